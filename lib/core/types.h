@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ * The few types that every floor shares. Nothing here needs a clock, memory, a thread or a socket. */
+#ifndef RL_CORE_TYPES_H
+#define RL_CORE_TYPES_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RL_NODES_MAX    31
+#define RL_RESOURCE_MAX 512 /* bytes of a resource, without the prefix */
+#define RL_PREFIX_MAX   256
+#define RL_OWNER_MAX    128
+#define RL_TOKEN_HEX    40                                   /* 160 random bits */
+#define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX)    /* hex [ "@" owner ] */
+#define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX)
+#define RL_NEVER        UINT64_MAX
+#define RL_MS           UINT64_C(1000000)
+#define RL_US           UINT64_C(1000)
+#define RL_SECOND       UINT64_C(1000000000)
+
+/* Stays on in release builds: a broken invariant in a lock library must stop, not continue. */
+#define RL_ASSERT(condition) assert(condition)
+
+/* A set of nodes: bit i is node i. Thirty-one nodes fit, so sets are copied and compared as one word. */
+typedef uint32_t rl_nodes;
+#define RL_NODE(i) ((rl_nodes)1u << (i))
+
+/* One reading of both clocks: CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC_RAW is not slewed.
+ * Whatever must hold in time must hold on both. */
+struct rl_now {
+    uint64_t boot_ns;
+    uint64_t raw_ns;
+};
+
+static inline unsigned rl_nodes_count(rl_nodes set)
+{
+    return (unsigned)__builtin_popcount(set);
+}
+
+static inline rl_nodes rl_nodes_all(unsigned count)
+{
+    return (rl_nodes)((UINT64_C(1) << count) - 1u);
+}
+
+static inline uint64_t rl_sub_sat(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static inline uint64_t rl_add_sat(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t rl_min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t rl_max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+#endif

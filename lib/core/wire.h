@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * What is said to a node, word by word, and what its answer means. No socket, no parser: arguments
+ * go out as an array of byte strings, a reply comes in as a small struct. */
+#ifndef RL_CORE_WIRE_H
+#define RL_CORE_WIRE_H
+
+#include "core/types.h"
+
+/* What is asked of a node. */
+enum rl_verb {
+    RL_VERB_ACQUIRE = 1,   /* SET key token NX PX ttl */
+    RL_VERB_EXTEND = 2,    /* compare and PEXPIRE, never shortens */
+    RL_VERB_RELEASE = 3,   /* compare and delete */
+    RL_VERB_SHORTEN = 4,   /* compare and PEXPIRE to exactly ttl (release_after) */
+    RL_VERB_HEAL = 5,      /* as ACQUIRE, but never a vote in the round that sends it */
+    RL_VERB_GET = 6,       /* inspection, first half */
+    RL_VERB_PTTL = 7,      /* inspection, second half */
+    RL_VERB_PING = 8       /* probe of a silent node */
+};
+
+/* In which words it is asked. */
+enum rl_form {
+    RL_FORM_PLAIN = 0, /* ACQUIRE, HEAL, GET, PTTL, PING */
+    RL_FORM_SHA = 1,   /* EVALSHA */
+    RL_FORM_EVAL = 2,  /* EVAL with the whole script, after NOSCRIPT */
+    RL_FORM_IFEQ = 3,  /* EXTEND: SET key token IFEQ token PX ttl */
+    RL_FORM_DELEX = 4, /* RELEASE: DELEX key IFEQ token */
+    RL_FORM_DELIFEQ = 5 /* RELEASE: DELIFEQ key token */
+};
+
+/* Capabilities of a server, learned one by one. */
+#define RL_FEATURE_DELEX    (1u << 0)
+#define RL_FEATURE_DELIFEQ  (1u << 1)
+#define RL_FEATURE_SET_IFEQ (1u << 2)
+
+struct rl_arg {
+    const char *data;
+    size_t len;
+};
+#define RL_ARGS_MAX 8
+
+struct rl_command {
+    size_t count;
+    struct rl_arg args[RL_ARGS_MAX];
+    char number[24]; /* backing store of the TTL argument */
+};
+
+/* Fills `command` with the words of `verb` in `form`. `ttl_ms` is ignored by verbs without a TTL.
+ * key and token are borrowed: the command is valid as long as they are, and must not be moved
+ * (args may point into command->number). */
+void rl_wire_command(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                     struct rl_arg key, struct rl_arg token, uint64_t ttl_ms);
+
+/* The script of a scripted verb (EXTEND, RELEASE, SHORTEN) and its SHA1 in hex (40 bytes). */
+const char *rl_wire_script(enum rl_verb verb);
+const char *rl_wire_script_sha(enum rl_verb verb);
+
+enum rl_reply_kind {
+    RL_REPLY_STATUS = 1,
+    RL_REPLY_ERROR = 2,
+    RL_REPLY_INTEGER = 3,
+    RL_REPLY_BULK = 4,
+    RL_REPLY_NIL = 5,
+    RL_REPLY_ARRAY = 6
+};
+struct rl_reply {
+    enum rl_reply_kind kind;
+    int64_t integer;
+    const char *text; /* STATUS, ERROR, BULK; not terminated */
+    size_t len;
+};
+
+enum rl_vote {
+    RL_VOTE_NONE = 0,
+    RL_VOTE_GRANTED = 1,
+    RL_VOTE_DENIED = 2,
+    RL_VOTE_FAILED = 4,
+    RL_VOTE_AGAIN = 5 /* this form was not executed: ask once more in the form of rl_answer.form */
+};
+
+struct rl_answer {
+    enum rl_vote vote;
+    int cause;          /* enum redlock_cause; NONE unless FAILED */
+    enum rl_form form;  /* with AGAIN: how to ask again */
+    unsigned forget;    /* with AGAIN: feature bits that this server has shown not to have */
+};
+
+/* What `reply` says to `verb` asked in `form`. A vote is exactly one well-formed reply:
+ *   ACQUIRE, HEAL  +OK granted; nil denied
+ *   EXTEND         script 1 / +OK granted; 0 / nil denied; WRONGTYPE denied
+ *   RELEASE, SHORTEN  1 granted; 0 denied (already gone); WRONGTYPE denied
+ *   GET            bulk granted; nil denied; WRONGTYPE granted (some other kind of lock is there)
+ *   PTTL           integer >= -1 granted; -2 denied
+ *   PING           anything that is not a protocol violation: granted (+PONG, or an error reply: it is alive)
+ * NOSCRIPT to RL_FORM_SHA, "unknown command" / "syntax error" / NOPERM to a native form, and OOM to
+ * RL_FORM_IFEQ give AGAIN. A reply of any other kind or number is FAILED with CAUSE_PROTOCOL. */
+struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply);
+
+/* The cause behind an error reply (text without the leading '-'). Understands the code as the first
+ * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE ...". */
+int rl_wire_error_cause(const char *text, size_t len);
+
+#endif
