@@ -41,7 +41,7 @@
 extern "C" {
 #endif
 
-/* ---- errors ---- */ ---- */
+/* ---- errors ---- */
 
 #define REDLOCK_ERROR_MAP(XX)                                                                      \
     XX(EINVAL, -1, "invalid argument")                                                             \
@@ -222,8 +222,7 @@ REDLOCK_API const char *redlock_report_text(
 REDLOCK_API void redlock_report_free(
     redlock_report_t *report); /* NULL: no-op; works after redlock_free() */
 
-/* ---- events: per client and per lock
- * ----------------------------------------------------------------------------- */
+/* ---- events: per client and per lock ---- */
 
 enum redlock_event_kind {
     REDLOCK_EVENT_ACQUIRED = 1,
@@ -250,8 +249,7 @@ typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, vo
 REDLOCK_CHECK int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
                                            void *userdata); /* all events */
 
-/* ---- options of one acquisition
- * ---------------------------------------------------------------------------------- */
+/* ---- options of one acquisition ---- */
 
 enum redlock_flags { REDLOCK_AUTO_EXTEND = 1u << 0 };
 
@@ -348,8 +346,7 @@ REDLOCK_CHECK int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms,
 REDLOCK_CHECK int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redlock_done_fn fn,
                                          void *userdata);
 
-/* ---- the held lock: local, no I/O, [any thread] in every mode
- * ----------------------------------------------------- */
+/* ---- the held lock: local, no I/O, [any thread] in every mode ---- */
 
 REDLOCK_CHECK int redlock_lock_check(const redlock_lock_t *lock,
                                      uint64_t margin_ms); /* ELOST: less than margin_ms left */
@@ -362,8 +359,7 @@ REDLOCK_API const char *redlock_lock_token(
 REDLOCK_API void redlock_lock_free(
     redlock_lock_t *lock); /* NULL: no-op; still held: starts a release */
 
-/* ---- statistics (numbers since redlock_new; gauges marked)
- * -------------------------------------------------------- */
+/* ---- statistics (numbers since redlock_new; gauges marked) ---- */
 
 typedef struct redlock_stats {
     uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Counting votes. The quorum is a property of the configured set, never of the reachable nodes. */
+#include "core/quorum.h"
+
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+static void check_invariants(const struct rl_round *round)
+{
+    rl_nodes all = rl_nodes_all(round->nodes);
+
+    RL_ASSERT((round->granted & round->denied) == 0);
+    RL_ASSERT(((round->granted | round->denied) & round->failed) == 0);
+    RL_ASSERT(((round->granted | round->denied) & ~round->asked) == 0);
+    RL_ASSERT(((round->asked | round->failed | round->absent) & ~all) == 0);
+}
+
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
+                   const struct rl_view *view)
+{
+    RL_ASSERT(round->nodes >= 1 && round->nodes <= RL_NODES_MAX);
+    RL_ASSERT(round->quorum > round->nodes / 2 && round->quorum <= round->nodes);
+
+    rl_nodes all = rl_nodes_all(round->nodes);
+    round->number++;
+    round->verb = (uint8_t)verb;
+    round->outcome = RL_OUTCOME_OPEN;
+    round->asked = ask & view->up & all;
+    round->failed = ask & ~view->up & all;
+    round->absent = all & ~ask;
+    round->barred = barred & all;
+    round->granted = 0;
+    round->denied = 0;
+    round->t1 = view->now;
+    memset(round->rtt_us, 0, sizeof round->rtt_us);
+    memset(round->cause, 0, sizeof round->cause);
+    for (rl_nodes rest = round->failed | round->barred; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        round->cause[node] = view->cause[node];
+    }
+    check_invariants(round);
+}
+
+bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    RL_ASSERT(ballot->node < round->nodes);
+    if (ballot->round != round->number || (rl_round_pending(round) & bit) == 0)
+        return false;
+    switch (ballot->vote) {
+    case RL_VOTE_GRANTED:
+        round->granted |= bit;
+        break;
+    case RL_VOTE_DENIED:
+        round->denied |= bit;
+        break;
+    default:
+        RL_ASSERT(ballot->vote == RL_VOTE_FAILED);
+        round->failed |= bit;
+        break;
+    }
+    if (ballot->vote == RL_VOTE_FAILED || (round->barred & bit) == 0)
+        round->cause[ballot->node] = ballot->cause;
+    round->rtt_us[ballot->node] = ballot->rtt_us;
+    check_invariants(round);
+    return true;
+}
+
+rl_nodes rl_round_pending(const struct rl_round *round)
+{
+    return round->asked & ~(round->granted | round->denied | round->failed);
+}
+
+rl_nodes rl_round_counted(const struct rl_round *round)
+{
+    return round->granted & ~round->barred;
+}
+
+static enum rl_outcome judge_majority(const struct rl_round *round)
+{
+    unsigned granted = rl_nodes_count(rl_round_counted(round));
+    unsigned open = rl_nodes_count(rl_round_pending(round) & ~round->barred);
+
+    if (granted >= round->quorum)
+        return RL_OUTCOME_WON;
+    return granted + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
+}
+
+/* A release is over when a majority is known not to hold the key any more. Whether it was ours
+ * until now follows from how many of them did not have it when we came to delete it. */
+static enum rl_outcome judge_release(const struct rl_round *round)
+{
+    unsigned gone = rl_nodes_count(round->denied | round->absent);
+    unsigned confirmed = gone + rl_nodes_count(round->granted);
+    unsigned open = rl_nodes_count(rl_round_pending(round));
+
+    if (gone + round->quorum > round->nodes)
+        return RL_OUTCOME_GONE;
+    if (confirmed >= round->quorum)
+        return RL_OUTCOME_WON;
+    return confirmed + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
+}
+
+/* An inspection wants to see every node. */
+static enum rl_outcome judge_inspection(const struct rl_round *round)
+{
+    if (rl_round_pending(round) != 0)
+        return RL_OUTCOME_OPEN;
+    unsigned answered = rl_nodes_count(round->granted | round->denied);
+    return answered >= round->quorum ? RL_OUTCOME_WON : RL_OUTCOME_FAILED;
+}
+
+enum rl_outcome rl_round_judge(struct rl_round *round)
+{
+    if (round->outcome != RL_OUTCOME_OPEN)
+        return (enum rl_outcome)round->outcome;
+    enum rl_outcome outcome;
+    switch (round->verb) {
+    case RL_VERB_ACQUIRE:
+    case RL_VERB_EXTEND:
+        outcome = judge_majority(round);
+        break;
+    case RL_VERB_RELEASE:
+    case RL_VERB_SHORTEN:
+        outcome = judge_release(round);
+        break;
+    default:
+        RL_ASSERT(round->verb == RL_VERB_GET);
+        outcome = judge_inspection(round);
+        break;
+    }
+    round->outcome = (uint8_t)outcome;
+    return outcome;
+}
+
+void rl_round_expire(struct rl_round *round, uint8_t cause)
+{
+    rl_nodes pending = rl_round_pending(round);
+
+    round->failed |= pending;
+    for (; pending != 0; pending &= pending - 1)
+        round->cause[__builtin_ctz(pending)] = cause;
+}
+
+int rl_round_status(const struct rl_round *round)
+{
+    unsigned spare = (unsigned)(round->nodes - round->quorum);
+    unsigned failed = 0, refused = 0, auth = 0;
+
+    rl_nodes without = round->failed | (round->barred & ~round->denied);
+    for (; without != 0; without &= without - 1) {
+        uint8_t cause = round->cause[__builtin_ctz(without)];
+        failed++;
+        auth += cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_NOPERM;
+        refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
+                   cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_READONLY;
+    }
+    if (auth > spare)
+        return REDLOCK_EAUTH;
+    if (refused > spare)
+        return REDLOCK_EREFUSED;
+    return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * One question put to all nodes, and what their answers add up to. A pure step function: a vote
+ * goes in, an outcome comes out. Sets of nodes are bit masks, so a round is small and a step costs
+ * a few instructions. */
+#ifndef RL_CORE_QUORUM_H
+#define RL_CORE_QUORUM_H
+
+#include "core/types.h"
+#include "core/wire.h"
+
+enum rl_outcome {
+    RL_OUTCOME_OPEN = 0,   /* votes that matter are still missing */
+    RL_OUTCOME_WON = 1,    /* a majority agreed */
+    RL_OUTCOME_FAILED = 2, /* a majority has become impossible */
+    RL_OUTCOME_GONE = 3    /* release: proven that a majority did not have our key */
+};
+
+struct rl_round {
+    uint32_t number; /* names the question: an answer to another number is not an answer to this */
+    uint8_t verb;    /* enum rl_verb */
+    uint8_t outcome; /* enum rl_outcome; once it has left OPEN it never changes */
+    uint8_t nodes, quorum;
+    rl_nodes asked;   /* the request was handed to the node's connection */
+    rl_nodes absent;  /* known beforehand not to have our key (release) */
+    rl_nodes barred;  /* may answer, does not count */
+    rl_nodes granted; /* granted, denied and failed are disjoint */
+    rl_nodes denied;
+    rl_nodes failed;
+    struct rl_now t1;                /* read before the first byte was sent */
+    uint8_t cause[RL_NODES_MAX];     /* enum redlock_cause of failed and barred nodes */
+    uint32_t rtt_us[RL_NODES_MAX];   /* 0: no answer */
+};
+
+/* What the engine knows of the nodes; the same for every lease of a tick. */
+struct rl_view {
+    struct rl_now now;
+    rl_nodes up;                     /* may be asked now: connected or connecting, not suspect */
+    rl_nodes voters;                 /* a grant of theirs counts */
+    bool duplicate;                  /* two addresses show one server */
+    uint8_t cause[RL_NODES_MAX];     /* why a node is not up or not a voter */
+    uint64_t random;                 /* fresh in every tick */
+    uint64_t round_trip_ns;          /* smoothed, of the quorum-th fastest node */
+};
+
+/* One vote. */
+struct rl_ballot {
+    uint8_t node;
+    uint8_t vote;  /* enum rl_vote: GRANTED, DENIED or FAILED */
+    uint8_t cause; /* enum redlock_cause; with FAILED */
+    uint8_t verb;  /* enum rl_verb that was asked */
+    uint32_t round;
+    uint32_t rtt_us;
+};
+
+/* Opens a round: asks the nodes of `ask` that are up, counts the others of `ask` as failed with
+ * the view's cause. `round->nodes` and `round->quorum` must be set; `number` is increased. */
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
+                   const struct rl_view *view);
+
+/* Counts one vote of this round; a second vote of a node and votes of nodes that were not asked are
+ * ignored. Returns true if the vote was counted in. */
+bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot);
+
+/* The outcome that the votes so far add up to, and keeps it. */
+enum rl_outcome rl_round_judge(struct rl_round *round);
+
+/* Nodes that were asked and have not answered. */
+rl_nodes rl_round_pending(const struct rl_round *round);
+
+/* Grants that count. */
+rl_nodes rl_round_counted(const struct rl_round *round);
+
+/* All unanswered requests are given up with `cause`. */
+void rl_round_expire(struct rl_round *round, uint8_t cause);
+
+/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED or EAUTH. */
+int rl_round_status(const struct rl_round *round);
+
+#endif
