@@ -15,13 +15,16 @@ struct rl_drift {
 /* ceil(ttl * ppm / 10^6) + floor. */
 uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift);
 
-/* How long before the end of the validity a loss is announced: max(5 ms, ttl / 1000), rounded up. */
+/* How long before the end of the validity a loss is announced: max(5 ms, ttl / 1000), rounded up.
+ */
 uint64_t rl_lost_margin_ns(uint64_t ttl_ns);
 
-/* ttl - drift - lost margin, 0 if they eat it all up: what a lock granted in no time is good for. */
+/* ttl - drift - lost margin, 0 if they eat it all up: what a lock granted in no time is good for.
+ */
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift);
 
-/* The one deadline of a lock whose SETs left at `t1`: t1 + ttl - drift - lost margin, on both clocks. */
+/* The one deadline of a lock whose SETs left at `t1`: t1 + ttl - drift - lost margin, on both
+ * clocks. */
 struct rl_now rl_deadline(struct rl_now t1, uint64_t ttl_ns, const struct rl_drift *drift);
 
 /* Time until the deadline on whichever clock reaches it first; 0 from there on. */

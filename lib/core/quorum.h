@@ -26,20 +26,20 @@ struct rl_round {
     rl_nodes granted; /* granted, denied and failed are disjoint */
     rl_nodes denied;
     rl_nodes failed;
-    struct rl_now t1;                /* read before the first byte was sent */
-    uint8_t cause[RL_NODES_MAX];     /* enum redlock_cause of failed and barred nodes */
-    uint32_t rtt_us[RL_NODES_MAX];   /* 0: no answer */
+    struct rl_now t1;              /* read before the first byte was sent */
+    uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause of failed and barred nodes */
+    uint32_t rtt_us[RL_NODES_MAX]; /* 0: no answer */
 };
 
 /* What the engine knows of the nodes; the same for every lease of a tick. */
 struct rl_view {
     struct rl_now now;
-    rl_nodes up;                     /* may be asked now: connected or connecting, not suspect */
-    rl_nodes voters;                 /* a grant of theirs counts */
-    bool duplicate;                  /* two addresses show one server */
-    uint8_t cause[RL_NODES_MAX];     /* why a node is not up or not a voter */
-    uint64_t random;                 /* fresh in every tick */
-    uint64_t round_trip_ns;          /* smoothed, of the quorum-th fastest node */
+    rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
+    rl_nodes voters;             /* a grant of theirs counts */
+    bool duplicate;              /* two addresses show one server */
+    uint8_t cause[RL_NODES_MAX]; /* why a node is not up or not a voter */
+    uint64_t random;             /* fresh in every tick */
+    uint64_t round_trip_ns;      /* smoothed, of the quorum-th fastest node */
 };
 
 /* One vote. */
@@ -48,6 +48,7 @@ struct rl_ballot {
     uint8_t vote;  /* enum rl_vote: GRANTED, DENIED or FAILED */
     uint8_t cause; /* enum redlock_cause; with FAILED */
     uint8_t verb;  /* enum rl_verb that was asked */
+    bool unsent;   /* with FAILED: proven that no byte of the request was sent */
     uint32_t round;
     uint32_t rtt_us;
 };

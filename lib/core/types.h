@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The few types that every floor shares. Nothing here needs a clock, memory, a thread or a socket. */
+ * The few types that every floor shares. Nothing here needs a clock, memory, a thread or a socket.
+ */
 #ifndef RL_CORE_TYPES_H
 #define RL_CORE_TYPES_H
 
@@ -12,8 +13,8 @@
 #define RL_RESOURCE_MAX 512 /* bytes of a resource, without the prefix */
 #define RL_PREFIX_MAX   256
 #define RL_OWNER_MAX    128
-#define RL_TOKEN_HEX    40                                   /* 160 random bits */
-#define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX)    /* hex [ "@" owner ] */
+#define RL_TOKEN_HEX    40                                /* 160 random bits */
+#define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX) /* hex [ "@" owner ] */
 #define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX)
 #define RL_NEVER        UINT64_MAX
 #define RL_MS           UINT64_C(1000000)
@@ -23,7 +24,8 @@
 /* Stays on in release builds: a broken invariant in a lock library must stop, not continue. */
 #define RL_ASSERT(condition) assert(condition)
 
-/* A set of nodes: bit i is node i. Thirty-one nodes fit, so sets are copied and compared as one word. */
+/* A set of nodes: bit i is node i. Thirty-one nodes fit, so sets are copied and compared as one
+ * word. */
 typedef uint32_t rl_nodes;
 #define RL_NODE(i) ((rl_nodes)1u << (i))
 

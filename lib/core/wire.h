@@ -8,23 +8,23 @@
 
 /* What is asked of a node. */
 enum rl_verb {
-    RL_VERB_ACQUIRE = 1,   /* SET key token NX PX ttl */
-    RL_VERB_EXTEND = 2,    /* compare and PEXPIRE, never shortens */
-    RL_VERB_RELEASE = 3,   /* compare and delete */
-    RL_VERB_SHORTEN = 4,   /* compare and PEXPIRE to exactly ttl (release_after) */
-    RL_VERB_HEAL = 5,      /* as ACQUIRE, but never a vote in the round that sends it */
-    RL_VERB_GET = 6,       /* inspection, first half */
-    RL_VERB_PTTL = 7,      /* inspection, second half */
-    RL_VERB_PING = 8       /* probe of a silent node */
+    RL_VERB_ACQUIRE = 1, /* SET key token NX PX ttl */
+    RL_VERB_EXTEND = 2,  /* compare and PEXPIRE, never shortens */
+    RL_VERB_RELEASE = 3, /* compare and delete */
+    RL_VERB_SHORTEN = 4, /* compare and PEXPIRE to exactly ttl (release_after) */
+    RL_VERB_HEAL = 5,    /* as ACQUIRE, but never a vote in the round that sends it */
+    RL_VERB_GET = 6,     /* inspection, first half */
+    RL_VERB_PTTL = 7,    /* inspection, second half */
+    RL_VERB_PING = 8     /* probe of a silent node */
 };
 
 /* In which words it is asked. */
 enum rl_form {
-    RL_FORM_PLAIN = 0, /* ACQUIRE, HEAL, GET, PTTL, PING */
-    RL_FORM_SHA = 1,   /* EVALSHA */
-    RL_FORM_EVAL = 2,  /* EVAL with the whole script, after NOSCRIPT */
-    RL_FORM_IFEQ = 3,  /* EXTEND: SET key token IFEQ token PX ttl */
-    RL_FORM_DELEX = 4, /* RELEASE: DELEX key IFEQ token */
+    RL_FORM_PLAIN = 0,  /* ACQUIRE, HEAL, GET, PTTL, PING */
+    RL_FORM_SHA = 1,    /* EVALSHA */
+    RL_FORM_EVAL = 2,   /* EVAL with the whole script, after NOSCRIPT */
+    RL_FORM_IFEQ = 3,   /* EXTEND: SET key token IFEQ token PX ttl */
+    RL_FORM_DELEX = 4,  /* RELEASE: DELEX key IFEQ token */
     RL_FORM_DELIFEQ = 5 /* RELEASE: DELIFEQ key token */
 };
 
@@ -80,9 +80,9 @@ enum rl_vote {
 
 struct rl_answer {
     enum rl_vote vote;
-    int cause;          /* enum redlock_cause; NONE unless FAILED */
-    enum rl_form form;  /* with AGAIN: how to ask again */
-    unsigned forget;    /* with AGAIN: feature bits that this server has shown not to have */
+    int cause;         /* enum redlock_cause; NONE unless FAILED */
+    enum rl_form form; /* with AGAIN: how to ask again */
+    unsigned forget;   /* with AGAIN: feature bits that this server has shown not to have */
 };
 
 /* What `reply` says to `verb` asked in `form`. A vote is exactly one well-formed reply:
@@ -91,13 +91,15 @@ struct rl_answer {
  *   RELEASE, SHORTEN  1 granted; 0 denied (already gone); WRONGTYPE denied
  *   GET            bulk granted; nil denied; WRONGTYPE granted (some other kind of lock is there)
  *   PTTL           integer >= -1 granted; -2 denied
- *   PING           anything that is not a protocol violation: granted (+PONG, or an error reply: it is alive)
- * NOSCRIPT to RL_FORM_SHA, "unknown command" / "syntax error" / NOPERM to a native form, and OOM to
- * RL_FORM_IFEQ give AGAIN. A reply of any other kind or number is FAILED with CAUSE_PROTOCOL. */
+ *   PING           anything that is not a protocol violation: granted (+PONG, or an error reply: it
+ * is alive) NOSCRIPT to RL_FORM_SHA, "unknown command" / "syntax error" / NOPERM to a native form,
+ * and OOM to RL_FORM_IFEQ give AGAIN. A reply of any other kind or number is FAILED with
+ * CAUSE_PROTOCOL. */
 struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply);
 
 /* The cause behind an error reply (text without the leading '-'). Understands the code as the first
- * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE ...". */
+ * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE
+ * ...". */
 int rl_wire_error_cause(const char *text, size_t len);
 
 #endif

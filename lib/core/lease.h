@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * The life of one lock: attempts and retries, holding and extending, loss, release. A pure step
+ * function: an event and the state of the world go in, effects come out. It never calls out, and
+ * knows no clock, memory, thread or socket.
+ *
+ *            START            won                    release            decided
+ *     NEW ----------> ASKING -----> HELD <--> EXTENDING ----> RELEASING -----> ENDED
+ *                      |  ^           \__________\______________________________^
+ *               failed v  | due          lost, detached
+ *                     WAITING ------------------------------------------------> ENDED
+ *                                      budget used up, cancelled
+ */
+#ifndef RL_CORE_LEASE_H
+#define RL_CORE_LEASE_H
+
+#include "core/backoff.h"
+#include "core/drift.h"
+#include "core/quorum.h"
+
+enum rl_lease_kind {
+    RL_LEASE_ACQUIRE = 1, /* a new lock with a fresh token for every attempt */
+    RL_LEASE_ADOPT = 2,   /* a lock that somebody else acquired; held from its own extension on */
+    RL_LEASE_RELEASE = 3, /* release by token, nothing is held */
+    RL_LEASE_INSPECT = 4  /* look only */
+};
+
+enum rl_lease_state {
+    RL_STATE_NEW = 0,
+    RL_STATE_ASKING = 1,
+    RL_STATE_WAITING = 2,
+    RL_STATE_HELD = 3,
+    RL_STATE_EXTENDING = 4,
+    RL_STATE_RELEASING = 5,
+    RL_STATE_ENDED = 6
+};
+
+struct rl_lease_params {
+    uint8_t kind; /* enum rl_lease_kind */
+    uint8_t nodes, quorum;
+    bool auto_extend;
+    uint32_t extends_max; /* 0: no limit */
+    struct rl_drift drift;
+    struct rl_backoff backoff;
+    uint64_t ttl_ns;
+    uint64_t wait_ns;         /* 0: one attempt; RL_NEVER: for ever */
+    uint64_t validity_min_ns; /* > 0 */
+    uint64_t extend_at_ns;    /* 0: two thirds of the validity */
+    uint64_t hold_max_ns;     /* 0: no limit */
+    uint64_t margin_ns;       /* ENDANGERED this long before the deadline */
+    uint64_t salt;            /* keeps the retries of several leases of one tick apart */
+};
+
+struct rl_lease {
+    struct rl_lease_params params;
+    struct rl_round round;
+    uint8_t state;   /* enum rl_lease_state */
+    bool manual;     /* the extension in flight was asked for by the caller */
+    bool endangered; /* has been announced for this deadline */
+    bool lost;
+    uint32_t attempts, failures, extends;
+    int32_t status;     /* why the last attempt or extension failed */
+    rl_nodes ours;      /* our key is, or may come to be, on these */
+    rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
+    rl_nodes confirmed; /* of `fresh`: seen to exist */
+    rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */
+    uint64_t extend_ttl_ns;
+    uint64_t ttl_max_ns; /* longest TTL ever given to a node for this token; RL_NEVER: unknown */
+    struct rl_now begun;
+    struct rl_now wait_until;
+    struct rl_now hold_end;
+    struct rl_now deadline; /* of what is held */
+    struct rl_now next;     /* next attempt or extension */
+    uint64_t wake_ns; /* on the boot clock: when to send the next TICK; RL_NEVER: not at all */
+};
+
+enum rl_event_kind {
+    RL_EVENT_START = 1,
+    RL_EVENT_VOTE,    /* ballot */
+    RL_EVENT_TICK,    /* wake_ns has come */
+    RL_EVENT_CANCEL,  /* ends an operation that waits; status: ECANCELED or ECLOSED */
+    RL_EVENT_CONFIRM, /* right before the caller is told of a grant */
+    RL_EVENT_EXTEND,  /* ttl_ns */
+    RL_EVENT_RELEASE,
+    RL_EVENT_SHORTEN, /* release_after */
+    RL_EVENT_DETACH
+};
+
+struct rl_event {
+    uint8_t kind; /* enum rl_event_kind */
+    int32_t status;
+    uint64_t ttl_ns;
+    struct rl_ballot ballot;
+};
+
+#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, then `ask` */
+#define RL_FX_DONE          (1u << 1) /* the caller's operation ended with `status` */
+#define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
+#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, another one follows */
+#define RL_FX_EXTENDED      (1u << 4)
+#define RL_FX_EXTEND_FAILED (1u << 5) /* with `status`; the lock may still be valid */
+#define RL_FX_ENDANGERED    (1u << 6)
+#define RL_FX_LOST          (1u << 7)
+#define RL_FX_DEADLINE      (1u << 8) /* `lease->deadline` has changed */
+#define RL_FX_ENDED         (1u << 9) /* no event means anything to this lease any more */
+#define RL_FX_NO_SHORTER    (1u << 10) /* `ask` is an extension that cannot shorten: SET may be used \
+                                        */
+
+struct rl_effects {
+    uint32_t flags;
+    int32_t status;
+    rl_nodes ask;  /* send round.verb under round.number; `round.t1` is its T1 */
+    rl_nodes undo; /* compare and delete the token, now or on reconnect */
+    rl_nodes heal; /* SET NX again under round.number */
+};
+
+void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params);
+
+/* One event in, its effects out (`effects` is overwritten). Order of the effects: undo, ATTEMPT,
+ * ask, heal, then the announcements. */
+void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
+                   struct rl_effects *effects);
+
+/* Time left until the deadline of what is held; 0 when nothing is. */
+uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now);
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT
+ * Holding a lock: extension, healing, loss, release.
+ *
+ * Which keys count in an extension: those that have been there, unbroken, since before a round
+ * that succeeded without them. A key that we put back (heal), or whose SET may have run late,
+ * proves nothing about the time before it was made: in between another client may have held and
+ * released the lock. So it goes fresh -> (seen, and a round begins) probation -> (that round
+ * succeeds without it) counted. */
+#include "core/lease_hold.h"
+
+#include "redlock/redlock.h"
+
+/* Far from a due time it is looked at again after seven eighths of the wait: the timer runs on one
+ * clock, the deadline on two, and slewing moves them against each other. */
+#define CLOSE_NS (100 * RL_MS)
+
+uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
+{
+    if (ns > CLOSE_NS)
+        ns -= ns / 8;
+    return rl_add_sat(now.boot_ns, ns);
+}
+
+static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
+{
+    /* Per clock: an extension never brings the end nearer. */
+    lease->deadline.boot_ns = rl_max_u64(lease->deadline.boot_ns, deadline.boot_ns);
+    lease->deadline.raw_ns = rl_max_u64(lease->deadline.raw_ns, deadline.raw_ns);
+    lease->deadline.boot_ns = rl_min_u64(lease->deadline.boot_ns, lease->hold_end.boot_ns);
+    lease->deadline.raw_ns = rl_min_u64(lease->deadline.raw_ns, lease->hold_end.raw_ns);
+    lease->endangered = false;
+    fx->flags |= RL_FX_DEADLINE;
+}
+
+static bool may_extend(const struct rl_lease *lease)
+{
+    const struct rl_lease_params *params = &lease->params;
+
+    if (!params->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
+        return false;
+    return params->extends_max == 0 || lease->extends < params->extends_max;
+}
+
+/* Auto-extension starts when a third of the validity is used, unless told otherwise. */
+static void plan_extension(struct rl_lease *lease, struct rl_now now)
+{
+    uint64_t left = rl_remaining_ns(lease->deadline, now);
+    uint64_t at = lease->params.extend_at_ns != 0 ? lease->params.extend_at_ns : left - left / 3;
+
+    lease->next = may_extend(lease) ? rl_later(now, rl_sub_sat(left, at))
+                                    : (struct rl_now){RL_NEVER, RL_NEVER};
+}
+
+void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
+                   struct rl_effects *fx)
+{
+    rl_lease_move(lease, RL_STATE_HELD);
+    lease->hold_end = lease->params.hold_max_ns != 0
+                          ? rl_later(view->now, lease->params.hold_max_ns)
+                          : (struct rl_now){RL_NEVER, RL_NEVER};
+    lease->deadline = (struct rl_now){0, 0};
+    set_deadline(lease, deadline, fx);
+    plan_extension(lease, view->now);
+}
+
+uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
+{
+    uint64_t left = rl_remaining_ns(lease->deadline, now);
+    uint64_t due = left;
+
+    if (!lease->endangered)
+        due = rl_sub_sat(left, lease->params.margin_ns);
+    if (lease->state == RL_STATE_HELD)
+        due = rl_min_u64(due, rl_remaining_ns(lease->next, now));
+    return rl_due_ns(now, due);
+}
+
+/* The lock is gone. What may be left of it on the nodes is of no use to anybody. */
+static void lose(struct rl_lease *lease, struct rl_effects *fx)
+{
+    int status = REDLOCK_ELOST;
+
+    if (lease->manual)
+        fx->flags |= RL_FX_DONE;
+    lease->manual = false;
+    lease->lost = true;
+    lease->status = status;
+    lease->deadline = (struct rl_now){0, 0};
+    fx->undo |= lease->ours;
+    lease->ours = 0;
+    fx->status = status;
+    fx->flags |= RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED;
+    rl_lease_move(lease, RL_STATE_ENDED);
+}
+
+static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view *view,
+                 struct rl_effects *fx)
+{
+    missing &= view->up & view->voters;
+    lease->ours |= missing;
+    lease->fresh |= missing;
+    lease->confirmed &= ~missing;
+    lease->probation &= ~missing;
+    fx->heal |= missing;
+}
+
+static void extension_won(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_now deadline =
+        rl_deadline(lease->round.t1, lease->extend_ttl_ns, &lease->params.drift);
+
+    /* The deciding vote must come before the old validity ends: afterwards another client may
+     * have been in between, whatever the nodes say now. */
+    if (rl_remaining_ns(lease->deadline, view->now) == 0) {
+        lose(lease, fx);
+        return;
+    }
+    rl_lease_move(lease, RL_STATE_HELD);
+    lease->extends += !lease->manual;
+    lease->failures = 0;
+    lease->probation = 0;
+    set_deadline(lease, deadline, fx);
+    plan_extension(lease, view->now);
+    heal(lease, lease->round.denied, view, fx);
+    fx->status = REDLOCK_OK;
+    fx->flags |= RL_FX_EXTENDED | (lease->manual ? RL_FX_DONE : 0);
+    lease->manual = false;
+}
+
+/* A failed round leaves a lock that is still valid alone, unless the nodes prove that a majority
+ * no longer has our key: then another client can take it this very moment. */
+static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
+                             struct rl_effects *fx)
+{
+    int status = rl_round_status(&lease->round);
+
+    if (rl_nodes_count(lease->ours) < lease->params.quorum) {
+        fx->flags |= RL_FX_EXTEND_FAILED;
+        lose(lease, fx);
+        return;
+    }
+    if (status == REDLOCK_ECONTENDED)
+        status = REDLOCK_ENOQUORUM;
+    rl_lease_move(lease, RL_STATE_HELD);
+    lease->status = status;
+    uint64_t delay =
+        rl_backoff_ns(&lease->params.backoff, lease->failures, view->round_trip_ns,
+                      rl_jitter(view->random, lease->params.salt, lease->round.number));
+    uint64_t left = rl_remaining_ns(lease->deadline, view->now);
+    lease->failures++;
+    if (may_extend(lease))
+        lease->next = rl_later(view->now, rl_max_u64(rl_min_u64(delay, left / 4), RL_MS));
+    else
+        lease->next = (struct rl_now){RL_NEVER, RL_NEVER};
+    fx->status = status;
+    fx->flags |= RL_FX_EXTEND_FAILED | (lease->manual ? RL_FX_DONE : 0);
+    lease->manual = false;
+}
+
+static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
+                            struct rl_effects *fx)
+{
+    switch (rl_round_judge(&lease->round)) {
+    case RL_OUTCOME_OPEN:
+        break;
+    case RL_OUTCOME_WON:
+        extension_won(lease, view, fx);
+        break;
+    default:
+        extension_failed(lease, view, fx);
+        break;
+    }
+}
+
+static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
+                            struct rl_effects *fx)
+{
+    rl_nodes seen = lease->fresh & lease->confirmed;
+
+    lease->probation |= seen;
+    lease->fresh &= ~seen;
+    lease->confirmed = 0;
+    rl_nodes barred = lease->fresh | lease->probation;
+    if (lease->state == RL_STATE_HELD)
+        rl_lease_move(lease, RL_STATE_EXTENDING);
+    lease->extend_ttl_ns = ttl_ns;
+    rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
+                  barred | ~view->voters, view);
+    for (rl_nodes rest = barred; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        if (lease->round.cause[node] == REDLOCK_CAUSE_NONE)
+            lease->round.cause[node] = REDLOCK_CAUSE_HEALED;
+    }
+    fx->ask = lease->round.asked;
+    if (ttl_ns >= lease->ttl_max_ns)
+        fx->flags |= RL_FX_NO_SHORTER;
+    lease->ttl_max_ns = rl_max_u64(lease->ttl_max_ns, ttl_ns);
+    judge_extension(lease, view, fx);
+}
+
+void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
+                    struct rl_effects *fx)
+{
+    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING);
+    lease->manual = true;
+    if (rl_remaining_ns(lease->deadline, view->now) == 0) {
+        lose(lease, fx);
+        return;
+    }
+    begin_extension(lease, ttl_ns != 0 ? ttl_ns : lease->params.ttl_ns, view, fx);
+}
+
+void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    uint64_t left = rl_remaining_ns(lease->deadline, view->now);
+
+    if (left == 0) {
+        lose(lease, fx);
+        return;
+    }
+    if (!lease->endangered && left <= lease->params.margin_ns) {
+        lease->endangered = true;
+        fx->flags |= RL_FX_ENDANGERED;
+    }
+    if (lease->state == RL_STATE_HELD && rl_remaining_ns(lease->next, view->now) == 0)
+        begin_extension(lease, lease->params.ttl_ns, view, fx);
+}
+
+/* The answer to a heal: a key that was made, or that another client has by now. */
+static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->vote == RL_VOTE_GRANTED) {
+        lease->confirmed |= lease->fresh & bit;
+    } else if (ballot->vote == RL_VOTE_DENIED || ballot->unsent) {
+        lease->ours &= ~bit;
+        lease->fresh &= ~bit;
+    }
+}
+
+/* What the answer to an acquire SET says of the key on that node. */
+void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->vote == RL_VOTE_DENIED || ballot->unsent)
+        lease->ours &= ~bit;
+    else if (ballot->vote == RL_VOTE_FAILED)
+        lease->fresh |= bit; /* executed or not, and when: unknown */
+}
+
+void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                  const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->round != lease->round.number)
+        return;
+    if (ballot->verb == RL_VERB_HEAL) {
+        heal_vote(lease, ballot);
+        return;
+    }
+    if (lease->round.verb == RL_VERB_ACQUIRE) {
+        if (rl_round_count(&lease->round, ballot))
+            rl_lease_note_set(lease, ballot);
+        return;
+    }
+    bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
+    if (!rl_round_count(&lease->round, ballot))
+        return;
+    if (ballot->vote == RL_VOTE_GRANTED)
+        lease->confirmed |= lease->fresh & bit;
+    else if (ballot->vote == RL_VOTE_DENIED)
+        lease->ours &= ~bit;
+    if (!decided)
+        judge_extension(lease, view, fx);
+    else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
+        heal(lease, bit, view, fx);
+}
+
+void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
+                     struct rl_effects *fx)
+{
+    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING ||
+              lease->state == RL_STATE_NEW);
+    rl_lease_move(lease, RL_STATE_RELEASING);
+    lease->manual = false;
+    lease->deadline = (struct rl_now){0, 0};
+    rl_round_open(&lease->round, verb, lease->ours, 0, view);
+    fx->ask = lease->round.asked;
+    fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
+    fx->flags |= RL_FX_DEADLINE;
+    rl_release_vote(lease, NULL, fx);
+}
+
+void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx)
+{
+    int status;
+
+    if (ballot != NULL && !rl_round_count(&lease->round, ballot))
+        return;
+    switch (rl_round_judge(&lease->round)) {
+    case RL_OUTCOME_OPEN:
+        return;
+    case RL_OUTCOME_WON:
+        status = REDLOCK_OK;
+        break;
+    case RL_OUTCOME_GONE:
+        status = REDLOCK_ELOST;
+        break;
+    default:
+        status = rl_round_status(&lease->round);
+        status = status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
+        break;
+    }
+    rl_lease_move(lease, RL_STATE_ENDED);
+    lease->status = status;
+    lease->ours = 0;
+    fx->status = status;
+    fx->flags |= RL_FX_DONE | RL_FX_ENDED;
+}
+
+void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    (void)view;
+    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING);
+    if (lease->manual)
+        fx->flags |= RL_FX_DONE;
+    fx->status = REDLOCK_ECANCELED;
+    lease->manual = false;
+    lease->deadline = (struct rl_now){0, 0};
+    lease->ours = 0;
+    fx->flags |= RL_FX_DEADLINE | RL_FX_ENDED;
+    rl_lease_move(lease, RL_STATE_ENDED);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * The second half of a lease's life, shared by lease.c and lease_hold.c only. */
+#ifndef RL_CORE_LEASE_HOLD_H
+#define RL_CORE_LEASE_HOLD_H
+
+#include "core/lease.h"
+
+/* Moves to another state; an impossible move is a broken invariant. */
+void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
+
+/* What the answer to an acquire SET says of the key on that node. */
+void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot);
+
+/* A majority agreed in time: starts holding until `deadline`. */
+void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
+                   struct rl_effects *fx);
+void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* A vote that belongs to a lock that is held: of an extension, a heal, or a late acquire vote. */
+void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                  const struct rl_view *view, struct rl_effects *fx);
+void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
+                    struct rl_effects *fx);
+void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
+                     struct rl_effects *fx);
+void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx);
+/* When to look at a held lock again. */
+uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now);
+/* Boot time at which to look again at something that is due in `ns`, on whichever clock. */
+uint64_t rl_due_ns(struct rl_now now, uint64_t ns);
+
+#endif
