@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Validity arithmetic. Every rounding errs on the side of "not held any more". */
+#include "core/drift.h"
+
+#define PPM            UINT64_C(1000000)
+#define LOST_MARGIN_NS (5 * RL_MS)
+
+static uint64_t mul_sat(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
+{
+    /* Split, so that the product of the whole TTL and ppm is never formed: it need not fit. */
+    uint64_t whole = mul_sat(ttl_ns / PPM, drift->ppm);
+    uint64_t rest = ((ttl_ns % PPM) * drift->ppm + PPM - 1) / PPM;
+    return rl_add_sat(rl_add_sat(whole, rest), drift->floor_us * RL_US);
+}
+
+uint64_t rl_lost_margin_ns(uint64_t ttl_ns)
+{
+    uint64_t thousandth = ttl_ns / 1000 + (ttl_ns % 1000 != 0);
+    return rl_max_u64(LOST_MARGIN_NS, thousandth);
+}
+
+uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift)
+{
+    uint64_t left = rl_sub_sat(ttl_ns, rl_drift_ns(ttl_ns, drift));
+    return rl_sub_sat(left, rl_lost_margin_ns(ttl_ns));
+}
+
+struct rl_now rl_deadline(struct rl_now t1, uint64_t ttl_ns, const struct rl_drift *drift)
+{
+    return rl_later(t1, rl_usable_ns(ttl_ns, drift));
+}
+
+uint64_t rl_remaining_ns(struct rl_now deadline, struct rl_now now)
+{
+    return rl_min_u64(rl_sub_sat(deadline.boot_ns, now.boot_ns),
+                      rl_sub_sat(deadline.raw_ns, now.raw_ns));
+}
+
+uint64_t rl_elapsed_ns(struct rl_now since, struct rl_now now)
+{
+    return rl_max_u64(rl_sub_sat(now.boot_ns, since.boot_ns), rl_sub_sat(now.raw_ns, since.raw_ns));
+}
+
+struct rl_now rl_later(struct rl_now from, uint64_t ns)
+{
+    struct rl_now later = {
+        .boot_ns = rl_add_sat(from.boot_ns, ns),
+        .raw_ns = rl_add_sat(from.raw_ns, ns),
+    };
+    return later;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * What is said to a node, word by word, and what its answer means. */
+#include "core/wire.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+/* Scripts carry no "#!lua" line: with one, a server at maxmemory refuses them before they could
+ * delete. Any change of a byte changes the SHA1 next to it (test_wire computes all three). */
+static const char SCRIPT_EXTEND[] =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then "
+    "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
+    "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end return 0";
+static const char SCRIPT_RELEASE[] =
+    "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
+static const char SCRIPT_SHORTEN[] = "if redis.call('GET',KEYS[1])==ARGV[1] then "
+                                     "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0";
+
+static const char SHA_EXTEND[] = "fac8df30cf149ce8a5e635394df7786e3cc31ac3";
+static const char SHA_RELEASE[] = "5c714dd8ed5b943a1f472132e06290c53ab22693";
+static const char SHA_SHORTEN[] = "68acc660facaa8309b44ff34c73caa7e7a12688a";
+
+const char *rl_wire_script(enum rl_verb verb)
+{
+    RL_ASSERT(verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN);
+    if (verb == RL_VERB_EXTEND)
+        return SCRIPT_EXTEND;
+    return verb == RL_VERB_RELEASE ? SCRIPT_RELEASE : SCRIPT_SHORTEN;
+}
+
+const char *rl_wire_script_sha(enum rl_verb verb)
+{
+    RL_ASSERT(verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN);
+    if (verb == RL_VERB_EXTEND)
+        return SHA_EXTEND;
+    return verb == RL_VERB_RELEASE ? SHA_RELEASE : SHA_SHORTEN;
+}
+
+static void say_arg(struct rl_command *command, struct rl_arg arg)
+{
+    RL_ASSERT(command->count < RL_ARGS_MAX);
+    command->args[command->count++] = arg;
+}
+
+static void say(struct rl_command *command, const char *word)
+{
+    say_arg(command, (struct rl_arg){.data = word, .len = strlen(word)});
+}
+
+/* Decimal digits, written from the end of the backing store. */
+static void say_number(struct rl_command *command, uint64_t value)
+{
+    size_t at = sizeof command->number;
+    do {
+        command->number[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    say_arg(command,
+            (struct rl_arg){.data = command->number + at, .len = sizeof command->number - at});
+}
+
+static void say_script(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                       struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
+{
+    say(command, form == RL_FORM_SHA ? "EVALSHA" : "EVAL");
+    say(command, form == RL_FORM_SHA ? rl_wire_script_sha(verb) : rl_wire_script(verb));
+    say(command, "1");
+    say_arg(command, key);
+    say_arg(command, token);
+    if (verb != RL_VERB_RELEASE)
+        say_number(command, ttl_ms);
+}
+
+static void say_native(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                       struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
+{
+    if (form == RL_FORM_IFEQ) {
+        RL_ASSERT(verb == RL_VERB_EXTEND);
+        say(command, "SET");
+        say_arg(command, key);
+        say_arg(command, token);
+        say(command, "IFEQ");
+        say_arg(command, token);
+        say(command, "PX");
+        say_number(command, ttl_ms);
+        return;
+    }
+    RL_ASSERT(verb == RL_VERB_RELEASE);
+    say(command, form == RL_FORM_DELEX ? "DELEX" : "DELIFEQ");
+    say_arg(command, key);
+    if (form == RL_FORM_DELEX)
+        say(command, "IFEQ");
+    say_arg(command, token);
+}
+
+static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_arg key,
+                      struct rl_arg token, uint64_t ttl_ms)
+{
+    switch (verb) {
+    case RL_VERB_ACQUIRE:
+    case RL_VERB_HEAL:
+        say(command, "SET");
+        say_arg(command, key);
+        say_arg(command, token);
+        say(command, "NX");
+        say(command, "PX");
+        say_number(command, ttl_ms);
+        return;
+    case RL_VERB_GET:
+    case RL_VERB_PTTL:
+        say(command, verb == RL_VERB_GET ? "GET" : "PTTL");
+        say_arg(command, key);
+        return;
+    case RL_VERB_PING:
+        say(command, "PING");
+        return;
+    case RL_VERB_EXTEND:
+    case RL_VERB_RELEASE:
+    case RL_VERB_SHORTEN:
+        break;
+    }
+    RL_ASSERT(false && "a verb that compares has no plain form");
+}
+
+void rl_wire_command(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                     struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
+{
+    command->count = 0;
+    switch (form) {
+    case RL_FORM_PLAIN:
+        say_plain(command, verb, key, token, ttl_ms);
+        return;
+    case RL_FORM_SHA:
+    case RL_FORM_EVAL:
+        say_script(command, verb, form, key, token, ttl_ms);
+        return;
+    case RL_FORM_IFEQ:
+    case RL_FORM_DELEX:
+    case RL_FORM_DELIFEQ:
+        say_native(command, verb, form, key, token, ttl_ms);
+        return;
+    }
+    RL_ASSERT(false && "unknown form");
+}
+
+static struct rl_answer vote(enum rl_vote vote)
+{
+    return (struct rl_answer){.vote = vote, .cause = REDLOCK_CAUSE_NONE};
+}
+
+static struct rl_answer failed(int cause)
+{
+    return (struct rl_answer){.vote = RL_VOTE_FAILED, .cause = cause};
+}
+
+static struct rl_answer again(enum rl_form form, unsigned forget)
+{
+    return (struct rl_answer){
+        .vote = RL_VOTE_AGAIN, .cause = REDLOCK_CAUSE_NONE, .form = form, .forget = forget};
+}
+
+static bool starts_with(const char *text, size_t len, const char *words)
+{
+    size_t words_len = strlen(words);
+    return len >= words_len && memcmp(text, words, words_len) == 0;
+}
+
+static unsigned feature_of(enum rl_form form)
+{
+    switch (form) {
+    case RL_FORM_IFEQ:
+        return RL_FEATURE_SET_IFEQ;
+    case RL_FORM_DELEX:
+        return RL_FEATURE_DELEX;
+    case RL_FORM_DELIFEQ:
+        return RL_FEATURE_DELIFEQ;
+    case RL_FORM_PLAIN:
+    case RL_FORM_SHA:
+    case RL_FORM_EVAL:
+        break;
+    }
+    return 0;
+}
+
+/* An error reply. First: does it only say that these words are not understood here? */
+static struct rl_answer answer_to_error(enum rl_verb verb, enum rl_form form, const char *text,
+                                        size_t len)
+{
+    int cause = rl_wire_error_cause(text, len);
+
+    if (verb == RL_VERB_PING)
+        return vote(RL_VOTE_GRANTED);
+    if (form == RL_FORM_SHA && starts_with(text, len, "NOSCRIPT"))
+        return again(RL_FORM_EVAL, 0);
+    if (feature_of(form) != 0 &&
+        (cause == REDLOCK_CAUSE_NOPERM || starts_with(text, len, "ERR unknown command") ||
+         starts_with(text, len, "ERR syntax error")))
+        return again(RL_FORM_SHA, feature_of(form));
+    if (form == RL_FORM_IFEQ && cause == REDLOCK_CAUSE_OOM)
+        return again(RL_FORM_SHA, 0); /* SET needs memory, PEXPIRE in a script does not */
+    if (cause == REDLOCK_CAUSE_WRONGTYPE) {
+        if (verb == RL_VERB_GET)
+            return vote(RL_VOTE_GRANTED);
+        if (verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN)
+            return vote(RL_VOTE_DENIED);
+    }
+    return failed(cause);
+}
+
+static bool is_status(const struct rl_reply *reply, const char *word)
+{
+    size_t len = strlen(word);
+    return reply->kind == RL_REPLY_STATUS && reply->len == len &&
+           memcmp(reply->text, word, len) == 0;
+}
+
+static struct rl_answer answer_to_set(const struct rl_reply *reply)
+{
+    if (is_status(reply, "OK"))
+        return vote(RL_VOTE_GRANTED);
+    return reply->kind == RL_REPLY_NIL ? vote(RL_VOTE_DENIED) : failed(REDLOCK_CAUSE_PROTOCOL);
+}
+
+static struct rl_answer answer_to_compare(const struct rl_reply *reply)
+{
+    if (reply->kind != RL_REPLY_INTEGER || (reply->integer != 0 && reply->integer != 1))
+        return failed(REDLOCK_CAUSE_PROTOCOL);
+    return vote(reply->integer == 1 ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+}
+
+static struct rl_answer answer_to_get(const struct rl_reply *reply)
+{
+    if (reply->kind == RL_REPLY_BULK)
+        return vote(RL_VOTE_GRANTED);
+    return reply->kind == RL_REPLY_NIL ? vote(RL_VOTE_DENIED) : failed(REDLOCK_CAUSE_PROTOCOL);
+}
+
+static struct rl_answer answer_to_pttl(const struct rl_reply *reply)
+{
+    if (reply->kind != RL_REPLY_INTEGER || reply->integer < -2)
+        return failed(REDLOCK_CAUSE_PROTOCOL);
+    return vote(reply->integer == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED);
+}
+
+struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
+{
+    if (reply->kind == RL_REPLY_ERROR)
+        return answer_to_error(verb, form, reply->text, reply->len);
+    switch (verb) {
+    case RL_VERB_ACQUIRE:
+    case RL_VERB_HEAL:
+        return answer_to_set(reply);
+    case RL_VERB_EXTEND:
+        return form == RL_FORM_IFEQ ? answer_to_set(reply) : answer_to_compare(reply);
+    case RL_VERB_RELEASE:
+    case RL_VERB_SHORTEN:
+        return answer_to_compare(reply);
+    case RL_VERB_GET:
+        return answer_to_get(reply);
+    case RL_VERB_PTTL:
+        return answer_to_pttl(reply);
+    case RL_VERB_PING:
+        return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : failed(REDLOCK_CAUSE_PROTOCOL);
+    }
+    RL_ASSERT(false && "unknown verb");
+    return failed(REDLOCK_CAUSE_PROTOCOL);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * From the text of an error reply to a cause. The text is the server's and is not trusted: it is
+ * compared and nothing else. */
+#include "core/wire.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+struct code {
+    const char *word;
+    int cause;
+};
+
+/* A code is the first word of an error. Codes that are not listed, with MISCONF, NOREPLICAS,
+ * NOSCRIPT and DENIED among them, are ERROR_REPLY: the server's own text says it better than a
+ * number. */
+static const struct code CODES[] = {
+    {"WRONGTYPE", REDLOCK_CAUSE_WRONGTYPE},
+    {"READONLY", REDLOCK_CAUSE_READONLY},
+    {"OOM", REDLOCK_CAUSE_OOM},
+    {"BUSY", REDLOCK_CAUSE_BUSY},
+    {"LOADING", REDLOCK_CAUSE_LOADING},
+    {"MASTERDOWN", REDLOCK_CAUSE_REPLICA},
+    {"NOAUTH", REDLOCK_CAUSE_AUTH},
+    {"WRONGPASS", REDLOCK_CAUSE_AUTH},
+    {"NOPERM", REDLOCK_CAUSE_NOPERM},
+    {"MOVED", REDLOCK_CAUSE_CLUSTER},
+    {"ASK", REDLOCK_CAUSE_CLUSTER},
+    {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},
+    {"CROSSSLOT", REDLOCK_CAUSE_CLUSTER},
+    {"TRYAGAIN", REDLOCK_CAUSE_CLUSTER},
+};
+
+/* Errors whose code is a bare ERR (or, from inside a script, none): known by their first words. */
+static const struct code PHRASES[] = {
+    {"invalid password", REDLOCK_CAUSE_AUTH},                      /* AUTH before Redis 6 */
+    {"operation not permitted", REDLOCK_CAUSE_AUTH},               /* NOAUTH before Redis 2.8 */
+    {"Client sent AUTH, but no password", REDLOCK_CAUSE_AUTH},     /* before Redis 6 */
+    {"AUTH <password> called without any", REDLOCK_CAUSE_AUTH},    /* from Redis 6 on */
+    {"The user executing the script can't", REDLOCK_CAUSE_NOPERM}, /* ACL in a script, 6 and 7.0 */
+    {"ACL failure in script", REDLOCK_CAUSE_NOPERM},               /* ACL in a script, 7.2 on */
+    {"Protocol error", REDLOCK_CAUSE_PROTOCOL},
+};
+
+static const char WRAPPER[] = "ERR Error running script";
+
+static bool starts_with(const char *text, size_t len, const char *words)
+{
+    size_t words_len = strlen(words);
+    return len >= words_len && memcmp(text, words, words_len) == 0;
+}
+
+static bool is_code(const char *text, size_t len, const char *word)
+{
+    size_t word_len = strlen(word);
+    return starts_with(text, len, word) && (len == word_len || text[word_len] == ' ' ||
+                                            text[word_len] == '\r' || text[word_len] == '\n');
+}
+
+/* NONE if the text does not begin with anything known. */
+static int cause_at(const char *text, size_t len)
+{
+    for (size_t i = 0; i < sizeof CODES / sizeof CODES[0]; i++)
+        if (is_code(text, len, CODES[i].word))
+            return CODES[i].cause;
+    if (is_code(text, len, "ERR") && len > 4) {
+        text += 4;
+        len -= 4;
+    }
+    for (size_t i = 0; i < sizeof PHRASES / sizeof PHRASES[0]; i++)
+        if (starts_with(text, len, PHRASES[i].word))
+            return PHRASES[i].cause;
+    return REDLOCK_CAUSE_NONE;
+}
+
+/* Before Redis 7: "... (call to f_SHA): @user_script:1: [@user_script: 1: -]CODE words". The code
+ * follows one of the ": ", with or without its '-'. */
+static int cause_in_wrapper(const char *text, size_t len)
+{
+    for (size_t i = 2; i < len; i++) {
+        if (text[i - 2] != ':' || text[i - 1] != ' ')
+            continue;
+        size_t at = text[i] == '-' ? i + 1 : i;
+        int cause = cause_at(text + at, len - at);
+        if (cause != REDLOCK_CAUSE_NONE)
+            return cause;
+    }
+    return REDLOCK_CAUSE_NONE;
+}
+
+int rl_wire_error_cause(const char *text, size_t len)
+{
+    int cause = starts_with(text, len, WRAPPER) ? cause_in_wrapper(text, len) : cause_at(text, len);
+    return cause == REDLOCK_CAUSE_NONE ? REDLOCK_CAUSE_ERROR_REPLY : cause;
+}

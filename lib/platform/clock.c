@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * The only place where time is read. */
+#include "platform/clock.h"
+
+#include <time.h>
+
+static uint64_t read_ns(clockid_t clock)
+{
+    struct timespec time;
+    int rc = clock_gettime(clock, &time);
+    RL_ASSERT(rc == 0); /* Linux has had all three clocks since 2.6.39 */
+    (void)rc;
+    return (uint64_t)time.tv_sec * RL_SECOND + (uint64_t)time.tv_nsec;
+}
+
+struct rl_now rl_clock_now(void)
+{
+    struct rl_now now = {
+        .boot_ns = read_ns(CLOCK_BOOTTIME),
+        .raw_ns = read_ns(CLOCK_MONOTONIC_RAW),
+    };
+    return now;
+}
+
+uint64_t rl_clock_wall_us(void)
+{
+    return read_ns(CLOCK_REALTIME) / RL_US;
+}

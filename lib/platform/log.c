@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * Messages for the user's log function. */
+#include "platform/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)
+{
+    char message[RL_LOG_MAX];
+
+    if (log->fn == NULL || level > log->level_max)
+        return;
+
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    if (len < 0)
+        return; /* not representable in this locale: nothing to say */
+    if ((size_t)len >= sizeof message)
+        memcpy(message + sizeof message - 4, "...", 4);
+
+    for (char *at = message; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+    log->fn(level, message, log->userdata);
+}

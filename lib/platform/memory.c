@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Memory from the allocator that the user of the library chose. */
+#include "platform/memory.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *libc_malloc(size_t size, void *userdata)
+{
+    (void)userdata;
+    return malloc(size);
+}
+
+static void *libc_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)userdata;
+    return realloc(ptr, size);
+}
+
+static void libc_free(void *ptr, void *userdata)
+{
+    (void)userdata;
+    free(ptr);
+}
+
+struct rl_mem rl_mem_libc(void)
+{
+    struct rl_mem mem = {
+        .malloc_fn = libc_malloc, .realloc_fn = libc_realloc, .free_fn = libc_free};
+    return mem;
+}
+
+void *rl_alloc(const struct rl_mem *mem, size_t size)
+{
+    size_t asked = size == 0 ? 1 : size;
+    void *ptr = mem->malloc_fn(asked, mem->userdata);
+    if (ptr != NULL)
+        memset(ptr, 0, asked);
+    return ptr;
+}
+
+void *rl_realloc_array(const struct rl_mem *mem, void *old, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    if (bytes == 0)
+        bytes = 1; /* realloc to 0 bytes may free and return NULL: a success that looks like a
+                      failure */
+    if (old == NULL)
+        return mem->malloc_fn(bytes, mem->userdata);
+    return mem->realloc_fn(old, bytes, mem->userdata);
+}
+
+char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
+{
+    size_t size;
+    if (__builtin_add_overflow(len, (size_t)1, &size))
+        return NULL;
+    char *copy = mem->malloc_fn(size, mem->userdata);
+    if (copy == NULL)
+        return NULL;
+    if (len > 0)
+        memcpy(copy, text, len);
+    copy[len] = '\0';
+    return copy;
+}
+
+void rl_free(const struct rl_mem *mem, void *ptr)
+{
+    if (ptr != NULL)
+        mem->free_fn(ptr, mem->userdata);
+}
+
+void rl_free_wiped(const struct rl_mem *mem, void *ptr, size_t size)
+{
+    if (ptr == NULL)
+        return;
+    sodium_memzero(ptr, size);
+    mem->free_fn(ptr, mem->userdata);
+}

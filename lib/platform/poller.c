@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * One descriptor for everything a client waits for. */
+#include "platform/poller.h"
+
+#include <errno.h>
+#include <redlock/redlock.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* What epoll hands back: a tag of the caller fills the lower half, our own two lie above it. */
+#define DATA_TIMER (UINT64_C(1) << 32)
+#define DATA_WAKE  (UINT64_C(2) << 32)
+#define OWN_EVENTS 2
+#define BATCH      (RL_NODES_MAX + OWN_EVENTS)
+
+static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
+{
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = events;
+    event.data.u64 = data;
+    return epoll_ctl(epoll_fd, op, fd, &event) == 0 ? 0 : REDLOCK_ESYS;
+}
+
+int rl_poller_open(struct rl_poller *poller)
+{
+    atomic_init(&poller->woken, false);
+    poller->armed_boot_ns = RL_NEVER;
+    poller->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    poller->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    poller->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+    if (poller->epoll_fd < 0 || poller->timer_fd < 0 || poller->wake_fd < 0 ||
+        watch(poller->epoll_fd, EPOLL_CTL_ADD, poller->timer_fd, DATA_TIMER, EPOLLIN) != 0 ||
+        watch(poller->epoll_fd, EPOLL_CTL_ADD, poller->wake_fd, DATA_WAKE, EPOLLIN) != 0) {
+        rl_poller_close(poller);
+        return REDLOCK_ESYS;
+    }
+    return 0;
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+void rl_poller_close(struct rl_poller *poller)
+{
+    close_fd(&poller->epoll_fd);
+    close_fd(&poller->timer_fd);
+    close_fd(&poller->wake_fd);
+}
+
+int rl_poller_fd(const struct rl_poller *poller)
+{
+    return poller->epoll_fd;
+}
+
+static uint32_t interest(bool want_write)
+{
+    return want_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+}
+
+int rl_poller_add(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
+{
+    return watch(poller->epoll_fd, EPOLL_CTL_ADD, fd, tag, interest(want_write));
+}
+
+int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_write)
+{
+    return watch(poller->epoll_fd, EPOLL_CTL_MOD, fd, tag, interest(want_write));
+}
+
+void rl_poller_remove(struct rl_poller *poller, int fd)
+{
+    (void)watch(poller->epoll_fd, EPOLL_CTL_DEL, fd, 0, 0);
+}
+
+/* A result of EAGAIN is as good: the timer was set anew since epoll looked at it. */
+static void consume(int fd)
+{
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
+    (void)got;
+}
+
+int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max, int timeout_ms)
+{
+    struct epoll_event events[BATCH];
+    size_t room = (max < RL_NODES_MAX ? max : RL_NODES_MAX) + OWN_EVENTS;
+    int got = epoll_wait(poller->epoll_fd, events, (int)room, timeout_ms);
+    size_t count = 0;
+
+    RL_ASSERT(got >= 0 || errno == EINTR); /* the other errors are misuse of the descriptor */
+    for (int i = 0; i < got; i++) {
+        if (events[i].data.u64 == DATA_TIMER) {
+            consume(poller->timer_fd);
+            poller->armed_boot_ns = RL_NEVER;
+        } else if (events[i].data.u64 == DATA_WAKE) {
+            /* In this order. A waker that comes between the two lines finds the flag set and does
+             * not write, but what it wants done was published before and is seen after this wait.
+             * The other way round it would write, we would take its write away, and the flag would
+             * stay set for ever. */
+            consume(poller->wake_fd);
+            (void)atomic_exchange(&poller->woken, false);
+        } else if (count < max) {
+            ret_ready[count++] = (struct rl_ready){
+                .tag = (uint32_t)events[i].data.u64,
+                .readable = (events[i].events & EPOLLIN) != 0,
+                .writable = (events[i].events & EPOLLOUT) != 0,
+                .broken = (events[i].events & (EPOLLERR | EPOLLHUP)) != 0,
+            };
+        }
+    }
+    return (int)count;
+}
+
+void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
+{
+    if (deadline_boot_ns >= poller->armed_boot_ns)
+        return; /* covers RL_NEVER */
+
+    uint64_t at = deadline_boot_ns == 0 ? 1 : deadline_boot_ns; /* 0 would disarm */
+    struct itimerspec when;
+    memset(&when, 0, sizeof when);
+    when.it_value.tv_sec = (time_t)(at / RL_SECOND);
+    when.it_value.tv_nsec = (long)(at % RL_SECOND);
+    if (timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
+        poller->armed_boot_ns = deadline_boot_ns;
+}
+
+void rl_poller_wake(struct rl_poller *poller)
+{
+    if (atomic_exchange(&poller->woken, true))
+        return;
+
+    /* Not write(): that is a cancellation point, and a thread cancelled in it would leave the flag
+     * set without a write, which mutes every later wake-up. */
+    int saved_errno = errno;
+    uint64_t one = 1;
+    long rc = syscall(SYS_write, poller->wake_fd, &one, sizeof one);
+    (void)rc; /* fails only if the counter is full, and then it is readable */
+    errno = saved_errno;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * Randomness: tokens nobody can guess, and cheap words for jitter. */
+#include "platform/token.h"
+
+#include <redlock/redlock.h>
+#include <sodium.h>
+#include <string.h>
+
+#define TOKEN_BYTES (RL_TOKEN_HEX / 2)
+
+_Static_assert(RL_RANDOM_POOL % TOKEN_BYTES == 0, "the pool holds whole tokens");
+
+int rl_random_init(void)
+{
+    return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* 1 means that somebody else did it before */
+}
+
+void rl_random_seed(struct rl_random *random)
+{
+    random->used = RL_RANDOM_POOL;
+    randombytes_buf(&random->word, sizeof random->word);
+}
+
+/* SplitMix64: a counter with an odd step, hashed. */
+uint64_t rl_random_word(struct rl_random *random)
+{
+    uint64_t z = random->word += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Arithmetic instead of a table: the digits of a secret leave no trace in the cache. */
+static char hex_digit(unsigned nibble)
+{
+    return (char)(nibble + '0' + ((9u - nibble) >> 8 & (unsigned)('a' - '0' - 10)));
+}
+
+size_t rl_token_make(struct rl_random *random, const char *owner, size_t owner_len,
+                     char out[RL_TOKEN_MAX + 1])
+{
+    RL_ASSERT(owner_len <= RL_OWNER_MAX);
+    if (random->used == RL_RANDOM_POOL) {
+        randombytes_buf(random->pool, RL_RANDOM_POOL);
+        random->used = 0;
+    }
+    uint8_t *bytes = random->pool + random->used;
+    for (size_t i = 0; i < TOKEN_BYTES; i++) {
+        out[2 * i] = hex_digit(bytes[i] >> 4);
+        out[2 * i + 1] = hex_digit(bytes[i] & 15u);
+    }
+    sodium_memzero(bytes, TOKEN_BYTES); /* whoever reads our memory later learns only live tokens */
+    random->used += TOKEN_BYTES;
+
+    size_t len = RL_TOKEN_HEX;
+    if (owner_len > 0) {
+        out[len++] = '@';
+        memcpy(out + len, owner, owner_len);
+        len += owner_len;
+    }
+    out[len] = '\0';
+    return len;
+}
