@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * Answers: each belongs to the request at the head of the pipeline, and to no other. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#define UNDO_RETRY_NS RL_SECOND
+
+static bool is_undo(const struct rl_request *request)
+{
+    return request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
+}
+
+static unsigned feature_of(enum rl_form form)
+{
+    switch (form) {
+    case RL_FORM_IFEQ:
+        return RL_FEATURE_SET_IFEQ;
+    case RL_FORM_DELEX:
+        return RL_FEATURE_DELEX;
+    case RL_FORM_DELIFEQ:
+        return RL_FEATURE_DELIFEQ;
+    default:
+        return 0;
+    }
+}
+
+static void learn_features(struct rl_node *node, const struct rl_request *request,
+                           const struct rl_answer *answer)
+{
+    unsigned bit = feature_of((enum rl_form)request->form);
+
+    if (bit == 0)
+        return;
+    node->trying &= ~bit;
+    if (answer->vote == RL_VOTE_GRANTED || answer->vote == RL_VOTE_DENIED)
+        node->features |= bit;
+    if (answer->vote == RL_VOTE_AGAIN) {
+        node->missing |= answer->forget;
+        node->features &= ~answer->forget;
+    }
+}
+
+static uint64_t measure(struct rl_node *node, const struct rl_request *request, uint64_t now_ns)
+{
+    uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
+    uint64_t rtt_us = rtt_ns / RL_US;
+    unsigned bucket = rtt_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(rtt_us);
+
+    node->srtt_ns = node->srtt_ns == 0 ? rtt_ns : node->srtt_ns - node->srtt_ns / 8 + rtt_ns / 8;
+    node->counters.rtt_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
+    return rtt_us;
+}
+
+static void give_vote(struct rl_node *node, const struct rl_request *request,
+                      const struct rl_answer *answer, const struct rl_reply *reply, uint64_t rtt_us)
+{
+    const struct rl_node_listener *listener = &node->common->listener;
+
+    if (request->round == 0 || request->claim->owner == NULL)
+        return;
+    struct rl_ballot ballot = {
+        .node = node->index,
+        .vote = (uint8_t)answer->vote,
+        .cause = (uint8_t)answer->cause,
+        .verb = request->verb,
+        .round = request->round,
+        .rtt_us = (uint32_t)rl_min_u64(rl_max_u64(rtt_us, 1), UINT32_MAX),
+    };
+    listener->vote(listener->ctx, request->claim, &ballot, reply);
+}
+
+static void count(struct rl_node *node, const struct rl_request *request,
+                  const struct rl_answer *answer)
+{
+    node->counters.granted += answer->vote == RL_VOTE_GRANTED;
+    node->counters.denied += answer->vote == RL_VOTE_DENIED;
+    node->counters.errors += answer->vote == RL_VOTE_FAILED;
+    node->counters.replies_late += request->told;
+    if (answer->vote != RL_VOTE_FAILED)
+        node->failures = 0; /* a real answer: the next loss may be mended at once */
+}
+
+/* The request was not executed in this form; the same question in another form, in the same round. */
+static bool ask_again(struct rl_node *node, struct rl_request *request,
+                      struct rl_answer *answer, uint64_t now_ns)
+{
+    uint64_t place = node->pipe.tail;
+
+    if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
+                             answer->form, now_ns)) {
+        struct rl_request *again = rl_pipeline_at(&node->pipe, place);
+        again->told = request->told;
+        again->sent_ns = request->sent_ns; /* one time limit for the question, not for each form */
+        return true;
+    }
+    answer->vote = RL_VOTE_FAILED;
+    answer->cause = REDLOCK_CAUSE_NO_MEMORY;
+    return false;
+}
+
+/* Caught up: nothing in flight is older than the time limit. */
+static void review_suspicion(struct rl_node *node, uint64_t now_ns)
+{
+    rl_pipeline_skip_removed(&node->pipe);
+    if (!node->suspect)
+        return;
+    if (rl_pipeline_count(&node->pipe) > 0) {
+        const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
+        if (oldest->told || oldest->sent_ns + rl_node_timeout_ns(node) <= now_ns)
+            return;
+    }
+    node->suspect = false;
+    node->cause = REDLOCK_CAUSE_NONE;
+    rl_node_notify_changed(node);
+}
+
+void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+{
+    rl_pipeline_skip_removed(&node->pipe);
+    if (rl_pipeline_count(&node->pipe) == 0 ||
+        rl_request_is_unsent(&node->pipe, rl_pipeline_at(&node->pipe, node->pipe.head))) {
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a question", true, now_ns);
+        return;
+    }
+    struct rl_request request = rl_pipeline_pop(&node->pipe);
+    struct rl_answer answer =
+        rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
+    learn_features(node, &request, &answer);
+    uint64_t rtt_us = measure(node, &request, now_ns);
+    if (request.claim == NULL) {
+        node->probing = false;
+    } else if (answer.vote != RL_VOTE_AGAIN || !ask_again(node, &request, &answer, now_ns)) {
+        count(node, &request, &answer);
+        if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
+            rl_node_set_text(node, reply->text, reply->len);
+        if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
+            rl_debts_add(node, request.claim, now_ns);
+            node->debts_due_ns = now_ns + UNDO_RETRY_NS;
+        } else if (is_undo(&request)) {
+            node->common->listener.undone(node->common->listener.ctx, node, true);
+        }
+        if (!request.told)
+            give_vote(node, &request, &answer, reply, rtt_us);
+    }
+    rl_claim_drop(request.claim);
+    if (answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_PROTOCOL)
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
+    else if (answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_READONLY)
+        rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
+    else
+        review_suspicion(node, now_ns);
+}
+
+void rl_node_fail_votes(struct rl_node *node, int cause)
+{
+    const struct rl_answer answer = {.vote = RL_VOTE_FAILED, .cause = cause};
+    uint64_t end = node->pipe.tail;
+
+    /* By index: giving a vote may queue undos behind, or remove what was not sent. */
+    for (uint64_t i = node->pipe.head; i != end; i++) {
+        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        if (request->told || request->removed || request->claim == NULL)
+            continue;
+        request->told = true;
+        struct rl_request copy = *request;
+        rl_claim_ref(copy.claim);
+        give_vote(node, &copy, &answer, NULL, 0);
+        rl_claim_drop(copy.claim);
+    }
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * hiredis as a codec. Its default reply objects would let a 13-byte header reserve gigabytes; ours
+ * take texts up to a limit, integers and nil, refuse arrays, and allocate nothing. */
+#include "node/codec.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
+bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args)
+{
+    const char *argv[RL_ARGS_MAX];
+    size_t lens[RL_ARGS_MAX];
+    char *bytes = NULL;
+
+    RL_ASSERT(argc <= RL_ARGS_MAX);
+    for (size_t i = 0; i < argc; i++) {
+        argv[i] = args[i].data;
+        lens[i] = args[i].len;
+    }
+    long long len = redisFormatCommandArgv(&bytes, (int)argc, argv, lens);
+    if (len <= 0)
+        return false;
+    ret->bytes = bytes;
+    ret->len = (size_t)len;
+    return true;
+}
+
+void rl_encoded_free(struct rl_encoded *encoded)
+{
+    if (encoded->bytes != NULL)
+        redisFreeCommand(encoded->bytes);
+    encoded->bytes = NULL;
+    encoded->len = 0;
+}
+
+static void *refuse(struct rl_decoder *decoder)
+{
+    decoder->refused = true;
+    return NULL;
+}
+
+static void *create_string(const redisReadTask *task, char *text, size_t len)
+{
+    struct rl_decoder *decoder = task->privdata;
+
+    if (len > decoder->bulk_max)
+        return refuse(decoder);
+    decoder->reply.kind = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
+                          : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
+                                                            : RL_REPLY_BULK;
+    /* The reader may move its buffer before we look: keep a copy. */
+    memcpy(decoder->text->bytes, text, len);
+    decoder->text->bytes[len] = '\0';
+    decoder->reply.text = decoder->text->bytes;
+    decoder->reply.len = len;
+    return &decoder->reply;
+}
+
+static void *create_array(const redisReadTask *task, element_count elements)
+{
+    (void)elements;
+    return refuse(task->privdata);
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    struct rl_decoder *decoder = task->privdata;
+
+    decoder->reply = (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = value};
+    return &decoder->reply;
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+    struct rl_decoder *decoder = task->privdata;
+
+    decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
+    return &decoder->reply;
+}
+
+static void free_object(void *object)
+{
+    (void)object; /* lives in the decoder */
+}
+
+/* Kinds that are not listed (RESP3) are protocol errors to the reader. */
+static redisReplyObjectFunctions reply_functions = {
+    .createString = create_string,
+    .createArray = create_array,
+    .createInteger = create_integer,
+    .createNil = create_nil,
+    .freeObject = free_object,
+};
+
+bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
+{
+    redisReader *reader = redisReaderCreateWithFunctions(&reply_functions);
+
+    if (reader == NULL)
+        return false;
+    *decoder = (struct rl_decoder){.reader = reader, .text = text};
+    reader->privdata = decoder;
+    return true;
+}
+
+void rl_decoder_close(struct rl_decoder *decoder)
+{
+    if (decoder->reader != NULL)
+        redisReaderFree(decoder->reader);
+    decoder->reader = NULL;
+}
+
+bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
+{
+    redisReader *reader = decoder->reader;
+
+    if (redisReaderFeed(reader, bytes, len) != REDIS_OK)
+        return false;
+    return reader->len - reader->pos <= RL_UNPARSED_MAX;
+}
+
+int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max)
+{
+    void *object = NULL;
+
+    decoder->refused = false;
+    decoder->bulk_max = bulk_max;
+    if (redisReaderGetReply(decoder->reader, &object) != REDIS_OK || decoder->refused)
+        return -1;
+    if (object == NULL)
+        return 0;
+    /* A newer reader marks RESP3 values, which we have no function for, with other pointers. */
+    return object == &decoder->reply ? 1 : -1;
+}
+
+bool rl_decoder_is_inside(const struct rl_decoder *decoder)
+{
+    const redisReader *reader = decoder->reader;
+
+    return reader->len != reader->pos;
+}

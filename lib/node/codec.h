@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * RESP in and out. The only file that knows hiredis, and only its formatter and reader: sockets,
+ * timers and buffers are ours (docs/architecture.md says why). */
+#ifndef RL_NODE_CODEC_H
+#define RL_NODE_CODEC_H
+
+#include "core/wire.h"
+
+#define RL_BULK_MAX      1024          /* longest reply text of an ordinary command */
+#define RL_INFO_MAX      (64 * 1024)   /* longest INFO */
+#define RL_UNPARSED_MAX  (RL_INFO_MAX + 64 * 1024)
+
+/* A formatted command. */
+struct rl_encoded {
+    char *bytes; /* rl_encoded_free() */
+    size_t len;
+};
+/* false: no memory. */
+bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args);
+void rl_encoded_free(struct rl_encoded *encoded);
+
+/* Room for the text of one reply. Shared by all nodes of a client: a reply is looked at before the
+ * next one is read. */
+struct rl_reply_text {
+    char bytes[RL_INFO_MAX + 1];
+};
+
+struct rl_decoder {
+    void *reader;
+    struct rl_reply_text *text;
+    struct rl_reply reply;
+    size_t bulk_max; /* of the reply that is read next */
+    bool refused;    /* the reply was too long, or of a kind we never ask for */
+};
+
+/* false: no memory. */
+bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text);
+void rl_decoder_close(struct rl_decoder *decoder);
+
+/* Takes bytes from the wire. false: no memory, or more than RL_UNPARSED_MAX bytes without a
+ * complete reply: the connection is of no use any more. */
+bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
+
+/* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
+ * the protocol, or a reply beyond the limits. */
+int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max);
+
+/* true: bytes of a reply that is not complete are waiting. */
+bool rl_decoder_is_inside(const struct rl_decoder *decoder);
+
+#endif

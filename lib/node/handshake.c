@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ * The greeting: what is said on every new connection, in one pipeline, before the first vote. A
+ * TCP connection cannot outlive the server process, so what is learned here holds for every
+ * command on this connection. No vote is sent before all answers are in: a SET pipelined behind a
+ * SELECT that fails would land in database 0. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+enum step {
+    STEP_AUTH = 1,
+    STEP_SELECT,
+    STEP_SETNAME,
+    STEP_INFO_SERVER,
+    STEP_INFO_REPLICATION,
+    STEP_SCRIPT
+};
+
+static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
+{
+    const struct rl_mem *mem = node->common->mem;
+    struct rl_encoded encoded;
+
+    if (!rl_encode(&encoded, argc, args))
+        return false;
+    size_t len = node->greeting.len;
+    /* Not realloc: it may leave a copy of the password behind. */
+    char *bytes = rl_alloc(mem, len + encoded.len);
+    if (bytes != NULL) {
+        if (len != 0)
+            memcpy(bytes, node->greeting.bytes, len);
+        memcpy(bytes + len, encoded.bytes, encoded.len);
+        rl_free_wiped(mem, node->greeting.bytes, len);
+        node->greeting.bytes = bytes;
+        node->greeting.len = len + encoded.len;
+        RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
+        node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
+    }
+    sodium_memzero(encoded.bytes, encoded.len);
+    rl_encoded_free(&encoded);
+    return bytes != NULL;
+}
+
+static struct rl_arg word(const char *text)
+{
+    return (struct rl_arg){text, strlen(text)};
+}
+
+static bool append_auth(struct rl_node *node)
+{
+    if (node->password == NULL)
+        return true;
+    if (node->user == NULL)
+        return append(node, STEP_AUTH, 2,
+                      (struct rl_arg[]){word("AUTH"), word(node->password)});
+    return append(node, STEP_AUTH, 3,
+                  (struct rl_arg[]){word("AUTH"), word(node->user), word(node->password)});
+}
+
+static bool append_select(struct rl_node *node)
+{
+    char number[16];
+
+    if (node->db == 0)
+        return true;
+    snprintf(number, sizeof number, "%u", node->db);
+    return append(node, STEP_SELECT, 2, (struct rl_arg[]){word("SELECT"), word(number)});
+}
+
+static bool append_script(struct rl_node *node, enum rl_verb verb)
+{
+    return append(
+        node, STEP_SCRIPT, 3,
+        (struct rl_arg[]){word("SCRIPT"), word("LOAD"), word(rl_wire_script(verb))});
+}
+
+bool rl_greeting_prepare(struct rl_node *node)
+{
+    rl_greeting_free(node);
+    bool ok = append_auth(node) && append_select(node) &&
+              append(node, STEP_SETNAME, 3,
+                     (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock")}) &&
+              append(node, STEP_INFO_SERVER, 2,
+                     (struct rl_arg[]){word("INFO"), word("server")}) &&
+              append(node, STEP_INFO_REPLICATION, 2,
+                     (struct rl_arg[]){word("INFO"), word("replication")}) &&
+              append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
+              append_script(node, RL_VERB_SHORTEN);
+    if (!ok)
+        rl_greeting_free(node);
+    return ok;
+}
+
+void rl_greeting_free(struct rl_node *node)
+{
+    rl_free_wiped(node->common->mem, node->greeting.bytes, node->greeting.len);
+    node->greeting = (struct rl_encoded){NULL, 0};
+    node->greeting_sent = 0;
+    node->greeting_steps = node->greeting_done = 0;
+}
+
+size_t rl_greeting_bulk_max(const struct rl_node *node)
+{
+    uint8_t step = node->greeting_kinds[node->greeting_done];
+
+    return step == STEP_INFO_SERVER || step == STEP_INFO_REPLICATION ? RL_INFO_MAX : RL_BULK_MAX;
+}
+
+/* An error reply to a step: some are the end of the connection, some are a loss of comfort. */
+static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply *reply)
+{
+    int cause = rl_wire_error_cause(reply->text, reply->len);
+
+    if (step == STEP_AUTH) {
+        rl_node_set_text(node, reply->text, reply->len);
+        return REDLOCK_CAUSE_AUTH;
+    }
+    if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING) {
+        rl_node_set_text(node, reply->text, reply->len);
+        return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
+    }
+    /* SETNAME, INFO, SCRIPT LOAD: the user may lack the permission. Without INFO nothing is known
+     * of the server, without SCRIPT LOAD the first script goes out in full. */
+    return 0;
+}
+
+int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply)
+{
+    uint8_t step = node->greeting_kinds[node->greeting_done++];
+
+    if (reply->kind == RL_REPLY_ERROR)
+        return judge_error(node, step, reply);
+    bool is_info = step == STEP_INFO_SERVER || step == STEP_INFO_REPLICATION;
+    bool is_text = is_info || step == STEP_SCRIPT;
+    if (reply->kind != (is_text ? RL_REPLY_BULK : RL_REPLY_STATUS)) {
+        rl_node_set_text(node, "unexpected reply in the greeting", 32);
+        return REDLOCK_CAUSE_PROTOCOL;
+    }
+    if (is_info)
+        rl_info_parse(&node->info, reply->text, reply->len);
+    return 0;
+}

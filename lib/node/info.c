@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ * INFO: lines of `name:value`. */
+#include "node/info.h"
+
+#include "core/wire.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct field {
+    const char *value;
+    size_t len;
+};
+
+static bool is_field(const char *line, size_t len, const char *name, struct field *ret)
+{
+    size_t name_len = strlen(name);
+
+    if (len <= name_len || memcmp(line, name, name_len) != 0 || line[name_len] != ':')
+        return false;
+    ret->value = line + name_len + 1;
+    ret->len = len - name_len - 1;
+    return true;
+}
+
+/* Copies printable characters only: this text is shown to people. */
+static void copy_text(char *to, size_t size, struct field field)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < field.len && at + 1 < size; i++) {
+        char c = field.value[i];
+        to[at++] = c > 0x20 && c < 0x7f ? c : '?';
+    }
+    to[at] = '\0';
+}
+
+static size_t parse_number(struct field field, uint64_t *ret)
+{
+    uint64_t value = 0;
+    size_t i = 0;
+
+    while (i < field.len && i < 18 && field.value[i] >= '0' && field.value[i] <= '9')
+        value = value * 10 + (uint64_t)(field.value[i++] - '0');
+    if (i > 0)
+        *ret = value;
+    return i;
+}
+
+static void parse_version(struct rl_info *info, struct field field, bool valkey)
+{
+    uint64_t major = 0, minor = 0;
+    char text[24];
+
+    size_t used = parse_number(field, &major);
+    if (used < field.len && field.value[used] == '.') {
+        struct field rest = {field.value + used + 1, field.len - used - 1};
+        parse_number(rest, &minor);
+    }
+    info->major = (unsigned)rl_min_u64(major, 9999);
+    info->minor = (unsigned)rl_min_u64(minor, 9999);
+    info->is_valkey = valkey;
+    copy_text(text, sizeof text, field);
+    snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
+}
+
+static void parse_line(struct rl_info *info, const char *line, size_t len)
+{
+    struct field field;
+
+    if (is_field(line, len, "run_id", &field))
+        copy_text(info->run_id, sizeof info->run_id, field);
+    else if (is_field(line, len, "role", &field))
+        copy_text(info->role, sizeof info->role, field);
+    else if (is_field(line, len, "uptime_in_seconds", &field))
+        parse_number(field, &info->uptime_s);
+    else if (is_field(line, len, "valkey_version", &field))
+        parse_version(info, field, true);
+    else if (is_field(line, len, "redis_version", &field) && !info->is_valkey)
+        parse_version(info, field, false);
+}
+
+void rl_info_parse(struct rl_info *info, const char *text, size_t len)
+{
+    size_t at = 0;
+
+    while (at < len) {
+        const char *end = memchr(text + at, '\n', len - at);
+        size_t line_len = end != NULL ? (size_t)(end - (text + at)) : len - at;
+        size_t next = at + line_len + 1;
+        while (line_len > 0 && text[at + line_len - 1] == '\r')
+            line_len--;
+        parse_line(info, text + at, line_len);
+        at = next;
+    }
+}
+
+static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
+{
+    return info->major > major || (info->major == major && info->minor >= minor);
+}
+
+unsigned rl_info_features(const struct rl_info *info)
+{
+    unsigned features = 0;
+
+    if (info->is_valkey) {
+        features |= at_least(info, 8, 1) ? RL_FEATURE_SET_IFEQ : 0;
+        features |= at_least(info, 9, 0) ? RL_FEATURE_DELIFEQ : 0;
+    } else if (at_least(info, 8, 4)) {
+        features = RL_FEATURE_SET_IFEQ | RL_FEATURE_DELEX;
+    }
+    return features;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT
+ * Connection states, sending, time limits. */
+#include "node/node.h"
+
+#include "node/node_parts.h"
+#include "platform/token.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define RECONNECT_MIN_NS  (50 * RL_MS)
+#define RECONNECT_MAX_NS  (2 * RL_SECOND)
+#define TIMEOUT_MIN_NS    (10 * RL_MS)
+#define TIMEOUT_MAX_NS    (250 * RL_MS)
+#define SUSPECT_MAX_NS    (2 * RL_SECOND) /* then a new connection is tried */
+
+void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index)
+{
+    memset(node, 0, sizeof *node);
+    node->common = common;
+    node->index = index;
+    node->pipe.mem = common->mem;
+    node->due_ns = RL_NEVER;
+    node->debts_due_ns = RL_NEVER;
+}
+
+void rl_node_free(struct rl_node *node)
+{
+    RL_ASSERT(node->state == RL_NODE_DOWN);
+    while (node->debt_count > 0)
+        rl_claim_drop(node->debts[--node->debt_count].claim);
+    rl_greeting_free(node);
+    rl_decoder_close(&node->decoder);
+    rl_pipeline_free(&node->pipe);
+}
+
+void rl_node_set_text(struct rl_node *node, const char *text, size_t len)
+{
+    size_t at = 0;
+
+    for (; at < len && at + 1 < sizeof node->text; at++)
+        node->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
+    node->text[at] = '\0';
+}
+
+bool rl_node_is_up(const struct rl_node *node)
+{
+    if (node->state == RL_NODE_READY)
+        return !node->suspect && !node->refused && node->pipe.out_len < RL_UNSENT_MAX;
+    return !node->fell && node->due_ns != RL_NEVER;
+}
+
+void rl_node_notify_changed(struct rl_node *node)
+{
+    node->common->listener.changed(node->common->listener.ctx, node);
+}
+
+uint64_t rl_node_timeout_ns(const struct rl_node *node)
+{
+    uint64_t fixed = node->common->node_timeout_ns;
+
+    if (fixed != 0)
+        return fixed;
+    if (node->srtt_ns == 0)
+        return TIMEOUT_MAX_NS;
+    return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
+}
+
+void rl_node_start(struct rl_node *node, uint64_t now_ns)
+{
+    node->due_ns = now_ns;
+}
+
+static const struct rl_encoded *encode(struct rl_node *node, const struct rl_claim *claim,
+                                       enum rl_verb verb, enum rl_form form)
+{
+    struct rl_node_common *common = node->common;
+    struct rl_command command;
+
+    if (common->cache.claim == claim && common->cache.verb == verb && common->cache.form == form &&
+        common->cache.ttl_ms == claim->ttl_ms && common->cache.encoded.bytes != NULL)
+        return &common->cache.encoded;
+    rl_encoded_free(&common->cache.encoded);
+    rl_wire_command(&command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
+                    claim->ttl_ms);
+    if (!rl_encode(&common->cache.encoded, command.count, command.args))
+        return NULL;
+    common->cache.claim = claim;
+    common->cache.verb = (uint8_t)verb;
+    common->cache.form = (uint8_t)form;
+    common->cache.ttl_ms = claim->ttl_ms;
+    return &common->cache.encoded;
+}
+
+bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          enum rl_verb verb, enum rl_form form, uint64_t now_ns)
+{
+    const struct rl_encoded *encoded = encode(node, claim, verb, form);
+    struct rl_request request = {
+        .claim = claim,
+        .sent_ns = now_ns,
+        .round = round,
+        .verb = (uint8_t)verb,
+        .form = (uint8_t)form,
+    };
+
+    if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
+        return false;
+    node->counters.requests++;
+    if (node->state == RL_NODE_READY)
+        node->common->listener.dirty(node->common->listener.ctx, node);
+    return true;
+}
+
+static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
+                                enum rl_verb verb)
+{
+    if (verb != RL_VERB_EXTEND)
+        return RL_FORM_PLAIN;
+    unsigned bit = RL_FEATURE_SET_IFEQ;
+    if (!claim->no_shorter)
+        return RL_FORM_SHA;
+    if ((node->features & bit) != 0)
+        return RL_FORM_IFEQ;
+    if ((rl_info_features(&node->info) & bit & ~node->missing & ~node->trying) == 0)
+        return RL_FORM_SHA;
+    node->trying |= bit;
+    return RL_FORM_IFEQ;
+}
+
+int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
+                uint64_t now_ns)
+{
+    /* An upper bound of the undo: words, lengths, key and token. */
+    size_t undo_bytes = 192 + (size_t)claim->key_len + claim->token_len;
+
+    if (!rl_node_is_up(node))
+        return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+    if (!rl_pipeline_reserve(&node->pipe, undo_bytes + 64, undo_bytes))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    enum rl_form form = choose_form(node, claim, verb);
+    if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    return REDLOCK_CAUSE_NONE;
+}
+
+static void send_probe(struct rl_node *node, uint64_t now_ns)
+{
+    static const char PING[] = "*1\r\n$4\r\nPING\r\n";
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .told = true};
+
+    if (node->probing || node->pipe.out_len >= RL_UNSENT_MAX)
+        return;
+    node->probing = rl_pipeline_push(&node->pipe, &request, PING, sizeof PING - 1);
+    if (node->probing)
+        node->common->listener.dirty(node->common->listener.ctx, node);
+}
+
+static bool flush_greeting(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+
+    while (node->greeting_sent < node->greeting.len) {
+        ssize_t sent = transport->send(transport->ctx, node->index,
+                                       node->greeting.bytes + node->greeting_sent,
+                                       node->greeting.len - node->greeting_sent);
+        if (sent < 0) {
+            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
+            return false;
+        }
+        if (sent == 0)
+            return false;
+        node->greeting_sent += (size_t)sent;
+    }
+    return true;
+}
+
+void rl_node_flush(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+
+    if (node->state == RL_NODE_GREETING) {
+        flush_greeting(node, now_ns);
+        return;
+    }
+    if (node->state != RL_NODE_READY)
+        return;
+    bool was_blocked = node->pipe.out_len >= RL_UNSENT_MAX;
+    while (node->pipe.out_len > 0) {
+        ssize_t sent =
+            transport->send(transport->ctx, node->index, node->pipe.out, node->pipe.out_len);
+        if (sent < 0) {
+            rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
+            return;
+        }
+        if (sent == 0)
+            break;
+        rl_pipeline_sent(&node->pipe, (size_t)sent);
+    }
+    if (was_blocked != (node->pipe.out_len >= RL_UNSENT_MAX))
+        rl_node_notify_changed(node);
+}
+
+void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns)
+{
+    if (node->state != RL_NODE_CONNECTING)
+        return;
+    if (!ok) {
+        rl_node_close(node, cause, text, true, now_ns);
+        return;
+    }
+    node->counters.reconnects += node->connected_once;
+    node->connected_once = true;
+    node->info = (struct rl_info){.run_id = ""};
+    node->features = node->missing = node->trying = 0;
+    node->probing = false;
+    if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
+        rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
+        return;
+    }
+    node->state = RL_NODE_GREETING;
+    node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_node_flush(node, now_ns);
+}
+
+static void become_ready(struct rl_node *node, uint64_t now_ns)
+{
+    node->state = RL_NODE_READY;
+    node->due_ns = RL_NEVER;
+    node->fell = false;
+    node->suspect = false;
+    node->text[0] = '\0';
+    node->refused = node->info.role[0] != '\0' && strcmp(node->info.role, "master") != 0;
+    node->cause = node->refused ? REDLOCK_CAUSE_REPLICA : REDLOCK_CAUSE_NONE;
+    if (node->refused)
+        rl_node_set_text(node, "server is a replica", 19);
+    rl_greeting_free(node);
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++)
+        rl_pipeline_at(&node->pipe, i)->sent_ns = now_ns;
+    rl_node_notify_changed(node);
+    if (node->refused) {
+        rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server is a replica", true, now_ns);
+        return;
+    }
+    rl_debts_flush(node, now_ns);
+    node->common->listener.dirty(node->common->listener.ctx, node);
+}
+
+void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
+{
+    if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
+        return;
+    if (!rl_decoder_feed(&node->decoder, bytes, len)) {
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply too long", true, now_ns);
+        return;
+    }
+    while (node->decoder.reader != NULL) {
+        bool greeting = node->state == RL_NODE_GREETING;
+        int got = rl_decoder_next(&node->decoder,
+                                  greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
+        if (got == 0)
+            return;
+        if (got < 0) {
+            rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "not the Redis protocol, or too long", true,
+                          now_ns);
+            return;
+        }
+        if (!greeting) {
+            rl_node_answer(node, &node->decoder.reply, now_ns);
+            continue;
+        }
+        int cause = rl_greeting_reply(node, &node->decoder.reply);
+        if (cause != REDLOCK_CAUSE_NONE)
+            rl_node_close(node, cause, NULL, true, now_ns);
+        else if (node->greeting_done == node->greeting_steps)
+            become_ready(node, now_ns);
+    }
+}
+
+void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
+{
+    rl_node_close(node, cause, text, true, now_ns);
+}
+
+static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
+{
+    uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
+
+    if (was_ready && node->failures == 0) {
+        delay_ns = 0;
+    } else {
+        delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
+        if (cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA)
+            delay_ns = RECONNECT_MAX_NS / 2;
+        /* Clients that lost the same server do not come back together. */
+        delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
+    }
+    node->failures++;
+    node->fell = delay_ns != 0;
+    node->due_ns = rl_add_sat(now_ns, delay_ns);
+}
+
+/* Gives the votes of a connection that is gone, and keeps what must be undone on the next one. */
+static void drain(struct rl_node *node, int cause, uint64_t now_ns)
+{
+    struct rl_pipeline *pipe = &node->pipe;
+    uint64_t end = pipe->tail;
+
+    for (uint64_t i = pipe->head; i != end; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        request->unsent = rl_request_is_unsent(pipe, request);
+        request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
+    }
+    pipe->out_len = 0;
+    pipe->sent = 0;
+    while (pipe->head != end) {
+        struct rl_request request = rl_pipeline_pop(pipe);
+        struct rl_claim *claim = request.claim;
+        if (claim == NULL)
+            continue;
+        if (request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN)
+            rl_debts_add(node, claim, now_ns);
+        if (!request.told && request.round != 0 && claim->owner != NULL) {
+            struct rl_ballot ballot = {
+                .node = node->index,
+                .vote = RL_VOTE_FAILED,
+                .cause = (uint8_t)cause,
+                .verb = request.verb,
+                .round = request.round,
+                .unsent = request.unsent,
+            };
+            node->common->listener.vote(node->common->listener.ctx, claim, &ballot, NULL);
+        }
+        rl_claim_drop(claim);
+    }
+}
+
+void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+    bool was_ready = node->state == RL_NODE_READY;
+
+    if (node->state != RL_NODE_DOWN)
+        transport->close(transport->ctx, node->index, rl_pipeline_has_bare_set(&node->pipe));
+    node->state = RL_NODE_DOWN;
+    node->suspect = false;
+    node->cause = (uint8_t)cause;
+    if (text != NULL)
+        rl_node_set_text(node, text, strlen(text));
+    rl_decoder_close(&node->decoder);
+    rl_greeting_free(node);
+    if (retry) {
+        plan_reconnect(node, was_ready && cause != REDLOCK_CAUSE_REPLICA, cause, now_ns);
+    } else {
+        node->fell = true;
+        node->due_ns = RL_NEVER;
+    }
+    rl_node_notify_changed(node);
+    drain(node, cause, now_ns);
+}
+
+static void become_suspect(struct rl_node *node, uint64_t now_ns)
+{
+    node->suspect = true;
+    node->suspect_since_ns = now_ns;
+    node->cause = REDLOCK_CAUSE_TIMEOUT;
+    node->counters.timeouts++;
+    rl_node_set_text(node, "no answer in time", 17);
+    rl_node_notify_changed(node);
+    send_probe(node, now_ns);
+    rl_node_fail_votes(node, REDLOCK_CAUSE_TIMEOUT);
+}
+
+static uint64_t request_due_ns(const struct rl_node *node)
+{
+    if (node->state != RL_NODE_READY)
+        return RL_NEVER;
+    if (node->suspect)
+        return rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        if (!request->removed)
+            return rl_add_sat(request->sent_ns, rl_node_timeout_ns(node));
+    }
+    return RL_NEVER;
+}
+
+void rl_node_tick(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+
+    rl_debts_expire(node, now_ns);
+    if (node->due_ns <= now_ns) {
+        if (node->state == RL_NODE_DOWN) {
+            node->state = RL_NODE_CONNECTING;
+            node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+            transport->open(transport->ctx, node->index);
+        } else {
+            const char *text = node->state == RL_NODE_CONNECTING ? "no connection in time"
+                                                                 : "no answer to the greeting";
+            rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
+        }
+    }
+    if (request_due_ns(node) <= now_ns) {
+        if (node->suspect)
+            rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no answer in time", true, now_ns);
+        else
+            become_suspect(node, now_ns);
+    }
+    if (node->state == RL_NODE_READY && node->debts_due_ns <= now_ns)
+        rl_debts_flush(node, now_ns);
+}
+
+uint64_t rl_node_wake_ns(const struct rl_node *node)
+{
+    uint64_t wake = rl_min_u64(node->due_ns, request_due_ns(node));
+
+    return rl_min_u64(wake, rl_debts_wake_ns(node));
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * One Redis master as its client sees it: connection states, handshake, requests in flight, time
+ * limits, and the undos it is owed. No socket in here: bytes go through a transport and come back
+ * through rl_node_received(), time is an argument.
+ *
+ *   DOWN --due--> CONNECTING --opened--> GREETING --all steps answered--> READY
+ *     ^________________|____________________|_______________________________|  closed, time-out
+ *
+ * A READY node that leaves a request unanswered for the node timeout is *suspect*: it gets no new
+ * requests but undos and one probe, until it has caught up. */
+#ifndef RL_NODE_NODE_H
+#define RL_NODE_NODE_H
+
+#include "core/drift.h"
+#include "core/quorum.h"
+#include "node/codec.h"
+#include "node/info.h"
+#include "node/pipeline.h"
+#include "node/transport.h"
+#include "platform/log.h"
+
+#define RL_DEBTS_MAX   128
+#define RL_UNSENT_MAX  ((size_t)1 << 20)
+#define RL_TEXT_MAX    160
+#define RL_BUCKETS     32
+
+enum rl_node_state {
+    RL_NODE_DOWN = 0,
+    RL_NODE_CONNECTING = 1,
+    RL_NODE_GREETING = 2,
+    RL_NODE_READY = 3
+};
+
+struct rl_node;
+
+/* What a node tells its engine. */
+struct rl_node_listener {
+    /* The answer to a request whose claim still has an owner and whose round is not 0. `reply` is
+     * the raw answer, NULL for time-outs and lost connections. */
+    void (*vote)(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
+                 const struct rl_reply *reply);
+    /* Whether it may be asked, may vote, or why not, has changed. */
+    void (*changed)(void *ctx, struct rl_node *node);
+    /* Bytes are waiting: call rl_node_flush() before the tick ends. */
+    void (*dirty)(void *ctx, struct rl_node *node);
+    /* An undo is done (true), or given up because its time is over (false). */
+    void (*undone)(void *ctx, struct rl_node *node, bool done);
+    void *ctx;
+};
+
+/* What all nodes of a client have in common; outlives them. */
+struct rl_node_common {
+    const struct rl_mem *mem;
+    const struct rl_log *log;
+    struct rl_transport transport;
+    struct rl_node_listener listener;
+    struct rl_reply_text *text;
+    struct rl_drift drift;
+    uint64_t connect_timeout_ns;
+    uint64_t node_timeout_ns; /* 0: measured */
+    uint64_t random;          /* fresh in every tick */
+    /* The last command formatted: the same bytes go to every node of a round. */
+    struct {
+        const struct rl_claim *claim;
+        uint64_t ttl_ms;
+        uint8_t verb, form;
+        struct rl_encoded encoded;
+    } cache;
+};
+
+struct rl_node_counters {
+    uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
+    uint64_t rtt_us_hist[RL_BUCKETS];
+};
+
+struct rl_debt {
+    struct rl_claim *claim;
+    uint64_t expires_ns;
+};
+
+struct rl_node {
+    struct rl_node_common *common;
+    const char *name;     /* borrowed */
+    const char *user;     /* borrowed, may be NULL */
+    const char *password; /* borrowed, may be NULL */
+    unsigned db;
+    uint8_t index;
+    uint8_t state; /* enum rl_node_state */
+    bool suspect;
+    bool probing;      /* the one probe of a suspect node is in flight */
+    bool was_up;       /* announced as up */
+    bool connected_once;
+    uint8_t cause;     /* enum redlock_cause: why it is not up, or may not vote */
+    bool fell;         /* the last connection attempt failed: known to be down */
+    bool refused;      /* up, but may not vote (replica) */
+    bool duplicate;    /* set by the engine: another address shows the same server */
+    uint8_t duplicate_of;
+    uint8_t greeting_steps, greeting_done;
+    unsigned failures; /* connection attempts that failed in a row */
+    unsigned features; /* RL_FEATURE_*: shown to be there */
+    unsigned missing;  /* RL_FEATURE_*: shown not to be there */
+    unsigned trying;   /* RL_FEATURE_*: asked, not answered yet */
+    uint64_t due_ns;   /* DOWN: reconnect; CONNECTING, GREETING: give up */
+    uint64_t suspect_since_ns;
+    uint64_t debts_due_ns; /* retry of undos that were answered with an error */
+    uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
+    struct rl_info info;
+    struct rl_encoded greeting;
+    size_t greeting_sent;
+    uint8_t greeting_kinds[12];
+    struct rl_pipeline pipe;
+    struct rl_decoder decoder;
+    struct rl_debt debts[RL_DEBTS_MAX]; /* undos to be sent when the node can take them */
+    unsigned debt_count;
+    struct rl_node_counters counters;
+    char text[RL_TEXT_MAX]; /* last error in words */
+};
+
+void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
+/* Frees memory; the connection must have been closed. */
+void rl_node_free(struct rl_node *node);
+
+/* Starts the first connection. */
+void rl_node_start(struct rl_node *node, uint64_t now_ns);
+
+/* May be asked now: connected, or connecting for the first time or right after a loss. */
+bool rl_node_is_up(const struct rl_node *node);
+
+/* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent. */
+int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
+                uint64_t now_ns);
+
+/* Takes the claim back from this node: its unsent requests are removed, and, unless that shows that
+ * the node never heard of it, claim->undo_verb is sent; now, or as soon as the node can be
+ * reached, and again after a lost connection. With a round other than 0 the answer is a vote.
+ * Returns RL_VOTE_NONE if a vote will follow, or the vote itself: DENIED (never sent), FAILED (not
+ * reachable now; `*ret_cause` says why). */
+enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          uint64_t now_ns, int *ret_cause);
+
+/* Hands waiting bytes to the transport. */
+void rl_node_flush(struct rl_node *node, uint64_t now_ns);
+
+/* Events of the transport. `cause` and `text` (may be NULL) say why it failed. */
+void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns);
+void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
+void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns);
+
+/* Does what is due; rl_node_wake_ns() says when (boot clock, RL_NEVER: nothing is due). */
+void rl_node_tick(struct rl_node *node, uint64_t now_ns);
+uint64_t rl_node_wake_ns(const struct rl_node *node);
+
+/* Closes the connection after the rules for SETs whose undo is not in the kernel. Requests in
+ * flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
+void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns);
+
+/* Undos that are owed or in flight. */
+unsigned rl_node_undos_pending(const struct rl_node *node);
+
+uint64_t rl_node_timeout_ns(const struct rl_node *node);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * What node.c, handshake.c, answer.c and undo.c share; nobody else includes this. */
+#ifndef RL_NODE_NODE_PARTS_H
+#define RL_NODE_NODE_PARTS_H
+
+#include "node/node.h"
+
+/* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an
+ * enum redlock_cause: the connection is of no use). */
+bool rl_greeting_prepare(struct rl_node *node);
+int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply);
+size_t rl_greeting_bulk_max(const struct rl_node *node);
+void rl_greeting_free(struct rl_node *node);
+
+/* answer.c */
+void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+/* Gives every vote that is still waited for as failed; requests stay as tombstones. */
+void rl_node_fail_votes(struct rl_node *node, int cause);
+
+/* undo.c */
+void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
+void rl_debts_flush(struct rl_node *node, uint64_t now_ns);
+void rl_debts_expire(struct rl_node *node, uint64_t now_ns);
+uint64_t rl_debts_wake_ns(const struct rl_node *node);
+
+/* node.c */
+bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          enum rl_verb verb, enum rl_form form, uint64_t now_ns);
+void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
+void rl_node_notify_changed(struct rl_node *node);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Bytes out, requests waiting. Both grow by doubling and are kept for the next connection. */
+#include "node/pipeline.h"
+
+#include <string.h>
+
+#define RING_MIN 32
+#define OUT_MIN  4096
+
+static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
+{
+    uint32_t cap = pipe->ring_cap != 0 ? pipe->ring_cap : RING_MIN;
+
+    while (cap < needed)
+        cap *= 2;
+    if (cap == pipe->ring_cap)
+        return true;
+    struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
+    if (ring == NULL)
+        return false;
+    for (uint64_t i = pipe->head; i != pipe->tail; i++)
+        ring[i & (cap - 1)] = *rl_pipeline_at(pipe, i);
+    rl_free(pipe->mem, pipe->ring);
+    pipe->ring = ring;
+    pipe->ring_cap = cap;
+    return true;
+}
+
+static bool grow_out(struct rl_pipeline *pipe, size_t needed)
+{
+    size_t cap = pipe->out_cap != 0 ? pipe->out_cap : OUT_MIN;
+
+    while (cap < needed)
+        cap *= 2;
+    if (cap == pipe->out_cap)
+        return true;
+    char *out = rl_realloc_array(pipe->mem, pipe->out, cap, 1);
+    if (out == NULL)
+        return false;
+    pipe->out = out;
+    pipe->out_cap = cap;
+    return true;
+}
+
+bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes)
+{
+    return grow_ring(pipe, rl_pipeline_count(pipe) + 2) &&
+           grow_out(pipe, pipe->out_len + bytes + undo_bytes);
+}
+
+bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
+                      size_t len)
+{
+    if (!grow_ring(pipe, rl_pipeline_count(pipe) + 1) || !grow_out(pipe, pipe->out_len + len))
+        return false;
+    struct rl_request *slot = rl_pipeline_at(pipe, pipe->tail);
+    *slot = *request;
+    slot->start = pipe->sent + pipe->out_len;
+    slot->len = (uint32_t)len;
+    if (slot->claim != NULL)
+        rl_claim_ref(slot->claim);
+    memcpy(pipe->out + pipe->out_len, bytes, len);
+    pipe->out_len += len;
+    pipe->tail++;
+    return true;
+}
+
+struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
+{
+    RL_ASSERT(pipe->head != pipe->tail);
+    return *rl_pipeline_at(pipe, pipe->head++);
+}
+
+void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
+{
+    while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
+        pipe->head++;
+}
+
+void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
+{
+    RL_ASSERT(len <= pipe->out_len);
+    pipe->out_len -= len;
+    pipe->sent += len;
+    if (pipe->out_len != 0)
+        memmove(pipe->out, pipe->out + len, pipe->out_len);
+}
+
+bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
+{
+    bool cut_acquire = false;
+    uint64_t removed_len = 0;
+
+    if (pipe->out_len == 0)
+        return false;
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        bool unsent = rl_request_is_unsent(pipe, request);
+        request->start -= unsent ? removed_len : 0;
+        if (!unsent || request->removed || request->claim != claim)
+            continue;
+        size_t at = (size_t)(request->start - pipe->sent);
+        size_t rest = pipe->out_len - at - request->len;
+        memmove(pipe->out + at, pipe->out + at + request->len, rest);
+        pipe->out_len -= request->len;
+        removed_len += request->len;
+        cut_acquire |= request->verb == RL_VERB_ACQUIRE;
+        request->removed = true;
+        request->len = 0;
+        rl_claim_drop(request->claim);
+        request->claim = NULL;
+    }
+    return cut_acquire;
+}
+
+bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
+{
+    /* From the newest request to the oldest: whatever was marked has its undo behind it. */
+    static const uint32_t MARKED = 0x756e646f;
+    bool bare = false;
+
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (request->claim != NULL)
+            request->claim->mark = 0;
+    }
+    for (uint64_t i = pipe->tail; i != pipe->head; i--) {
+        struct rl_request *request = rl_pipeline_at(pipe, i - 1);
+        if (request->claim == NULL || rl_request_is_unsent(pipe, request))
+            continue;
+        bool undo = request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
+        if (undo && rl_request_is_whole(pipe, request))
+            request->claim->mark = MARKED;
+        else if (request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL)
+            bare |= request->claim->mark != MARKED;
+    }
+    return bare;
+}
+
+void rl_pipeline_reset(struct rl_pipeline *pipe)
+{
+    RL_ASSERT(pipe->head == pipe->tail);
+    pipe->out_len = 0;
+    pipe->sent = 0;
+}
+
+void rl_pipeline_free(struct rl_pipeline *pipe)
+{
+    while (pipe->head != pipe->tail)
+        rl_claim_drop(rl_pipeline_pop(pipe).claim);
+    rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);
+    rl_free(pipe->mem, pipe->ring);
+    pipe->out = NULL;
+    pipe->ring = NULL;
+    pipe->out_cap = pipe->ring_cap = 0;
+    pipe->out_len = 0;
+}

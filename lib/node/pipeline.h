@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * The two ends of one connection: bytes that wait to be sent, and requests that wait for their
+ * answers, in the order in which both are due.
+ *
+ * Places in the stream are counted from the start of the connection, so that it is known of every
+ * request whether it was sent in full, in part or not at all. An answered request leaves at the
+ * head; a request whose answer nobody waits for any more stays as a tombstone, so that a late
+ * answer is never read as the answer to a later question. */
+#ifndef RL_NODE_PIPELINE_H
+#define RL_NODE_PIPELINE_H
+
+#include "node/claim.h"
+
+struct rl_request {
+    struct rl_claim *claim; /* NULL: a probe */
+    uint64_t start;         /* place of its first byte in the stream */
+    uint64_t sent_ns;       /* boot time at which the clock of its answer started */
+    uint32_t len;
+    uint32_t round;         /* 0: nobody counts the answer */
+    uint8_t verb;           /* enum rl_verb */
+    uint8_t form;           /* enum rl_form */
+    bool told;              /* its vote was given already (time-out): tombstone */
+    bool unsent;            /* at the close: no byte of it had been sent */
+    bool removed;           /* taken out of the stream before a byte of it was sent */
+};
+
+struct rl_pipeline {
+    const struct rl_mem *mem;
+    char *out; /* bytes not taken by the transport yet */
+    size_t out_len, out_cap;
+    uint64_t sent; /* bytes taken so far: place of out[0] */
+    struct rl_request *ring;
+    uint32_t ring_cap; /* a power of two, or 0 */
+    uint64_t head, tail; /* request i is ring[i % ring_cap] */
+};
+
+static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
+{
+    return pipe->tail - pipe->head;
+}
+
+static inline struct rl_request *rl_pipeline_at(const struct rl_pipeline *pipe, uint64_t index)
+{
+    return &pipe->ring[index & (pipe->ring_cap - 1)];
+}
+
+static inline bool rl_request_is_unsent(const struct rl_pipeline *pipe, const struct rl_request *req)
+{
+    return req->start >= pipe->sent;
+}
+
+static inline bool rl_request_is_whole(const struct rl_pipeline *pipe, const struct rl_request *req)
+{
+    return req->start + req->len <= pipe->sent;
+}
+
+/* Makes room for one more request of `bytes` bytes and for its undo, so that taking back what is
+ * asked now will not fail for want of memory. false: no memory. */
+bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes);
+
+/* Appends a request and its bytes. Takes a reference to the claim. false: no memory. */
+bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
+                      size_t len);
+
+/* Takes the request at the head out; its claim reference passes to the caller. */
+struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
+
+/* Skips requests that were removed from the stream. */
+void rl_pipeline_skip_removed(struct rl_pipeline *pipe);
+
+/* The transport took `len` bytes. */
+void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);
+
+/* Removes all requests of `claim` of which no byte was sent. true: an acquire SET was among them,
+ * that is, this node never heard of the claim. */
+bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
+
+/* The kernel holds a SET without its whole undo behind it: the connection must not be closed
+ * gracefully, or the SET may be delivered after all. */
+bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
+
+/* Empties the stream; requests must have been popped. */
+void rl_pipeline_reset(struct rl_pipeline *pipe);
+void rl_pipeline_free(struct rl_pipeline *pipe);
+
+#endif

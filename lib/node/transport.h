@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ * What a node needs of the world: connect, send, close. One implementation is sockets (socket.c);
+ * another may be a simulated network. Events come back through rl_node_opened(), rl_node_received()
+ * and rl_node_closed(). */
+#ifndef RL_NODE_TRANSPORT_H
+#define RL_NODE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct rl_transport {
+    /* Starts a connection to the node; the end of it is reported by rl_node_opened(), never from
+     * inside this call. Replaces nothing: the last connection was closed before. */
+    void (*open)(void *ctx, unsigned node);
+    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_writable() follows), or -1: the
+     * connection is broken. */
+    ssize_t (*send)(void *ctx, unsigned node, const char *bytes, size_t len);
+    /* abortive: undelivered bytes are thrown away and the peer sees a reset. */
+    void (*close)(void *ctx, unsigned node, bool abortive);
+    void *ctx;
+};
+
+#endif
