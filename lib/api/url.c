@@ -265,7 +265,7 @@ static int parse_db(const struct parse *parse, struct piece digits)
 }
 
 /* Everything after "redis://". */
-static int parse_tcp(const struct parse *parse, struct piece rest, bool may_log_in)
+static int parse_tcp(const struct parse *parse, struct piece rest)
 {
     struct piece authority, path, query;
 
@@ -274,10 +274,6 @@ static int parse_tcp(const struct parse *parse, struct piece rest, bool may_log_
     const char *at = authority.len > 0 ? memrchr(authority.at, '@', authority.len) : NULL;
     if (at != NULL) {
         struct piece userinfo = {authority.at, (size_t)(at - authority.at)};
-        if (!may_log_in)
-            return refuse(parse, "an address with '@' needs a scheme, as in "
-                                 "redis://user:password@host; in a password, "
-                                 "write ',' as %%2C and a blank as %%20");
         if (memchr(userinfo.at, '@', userinfo.len) != NULL)
             return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
         int rc = parse_userinfo(parse, userinfo);
@@ -356,12 +352,12 @@ static int parse_entry(const struct parse *parse)
             return refuse(parse, "it contains a control byte");
     if (entry.at[0] == '/')
         return parse_path(parse, entry);
-    if (scheme_len == 0 && entry.at[0] == ':')
+    if (entry.at[0] == ':' && (entry.len == 1 || entry.at[1] != ':'))
         return refuse(parse, "the host before ':' is missing");
     if (scheme_len == 0)
-        return parse_tcp(parse, entry, false);
+        return parse_tcp(parse, entry);
     if (is_word(scheme, "redis://") || is_word(scheme, "valkey://"))
-        return parse_tcp(parse, rest, true);
+        return parse_tcp(parse, rest);
     if (is_word(scheme, "unix://") || is_word(scheme, "unix:"))
         return parse_unix(parse, rest);
     if (is_word(scheme, "rediss://") || is_word(scheme, "valkeys://"))
@@ -416,6 +412,13 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
     const char *at = text;
     int rc = 0;
 
+    if (rl_url_is_torn(text)) {
+        snprintf(error, error_size,
+                 "node addresses (not shown, a password may be in them): an '@' stands in an entry "
+                 "without a scheme; write redis://user:password@host, and in a password "
+                 "',' as %%2C and a blank as %%20");
+        return REDLOCK_EINVAL;
+    }
     while (rc == 0 && *at != '\0') {
         size_t len = 0;
         while (at[len] != '\0' && !rl_url_is_separator(at[len]))

@@ -2,11 +2,10 @@
  * Prints addresses without their secrets. */
 #include "api/url_mask.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <strings.h>
 
-int rl_url_is_separator(char byte)
+bool rl_url_is_separator(char byte)
 {
     return byte == ',' || byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
 }
@@ -36,9 +35,7 @@ size_t rl_url_scheme_len(const char *entry, size_t len)
     return 0;
 }
 
-/* Whether some entry of the list has an '@' and no scheme: then it is likely the end of a password
- * that contained a separator, and no '@' of the list can be trusted to end one. */
-static bool is_torn(const char *list)
+bool rl_url_is_torn(const char *list)
 {
     while (*list != '\0') {
         size_t len = 0;
@@ -125,7 +122,7 @@ void rl_url_mask(const char *list, const char *entry, size_t len, char out[RL_UR
     struct shown shown = {.out = out, .len = 0};
     size_t scheme_len = rl_url_scheme_len(entry, len);
     const char *at = memrchr(entry, '@', len);
-    bool torn = is_torn(list);
+    bool torn = rl_url_is_torn(list);
 
     if ((at == NULL && !torn) || is_known_scheme(entry, scheme_len))
         show(&shown, entry, scheme_len);

@@ -3,6 +3,7 @@
 #ifndef RL_API_URL_MASK_H
 #define RL_API_URL_MASK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define RL_URL_SHOWN_MAX 96 /* bytes of a shown address, with its NUL */
@@ -17,6 +18,10 @@ void rl_url_mask(const char *list, const char *entry, size_t len, char out[RL_UR
 size_t rl_url_scheme_len(const char *entry, size_t len);
 
 /* Whether `byte` separates the entries of a list. */
-int rl_url_is_separator(char byte);
+bool rl_url_is_separator(char byte);
+
+/* Whether some entry has an '@' and no scheme: then it is likely the end of a password that
+ * contained a separator, and no '@' of the list can be trusted to end one. */
+bool rl_url_is_torn(const char *list);
 
 #endif
