@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT
+ * The builder of a client's configuration: every setter checks what it is given, changes all of it
+ * or nothing, and leaves a text that says what was wrong and what to do.
+ *
+ * The owner label may hold any printable ASCII byte except a blank, '@' included ("ada@web3/4711"
+ * is the natural label): in a token it follows a prefix of fixed length, so it is never ambiguous.
+ */
+#include "api/config.h"
+
+#include "api/url.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_TTL_MS_DEFAULT         30000
+#define CONNECT_TIMEOUT_MS_DEFAULT 250
+#define RETRY_MS_MIN_DEFAULT       10
+#define RETRY_MS_MAX_DEFAULT       200
+#define DRIFT_PPM_DEFAULT          10000
+#define DRIFT_FLOOR_US_DEFAULT     2000
+#define DRIFT_FLOOR_US_MAX         1000000
+#define DURATION_MS_MAX            60000 /* of timeouts and of retry delays */
+
+_Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
+_Static_assert(REDLOCK_RESOURCE_LEN_MAX == RL_RESOURCE_MAX, "public and internal limits agree");
+
+void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(config->error, sizeof config->error, fmt, args);
+    va_end(args);
+}
+
+static int refuse_memory(struct redlock_config *config)
+{
+    rl_config_refuse(config, "out of memory");
+    return REDLOCK_ENOMEM;
+}
+
+/* A newer caller may know fields that we do not; then they must be unused. */
+static bool is_complete(const redlock_allocator_t *allocator)
+{
+    if (allocator->size < sizeof *allocator || allocator->malloc_fn == NULL ||
+        allocator->realloc_fn == NULL || allocator->free_fn == NULL)
+        return false;
+    for (size_t i = sizeof *allocator; i < allocator->size; i++)
+        if (((const unsigned char *)allocator)[i] != 0)
+            return false;
+    return true;
+}
+
+REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
+                                   const redlock_allocator_t *allocator)
+{
+    struct rl_mem mem = rl_mem_libc();
+
+    if (ret_config == NULL || (allocator != NULL && !is_complete(allocator)))
+        return REDLOCK_EINVAL;
+    if (allocator != NULL)
+        mem = (struct rl_mem){.malloc_fn = allocator->malloc_fn,
+                              .realloc_fn = allocator->realloc_fn,
+                              .free_fn = allocator->free_fn,
+                              .userdata = allocator->userdata};
+    struct redlock_config *config = rl_alloc(&mem, sizeof *config);
+    if (config == NULL)
+        return REDLOCK_ENOMEM;
+    config->mem = mem;
+    config->mode = REDLOCK_MODE_THREADED;
+    config->max_ttl_ms = MAX_TTL_MS_DEFAULT;
+    config->connect_timeout_ms = CONNECT_TIMEOUT_MS_DEFAULT;
+    config->retry_ms_min = RETRY_MS_MIN_DEFAULT;
+    config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
+    config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_FLOOR_US_DEFAULT};
+    *ret_config = config;
+    return 0;
+}
+
+static void free_secret(struct redlock_config *config, char **text)
+{
+    if (*text != NULL)
+        rl_free_wiped(&config->mem, *text, strlen(*text));
+    *text = NULL;
+}
+
+REDLOCK_API void redlock_config_free(redlock_config_t *config)
+{
+    if (config == NULL)
+        return;
+    for (size_t i = 0; i < config->node_count; i++)
+        rl_node_spec_done(&config->mem, &config->nodes[i]);
+    rl_free(&config->mem, config->nodes);
+    free_secret(config, &config->user);
+    free_secret(config, &config->password);
+    struct rl_mem mem = config->mem;
+    rl_free(&mem, config);
+}
+
+REDLOCK_API const char *redlock_config_error(const redlock_config_t *config)
+{
+    return config == NULL ? "no configuration given" : config->error;
+}
+
+REDLOCK_API int redlock_config_add_nodes(redlock_config_t *config, const char *urls)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (urls == NULL) {
+        rl_config_refuse(config, "node addresses: NULL given; name at least one, as "
+                                 "redis://host:6379");
+        return REDLOCK_EINVAL;
+    }
+    return rl_url_parse_list(&config->mem, urls, &config->nodes, &config->node_count, config->error,
+                             sizeof config->error);
+}
+
+/* NULL if `text` may be used, else what is wrong with it. */
+static const char *flaw(const char *text, size_t len_max, unsigned char lowest,
+                        unsigned char highest)
+{
+    if (strlen(text) > len_max)
+        return "is too long";
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        if (*at == ' ' && lowest > ' ')
+            return "contains a blank";
+        if (*at < lowest || *at == 0x7f)
+            return "contains a control byte";
+        if (*at > highest)
+            return "contains a byte that is not ASCII";
+    }
+    return NULL;
+}
+
+REDLOCK_API int redlock_config_set_auth(redlock_config_t *config, const char *user,
+                                        const char *password)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+
+    bool has_user = user != NULL && user[0] != '\0';
+    bool has_password = password != NULL && password[0] != '\0';
+    const char *user_flaw = has_user ? flaw(user, RL_USER_MAX, '!', 0xff) : NULL;
+    const char *password_flaw = has_password ? flaw(password, RL_PASSWORD_MAX, ' ', 0xff) : NULL;
+    if (password != NULL && !has_password) {
+        rl_config_refuse(config, "password: it is empty; give one, or NULL for no login");
+        return REDLOCK_EINVAL;
+    }
+    if (has_user && !has_password) {
+        rl_config_refuse(config, "user: given without a password; give both, or NULL for both");
+        return REDLOCK_EINVAL;
+    }
+    if (user_flaw != NULL || password_flaw != NULL) {
+        rl_config_refuse(config, "%s: it %s; check where it comes from",
+                         user_flaw != NULL ? "user" : "password",
+                         user_flaw != NULL ? user_flaw : password_flaw);
+        return REDLOCK_EINVAL;
+    }
+
+    char *user_copy = has_user ? rl_strdup_len(&config->mem, user, strlen(user)) : NULL;
+    char *password_copy =
+        has_password ? rl_strdup_len(&config->mem, password, strlen(password)) : NULL;
+    if ((has_user && user_copy == NULL) || (has_password && password_copy == NULL)) {
+        free_secret(config, &user_copy);
+        free_secret(config, &password_copy);
+        return refuse_memory(config);
+    }
+    free_secret(config, &config->user);
+    free_secret(config, &config->password);
+    config->user = user_copy;
+    config->password = password_copy;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_mode(redlock_config_t *config, int mode)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (mode != REDLOCK_MODE_THREADED && mode != REDLOCK_MODE_EMBEDDED &&
+        mode != REDLOCK_MODE_HYBRID) {
+        rl_config_refuse(config, "mode: %d is none; use one of enum redlock_mode", mode);
+        return REDLOCK_EINVAL;
+    }
+    config->mode = mode;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (prefix == NULL || strlen(prefix) > RL_PREFIX_MAX) {
+        rl_config_refuse(config, prefix == NULL
+                                     ? "key prefix: NULL given; use \"\" for none"
+                                     : "key prefix: it is longer than 256 bytes; shorten it");
+        return REDLOCK_EINVAL;
+    }
+    config->prefix_len = strlen(prefix);
+    memcpy(config->prefix, prefix, config->prefix_len + 1);
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *label)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (label == NULL) {
+        rl_config_refuse(config, "owner label: NULL given; use \"\" for none");
+        return REDLOCK_EINVAL;
+    }
+    const char *label_flaw = flaw(label, RL_OWNER_MAX, '!', '~');
+    if (label_flaw != NULL) {
+        rl_config_refuse(config,
+                         "owner label: it %s; use up to %d printable ASCII characters without "
+                         "blanks, as in web3/4711",
+                         label_flaw, RL_OWNER_MAX);
+        return REDLOCK_EINVAL;
+    }
+    config->owner_len = strlen(label);
+    memcpy(config->owner, label, config->owner_len + 1);
+    return 0;
+}
+
+/* Refuses a number outside of [min, max]. */
+static int check_range(struct redlock_config *config, const char *what, const char *unit,
+                       uint64_t value, uint64_t min, uint64_t max)
+{
+    if (value >= min && value <= max)
+        return 0;
+    rl_config_refuse(config, "%s: %llu %s is out of range; use %llu to %llu", what,
+                     (unsigned long long)value, unit, (unsigned long long)min,
+                     (unsigned long long)max);
+    return REDLOCK_EINVAL;
+}
+
+REDLOCK_API int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms)
+{
+    if (config == NULL || check_range(config, "max_ttl", "ms", max_ttl_ms, REDLOCK_TTL_MS_MIN,
+                                      REDLOCK_TTL_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->max_ttl_ms = max_ttl_ms;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_connect_timeout_ms(redlock_config_t *config, uint32_t timeout_ms)
+{
+    if (config == NULL ||
+        check_range(config, "connect timeout", "ms", timeout_ms, 1, DURATION_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->connect_timeout_ms = timeout_ms;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms)
+{
+    if (config == NULL ||
+        check_range(config, "node timeout", "ms", timeout_ms, 0, DURATION_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->node_timeout_ms = timeout_ms;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
+                                            uint32_t delay_ms_max)
+{
+    if (config == NULL ||
+        check_range(config, "lower retry delay", "ms", delay_ms_min, 1, DURATION_MS_MAX) != 0 ||
+        check_range(config, "upper retry delay", "ms", delay_ms_max, delay_ms_min,
+                    DURATION_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->retry_ms_min = delay_ms_min;
+    config->retry_ms_max = delay_ms_max;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
+                                         uint32_t drift_floor_us)
+{
+    if (config == NULL ||
+        check_range(config, "drift", "ppm", drift_ppm, 0, RL_DRIFT_PPM_MAX) != 0 ||
+        check_range(config, "drift floor", "us", drift_floor_us, 0, DRIFT_FLOOR_US_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->drift = (struct rl_drift){.ppm = drift_ppm, .floor_us = drift_floor_us};
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
+                                       void *userdata)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (fn != NULL && (level_max < REDLOCK_LOG_ERROR || level_max > REDLOCK_LOG_DEBUG)) {
+        rl_config_refuse(config, "log level: %d is none; use one of enum redlock_log_level",
+                         level_max);
+        return REDLOCK_EINVAL;
+    }
+    config->log = (struct rl_log){.level_max = level_max, .fn = fn, .userdata = userdata};
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
+                                         void *userdata)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    config->event_fn = fn;
+    config->event_userdata = userdata;
+    return 0;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT
+ * Node addresses as people write them. */
+#include "api/url.h"
+
+#include "api/url_mask.h"
+
+#include <arpa/inet.h>
+#include <redlock/redlock.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* A piece of the text; not terminated. */
+struct piece {
+    const char *at;
+    size_t len;
+};
+
+/* One entry that is being parsed. */
+struct parse {
+    const struct rl_mem *mem;
+    const char *list;
+    struct piece entry;
+    unsigned number; /* of the entry in its list, from 1 */
+    struct rl_node_spec *spec;
+    char *error;
+    size_t error_size;
+};
+
+static int refuse(const struct parse *parse, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Says what is wrong with the entry. The format's arguments must not be parts of the entry. */
+static int refuse(const struct parse *parse, const char *fmt, ...)
+{
+    char shown[RL_URL_SHOWN_MAX];
+    rl_url_mask(parse->list, parse->entry.at, parse->entry.len, shown);
+    int len =
+        snprintf(parse->error, parse->error_size, "node address %u (%s): ", parse->number, shown);
+    if (len > 0 && (size_t)len < parse->error_size) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(parse->error + len, parse->error_size - (size_t)len, fmt, args);
+        va_end(args);
+    }
+    return REDLOCK_EINVAL;
+}
+
+static int refuse_memory(const struct parse *parse)
+{
+    snprintf(parse->error, parse->error_size, "out of memory while reading node addresses");
+    return REDLOCK_ENOMEM;
+}
+
+/* Splits `whole` at the first byte that is in `any`: *head lies before it; *tail begins with it,
+ * and is empty if there is none. */
+static void split(struct piece whole, const char *any, struct piece *head, struct piece *tail)
+{
+    size_t len = 0;
+    while (len < whole.len && strchr(any, whole.at[len]) == NULL)
+        len++;
+    *head = (struct piece){whole.at, len};
+    *tail = (struct piece){whole.at + len, whole.len - len};
+}
+
+static struct piece skip(struct piece piece, size_t bytes)
+{
+    return (struct piece){piece.at + bytes, piece.len - bytes};
+}
+
+static bool is_word(struct piece piece, const char *word)
+{
+    return piece.len == strlen(word) && strncasecmp(piece.at, word, piece.len) == 0;
+}
+
+/* Decimal digits only. False if there is none, another byte, or a value above `max`. */
+static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
+{
+    uint64_t value = 0;
+    if (piece.len == 0)
+        return false;
+    for (size_t i = 0; i < piece.len; i++) {
+        if (piece.at[i] < '0' || piece.at[i] > '9')
+            return false;
+        value = value * 10 + (uint64_t)(piece.at[i] - '0');
+        if (value > max)
+            return false;
+    }
+    *ret = value;
+    return true;
+}
+
+static int hex_value(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return digit - '0';
+    if (digit >= 'a' && digit <= 'f')
+        return digit - 'a' + 10;
+    if (digit >= 'A' && digit <= 'F')
+        return digit - 'A' + 10;
+    return -1;
+}
+
+/* Percent-decodes into out[max + 1]. `what` names the part in a refusal, `lowest` is the smallest
+ * byte that it may hold. */
+static int decode(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
+                  char *out, size_t max)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < from.len; i++) {
+        unsigned byte = (unsigned char)from.at[i];
+        if (byte == '%') {
+            int high = i + 2 < from.len ? hex_value(from.at[i + 1]) : -1;
+            int low = i + 2 < from.len ? hex_value(from.at[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return refuse(parse,
+                              "'%%' in the %s is not followed by two hex digits; "
+                              "write a literal '%%' as %%25",
+                              what);
+            byte = (unsigned)high << 4 | (unsigned)low;
+            i += 2;
+        }
+        if (byte < lowest || byte == 0x7f)
+            return refuse(parse, "the %s contains a %s, which is not allowed there", what,
+                          byte == ' ' ? "blank" : "control byte");
+        if (len == max)
+            return refuse(parse, "the %s is longer than %zu bytes", what, max);
+        out[len++] = (char)byte;
+    }
+    out[len] = '\0';
+    return 0;
+}
+
+static int parse_text(const struct parse *parse, const char *what, struct piece from,
+                      unsigned lowest, size_t max, char **ret)
+{
+    char *text = rl_alloc(parse->mem, (from.len < max ? from.len : max) + 1);
+    if (text == NULL)
+        return refuse_memory(parse);
+    *ret = text; /* the spec owns it from here on, also when it is refused */
+    return decode(parse, what, from, lowest, text, max);
+}
+
+/* "user:password" before an '@'. */
+static int parse_userinfo(const struct parse *parse, struct piece userinfo)
+{
+    struct piece user, password;
+
+    split(userinfo, ":", &user, &password);
+    if (password.len == 0)
+        return refuse(parse, "clients disagree whether 'value@host' is a user or a password; "
+                             "write user:password@host or :password@host");
+    password = skip(password, 1);
+    if (password.len == 0)
+        return refuse(parse, "the password is empty; write one after the ':', "
+                             "or leave out everything up to the '@'");
+    if (user.len > 0) {
+        int rc = parse_text(parse, "user", user, '!', RL_USER_MAX, &parse->spec->user);
+        if (rc != 0)
+            return rc;
+    }
+    return parse_text(parse, "password", password, ' ', RL_PASSWORD_MAX, &parse->spec->password);
+}
+
+static bool is_host_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
+           byte == '_' || byte == '.';
+}
+
+static char lower(char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+/* What stands between brackets, in its shortest spelling. A zone ("%eth0", in a URL "%25eth0")
+ * stays as it is: names of interfaces are case-sensitive. */
+static int parse_ipv6(const struct parse *parse, struct piece inside)
+{
+    char *host = parse->spec->host;
+    struct piece number, zone;
+    struct in6_addr address;
+
+    split(inside, "%", &number, &zone);
+    if (zone.len >= 3 && memcmp(zone.at, "%25", 3) == 0)
+        zone = skip(zone, 3);
+    else if (zone.len > 0)
+        zone = skip(zone, 1);
+    for (size_t i = 0; i < zone.len; i++)
+        if (!is_host_byte(lower(zone.at[i])))
+            return refuse(parse, "the zone after '%%' must be the name of a network interface");
+
+    if (number.len < INET6_ADDRSTRLEN) {
+        memcpy(host, number.at, number.len);
+        host[number.len] = '\0';
+    }
+    if (number.len >= INET6_ADDRSTRLEN || inet_pton(AF_INET6, host, &address) != 1)
+        return refuse(parse, "what stands in brackets is not an IPv6 address, such as [::1]");
+    inet_ntop(AF_INET6, &address, host, RL_HOST_MAX);
+    if (zone.len == 0)
+        return 0;
+    size_t len = strlen(host);
+    if (len + 1 + zone.len > RL_HOST_MAX)
+        return refuse(parse, "the zone after '%%' must be the name of a network interface");
+    host[len] = '%';
+    memcpy(host + len + 1, zone.at, zone.len);
+    host[len + 1 + zone.len] = '\0';
+    return 0;
+}
+
+static int parse_host_name(const struct parse *parse, struct piece host)
+{
+    if (host.len > RL_HOST_MAX)
+        return refuse(parse, "the host name is longer than %d bytes", RL_HOST_MAX);
+    for (size_t i = 0; i < host.len; i++) {
+        char byte = lower(host.at[i]);
+        if (!is_host_byte(byte))
+            return refuse(parse, "a host name consists of letters, digits, '.', '-' and '_' only");
+        parse->spec->host[i] = byte;
+    }
+    parse->spec->host[host.len] = '\0';
+    return 0;
+}
+
+/* "host", "host:port", "[::1]", "[::1]:port", ":port" and "". */
+static int parse_host_port(const struct parse *parse, struct piece place)
+{
+    struct piece host, port;
+    uint64_t number = RL_PORT_DEFAULT;
+    int rc;
+
+    if (place.len > 0 && place.at[0] == '[') {
+        split(skip(place, 1), "]", &host, &port);
+        if (port.len == 0)
+            return refuse(parse, "the ']' after the IPv6 address is missing");
+        port = skip(port, 1);
+        if (port.len > 0 && port.at[0] != ':')
+            return refuse(parse, "after the ']' only ':' and a port may follow");
+        rc = parse_ipv6(parse, host);
+    } else {
+        split(place, ":", &host, &port);
+        if (port.len > 1 && memchr(port.at + 1, ':', port.len - 1) != NULL)
+            return refuse(parse,
+                          "there is more than one ':'; an IPv6 address needs brackets, as in "
+                          "[::1]:6379, and a password is followed by '@'");
+        rc = host.len == 0 ? parse_host_name(parse, (struct piece){"localhost", 9})
+                           : parse_host_name(parse, host);
+    }
+    if (rc != 0)
+        return rc;
+    if (port.len > 0 && (!parse_number(skip(port, 1), UINT16_MAX, &number) || number == 0))
+        return refuse(parse, "the port after ':' must be a number from 1 to 65535");
+    parse->spec->port = (uint16_t)number;
+    return 0;
+}
+
+static int parse_db(const struct parse *parse, struct piece digits)
+{
+    uint64_t db;
+    if (!parse_number(digits, RL_DB_MAX, &db))
+        return refuse(parse, "the database must be a number from 0 to %d", RL_DB_MAX);
+    parse->spec->db = (unsigned)db;
+    return 0;
+}
+
+/* Everything after "redis://". */
+static int parse_tcp(const struct parse *parse, struct piece rest)
+{
+    struct piece authority, path, query;
+
+    split(rest, "/?#", &authority, &path);
+    split(path, "?#", &path, &query);
+    const char *at = authority.len > 0 ? memrchr(authority.at, '@', authority.len) : NULL;
+    if (at != NULL) {
+        struct piece userinfo = {authority.at, (size_t)(at - authority.at)};
+        if (memchr(userinfo.at, '@', userinfo.len) != NULL)
+            return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
+        int rc = parse_userinfo(parse, userinfo);
+        if (rc != 0)
+            return rc;
+        authority = skip(authority, userinfo.len + 1);
+    } else if (memchr(rest.at, '@', rest.len) != NULL) {
+        return refuse(parse, "there is an '@' after the host; in a password, "
+                             "write '/' as %%2F, '?' as %%3F and '#' as %%23");
+    }
+    if (query.len > 0)
+        return refuse(parse, "no parameters are known after '%c'; a database is written as /N",
+                      query.at[0]);
+    int rc = parse_host_port(parse, authority);
+    if (rc == 0 && path.len > 1)
+        rc = parse_db(parse, skip(path, 1));
+    return rc;
+}
+
+/* "db=N" after the '?' of a unix address. */
+static int parse_unix_query(const struct parse *parse, struct piece query)
+{
+    struct piece name, value;
+    split(query, "=", &name, &value);
+    if (!is_word(name, "db") || value.len == 0)
+        return refuse(parse, "the only parameter of a unix address is ?db=N");
+    return parse_db(parse, skip(value, 1));
+}
+
+/* Everything after "unix://" or "unix:"; what precedes the path can only be a login. */
+static int parse_unix(const struct parse *parse, struct piece rest)
+{
+    struct piece login, path, query;
+
+    split(rest, "/", &login, &path);
+    if (path.len == 0 || (login.len > 0 && login.at[login.len - 1] != '@'))
+        return refuse(parse, "a unix address needs an absolute path, as in unix:///run/redis.sock");
+    if (login.len > 0) {
+        struct piece userinfo = {login.at, login.len - 1};
+        if (memchr(userinfo.at, '@', userinfo.len) != NULL)
+            return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
+        int rc = parse_userinfo(parse, userinfo);
+        if (rc != 0)
+            return rc;
+    }
+    split(path, "?#", &path, &query);
+    parse->spec->is_unix = true;
+    int rc = decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
+    if (rc == 0 && query.len > 0)
+        rc = parse_unix_query(parse, skip(query, 1));
+    return rc;
+}
+
+/* A bare path: taken as it is, without decoding. */
+static int parse_path(const struct parse *parse, struct piece path)
+{
+    if (memchr(path.at, '?', path.len) != NULL)
+        return refuse(parse, "a bare path takes no parameters; write unix:///path?db=N");
+    if (path.len > RL_PATH_MAX)
+        return refuse(parse, "the path of the socket is longer than %d bytes", RL_PATH_MAX);
+    parse->spec->is_unix = true;
+    memcpy(parse->spec->path, path.at, path.len);
+    parse->spec->path[path.len] = '\0';
+    return 0;
+}
+
+static int parse_entry(const struct parse *parse)
+{
+    struct piece entry = parse->entry;
+    size_t scheme_len = rl_url_scheme_len(entry.at, entry.len);
+    struct piece scheme = {entry.at, scheme_len};
+    struct piece rest = skip(entry, scheme_len);
+
+    for (size_t i = 0; i < entry.len; i++)
+        if ((unsigned char)entry.at[i] < '!' || entry.at[i] == 0x7f)
+            return refuse(parse, "it contains a control byte");
+    if (entry.at[0] == '/')
+        return parse_path(parse, entry);
+    if (entry.at[0] == ':' && (entry.len == 1 || entry.at[1] != ':'))
+        return refuse(parse, "the host before ':' is missing");
+    if (scheme_len == 0)
+        return parse_tcp(parse, entry);
+    if (is_word(scheme, "redis://") || is_word(scheme, "valkey://"))
+        return parse_tcp(parse, rest);
+    if (is_word(scheme, "unix://") || is_word(scheme, "unix:"))
+        return parse_unix(parse, rest);
+    if (is_word(scheme, "rediss://") || is_word(scheme, "valkeys://"))
+        return refuse(parse, "TLS is not supported yet; use redis:// on a trusted network "
+                             "or through a local tunnel");
+    return refuse(parse, "unknown scheme; use redis://, valkey:// or unix://");
+}
+
+static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nodes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rl_node_spec_same_server(&nodes[i], parse->spec))
+            return refuse(parse,
+                          "same server as node %zu (%s); each node must be a server of its "
+                          "own, and another database is not another server",
+                          i + 1, nodes[i].name);
+    return 0;
+}
+
+/* One entry into the free place after *node_count. */
+static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
+{
+    if (*node_count == RL_NODES_MAX)
+        return refuse(parse, "more than %d nodes; quorums of that size only cost time",
+                      RL_NODES_MAX);
+
+    struct rl_node_spec *grown =
+        rl_realloc_array(parse->mem, *nodes, *node_count + 1, sizeof **nodes);
+    if (grown == NULL)
+        return refuse_memory(parse);
+    *nodes = grown;
+    parse->spec = &grown[*node_count];
+    memset(parse->spec, 0, sizeof *parse->spec);
+
+    int rc = parse_entry(parse);
+    if (rc == 0)
+        rc = refuse_twin(parse, grown, *node_count);
+    if (rc != 0) {
+        rl_node_spec_done(parse->mem, parse->spec);
+        return rc;
+    }
+    rl_node_spec_name(parse->spec);
+    (*node_count)++;
+    return 0;
+}
+
+int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node_spec **nodes,
+                      size_t *node_count, char *error, size_t error_size)
+{
+    struct parse parse = {.mem = mem, .list = text, .error = error, .error_size = error_size};
+    size_t count_before = *node_count;
+    const char *at = text;
+    int rc = 0;
+
+    if (rl_url_is_torn(text)) {
+        snprintf(error, error_size,
+                 "node addresses (not shown, a password may be in them): an '@' stands in an entry "
+                 "without a scheme; write redis://user:password@host, and in a password "
+                 "',' as %%2C and a blank as %%20");
+        return REDLOCK_EINVAL;
+    }
+    while (rc == 0 && *at != '\0') {
+        size_t len = 0;
+        while (at[len] != '\0' && !rl_url_is_separator(at[len]))
+            len++;
+        if (len > 0) {
+            parse.entry = (struct piece){at, len};
+            parse.number++;
+            rc = append_entry(&parse, nodes, node_count);
+        }
+        at += at[len] == '\0' ? len : len + 1;
+    }
+    if (rc == 0 && parse.number == 0) {
+        snprintf(error, error_size,
+                 "no node address given; name at least one, as redis://host:6379");
+        rc = REDLOCK_EINVAL;
+    }
+    while (rc != 0 && *node_count > count_before)
+        rl_node_spec_done(mem, &(*nodes)[--*node_count]);
+    return rc;
+}

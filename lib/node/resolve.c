@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * Host names to addresses, on a thread that may outlive the client that asked. */
+#include "node/resolve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOST_MAX    255
+#define STACK_BYTES ((size_t)256 * 1024) /* name service modules are not frugal */
+
+enum state { RUNNING = 0, DONE = 1, FAILED = -1 };
+
+/* Shared by the asker and the thread; whoever leaves last frees it. It comes from libc and not from
+ * the user's allocator, and owns a descriptor of its own, because getaddrinfo() cannot be
+ * interrupted: the client, its allocator and its poller may all be gone when the answer comes. */
+struct rl_lookup {
+    atomic_int holders;
+    atomic_int state; /* enum state; the fields below are written before it */
+    pid_t pid;        /* of the process that has the thread */
+    int wake_fd;
+    uint16_t port;
+    char host[HOST_MAX + 1];
+    char text[160];
+    struct rl_addresses found;
+};
+
+static int ask(const char *host, uint16_t port, int flags, struct rl_addresses *ret)
+{
+    struct addrinfo hints;
+    struct addrinfo *list = NULL;
+    char service[8];
+
+    memset(&hints, 0, sizeof hints);
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = AI_NUMERICSERV | flags;
+    snprintf(service, sizeof service, "%u", (unsigned)port);
+    int rc = getaddrinfo(host, service, &hints, &list);
+    if (rc != 0)
+        return rc;
+
+    memset(ret, 0, sizeof *ret);
+    for (const struct addrinfo *at = list; at != NULL && ret->count < RL_ADDRESSES_MAX;
+         at = at->ai_next) {
+        if ((at->ai_family != AF_INET && at->ai_family != AF_INET6) ||
+            at->ai_addrlen > sizeof ret->list[0])
+            continue;
+        memcpy(&ret->list[ret->count], at->ai_addr, at->ai_addrlen);
+        ret->len[ret->count] = at->ai_addrlen;
+        ret->count++;
+    }
+    freeaddrinfo(list);
+    return ret->count > 0 ? 0 : EAI_NONAME;
+}
+
+int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret)
+{
+    struct rl_addresses found;
+    if (ask(host, port, AI_NUMERICHOST, &found) != 0)
+        return 0;
+    *ret = found;
+    return 1;
+}
+
+static void destroy(struct rl_lookup *lookup)
+{
+    close(lookup->wake_fd);
+    free(lookup);
+}
+
+static void leave(struct rl_lookup *lookup)
+{
+    if (atomic_fetch_sub(&lookup->holders, 1) == 1)
+        destroy(lookup);
+}
+
+static void *run(void *arg)
+{
+    struct rl_lookup *lookup = arg;
+    int rc = ask(lookup->host, lookup->port, 0, &lookup->found);
+    int error = errno;
+
+    if (rc == EAI_SYSTEM)
+        snprintf(lookup->text, sizeof lookup->text, "%s: error %d of the operating system",
+                 gai_strerror(rc), error);
+    else if (rc != 0)
+        snprintf(lookup->text, sizeof lookup->text, "%s", gai_strerror(rc));
+    atomic_store(&lookup->state, rc == 0 ? DONE : FAILED);
+
+    uint64_t one = 1;
+    ssize_t written = write(lookup->wake_fd, &one, sizeof one);
+    (void)written; /* fails only if the counter is full, and then it is readable */
+    leave(lookup);
+    return NULL;
+}
+
+/* Signals stay with the threads that the program knows: the new one takes none. */
+static int start_thread(struct rl_lookup *lookup)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+
+    if (pthread_attr_init(&attr) != 0)
+        return -1;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (rc == 0)
+        rc = pthread_attr_setstacksize(&attr, STACK_BYTES);
+    if (rc == 0)
+        rc = pthread_create(&thread, &attr, run, lookup);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return rc == 0 ? 0 : -1;
+}
+
+struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, int wake_fd)
+{
+    size_t len = strlen(host);
+    struct rl_lookup *lookup = len <= HOST_MAX ? calloc(1, sizeof *lookup) : NULL;
+
+    if (lookup == NULL)
+        return NULL;
+    memcpy(lookup->host, host, len + 1);
+    lookup->port = port;
+    lookup->pid = getpid();
+    atomic_init(&lookup->holders, 2);
+    atomic_init(&lookup->state, RUNNING);
+    lookup->wake_fd = fcntl(wake_fd, F_DUPFD_CLOEXEC, 0);
+    if (lookup->wake_fd < 0) {
+        free(lookup);
+        return NULL;
+    }
+    if (start_thread(lookup) != 0) {
+        destroy(lookup);
+        return NULL;
+    }
+    return lookup;
+}
+
+int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret)
+{
+    int state = atomic_load(&lookup->state);
+    if (state == DONE)
+        *ret = lookup->found;
+    return state;
+}
+
+const char *rl_lookup_text(const struct rl_lookup *lookup)
+{
+    return lookup->text;
+}
+
+void rl_lookup_drop(struct rl_lookup *lookup)
+{
+    if (lookup == NULL)
+        return;
+    if (lookup->pid != getpid())
+        destroy(lookup); /* a forked child has the memory and the descriptor, but not the thread */
+    else
+        leave(lookup);
+}

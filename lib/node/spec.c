@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * Where a node is and how to log in there. */
+#include "node/spec.h"
+
+#include <redlock/redlock.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+void rl_node_spec_name(struct rl_node_spec *spec)
+{
+    bool brackets = strchr(spec->host, ':') != NULL;
+    int len;
+
+    if (spec->is_unix)
+        len = snprintf(spec->name, sizeof spec->name, "unix:%s", spec->path);
+    else
+        len = snprintf(spec->name, sizeof spec->name, brackets ? "[%s]:%u" : "%s:%u", spec->host,
+                       (unsigned)spec->port);
+    RL_ASSERT(len > 0 && (size_t)len < sizeof spec->name);
+    if (spec->db != 0)
+        snprintf(spec->name + len, sizeof spec->name - (size_t)len,
+                 spec->is_unix ? "?db=%u" : "/%u", spec->db);
+}
+
+bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node_spec *b)
+{
+    if (a->is_unix != b->is_unix)
+        return false;
+    if (a->is_unix)
+        return strcmp(a->path, b->path) == 0;
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+static int copy_text(const struct rl_mem *mem, char **to, const char *from)
+{
+    *to = from == NULL ? NULL : rl_strdup_len(mem, from, strlen(from));
+    return from != NULL && *to == NULL ? REDLOCK_ENOMEM : 0;
+}
+
+int rl_node_spec_copy(const struct rl_mem *mem, struct rl_node_spec *to,
+                      const struct rl_node_spec *from)
+{
+    *to = *from;
+    to->user = to->password = NULL;
+    if (copy_text(mem, &to->user, from->user) != 0 ||
+        copy_text(mem, &to->password, from->password) != 0) {
+        rl_node_spec_done(mem, to);
+        return REDLOCK_ENOMEM;
+    }
+    return 0;
+}
+
+static void free_secret(const struct rl_mem *mem, char *text)
+{
+    if (text != NULL)
+        rl_free_wiped(mem, text, strlen(text));
+}
+
+void rl_node_spec_done(const struct rl_mem *mem, struct rl_node_spec *spec)
+{
+    free_secret(mem, spec->user);
+    free_secret(mem, spec->password);
+    memset(spec, 0, sizeof *spec);
+}

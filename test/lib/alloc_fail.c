@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * Replaces the allocator's entry points and forwards to the next definition: libc, the sanitizer
+ * runtime or valgrind. Built without instrumentation, because it runs before sanitizers are ready.
+ */
+#include "alloc_fail.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum mode { OFF, COUNT, ONCE, FROM };
+
+static void *(*next_malloc)(size_t);
+static void *(*next_calloc)(size_t, size_t);
+static void *(*next_realloc)(void *, size_t);
+static void (*next_free)(void *);
+static int (*next_posix_memalign)(void **, size_t, size_t);
+static void *(*next_aligned_alloc)(size_t, size_t);
+static int (*next_getattr)(pthread_t, pthread_attr_t *);
+
+/* dlsym() may allocate while it looks for malloc: those few blocks come from here, never freed. */
+#define EARLY_SIZE 16384
+static _Alignas(max_align_t) unsigned char early[EARLY_SIZE];
+static size_t early_used;
+
+static _Atomic int mode;
+static _Atomic int scope_all;
+static _Atomic uint64_t target;
+static _Atomic uint64_t seen;
+static _Atomic bool hit;
+static _Atomic int64_t live;
+static _Thread_local int exempt_depth;
+static _Thread_local bool selected;
+
+static void *early_alloc(size_t size)
+{
+    const size_t align = sizeof(max_align_t);
+    const size_t rounded = (size + align - 1) / align * align;
+    if (size > EARLY_SIZE || rounded > EARLY_SIZE - early_used)
+        return NULL;
+    void *block = early + early_used;
+    early_used += rounded;
+    return block;
+}
+
+static bool is_early(const void *block)
+{
+    const unsigned char *byte = block;
+    return byte >= early && byte < early + EARLY_SIZE;
+}
+
+/* Copies the address instead of casting it: ISO C has no cast from object to function pointer. */
+static void find(void *ret_function, const char *name)
+{
+    void *symbol = dlsym(RTLD_NEXT, name);
+    memcpy(ret_function, &symbol, sizeof symbol);
+}
+
+/* True once the next allocator is known. False inside dlsym() itself. */
+static bool resolved(void)
+{
+    static bool resolving;
+    if (next_aligned_alloc != NULL)
+        return true;
+    if (resolving)
+        return false;
+    resolving = true;
+    find(&next_malloc, "malloc");
+    find(&next_calloc, "calloc");
+    find(&next_realloc, "realloc");
+    find(&next_free, "free");
+    find(&next_posix_memalign, "posix_memalign");
+    find(&next_aligned_alloc, "aligned_alloc");
+    resolving = false;
+    return next_aligned_alloc != NULL;
+}
+
+/* Counts one allocation and says whether it has to fail. */
+static bool must_fail(void)
+{
+    const int now = atomic_load(&mode);
+    if (now == OFF || exempt_depth > 0)
+        return false;
+    if (!atomic_load(&scope_all) && !selected)
+        return false;
+    const uint64_t number = atomic_fetch_add(&seen, 1);
+    const uint64_t k = atomic_load(&target);
+    const bool fails = (now == ONCE && number == k) || (now == FROM && number >= k);
+    if (fails) {
+        atomic_store(&hit, true);
+        errno = ENOMEM;
+    }
+    return fails;
+}
+
+static void *counted(void *block)
+{
+    if (block != NULL)
+        atomic_fetch_add(&live, 1);
+    return block;
+}
+
+static void start(enum mode next_mode, uint64_t k, enum alloc_fail_scope scope)
+{
+    atomic_store(&mode, OFF);
+    atomic_store(&target, k);
+    atomic_store(&seen, 0);
+    atomic_store(&hit, false);
+    atomic_store(&scope_all, scope == ALLOC_FAIL_ALL_THREADS);
+    selected = true;
+    atomic_store(&mode, next_mode);
+}
+
+void alloc_fail_count(enum alloc_fail_scope scope)
+{
+    start(COUNT, 0, scope);
+}
+
+void alloc_fail_once(uint64_t k, enum alloc_fail_scope scope)
+{
+    start(ONCE, k, scope);
+}
+
+void alloc_fail_from(uint64_t k, enum alloc_fail_scope scope)
+{
+    start(FROM, k, scope);
+}
+
+bool alloc_fail_stop(void)
+{
+    atomic_store(&mode, OFF);
+    selected = false;
+    return atomic_load(&hit);
+}
+
+uint64_t alloc_fail_seen(void)
+{
+    return atomic_load(&seen);
+}
+
+void alloc_fail_exempt(bool on)
+{
+    exempt_depth += on ? 1 : -1;
+}
+
+int64_t alloc_fail_live(void)
+{
+    return atomic_load(&live);
+}
+
+void *malloc(size_t size)
+{
+    if (!resolved())
+        return early_alloc(size);
+    return must_fail() ? NULL : counted(next_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    if (!resolved())
+        return size != 0 && count > SIZE_MAX / size ? NULL : early_alloc(count * size);
+    return must_fail() ? NULL : counted(next_calloc(count, size));
+}
+
+void *realloc(void *block, size_t size)
+{
+    if (!resolved() || is_early(block)) {
+        void *moved = malloc(size);
+        if (moved != NULL && block != NULL) {
+            const size_t room = (size_t)(early + EARLY_SIZE - (unsigned char *)block);
+            memcpy(moved, block, size < room ? size : room);
+        }
+        return moved;
+    }
+    if (must_fail())
+        return NULL;
+    void *moved = next_realloc(block, size);
+    if (block == NULL)
+        return counted(moved);
+    if (moved == NULL && size == 0)
+        atomic_fetch_sub(&live, 1);
+    return moved;
+}
+
+int posix_memalign(void **ret_block, size_t alignment, size_t size)
+{
+    if (!resolved() || must_fail())
+        return ENOMEM;
+    const int error = next_posix_memalign(ret_block, alignment, size);
+    if (error == 0)
+        counted(*ret_block);
+    return error;
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (!resolved() || must_fail())
+        return NULL;
+    return counted(next_aligned_alloc(alignment, size));
+}
+
+void free(void *block)
+{
+    if (block == NULL || is_early(block) || !resolved())
+        return;
+    atomic_fetch_sub(&live, 1);
+    next_free(block);
+}
+
+/* Sanitizers call this in each new thread and give up when it fails; it allocates. */
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *ret_attr)
+{
+    alloc_fail_exempt(true);
+    if (next_getattr == NULL)
+        find(&next_getattr, "pthread_getattr_np");
+    const int error = next_getattr(thread, ret_attr);
+    alloc_fail_exempt(false);
+    return error;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT
+ * Starting, stopping and disturbing a set of servers. */
+#include "cluster.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster_impl.h"
+#include "wait.h"
+
+#define READY_MS    10000
+#define START_TRIES 5
+
+static struct cluster *clusters;
+
+_Noreturn void cluster_die(const struct cluster *cluster, unsigned node, const char *text)
+{
+    fprintf(stderr, "test harness: node %u: %s\n", node, text);
+    if (cluster != NULL && node < cluster->count) {
+        char line[512];
+        char path[SERVER_PATH_MAX + 8];
+        snprintf(path, sizeof path, "%s/log", cluster->server[node].dir);
+        FILE *log = fopen(path, "re");
+        while (log != NULL && fgets(line, sizeof line, log) != NULL)
+            fprintf(stderr, "    %s", line);
+        if (log != NULL)
+            fclose(log);
+    }
+    fflush(NULL);
+    abort();
+}
+
+void cluster_check_node(const struct cluster *cluster, unsigned node)
+{
+    if (cluster == NULL || node >= cluster->count)
+        cluster_die(NULL, node, "no such node in this cluster");
+}
+
+static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+static void remove_tree(const char *path)
+{
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void stop_all(void)
+{
+    struct cluster *next = NULL;
+    for (struct cluster *cluster = clusters; cluster != NULL; cluster = next) {
+        next = cluster->next;
+        if (cluster->owner == getpid())
+            cluster_stop(cluster);
+    }
+}
+
+static void remember(struct cluster *cluster)
+{
+    static bool registered;
+    if (!registered)
+        atexit(stop_all);
+    registered = true;
+    cluster->owner = getpid();
+    cluster->next = clusters;
+    clusters = cluster;
+}
+
+static void forget(struct cluster *cluster)
+{
+    for (struct cluster **link = &clusters; *link != NULL; link = &(*link)->next) {
+        if (*link == cluster) {
+            *link = cluster->next;
+            return;
+        }
+    }
+}
+
+bool cluster_available(void)
+{
+    return server_program() != NULL;
+}
+
+static bool is_ready(struct cluster *cluster, unsigned node)
+{
+    /* Another test's server may have won the port: only our own process will do. */
+    char expected[64];
+    snprintf(expected, sizeof expected, "process_id:%d\r", (int)cluster->server[node].pid);
+    char *info = cluster_command(cluster, node, "INFO server");
+    const bool ours = info != NULL && strstr(info, expected) != NULL;
+    free(info);
+    return ours && cluster_replies(cluster, node, "PONG", "PING");
+}
+
+/* False if the process ended before it was ready, for example because its port was taken. */
+static bool wait_ready(struct cluster *cluster, unsigned node)
+{
+    struct server *server = &cluster->server[node];
+    const bool over = WAIT_UNTIL(is_ready(cluster, node) || server_reap(server), READY_MS);
+    if (!over)
+        cluster_die(cluster, node, "server does not get ready within 10 s");
+    return server->pid != 0;
+}
+
+static void write_urls(struct cluster *cluster)
+{
+    const char *password = cluster->opts.password;
+    char credentials[80] = "";
+    if (password != NULL)
+        snprintf(credentials, sizeof credentials, ":%s@", password);
+    for (unsigned i = 0; i < cluster->count; i++) {
+        const struct server *server = &cluster->server[i];
+        const bool v6 = strchr(server->host, ':') != NULL;
+        char url[URL_MAX];
+        if (cluster->opts.unix_socket)
+            snprintf(url, sizeof url, "unix://%s%s/sock", credentials, server->dir);
+        else
+            snprintf(url, sizeof url, v6 ? "redis://%s[%s]:%d" : "redis://%s%s:%d", credentials,
+                     server->host, server->port);
+        memcpy(cluster->url[i], url, sizeof url);
+        if (i > 0)
+            strcat(cluster->urls, ",");
+        strcat(cluster->urls, url);
+    }
+}
+
+/* All processes first, then all waits: five servers start in the time of one. */
+static void start_nodes(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->count; i++) {
+        struct server *server = &cluster->server[i];
+        snprintf(server->dir, sizeof server->dir, "%s/n%u", cluster->dir, i);
+        snprintf(server->host, sizeof server->host, "%s", cluster->opts.host);
+        if (mkdir(server->dir, 0700) != 0)
+            cluster_die(cluster, i, "cannot make its directory");
+        if (!cluster->opts.unix_socket)
+            server->port = server_free_port(server->host);
+        if (!server_spawn(server, &cluster->opts))
+            cluster_die(cluster, i, "cannot start a server process");
+    }
+    for (unsigned i = 0; i < cluster->count; i++) {
+        struct server *server = &cluster->server[i];
+        for (int tries = 0; !wait_ready(cluster, i); tries++) {
+            if (tries == START_TRIES || cluster->opts.unix_socket)
+                cluster_die(cluster, i, "server ends right after its start");
+            server->port = server_free_port(server->host);
+            if (!server_spawn(server, &cluster->opts))
+                cluster_die(cluster, i, "cannot start a server process");
+        }
+    }
+}
+
+struct cluster *cluster_start_with(const struct cluster_opts *opts)
+{
+    if (opts->nodes > CLUSTER_NODES_MAX || !cluster_available())
+        cluster_die(NULL, 0, opts->nodes > CLUSTER_NODES_MAX ? "too many nodes" : CLUSTER_MISSING);
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+    if (cluster == NULL)
+        cluster_die(NULL, 0, "out of memory");
+    cluster->count = opts->nodes == 0 ? 5 : opts->nodes;
+    cluster->opts.unix_socket = opts->unix_sockets;
+    cluster->opts.keep_data = opts->keep_data;
+    cluster->opts.host = opts->host == NULL ? "127.0.0.1" : opts->host;
+    cluster->opts.password = opts->password;
+    cluster->opts.args = opts->args;
+    const char *parent = getenv("TMPDIR");
+    if (parent == NULL || strlen(parent) > sizeof cluster->dir - 20)
+        parent = "/tmp";
+    snprintf(cluster->dir, sizeof cluster->dir, "%s/rltest-XXXXXX", parent);
+    if (mkdtemp(cluster->dir) == NULL)
+        cluster_die(NULL, 0, "cannot make a temporary directory");
+    remember(cluster);
+    start_nodes(cluster);
+    write_urls(cluster);
+    return cluster;
+}
+
+struct cluster *cluster_start(unsigned nodes)
+{
+    const struct cluster_opts opts = {.nodes = nodes};
+    return cluster_start_with(&opts);
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+    if (cluster == NULL)
+        return;
+    for (unsigned i = 0; i < cluster->count; i++)
+        server_kill(&cluster->server[i]);
+    remove_tree(cluster->dir);
+    forget(cluster);
+    free(cluster);
+}
+
+unsigned cluster_nodes(const struct cluster *cluster)
+{
+    return cluster->count;
+}
+
+const char *cluster_dir(const struct cluster *cluster)
+{
+    return cluster->dir;
+}
+
+const char *cluster_urls(const struct cluster *cluster)
+{
+    return cluster->urls;
+}
+
+const char *cluster_url(const struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    return cluster->url[node];
+}
+
+int cluster_port(const struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    return cluster->server[node].port;
+}
+
+pid_t cluster_pid(const struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    return cluster->server[node].pid;
+}
+
+void cluster_kill(struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    server_kill(&cluster->server[node]);
+    cluster->paused[node] = false;
+}
+
+void cluster_restart(struct cluster *cluster, unsigned node, bool with_data)
+{
+    cluster_kill(cluster, node);
+    struct server *server = &cluster->server[node];
+    if (with_data && !cluster->opts.keep_data)
+        cluster_die(cluster, node, "a restart with data needs the option keep_data");
+    if (!with_data) {
+        remove_tree(server->dir);
+        if (mkdir(server->dir, 0700) != 0)
+            cluster_die(cluster, node, "cannot make its directory again");
+    }
+    if (!server_spawn(server, &cluster->opts) || !wait_ready(cluster, node))
+        cluster_die(cluster, node, "server does not come back");
+}
+
+void cluster_pause(struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    server_pause(&cluster->server[node]);
+    cluster->paused[node] = true;
+}
+
+void cluster_resume(struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    server_resume(&cluster->server[node]);
+    cluster->paused[node] = false;
+}

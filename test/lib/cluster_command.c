@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * Commands to single nodes over a plain blocking connection, apart from the code under test. */
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "cluster.h"
+#include "cluster_impl.h"
+#include "wait.h"
+
+#define ANSWER_MS 1000
+
+static redisContext *connect_node(const struct cluster *cluster, unsigned node)
+{
+    const struct server *server = &cluster->server[node];
+    const uint64_t ms = wait_scaled_ms(ANSWER_MS);
+    const struct timeval timeout = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+    redisContext *context = NULL;
+    if (cluster->opts.unix_socket) {
+        char path[SERVER_PATH_MAX + 8];
+        server_socket_path(server, path, sizeof path);
+        context = redisConnectUnixWithTimeout(path, timeout);
+    } else {
+        context = redisConnectWithTimeout(server->host, server->port, timeout);
+    }
+    if (context == NULL || context->err != 0 || redisSetTimeout(context, timeout) != REDIS_OK) {
+        if (context != NULL)
+            redisFree(context);
+        return NULL;
+    }
+    if (cluster->opts.password != NULL)
+        freeReplyObject(redisCommand(context, "AUTH %s", cluster->opts.password));
+    return context;
+}
+
+static redisReply *ask(const struct cluster *cluster, unsigned node, const char *format,
+                       va_list arguments)
+{
+    cluster_check_node(cluster, node);
+    redisContext *context = connect_node(cluster, node);
+    if (context == NULL)
+        return NULL;
+    redisReply *reply = redisvCommand(context, format, arguments);
+    redisFree(context);
+    return reply;
+}
+
+static void print_reply(FILE *out, const redisReply *reply)
+{
+    switch (reply->type) {
+    case REDIS_REPLY_INTEGER:
+        fprintf(out, "%lld", reply->integer);
+        break;
+    case REDIS_REPLY_NIL:
+        fputs("(nil)", out);
+        break;
+    case REDIS_REPLY_ERROR:
+        fputs("(error) ", out);
+        fwrite(reply->str, 1, (size_t)reply->len, out);
+        break;
+    case REDIS_REPLY_ARRAY:
+        for (size_t i = 0; i < reply->elements; i++) {
+            if (i > 0)
+                fputc('\n', out);
+            print_reply(out, reply->element[i]);
+        }
+        break;
+    default:
+        fwrite(reply->str, 1, (size_t)reply->len, out);
+        break;
+    }
+}
+
+/* Takes the reply. */
+static char *text_of(redisReply *reply)
+{
+    char *text = NULL;
+    size_t size = 0;
+    if (reply == NULL)
+        return NULL;
+    FILE *out = open_memstream(&text, &size);
+    if (out != NULL) {
+        print_reply(out, reply);
+        fclose(out);
+    }
+    freeReplyObject(reply);
+    return text;
+}
+
+char *cluster_command(const struct cluster *cluster, unsigned node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(cluster, node, format, arguments);
+    va_end(arguments);
+    return text_of(reply);
+}
+
+int64_t cluster_integer(const struct cluster *cluster, unsigned node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(cluster, node, format, arguments);
+    va_end(arguments);
+    if (reply == NULL || reply->type != REDIS_REPLY_INTEGER) {
+        char *text = text_of(reply);
+        char message[512];
+        snprintf(message, sizeof message, "\"%s\" replied %s instead of an integer", format,
+                 text == NULL ? "nothing" : text);
+        cluster_die(cluster, node, message);
+    }
+    const int64_t value = reply->integer;
+    freeReplyObject(reply);
+    return value;
+}
+
+bool cluster_replies(const struct cluster *cluster, unsigned node, const char *text,
+                     const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *answer = text_of(ask(cluster, node, format, arguments));
+    va_end(arguments);
+    const bool equal = answer != NULL && strcmp(answer, text) == 0;
+    free(answer);
+    return equal;
+}
+
+static bool is_running(const struct cluster *cluster, unsigned node)
+{
+    return cluster->server[node].pid != 0 && !cluster->paused[node];
+}
+
+void cluster_command_all(const struct cluster *cluster, const char *command)
+{
+    for (unsigned i = 0; i < cluster->count; i++)
+        if (is_running(cluster, i))
+            free(cluster_command(cluster, i, command));
+}
+
+struct key_list {
+    char **key;
+    size_t count;
+};
+
+static void append_key(struct key_list *list, unsigned db, const redisReply *name)
+{
+    char **grown = realloc(list->key, (list->count + 2) * sizeof *grown);
+    char *key = NULL;
+    if (grown == NULL ||
+        asprintf(&key, db == 0 ? "%.0u%.*s" : "db%u:%.*s", db, (int)name->len, name->str) < 0)
+        cluster_die(NULL, 0, "out of memory");
+    grown[list->count++] = key;
+    grown[list->count] = NULL;
+    list->key = grown;
+}
+
+/* One pass of SCAN over one database. False: no answer. */
+static bool scan_database(redisContext *context, unsigned db, struct key_list *list)
+{
+    char cursor[32] = "0";
+    freeReplyObject(redisCommand(context, "SELECT %u", db));
+    do {
+        redisReply *page = redisCommand(context, "SCAN %s COUNT 1000", cursor);
+        if (page == NULL || page->type != REDIS_REPLY_ARRAY || page->elements != 2) {
+            freeReplyObject(page);
+            return false;
+        }
+        snprintf(cursor, sizeof cursor, "%s", page->element[0]->str);
+        for (size_t i = 0; i < page->element[1]->elements; i++)
+            append_key(list, db, page->element[1]->element[i]);
+        freeReplyObject(page);
+    } while (strcmp(cursor, "0") != 0);
+    return true;
+}
+
+char **cluster_keys(const struct cluster *cluster, unsigned node)
+{
+    struct key_list list = {calloc(1, sizeof(char *)), 0};
+    cluster_check_node(cluster, node);
+    redisContext *context = connect_node(cluster, node);
+    redisReply *info = context == NULL ? NULL : redisCommand(context, "INFO keyspace");
+    if (list.key == NULL || info == NULL || info->type != REDIS_REPLY_STRING)
+        cluster_die(cluster, node, "does not tell its keys");
+    for (const char *at = strstr(info->str, "\ndb"); at != NULL; at = strstr(at + 1, "\ndb"))
+        if (!scan_database(context, (unsigned)strtoul(at + 3, NULL, 10), &list))
+            cluster_die(cluster, node, "stopped answering SCAN");
+    freeReplyObject(info);
+    redisFree(context);
+    return list.key;
+}
+
+void cluster_keys_free(char **keys)
+{
+    for (char **key = keys; key != NULL && *key != NULL; key++)
+        free(*key);
+    free(keys);
+}
+
+size_t cluster_count_keys(const struct cluster *cluster, unsigned node)
+{
+    size_t count = 0;
+    char **keys = cluster_keys(cluster, node);
+    while (keys[count] != NULL)
+        count++;
+    cluster_keys_free(keys);
+    return count;
+}
+
+size_t cluster_count_all_keys(const struct cluster *cluster)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < cluster->count; i++)
+        if (is_running(cluster, i))
+            count += cluster_count_keys(cluster, i);
+    return count;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Open descriptors of this process, compared before and after. */
+#include "fdcheck.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wait.h"
+
+static char leak_text[2048];
+
+void fdcheck_begin(struct fdcheck *before)
+{
+    memset(before, 0, sizeof *before);
+    for (int fd = 0; fd < FDCHECK_MAX; fd++) {
+        struct stat status;
+        if (fstat(fd, &status) != 0)
+            continue;
+        before->open[fd] = 1;
+        before->device[fd] = (uint64_t)status.st_dev;
+        before->inode[fd] = (uint64_t)status.st_ino;
+        before->count++;
+    }
+}
+
+size_t fdcheck_count(void)
+{
+    size_t count = 0;
+    for (int fd = 0; fd < FDCHECK_MAX; fd++)
+        count += fcntl(fd, F_GETFD) != -1;
+    return count;
+}
+
+/* Is fd open now without having been open, as the same file, before? */
+static bool is_new(const struct fdcheck *before, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return false;
+    return !before->open[fd] || before->device[fd] != (uint64_t)status.st_dev ||
+           before->inode[fd] != (uint64_t)status.st_ino;
+}
+
+static void append_descriptor(int fd)
+{
+    char path[64];
+    char target[256];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(path, target, sizeof target - 1);
+    target[length < 0 ? 0 : length] = '\0';
+    const size_t used = strlen(leak_text);
+    snprintf(leak_text + used, sizeof leak_text - used, "%s%d -> %s", used == 0 ? "" : ", ", fd,
+             target);
+}
+
+static bool nothing_new(const struct fdcheck *before)
+{
+    for (int fd = 0; fd < FDCHECK_MAX; fd++)
+        if (is_new(before, fd))
+            return false;
+    return true;
+}
+
+const char *fdcheck_leaked(const struct fdcheck *before, uint64_t deadline_ms)
+{
+    if (WAIT_UNTIL(nothing_new(before), deadline_ms))
+        return NULL;
+    leak_text[0] = '\0';
+    for (int fd = 0; fd < FDCHECK_MAX; fd++)
+        if (is_new(before, fd))
+            append_descriptor(fd);
+    return leak_text[0] == '\0' ? NULL : leak_text;
+}
+
+const char *fdcheck_inherited(const struct fdcheck *before)
+{
+    leak_text[0] = '\0';
+    for (int fd = 0; fd < FDCHECK_MAX; fd++)
+        if (is_new(before, fd) && (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
+            append_descriptor(fd);
+    return leak_text[0] == '\0' ? NULL : leak_text;
+}

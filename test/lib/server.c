@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Processes of redis-server under test. They carry PDEATHSIG: however the test ends, they end. */
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PORT_FIRST 10240
+#define PORT_COUNT 20000 /* ends below 32768, where the usual range of source ports begins */
+#define PORT_TRIES 200
+#define ARGS_MAX   64
+
+static bool find_in_path(const char *name, char *ret_path, size_t size)
+{
+    const char *rest = getenv("PATH");
+    while (rest != NULL && *rest != '\0') {
+        const size_t length = strcspn(rest, ":");
+        const int written = snprintf(ret_path, size, "%.*s/%s", (int)length, rest, name);
+        if (written > 0 && (size_t)written < size && access(ret_path, X_OK) == 0)
+            return true;
+        rest += length + (rest[length] == ':');
+    }
+    return false;
+}
+
+const char *server_program(void)
+{
+    static char path[1024];
+    const char *chosen = getenv("REDLOCK_TEST_SERVER");
+    if (chosen != NULL && *chosen != '\0')
+        return chosen;
+    /* Debian's redis-tools has the server as redis-check-rdb; it looks at the name it is run under.
+     */
+    static const char *const names[] = {"redis-server", "valkey-server", "redis-check-rdb"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (find_in_path(names[i], path, sizeof path))
+            return path;
+    return NULL;
+}
+
+static bool can_bind(const char *host, int port)
+{
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    const bool is_v6 = inet_pton(AF_INET6, host, &v6.sin6_addr) == 1;
+    if (!is_v6 && inet_pton(AF_INET, host, &v4.sin_addr) != 1)
+        return false;
+    const int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    const int on = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const struct sockaddr *address = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
+    const bool bound = bind(fd, address, is_v6 ? sizeof v6 : sizeof v4) == 0;
+    close(fd);
+    return bound;
+}
+
+int server_free_port(const char *host)
+{
+    for (int i = 0; i < PORT_TRIES; i++) {
+        uint32_t random = 0;
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            return 0;
+        const int port = PORT_FIRST + (int)(random % PORT_COUNT);
+        if (can_bind(host, port))
+            return port;
+    }
+    return 0;
+}
+
+void server_socket_path(const struct server *server, char *ret_path, size_t size)
+{
+    snprintf(ret_path, size, "%s/sock", server->dir);
+}
+
+struct arguments {
+    const char *list[ARGS_MAX + 1];
+    size_t count;
+    char port[16];
+    char socket[SERVER_PATH_MAX + 8];
+};
+
+static void add(struct arguments *args, const char *name, const char *value)
+{
+    if (args->count + 2 > ARGS_MAX)
+        return;
+    args->list[args->count++] = name;
+    if (value != NULL)
+        args->list[args->count++] = value;
+}
+
+static void build_arguments(struct arguments *args, const struct server *server,
+                            const struct server_opts *opts)
+{
+    memset(args, 0, sizeof *args);
+    add(args, "redis-server", NULL);
+    snprintf(args->port, sizeof args->port, "%d", server->port);
+    add(args, "--port", args->port);
+    if (opts->unix_socket) {
+        server_socket_path(server, args->socket, sizeof args->socket);
+        add(args, "--unixsocket", args->socket);
+    } else {
+        add(args, "--bind", server->host);
+    }
+    add(args, "--daemonize", "no");
+    add(args, "--save", "");
+    add(args, "--appendonly", opts->keep_data ? "yes" : "no");
+    if (opts->keep_data) /* the page cache survives a kill -9 of the process */
+        add(args, "--appendfsync", "no");
+    add(args, "--dir", server->dir);
+    if (opts->password != NULL)
+        add(args, "--requirepass", opts->password);
+    for (const char *const *more = opts->args; more != NULL && *more != NULL; more++)
+        add(args, *more, NULL);
+}
+
+/* In the child: nothing but async-signal-safe calls until exec. */
+static _Noreturn void become_server(const char *program, struct arguments *args, const char *log,
+                                    pid_t parent)
+{
+    sigset_t none;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(126);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    const int input = open("/dev/null", O_RDONLY);
+    const int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (input < 0 || output < 0)
+        _exit(126);
+    dup2(input, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execv(program, (char *const *)(uintptr_t)args->list);
+    _exit(127);
+}
+
+bool server_spawn(struct server *server, const struct server_opts *opts)
+{
+    struct arguments args;
+    char log[SERVER_PATH_MAX + 8];
+    const char *program = server_program();
+    if (program == NULL)
+        return false;
+    build_arguments(&args, server, opts);
+    snprintf(log, sizeof log, "%s/log", server->dir);
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid == 0)
+        become_server(program, &args, log, parent);
+    server->pid = pid > 0 ? pid : 0;
+    return pid > 0;
+}
+
+bool server_reap(struct server *server)
+{
+    if (server->pid == 0)
+        return true;
+    const pid_t ended = waitpid(server->pid, NULL, WNOHANG);
+    if (ended == 0)
+        return false;
+    server->pid = 0;
+    return true;
+}
+
+void server_kill(struct server *server)
+{
+    if (server->pid == 0)
+        return;
+    kill(server->pid, SIGKILL);
+    while (waitpid(server->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    server->pid = 0;
+}
+
+void server_pause(struct server *server)
+{
+    siginfo_t info;
+    if (server->pid == 0 || kill(server->pid, SIGSTOP) != 0)
+        return;
+    while (waitid(P_PID, (id_t)server->pid, &info, WSTOPPED | WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR)
+        continue;
+}
+
+void server_resume(struct server *server)
+{
+    if (server->pid != 0)
+        kill(server->pid, SIGCONT);
+}

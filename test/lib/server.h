@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * One redis-server process of a test cluster: find the program, start it, signal it, see it gone.
+ */
+#ifndef TEST_SERVER_H
+#define TEST_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define SERVER_PATH_MAX 96 /* a unix socket path must stay below 108 bytes */
+
+struct server_opts {
+    bool unix_socket;
+    bool keep_data;
+    const char *host;
+    const char *password;
+    const char *const *args;
+};
+
+struct server {
+    char dir[SERVER_PATH_MAX]; /* its own, below the cluster's: log, data, socket */
+    char host[48];
+    int port;  /* 0: unix socket only */
+    pid_t pid; /* 0: not running */
+};
+
+/* Path of the program, or NULL. REDLOCK_TEST_SERVER overrides the search in PATH. */
+const char *server_program(void);
+
+/* A TCP port on which nothing listens, below the range from which the kernel takes source ports: a
+ * client that connects to a dead server there can never meet itself. 0: none found. */
+int server_free_port(const char *host);
+
+void server_socket_path(const struct server *server, char *ret_path, size_t size);
+
+/* Starts the process; says nothing about readiness. False if it could not be started. */
+bool server_spawn(struct server *server, const struct server_opts *opts);
+
+/* True if the process has ended; it is reaped and pid becomes 0. */
+bool server_reap(struct server *server);
+
+/* SIGKILL and wait until it is gone. Works on stopped processes too. */
+void server_kill(struct server *server);
+
+/* SIGSTOP, returns once the kernel has stopped it; SIGCONT. */
+void server_pause(struct server *server);
+void server_resume(struct server *server);
+
+#endif
