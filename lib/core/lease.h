@@ -102,8 +102,9 @@ struct rl_event {
 #define RL_FX_LOST          (1u << 7)
 #define RL_FX_DEADLINE      (1u << 8) /* `lease->deadline` has changed */
 #define RL_FX_ENDED         (1u << 9) /* no event means anything to this lease any more */
-#define RL_FX_NO_SHORTER    (1u << 10) /* `ask` is an extension that cannot shorten: SET may be used \
-                                        */
+#define RL_FX_NO_SHORTER                                                                           \
+    (1u << 10) /* `ask` is an extension that cannot shorten: SET may be used                       \
+                */
 
 struct rl_effects {
     uint32_t flags;

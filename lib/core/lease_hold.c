@@ -18,7 +18,7 @@ uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
 {
     if (ns > CLOSE_NS)
         ns -= ns / 8;
-    return rl_add_sat(now.boot_ns, ns);
+    return rl_add_sat(now.boot_ns, rl_max_u64(ns, 1));
 }
 
 static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
@@ -292,6 +292,11 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
     fx->flags |= RL_FX_DEADLINE;
     rl_release_vote(lease, NULL, fx);
+    if (lease->state ==
+        RL_STATE_ENDED) { /* decided before anybody was asked: clean up all the same */
+        fx->undo |= fx->ask;
+        fx->ask = 0;
+    }
 }
 
 void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx)

@@ -80,9 +80,10 @@ static void count(struct rl_node *node, const struct rl_request *request,
         node->failures = 0; /* a real answer: the next loss may be mended at once */
 }
 
-/* The request was not executed in this form; the same question in another form, in the same round. */
-static bool ask_again(struct rl_node *node, struct rl_request *request,
-                      struct rl_answer *answer, uint64_t now_ns)
+/* The request was not executed in this form; the same question in another form, in the same round.
+ */
+static bool ask_again(struct rl_node *node, struct rl_request *request, struct rl_answer *answer,
+                      uint64_t now_ns)
 {
     uint64_t place = node->pipe.tail;
 

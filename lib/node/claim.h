@@ -11,20 +11,21 @@
 
 struct rl_claim {
     const struct rl_mem *mem;
-    void *owner;              /* who wants the votes; NULL: nobody any more */
-    uint32_t refs;            /* the owner, each request in a pipeline, each debt */
-    uint32_t mark;            /* scratch of rl_node_close() */
-    uint8_t undo_verb;        /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
-    bool no_shorter;          /* the extension asked for cannot bring an expiry nearer */
-    uint64_t ttl_ms;          /* TTL of the request that is being sent */
-    uint64_t ttl_max_ms;      /* longest TTL any node was given: how long a leftover may live */
-    uint64_t keep_until_ns;   /* SHORTEN: boot time up to which the key shall stay */
+    void *owner;            /* who wants the votes; NULL: nobody any more */
+    uint32_t refs;          /* the owner, each request in a pipeline, each debt */
+    uint32_t mark;          /* scratch of rl_node_close() */
+    uint8_t undo_verb;      /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
+    bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
+    uint64_t ttl_ms;        /* TTL of the request that is being sent */
+    uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
+    uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
     uint32_t key_len;
     uint32_t token_len;
-    char bytes[];             /* key, then room for a token */
+    char bytes[]; /* key, then room for a token */
 };
 
-/* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory. */
+/* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory.
+ */
 struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max);
 /* One reference less; the token is wiped with the last one: it is the right to delete the key. */
 void rl_claim_drop(struct rl_claim *claim);

@@ -6,9 +6,9 @@
 
 #include "core/wire.h"
 
-#define RL_BULK_MAX      1024          /* longest reply text of an ordinary command */
-#define RL_INFO_MAX      (64 * 1024)   /* longest INFO */
-#define RL_UNPARSED_MAX  (RL_INFO_MAX + 64 * 1024)
+#define RL_BULK_MAX     1024        /* longest reply text of an ordinary command */
+#define RL_INFO_MAX     (64 * 1024) /* longest INFO */
+#define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024)
 
 /* A formatted command. */
 struct rl_encoded {

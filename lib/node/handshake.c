@@ -54,8 +54,7 @@ static bool append_auth(struct rl_node *node)
     if (node->password == NULL)
         return true;
     if (node->user == NULL)
-        return append(node, STEP_AUTH, 2,
-                      (struct rl_arg[]){word("AUTH"), word(node->password)});
+        return append(node, STEP_AUTH, 2, (struct rl_arg[]){word("AUTH"), word(node->password)});
     return append(node, STEP_AUTH, 3,
                   (struct rl_arg[]){word("AUTH"), word(node->user), word(node->password)});
 }
@@ -72,9 +71,8 @@ static bool append_select(struct rl_node *node)
 
 static bool append_script(struct rl_node *node, enum rl_verb verb)
 {
-    return append(
-        node, STEP_SCRIPT, 3,
-        (struct rl_arg[]){word("SCRIPT"), word("LOAD"), word(rl_wire_script(verb))});
+    return append(node, STEP_SCRIPT, 3,
+                  (struct rl_arg[]){word("SCRIPT"), word("LOAD"), word(rl_wire_script(verb))});
 }
 
 bool rl_greeting_prepare(struct rl_node *node)
@@ -83,8 +81,7 @@ bool rl_greeting_prepare(struct rl_node *node)
     bool ok = append_auth(node) && append_select(node) &&
               append(node, STEP_SETNAME, 3,
                      (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock")}) &&
-              append(node, STEP_INFO_SERVER, 2,
-                     (struct rl_arg[]){word("INFO"), word("server")}) &&
+              append(node, STEP_INFO_SERVER, 2, (struct rl_arg[]){word("INFO"), word("server")}) &&
               append(node, STEP_INFO_REPLICATION, 2,
                      (struct rl_arg[]){word("INFO"), word("replication")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&

@@ -9,7 +9,7 @@
 struct rl_info {
     char run_id[48];
     char role[16];
-    char version[32];         /* "redis 7.0.15", "valkey 8.1.1" */
+    char version[32]; /* "redis 7.0.15", "valkey 8.1.1" */
     unsigned major, minor;
     int is_valkey;
     uint64_t uptime_s;

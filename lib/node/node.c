@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-#define RECONNECT_MIN_NS  (50 * RL_MS)
-#define RECONNECT_MAX_NS  (2 * RL_SECOND)
-#define TIMEOUT_MIN_NS    (10 * RL_MS)
-#define TIMEOUT_MAX_NS    (250 * RL_MS)
-#define SUSPECT_MAX_NS    (2 * RL_SECOND) /* then a new connection is tried */
+#define RECONNECT_MIN_NS (50 * RL_MS)
+#define RECONNECT_MAX_NS (2 * RL_SECOND)
+#define TIMEOUT_MIN_NS   (10 * RL_MS)
+#define TIMEOUT_MAX_NS   (250 * RL_MS)
+#define SUSPECT_MAX_NS   (2 * RL_SECOND) /* then a new connection is tried */
 
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index)
 {
@@ -161,9 +161,9 @@ static bool flush_greeting(struct rl_node *node, uint64_t now_ns)
     const struct rl_transport *transport = &node->common->transport;
 
     while (node->greeting_sent < node->greeting.len) {
-        ssize_t sent = transport->send(transport->ctx, node->index,
-                                       node->greeting.bytes + node->greeting_sent,
-                                       node->greeting.len - node->greeting_sent);
+        ssize_t sent =
+            transport->send(transport->ctx, node->index, node->greeting.bytes + node->greeting_sent,
+                            node->greeting.len - node->greeting_sent);
         if (sent < 0) {
             rl_node_close(node, REDLOCK_CAUSE_DISCONNECT, "connection lost", true, now_ns);
             return false;
@@ -231,15 +231,18 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->suspect = false;
     node->text[0] = '\0';
     node->refused = node->info.role[0] != '\0' && strcmp(node->info.role, "master") != 0;
-    node->cause = node->refused ? REDLOCK_CAUSE_REPLICA : REDLOCK_CAUSE_NONE;
-    if (node->refused)
-        rl_node_set_text(node, "server is a replica", 19);
+    node->cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
+    memcpy(node->run_id, node->info.run_id, sizeof node->run_id);
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++)
         rl_pipeline_at(&node->pipe, i)->sent_ns = now_ns;
     rl_node_notify_changed(node);
     if (node->refused) {
         rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server is a replica", true, now_ns);
+        return;
+    }
+    if (node->duplicate) {
+        rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
         return;
     }
     rl_debts_flush(node, now_ns);
@@ -256,8 +259,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     }
     while (node->decoder.reader != NULL) {
         bool greeting = node->state == RL_NODE_GREETING;
-        int got = rl_decoder_next(&node->decoder,
-                                  greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
+        int got =
+            rl_decoder_next(&node->decoder, greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
         if (got == 0)
             return;
         if (got < 0) {
@@ -282,6 +285,13 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
     rl_node_close(node, cause, text, true, now_ns);
 }
 
+/* The server is there but not fit to vote: it is asked again about once a second. */
+static bool is_refusal(int cause)
+{
+    return cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA ||
+           cause == REDLOCK_CAUSE_DUPLICATE;
+}
+
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
 {
     uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
@@ -290,7 +300,7 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
         delay_ns = 0;
     } else {
         delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
-        if (cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA)
+        if (is_refusal(cause))
             delay_ns = RECONNECT_MAX_NS / 2;
         /* Clients that lost the same server do not come back together. */
         delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
@@ -350,7 +360,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     rl_decoder_close(&node->decoder);
     rl_greeting_free(node);
     if (retry) {
-        plan_reconnect(node, was_ready && cause != REDLOCK_CAUSE_REPLICA, cause, now_ns);
+        plan_reconnect(node, was_ready && !is_refusal(cause), cause, now_ns);
     } else {
         node->fell = true;
         node->due_ns = RL_NEVER;

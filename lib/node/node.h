@@ -19,10 +19,10 @@
 #include "node/transport.h"
 #include "platform/log.h"
 
-#define RL_DEBTS_MAX   128
-#define RL_UNSENT_MAX  ((size_t)1 << 20)
-#define RL_TEXT_MAX    160
-#define RL_BUCKETS     32
+#define RL_DEBTS_MAX  128
+#define RL_UNSENT_MAX ((size_t)1 << 20)
+#define RL_TEXT_MAX   160
+#define RL_BUCKETS    32
 
 enum rl_node_state {
     RL_NODE_DOWN = 0,
@@ -87,13 +87,13 @@ struct rl_node {
     uint8_t index;
     uint8_t state; /* enum rl_node_state */
     bool suspect;
-    bool probing;      /* the one probe of a suspect node is in flight */
-    bool was_up;       /* announced as up */
+    bool probing; /* the one probe of a suspect node is in flight */
+    bool was_up;  /* announced as up */
     bool connected_once;
-    uint8_t cause;     /* enum redlock_cause: why it is not up, or may not vote */
-    bool fell;         /* the last connection attempt failed: known to be down */
-    bool refused;      /* up, but may not vote (replica) */
-    bool duplicate;    /* set by the engine: another address shows the same server */
+    uint8_t cause;  /* enum redlock_cause: why it is not up, or may not vote */
+    bool fell;      /* the last connection attempt failed: known to be down */
+    bool refused;   /* up, but may not vote (replica) */
+    bool duplicate; /* set by the engine: another address shows the same server */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
     unsigned failures; /* connection attempts that failed in a row */
@@ -105,6 +105,7 @@ struct rl_node {
     uint64_t debts_due_ns; /* retry of undos that were answered with an error */
     uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
     struct rl_info info;
+    char run_id[48]; /* of the last server that completed a greeting */
     struct rl_encoded greeting;
     size_t greeting_sent;
     uint8_t greeting_kinds[12];
@@ -126,7 +127,8 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns);
 /* May be asked now: connected, or connecting for the first time or right after a loss. */
 bool rl_node_is_up(const struct rl_node *node);
 
-/* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent. */
+/* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent.
+ */
 int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                 uint64_t now_ns);
 

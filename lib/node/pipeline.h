@@ -16,12 +16,12 @@ struct rl_request {
     uint64_t start;         /* place of its first byte in the stream */
     uint64_t sent_ns;       /* boot time at which the clock of its answer started */
     uint32_t len;
-    uint32_t round;         /* 0: nobody counts the answer */
-    uint8_t verb;           /* enum rl_verb */
-    uint8_t form;           /* enum rl_form */
-    bool told;              /* its vote was given already (time-out): tombstone */
-    bool unsent;            /* at the close: no byte of it had been sent */
-    bool removed;           /* taken out of the stream before a byte of it was sent */
+    uint32_t round; /* 0: nobody counts the answer */
+    uint8_t verb;   /* enum rl_verb */
+    uint8_t form;   /* enum rl_form */
+    bool told;      /* its vote was given already (time-out): tombstone */
+    bool unsent;    /* at the close: no byte of it had been sent */
+    bool removed;   /* taken out of the stream before a byte of it was sent */
 };
 
 struct rl_pipeline {
@@ -30,7 +30,7 @@ struct rl_pipeline {
     size_t out_len, out_cap;
     uint64_t sent; /* bytes taken so far: place of out[0] */
     struct rl_request *ring;
-    uint32_t ring_cap; /* a power of two, or 0 */
+    uint32_t ring_cap;   /* a power of two, or 0 */
     uint64_t head, tail; /* request i is ring[i % ring_cap] */
 };
 
@@ -44,7 +44,8 @@ static inline struct rl_request *rl_pipeline_at(const struct rl_pipeline *pipe, 
     return &pipe->ring[index & (pipe->ring_cap - 1)];
 }
 
-static inline bool rl_request_is_unsent(const struct rl_pipeline *pipe, const struct rl_request *req)
+static inline bool rl_request_is_unsent(const struct rl_pipeline *pipe,
+                                        const struct rl_request *req)
 {
     return req->start >= pipe->sent;
 }

@@ -10,11 +10,11 @@
 #include <sys/types.h>
 
 struct rl_transport {
-    /* Starts a connection to the node; the end of it is reported by rl_node_opened(), never from
-     * inside this call. Replaces nothing: the last connection was closed before. */
+    /* Starts a connection to the node; how that ends is told by rl_node_opened(), maybe from inside
+     * this call. The last connection was closed before. */
     void (*open)(void *ctx, unsigned node);
-    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_writable() follows), or -1: the
-     * connection is broken. */
+    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_writable() follows), or -1:
+     * the connection is broken. */
     ssize_t (*send)(void *ctx, unsigned node, const char *bytes, size_t len);
     /* abortive: undelivered bytes are thrown away and the peer sees a reset. */
     void (*close)(void *ctx, unsigned node, bool abortive);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * One tick: read, decide, write. Time is read once at its start. */
+#include "engine/engine.h"
+
+#include "redlock/redlock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The round trip to the quorum-th fastest node: what an attempt needs at least. */
+static uint64_t quorum_round_trip_ns(const struct rl_engine *engine)
+{
+    uint64_t list[RL_NODES_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < engine->count; i++) {
+        if (engine->nodes[i].srtt_ns != 0)
+            list[count++] = engine->nodes[i].srtt_ns;
+    }
+    if (count == 0)
+        return 0;
+    qsort(list, count, sizeof list[0], compare_u64);
+    return list[count < engine->quorum ? count - 1 : engine->quorum - 1];
+}
+
+/* Two addresses that show one run_id are one server: the first counts, the other does not. */
+static void find_duplicates(struct rl_engine *engine)
+{
+    engine->view.duplicate = false;
+    for (unsigned i = 0; i < engine->count; i++) {
+        struct rl_node *node = &engine->nodes[i];
+        node->duplicate = false;
+        for (unsigned j = 0; j < i && !node->duplicate; j++) {
+            const struct rl_node *first = &engine->nodes[j];
+            if (first->run_id[0] == '\0' || strcmp(first->run_id, node->run_id) != 0)
+                continue;
+            node->duplicate = true;
+            node->duplicate_of = (uint8_t)j;
+            engine->view.duplicate = true;
+        }
+    }
+}
+
+static void update_node(struct rl_engine *engine, struct rl_node *node)
+{
+    rl_nodes bit = RL_NODE(node->index);
+    bool up = rl_node_is_up(node) && !node->duplicate;
+
+    engine->view.up = up ? engine->view.up | bit : engine->view.up & ~bit;
+    engine->view.voters = engine->view.up;
+    engine->view.cause[node->index] =
+        node->duplicate ? REDLOCK_CAUSE_DUPLICATE
+                        : (uint8_t)(up ? REDLOCK_CAUSE_NONE
+                                       : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
+}
+
+static void on_changed(void *ctx, struct rl_node *node)
+{
+    struct rl_engine *engine = ctx;
+
+    if (node->state == RL_NODE_READY)
+        find_duplicates(engine);
+    for (unsigned i = 0; i < engine->count; i++)
+        update_node(engine, &engine->nodes[i]);
+    engine->view.round_trip_ns = quorum_round_trip_ns(engine);
+    engine->listener.node(engine->listener.ctx, node->index);
+    for (unsigned i = 0; i < engine->count; i++) {
+        struct rl_node *other = &engine->nodes[i];
+        if (other != node && other->duplicate && other->state == RL_NODE_READY)
+            rl_node_close(other, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true,
+                          engine->view.now.boot_ns);
+    }
+}
+
+static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
+                    const struct rl_reply *reply)
+{
+    rl_lock_vote(ctx, claim->owner, ballot, reply);
+}
+
+static void on_dirty(void *ctx, struct rl_node *node)
+{
+    struct rl_engine *engine = ctx;
+
+    engine->dirty |= RL_NODE(node->index);
+}
+
+static void on_undone(void *ctx, struct rl_node *node, bool done)
+{
+    struct rl_engine *engine = ctx;
+
+    (void)node;
+    engine->stats.undone += done;
+}
+
+static int open_nodes(struct rl_engine *engine)
+{
+    const struct rl_engine_params *params = &engine->params;
+
+    engine->nodes = rl_alloc(engine->mem, engine->count * sizeof *engine->nodes);
+    if (engine->nodes == NULL)
+        return REDLOCK_ENOMEM;
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node_spec *spec = &params->specs[i];
+        struct rl_node *node = &engine->nodes[i];
+        bool own = spec->user != NULL || spec->password != NULL;
+        rl_node_init(node, &engine->common, (uint8_t)i);
+        node->name = spec->name;
+        node->user = own ? spec->user : params->user;
+        node->password = own ? spec->password : params->password;
+        node->db = spec->db;
+        rl_sockets_add(&engine->sockets, spec, node);
+        rl_node_start(node, engine->view.now.boot_ns);
+        update_node(engine, node);
+    }
+    engine->nodes_wake_ns = engine->view.now.boot_ns;
+    return REDLOCK_OK;
+}
+
+int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
+                   const struct rl_engine_listener *listener)
+{
+    memset(engine, 0, sizeof *engine);
+    engine->mem = params->mem;
+    engine->log = params->log;
+    engine->params = *params;
+    engine->listener = *listener;
+    engine->count = params->nodes;
+    engine->quorum = params->nodes / 2 + 1;
+    engine->timers.mem = params->mem;
+    rl_random_seed(&engine->random);
+    engine->common = (struct rl_node_common){
+        .mem = params->mem,
+        .log = params->log,
+        .listener = {on_vote, on_changed, on_dirty, on_undone, engine},
+        .text = &engine->text,
+        .drift = params->drift,
+        .connect_timeout_ns = params->connect_timeout_ns,
+        .node_timeout_ns = params->node_timeout_ns,
+    };
+    rl_engine_refresh(engine);
+    int error = rl_poller_open(&engine->poller);
+    if (error != REDLOCK_OK)
+        return error;
+    rl_sockets_init(&engine->sockets, &engine->poller);
+    engine->common.transport = rl_sockets_transport(&engine->sockets);
+    error = open_nodes(engine);
+    if (error != REDLOCK_OK)
+        rl_poller_close(&engine->poller);
+    rl_poller_wake(&engine->poller); /* the first tick connects */
+    return error;
+}
+
+static void free_all(struct rl_engine *engine)
+{
+    for (unsigned i = 0; i < engine->count; i++) {
+        engine->nodes[i].state = RL_NODE_DOWN;
+        rl_node_free(&engine->nodes[i]);
+    }
+    rl_sockets_abandon(&engine->sockets);
+    rl_free(engine->mem, engine->nodes);
+    engine->nodes = NULL;
+    engine->count = 0;
+    rl_heap_free(&engine->timers);
+    rl_encoded_free(&engine->common.cache.encoded);
+    rl_poller_close(&engine->poller);
+}
+
+void rl_engine_close(struct rl_engine *engine)
+{
+    rl_engine_refresh(engine);
+    while (engine->locks != NULL) {
+        struct rl_lock *lock = engine->locks;
+        uint8_t state = lock->lease.state;
+        bool held = state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+        rl_lock_event(engine, lock, held ? RL_EVENT_RELEASE : RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
+        if (engine->locks == lock) /* the release is on its way; nobody waits for it */
+            rl_lock_event(engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
+    }
+    rl_engine_flush(engine);
+    for (unsigned i = 0; i < engine->count; i++)
+        rl_node_close(&engine->nodes[i], REDLOCK_CAUSE_NONE, "client was closed", false,
+                      engine->view.now.boot_ns);
+    free_all(engine);
+}
+
+void rl_engine_abandon(struct rl_engine *engine)
+{
+    while (engine->locks != NULL) {
+        struct rl_lock *lock = engine->locks;
+        engine->locks = lock->next;
+        lock->active = false;
+        if (lock->claim != NULL)
+            lock->claim->owner = NULL;
+        rl_claim_drop(lock->claim);
+        lock->claim = NULL;
+        rl_lock_free_seen(engine, lock);
+        engine->listener.lock(engine->listener.ctx, lock, RL_FX_ENDED, REDLOCK_EFORKED);
+    }
+    free_all(engine);
+}
+
+void rl_engine_refresh(struct rl_engine *engine)
+{
+    engine->view.now = rl_clock_now();
+    engine->view.random = rl_random_word(&engine->random);
+    engine->common.random = engine->view.random;
+    engine->sockets.now_ns = engine->view.now.boot_ns;
+}
+
+int rl_engine_wait(struct rl_engine *engine, struct rl_ready *ret_ready, int timeout_ms)
+{
+    return rl_poller_wait(&engine->poller, ret_ready, RL_READY_MAX, timeout_ms);
+}
+
+static void tick_locks(struct rl_engine *engine)
+{
+    struct rl_lock *lock;
+
+    while ((lock = rl_heap_first(&engine->timers)) != NULL &&
+           lock->due_ns <= engine->view.now.boot_ns)
+        rl_lock_tick(engine, lock);
+}
+
+void rl_engine_tick(struct rl_engine *engine, const struct rl_ready *ready, int count)
+{
+    rl_engine_refresh(engine);
+    for (int i = 0; i < count; i++)
+        rl_sockets_ready(&engine->sockets, &ready[i]);
+    rl_sockets_tick(&engine->sockets);
+    uint64_t now_ns = engine->view.now.boot_ns;
+    if (engine->nodes_wake_ns <= now_ns) {
+        for (unsigned i = 0; i < engine->count; i++)
+            rl_node_tick(&engine->nodes[i], now_ns);
+    }
+    tick_locks(engine);
+    rl_engine_flush(engine);
+}
+
+void rl_engine_flush(struct rl_engine *engine)
+{
+    uint64_t now_ns = engine->view.now.boot_ns;
+
+    while (engine->dirty != 0) {
+        unsigned node = (unsigned)__builtin_ctz(engine->dirty);
+        engine->dirty &= engine->dirty - 1;
+        rl_node_flush(&engine->nodes[node], now_ns);
+    }
+    engine->nodes_wake_ns = RL_NEVER;
+    for (unsigned i = 0; i < engine->count; i++)
+        engine->nodes_wake_ns =
+            rl_min_u64(engine->nodes_wake_ns, rl_node_wake_ns(&engine->nodes[i]));
+    const struct rl_lock *first = rl_heap_first(&engine->timers);
+    uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
+    rl_poller_arm(&engine->poller, rl_min_u64(engine->nodes_wake_ns, due_ns));
+}
+
+void rl_engine_wake(struct rl_engine *engine)
+{
+    rl_poller_wake(&engine->poller);
+}
+
+bool rl_engine_is_ready(const struct rl_engine *engine)
+{
+    unsigned ready = 0;
+
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node *node = &engine->nodes[i];
+        ready += node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    }
+    return ready >= engine->quorum;
+}
+
+unsigned rl_engine_undos_pending(const struct rl_engine *engine)
+{
+    unsigned pending = 0;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        pending += rl_node_undos_pending(&engine->nodes[i]);
+    return pending;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * One lease with its claim and its timer: where the effects of the core become requests, and the
+ * answers of the nodes become events of the core. */
+#ifndef RL_ENGINE_LOCK_H
+#define RL_ENGINE_LOCK_H
+
+#include "core/lease.h"
+#include "node/claim.h"
+
+#define RL_HEAP_NONE UINT32_MAX
+
+struct rl_engine;
+
+/* What an inspection saw on one node. */
+struct rl_seen {
+    bool present;
+    bool foreign_kind; /* the key is not a string */
+    char *value;       /* allocated; NULL: none */
+    size_t len;
+    int64_t pttl_ms; /* -1: no expiry; -2: no key */
+};
+
+struct rl_lock {
+    struct rl_lease lease;
+    struct rl_claim *claim;      /* of the present attempt, or of what is held */
+    struct rl_lock *next, *prev; /* all locks that the engine works on */
+    uint64_t due_ns;             /* place in the timer heap */
+    uint32_t heap_at;
+    bool active;
+    struct rl_seen *seen; /* inspections: one for each node */
+};
+
+/* Starts to work on a lock: `key` with its prefix; `token` for leases that bring their own, else
+ * {NULL, 0}. 0, or ENOMEM (nothing was started). Announcements may come from inside the call. */
+int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
+                  const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token);
+
+/* An event of the caller: EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM. */
+void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
+                   int status);
+
+/* The lock's wake time has come. */
+void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);
+
+/* A vote of a node (listener of the node floor). */
+void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
+                  const struct rl_reply *reply);
+
+/* Frees what an inspection saw. */
+void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * Sockets: connect, send, receive, close. */
+#include "node/socket.h"
+
+#include "redlock/redlock.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* One node with much to say must not keep the others waiting. */
+#define RECEIVES_PER_TICK 8
+
+void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller)
+{
+    memset(sockets, 0, sizeof *sockets);
+    sockets->poller = poller;
+}
+
+void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
+                    struct rl_node *node)
+{
+    RL_ASSERT(sockets->count < RL_NODES_MAX && node->index == sockets->count);
+    sockets->list[sockets->count++] = (struct rl_socket){.spec = spec, .node = node, .fd = -1};
+}
+
+static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
+                       const struct sockaddr *address, socklen_t len);
+
+static void connect_next(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    unsigned at = sock->next_address++;
+
+    connect_to(sockets, sock, (const struct sockaddr *)&sock->addresses.list[at],
+               sock->addresses.len[at]);
+}
+
+static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int cause,
+                      const char *what, int error)
+{
+    char text[RL_TEXT_MAX];
+
+    if (sock->fd >= 0) {
+        rl_poller_remove(sockets->poller, sock->fd);
+        close(sock->fd);
+        sock->fd = -1;
+    }
+    sock->connecting = false;
+    if (cause == REDLOCK_CAUSE_CONNECT && sock->next_address < sock->addresses.count) {
+        connect_next(sockets, sock); /* the name has more addresses: ::1, then 127.0.0.1 */
+        return;
+    }
+    if (error != 0)
+        snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
+    else
+        snprintf(text, sizeof text, "%s", what);
+    rl_node_opened(sock->node, false, cause, text, sockets->now_ns);
+}
+
+static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
+                       const struct sockaddr *address, socklen_t len)
+{
+    uint32_t tag = (uint32_t)sock->node->index;
+    int on = 1;
+
+    sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (sock->fd < 0) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "no socket", errno);
+        return;
+    }
+    if (address->sa_family != AF_UNIX)
+        (void)setsockopt(sock->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    sock->connecting = true;
+    sock->want_write = true;
+    if (rl_poller_add(sockets->poller, sock->fd, tag, true) != REDLOCK_OK) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
+        return;
+    }
+    /* Success is taken up when the poller says writable, as is the end of EINPROGRESS. */
+    if (connect(sock->fd, address, len) != 0 && errno != EINPROGRESS && errno != EINTR)
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connect", errno);
+}
+
+static void connect_unix(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    memcpy(address.sun_path, sock->spec->path, sizeof address.sun_path);
+    connect_to(sockets, sock, (const struct sockaddr *)&address, sizeof address);
+}
+
+static void socket_open(void *ctx, unsigned node)
+{
+    struct rl_sockets *sockets = ctx;
+    struct rl_socket *sock = &sockets->list[node];
+    const struct rl_node_spec *spec = sock->spec;
+
+    RL_ASSERT(sock->fd < 0);
+    if (spec->is_unix) {
+        connect_unix(sockets, sock);
+        return;
+    }
+    /* Addresses that were not tried yet are left when the last connection timed out; after the last
+     * one the name is looked up anew. */
+    if (sock->next_address < sock->addresses.count) {
+        connect_next(sockets, sock);
+        return;
+    }
+    sock->next_address = 0;
+    sock->addresses.count = 0;
+    if (rl_resolve_numeric(spec->host, spec->port, &sock->addresses) == 1) {
+        connect_next(sockets, sock);
+        return;
+    }
+    if (sock->lookup != NULL)
+        return; /* the last one is still running */
+    sock->lookup = rl_lookup_start(spec->host, spec->port, sockets->poller->wake_fd);
+    if (sock->lookup == NULL) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, "name look-up cannot be started", 0);
+        return;
+    }
+    sockets->lookups++;
+}
+
+void rl_sockets_tick(struct rl_sockets *sockets)
+{
+    for (unsigned i = 0; sockets->lookups > 0 && i < sockets->count; i++) {
+        struct rl_socket *sock = &sockets->list[i];
+        if (sock->lookup == NULL)
+            continue;
+        int done = rl_lookup_poll(sock->lookup, &sock->addresses);
+        if (done == 0)
+            continue;
+        char text[RL_TEXT_MAX];
+        snprintf(text, sizeof text, "%s", done < 0 ? rl_lookup_text(sock->lookup) : "");
+        rl_lookup_drop(sock->lookup);
+        sock->lookup = NULL;
+        sockets->lookups--;
+        sock->next_address = 0;
+        if (sock->node->state != RL_NODE_CONNECTING || sock->fd >= 0)
+            continue; /* came too late for this attempt; the next one uses it */
+        if (done < 0)
+            fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, text, 0);
+        else
+            connect_next(sockets, sock);
+    }
+}
+
+static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t len)
+{
+    struct rl_sockets *sockets = ctx;
+    struct rl_socket *sock = &sockets->list[node];
+    ssize_t sent;
+
+    RL_ASSERT(sock->fd >= 0 && len > 0);
+    do {
+        sent = send(sock->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+        return -1;
+    if (sent < (ssize_t)len && !sock->want_write) {
+        sock->want_write = true;
+        if (rl_poller_change(sockets->poller, sock->fd, (uint32_t)node, true) != REDLOCK_OK)
+            return -1;
+    }
+    return sent < 0 ? 0 : sent;
+}
+
+static void socket_close(void *ctx, unsigned node, bool abortive)
+{
+    struct rl_sockets *sockets = ctx;
+    struct rl_socket *sock = &sockets->list[node];
+    const struct linger reset = {.l_onoff = 1, .l_linger = 0};
+
+    if (sock->fd < 0)
+        return; /* a look-up was all there was; it is kept for the next attempt */
+    if (abortive)
+        (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    rl_poller_remove(sockets->poller, sock->fd);
+    close(sock->fd);
+    sock->fd = -1;
+    sock->connecting = false;
+}
+
+struct rl_transport rl_sockets_transport(struct rl_sockets *sockets)
+{
+    return (struct rl_transport){
+        .open = socket_open,
+        .send = socket_send,
+        .close = socket_close,
+        .ctx = sockets,
+    };
+}
+
+static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(sock->fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    if (error != 0) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "connect", error);
+        return;
+    }
+    sock->connecting = false;
+    sock->want_write = false;
+    /* The next connection starts with a fresh look-up: the name may have moved by then. */
+    sock->next_address = sock->addresses.count;
+    if (rl_poller_change(sockets->poller, sock->fd, (uint32_t)sock->node->index, false) !=
+        REDLOCK_OK) {
+        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
+        return;
+    }
+    rl_node_opened(sock->node, true, REDLOCK_CAUSE_NONE, NULL, sockets->now_ns);
+}
+
+static void receive(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    for (unsigned i = 0; i < RECEIVES_PER_TICK && sock->fd >= 0; i++) {
+        ssize_t got = recv(sock->fd, sockets->buffer, sizeof sockets->buffer, MSG_DONTWAIT);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return;
+        if (got <= 0) {
+            const char *text = got == 0 ? "connection closed by the server" : "connection reset";
+            rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
+            return;
+        }
+        rl_node_received(sock->node, sockets->buffer, (size_t)got, sockets->now_ns);
+        if ((size_t)got < sizeof sockets->buffer)
+            return;
+    }
+}
+
+void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
+{
+    struct rl_socket *sock = &sockets->list[ready->tag];
+
+    if (sock->fd < 0)
+        return; /* closed earlier in this tick */
+    if (sock->connecting) {
+        finish_connect(sockets, sock);
+        return;
+    }
+    if (ready->writable && sock->want_write) {
+        sock->want_write = false;
+        if (rl_poller_change(sockets->poller, sock->fd, ready->tag, false) == REDLOCK_OK)
+            rl_node_flush(sock->node, sockets->now_ns);
+    }
+    if (sock->fd >= 0 && (ready->readable || ready->broken))
+        receive(sockets, sock);
+}
+
+void rl_sockets_abandon(struct rl_sockets *sockets)
+{
+    for (unsigned i = 0; i < sockets->count; i++) {
+        struct rl_socket *sock = &sockets->list[i];
+        if (sock->fd >= 0)
+            close(sock->fd);
+        sock->fd = -1;
+        rl_lookup_drop(sock->lookup);
+        sock->lookup = NULL;
+    }
+}
