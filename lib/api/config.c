@@ -307,3 +307,44 @@ REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event
     config->event_userdata = userdata;
     return 0;
 }
+
+static int copy_members(struct redlock_config *to, const struct redlock_config *from)
+{
+    const struct rl_mem *mem = &from->mem;
+
+    to->nodes = rl_alloc(mem, from->node_count * sizeof *to->nodes);
+    if (to->nodes == NULL)
+        return REDLOCK_ENOMEM;
+    for (; to->node_count < from->node_count; to->node_count++) {
+        int error =
+            rl_node_spec_copy(mem, &to->nodes[to->node_count], &from->nodes[to->node_count]);
+        if (error != REDLOCK_OK)
+            return error;
+    }
+    if (from->user != NULL &&
+        (to->user = rl_strdup_len(mem, from->user, strlen(from->user))) == NULL)
+        return REDLOCK_ENOMEM;
+    if (from->password != NULL &&
+        (to->password = rl_strdup_len(mem, from->password, strlen(from->password))) == NULL)
+        return REDLOCK_ENOMEM;
+    return REDLOCK_OK;
+}
+
+int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config)
+{
+    struct redlock_config *copy = rl_alloc(&config->mem, sizeof *copy);
+
+    if (copy == NULL)
+        return REDLOCK_ENOMEM;
+    *copy = *config;
+    copy->nodes = NULL;
+    copy->node_count = 0;
+    copy->user = copy->password = NULL;
+    int error = copy_members(copy, config);
+    if (error != REDLOCK_OK) {
+        redlock_config_free(copy);
+        return error;
+    }
+    *ret_config = copy;
+    return REDLOCK_OK;
+}

@@ -36,4 +36,7 @@ struct redlock_config {
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A deep copy, with the same allocator; 0 or REDLOCK_ENOMEM. */
+int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config);
+
 #endif

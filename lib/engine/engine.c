@@ -287,3 +287,19 @@ unsigned rl_engine_undos_pending(const struct rl_engine *engine)
         pending += rl_node_undos_pending(&engine->nodes[i]);
     return pending;
 }
+
+static bool node_is_settled(const struct rl_node *node)
+{
+    if (node->state == RL_NODE_READY)
+        return node->suspect ? node->pipe.out_len == 0 : rl_node_undos_pending(node) == 0;
+    return node->fell || node->debt_count == 0;
+}
+
+bool rl_engine_is_settled(const struct rl_engine *engine)
+{
+    bool settled = engine->locks == NULL;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        settled = settled && node_is_settled(&engine->nodes[i]);
+    return settled;
+}

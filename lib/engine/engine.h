@@ -87,4 +87,8 @@ bool rl_engine_is_ready(const struct rl_engine *engine);
 /* Undos that are owed to nodes or in flight. */
 unsigned rl_engine_undos_pending(const struct rl_engine *engine);
 
+/* Nothing is left to do that can be done now: no lock is worked on, and no undo waits for a node
+ * that can be reached. What a stopped server has in its queue will be executed without us. */
+bool rl_engine_is_settled(const struct rl_engine *engine);
+
 #endif

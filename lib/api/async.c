@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Calls that do not block: enter, start, leave. */
+#include "api/client.h"
+
+REDLOCK_API int redlock_acquire_start(redlock_t *rl, const char *resource,
+                                      const redlock_opts_t *opts, redlock_done_fn fn,
+                                      void *userdata)
+{
+    return redlock_adopt_start(rl, resource, NULL, opts, fn, userdata);
+}
+
+/* A NULL token: acquire. */
+REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
+                                    const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata};
+    struct redlock_lock *lock;
+
+    if (rl == NULL || fn == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redlock_done_fn fn,
+                                     void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata};
+
+    if (lock == NULL || fn == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(lock->rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_extend(lock, ttl_ms, &call);
+    rl_client_leave(lock->rl);
+    return error;
+}
+
+static int release_start(redlock_lock_t *lock, bool keep, uint64_t delay_ms, redlock_done_fn fn,
+                         void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata};
+
+    if (lock == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(lock->rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_release(lock, keep, delay_ms, &call);
+    rl_client_leave(lock->rl);
+    return error;
+}
+
+REDLOCK_API int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn, void *userdata)
+{
+    return release_start(lock, false, 0, fn, userdata);
+}
+
+REDLOCK_API int redlock_release_after_start(redlock_lock_t *lock, uint64_t delay_ms,
+                                            redlock_done_fn fn, void *userdata)
+{
+    return release_start(lock, true, delay_ms, fn, userdata);
+}
+
+static int question_start(redlock_t *rl, const char *resource, const char *token, uint8_t kind,
+                          redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
+    struct redlock_lock *lock;
+
+    if (rl == NULL || fn == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_question(rl, resource, token, kind, &call, &lock);
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API int redlock_release_token_start(redlock_t *rl, const char *resource, const char *token,
+                                            redlock_cancel_t *cancel, redlock_done_fn fn,
+                                            void *userdata)
+{
+    return question_start(rl, resource, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
+}
+
+REDLOCK_API int redlock_inspect_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
+                                      redlock_done_fn fn, void *userdata)
+{
+    return question_start(rl, resource, NULL, RL_OP_INSPECT, cancel, fn, userdata);
+}
+
+REDLOCK_API int redlock_break_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
+                                    redlock_done_fn fn, void *userdata)
+{
+    return question_start(rl, resource, NULL, RL_OP_BREAK, cancel, fn, userdata);
+}
+
+static int client_op_start(redlock_t *rl, uint8_t kind, uint64_t budget_ms,
+                           redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
+
+    if (rl == NULL || fn == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_client_op(rl, kind, budget_ms, &call);
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms, redlock_cancel_t *cancel,
+                                         redlock_done_fn fn, void *userdata)
+{
+    return client_op_start(rl, RL_OP_READY, wait_ms, cancel, fn, userdata);
+}
+
+REDLOCK_API int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redlock_done_fn fn,
+                                       void *userdata)
+{
+    return client_op_start(rl, RL_OP_SHUTDOWN, budget_ms, NULL, fn, userdata);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Cancellation, also from a signal handler: a flag and a wake-up. */
+#include "api/client.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel)
+{
+    atomic_fetch_add_explicit(&cancel->refs, 1, memory_order_relaxed);
+    return cancel;
+}
+
+void rl_cancel_drop(redlock_cancel_t *cancel)
+{
+    struct redlock *rl = cancel->rl;
+
+    if (atomic_fetch_sub_explicit(&cancel->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    rl_free(&rl->mem, cancel);
+    rl_client_drop(rl);
+}
+
+REDLOCK_API int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl)
+{
+    if (ret_cancel == NULL || rl == NULL)
+        return REDLOCK_EINVAL;
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    redlock_cancel_t *cancel = rl_alloc(&rl->mem, sizeof *cancel);
+    if (cancel == NULL)
+        return REDLOCK_ENOMEM;
+    atomic_init(&cancel->refs, 1);
+    atomic_init(&cancel->triggered, false);
+    cancel->rl = rl_client_ref(rl);
+    *ret_cancel = cancel;
+    return REDLOCK_OK;
+}
+
+REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel)
+{
+    const uint64_t one = 1;
+    int saved = errno;
+
+    if (cancel == NULL)
+        return;
+    atomic_store(&cancel->triggered, true);
+    atomic_store(&cancel->rl->cancels, true);
+    /* The duplicate of the poller's eventfd outlives the poller. A full counter wakes as well. */
+    if (write(cancel->rl->wake_fd, &one, sizeof one) < 0)
+        errno = saved;
+    errno = saved;
+}
+
+REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel)
+{
+    if (cancel != NULL)
+        rl_cancel_drop(cancel);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ * The client: made, entered, left, freed. */
+#include "api/client.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct redlock *rl_client_ref(struct redlock *rl)
+{
+    atomic_fetch_add_explicit(&rl->refs, 1, memory_order_relaxed);
+    return rl;
+}
+
+/* A page that the kernel hands zeroed to a forked child: the cheapest way to notice. */
+static void mark_process(struct redlock *rl)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *page =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    rl->pid = (int)getpid();
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
+        return;
+    }
+    page[0] = 1;
+    rl->fork_mark = page;
+}
+
+static void unmark_process(struct redlock *rl)
+{
+    if (rl->fork_mark != NULL)
+        munmap((void *)(uintptr_t)rl->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+bool rl_client_is_forked(const struct redlock *rl)
+{
+    if (rl->fork_mark != NULL)
+        return rl->fork_mark[0] == 0;
+    return (int)getpid() != rl->pid;
+}
+
+void rl_client_drop(struct redlock *rl)
+{
+    if (atomic_fetch_sub_explicit(&rl->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (rl->wake_fd >= 0)
+        close(rl->wake_fd);
+    if (rl->news_fd >= 0)
+        close(rl->news_fd);
+    pthread_mutex_destroy(&rl->mutex);
+    unmark_process(rl);
+    struct rl_mem mem = rl->mem;
+    redlock_config_free(rl->config);
+    rl_free(&mem, rl);
+}
+
+int rl_client_enter(struct redlock *rl)
+{
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    atomic_fetch_add(&rl->entering, 1);
+    pthread_mutex_lock(&rl->mutex);
+    atomic_fetch_sub(&rl->entering, 1);
+    if (rl->closed) {
+        pthread_mutex_unlock(&rl->mutex);
+        return REDLOCK_ECLOSED;
+    }
+    /* Inside a callback the time of the tick has passed on. */
+    rl_engine_refresh(&rl->engine);
+    return REDLOCK_OK;
+}
+
+static bool is_own_callback(const struct redlock *rl)
+{
+    return rl->in_callback && pthread_equal(rl->callback_thread, pthread_self());
+}
+
+void rl_client_push(struct redlock *rl)
+{
+    if (rl->closed)
+        return;
+    if (rl->mode == REDLOCK_MODE_EMBEDDED) {
+        /* What was queued leaves with the tick: many starts, one write per node. */
+        if (!rl->in_process)
+            rl_engine_wake(&rl->engine);
+        return;
+    }
+    if (rl->mode == REDLOCK_MODE_THREADED && is_own_callback(rl))
+        return; /* the loop goes on when the callback returns */
+    /* Another caller is at the door: it sends for both. */
+    if (atomic_load(&rl->entering) == 0)
+        rl_engine_flush(&rl->engine);
+    if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl))
+        rl_engine_wake(&rl->engine);
+}
+
+void rl_client_leave(struct redlock *rl)
+{
+    rl_client_push(rl);
+    pthread_mutex_unlock(&rl->mutex);
+}
+
+int rl_client_may_block(struct redlock *rl)
+{
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    if (rl->mode == REDLOCK_MODE_EMBEDDED)
+        return REDLOCK_EMODE;
+    pthread_mutex_lock(&rl->mutex);
+    bool inside = is_own_callback(rl);
+    pthread_mutex_unlock(&rl->mutex);
+    return inside ? REDLOCK_EDEADLK : REDLOCK_OK;
+}
+
+static int open_engine(struct redlock *rl)
+{
+    struct redlock_config *config = rl->config;
+    const struct rl_engine_params params = {
+        .mem = &rl->mem,
+        .log = &rl->log,
+        .specs = config->nodes,
+        .nodes = (unsigned)config->node_count,
+        .user = config->user,
+        .password = config->password,
+        .owner = config->owner,
+        .owner_len = config->owner_len,
+        .drift = config->drift,
+        .backoff = {config->retry_ms_min * RL_MS, config->retry_ms_max * RL_MS},
+        .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
+        .node_timeout_ns = config->node_timeout_ms * RL_MS,
+    };
+    const struct rl_engine_listener listener = rl_dispatch_listener(rl);
+
+    int error = rl_engine_open(&rl->engine, &params, &listener);
+    if (error != REDLOCK_OK)
+        return error;
+    rl->wake_fd = fcntl(rl->engine.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
+    if (rl->mode == REDLOCK_MODE_HYBRID)
+        rl->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    bool ok = rl->wake_fd >= 0 && (rl->mode != REDLOCK_MODE_HYBRID || rl->news_fd >= 0);
+    error = ok ? REDLOCK_OK : REDLOCK_ESYS;
+    if (ok && rl->mode != REDLOCK_MODE_EMBEDDED)
+        error = rl_loop_start(rl);
+    if (error != REDLOCK_OK)
+        rl_engine_close(&rl->engine);
+    return error;
+}
+
+static void warn_about_count(const struct redlock *rl)
+{
+    size_t count = rl->config->node_count;
+
+    if (count == 1)
+        rl_logf(&rl->log, REDLOCK_LOG_WARN,
+                "one node: its loss is the loss of all locks; use three or five");
+    else if (count % 2 == 0)
+        rl_logf(&rl->log, REDLOCK_LOG_WARN,
+                "%zu nodes tolerate no more losses than %zu: use an odd number", count, count - 1);
+}
+
+static int check_config(struct redlock_config *config)
+{
+    if (config->node_count == 0) {
+        rl_config_refuse(config, "no node was added: call redlock_config_add_nodes() first");
+        return REDLOCK_EINVAL;
+    }
+    uint64_t ttl_ns = config->max_ttl_ms * RL_MS;
+    if (rl_usable_ns(ttl_ns, &config->drift) == 0) {
+        rl_config_refuse(config, "clock drift eats up a TTL of max_ttl_ms: raise max_ttl_ms or "
+                                 "lower the drift");
+        return REDLOCK_EINVAL;
+    }
+    return rl_random_init();
+}
+
+REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
+{
+    if (ret_rl == NULL || config == NULL)
+        return REDLOCK_EINVAL;
+    int error = check_config(config);
+    if (error != REDLOCK_OK)
+        return error;
+    struct redlock *rl = rl_alloc(&config->mem, sizeof *rl);
+    if (rl == NULL)
+        return REDLOCK_ENOMEM;
+    rl->mem = config->mem;
+    rl->wake_fd = rl->news_fd = -1;
+    rl->mode = config->mode;
+    rl->log = config->log;
+    error = rl_config_copy(&rl->config, config);
+    if (error != REDLOCK_OK) {
+        rl_free(&config->mem, rl);
+        return error;
+    }
+    atomic_init(&rl->refs, 1);
+    pthread_mutex_init(&rl->mutex, NULL);
+    mark_process(rl);
+    warn_about_count(rl);
+    error = open_engine(rl);
+    if (error != REDLOCK_OK) {
+        rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));
+        rl->closed = true;
+        rl_client_drop(rl);
+        return error;
+    }
+    *ret_rl = rl;
+    return REDLOCK_OK;
+}
+
+/* The mutex may have been held by a thread that does not exist here: then the memory is left
+ * alone, and only descriptors are closed. */
+static void free_in_child(struct redlock *rl)
+{
+    if (pthread_mutex_trylock(&rl->mutex) == 0) {
+        rl_engine_abandon(&rl->engine);
+        rl->closed = true;
+        pthread_mutex_unlock(&rl->mutex);
+        while (rl->news_first != NULL) {
+            struct redlock_lock *lock = rl->news_first;
+            rl->news_first = lock->next_news;
+            if (lock->news & RL_FX_ENDED)
+                rl_api_lock_drop(lock);
+            rl_api_lock_drop(lock);
+        }
+        rl_client_drop(rl);
+        return;
+    }
+    rl_sockets_abandon(&rl->engine.sockets);
+    rl_poller_close(&rl->engine.poller);
+}
+
+REDLOCK_API int redlock_free(redlock_t *rl)
+{
+    if (rl == NULL)
+        return REDLOCK_OK;
+    if (rl_client_is_forked(rl)) {
+        free_in_child(rl);
+        return REDLOCK_OK;
+    }
+    pthread_mutex_lock(&rl->mutex);
+    bool inside = is_own_callback(rl);
+    pthread_mutex_unlock(&rl->mutex);
+    if (inside)
+        return REDLOCK_EDEADLK;
+    rl_loop_stop(rl);
+    pthread_mutex_lock(&rl->mutex);
+    rl->draining = true;
+    rl_review_end_all(rl, REDLOCK_ECLOSED);
+    rl_engine_close(&rl->engine);
+    rl->closed = true;
+    rl_dispatch(rl);
+    pthread_mutex_unlock(&rl->mutex);
+    rl_client_drop(rl);
+    return REDLOCK_OK;
+}
+
+REDLOCK_API int redlock_get_fd(redlock_t *rl)
+{
+    if (rl == NULL)
+        return REDLOCK_EINVAL;
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    if (rl->mode == REDLOCK_MODE_THREADED)
+        return REDLOCK_EMODE;
+    return rl->mode == REDLOCK_MODE_HYBRID ? rl->news_fd : rl_poller_fd(&rl->engine.poller);
+}
+
+REDLOCK_API int redlock_process(redlock_t *rl)
+{
+    uint64_t count;
+
+    if (rl == NULL)
+        return REDLOCK_EINVAL;
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    if (rl->mode == REDLOCK_MODE_THREADED)
+        return REDLOCK_EMODE;
+    pthread_mutex_lock(&rl->mutex);
+    bool inside = is_own_callback(rl);
+    pthread_mutex_unlock(&rl->mutex);
+    if (inside)
+        return REDLOCK_EDEADLK;
+    if (rl->mode == REDLOCK_MODE_EMBEDDED) {
+        rl_loop_turn(rl, 0);
+        return REDLOCK_OK;
+    }
+    if (read(rl->news_fd, &count, sizeof count) < 0)
+        count = 0; /* nothing was signalled; look all the same */
+    pthread_mutex_lock(&rl->mutex);
+    rl_engine_refresh(&rl->engine);
+    rl_dispatch(rl);
+    rl_client_push(rl);
+    pthread_mutex_unlock(&rl->mutex);
+    return REDLOCK_OK;
+}
+
+REDLOCK_API size_t redlock_node_count(const redlock_t *rl)
+{
+    return rl != NULL ? rl->config->node_count : 0;
+}

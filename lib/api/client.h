@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * The client and its locks, as the files of this floor share them.
+ *
+ * One mutex guards the engine and all that is not atomic here. It is never held while waiting in
+ * the poller, nor while a callback of the user runs. Lock order: the client's mutex is the only
+ * one.
+ *
+ * Life: a client lives until its user handle, its locks, cancels and reports are gone; a lock until
+ * its user handle, the engine and the operation that runs on it have let go. */
+#ifndef RL_API_CLIENT_H
+#define RL_API_CLIENT_H
+
+#include "api/config.h"
+#include "engine/engine.h"
+
+#include <pthread.h>
+#include <redlock/redlock.h>
+#include <stdatomic.h>
+
+enum rl_op_kind {
+    RL_OP_NONE = 0,
+    RL_OP_ACQUIRE,
+    RL_OP_ADOPT,
+    RL_OP_EXTEND,
+    RL_OP_RELEASE,
+    RL_OP_RELEASE_TOKEN,
+    RL_OP_INSPECT,
+    RL_OP_BREAK,
+    RL_OP_READY,   /* of the client */
+    RL_OP_SHUTDOWN /* of the client */
+};
+
+/* A thread that sleeps until its operation is done. */
+struct rl_waiter {
+    pthread_cond_t cond;
+    bool done;
+    bool want_report;
+    int status;
+    redlock_report_t *report;
+};
+
+/* What was asked for, and who wants to know how it ended: a waiter or a function. */
+struct rl_op {
+    uint8_t kind; /* enum rl_op_kind */
+    bool done;    /* with `status`, not told yet */
+    int status;
+    redlock_done_fn fn;
+    void *userdata;
+    struct rl_waiter *waiter;
+    redlock_cancel_t *cancel; /* referenced */
+};
+
+struct redlock_lock {
+    struct rl_lock engine; /* first: the engine's pointer is ours */
+    struct redlock *rl;    /* referenced */
+    atomic_uint refs;
+    atomic_bool held; /* with both deadlines: what redlock_lock_check() reads */
+    atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns;
+    atomic_int lost_fd; /* -1: none yet */
+    struct rl_op op;
+    uint32_t news; /* RL_FX_* to be announced, plus RL_NEWS_* */
+    int news_status;
+    bool queued;
+    bool owned_by_user; /* the handle was given out and not freed */
+    struct redlock_lock *next_news;
+    redlock_event_fn event_fn;
+    void *event_userdata;
+    struct redlock_lock *parent; /* break: the operation this release is a part of */
+    struct rl_round *merged;     /* break: what all its releases did */
+    unsigned parts;              /* break: releases that run; of a part: which node's value */
+    uint32_t resource_len;
+    char bytes[]; /* resource, NUL, token, NUL */
+};
+
+#define RL_NEWS_ACQUIRED (1u << 30)
+#define RL_NEWS_RELEASED (1u << 31)
+
+/* An operation of the client itself. */
+struct rl_client_op {
+    struct rl_op op;
+    struct rl_now until; /* RL_NEVER: for ever */
+    struct rl_client_op *next;
+};
+
+struct redlock {
+    atomic_uint refs;
+    struct rl_mem mem;
+    struct redlock_config *config; /* our copy */
+    struct rl_log log;
+    int mode;
+    pthread_mutex_t mutex;
+    struct rl_engine engine;
+    pthread_t thread;
+    bool thread_runs;
+    atomic_bool stop;
+    bool closed;   /* the engine is gone */
+    bool draining; /* shutdown began: nothing new starts */
+    bool in_callback;
+    pthread_t callback_thread;
+    bool in_process;      /* embedded: starts need no wake-up, the tick sends at its end */
+    atomic_uint entering; /* threads on their way to the mutex */
+    atomic_bool cancels;  /* a cancel was triggered */
+    int wake_fd;          /* of the poller, as a duplicate that lives as long as the cancels */
+    int news_fd;          /* hybrid: readable when callbacks wait; else -1 */
+    struct redlock_lock *news_first, *news_last;
+    struct rl_client_op *client_ops;  /* that run */
+    struct rl_client_op *client_done; /* whose callbacks wait */
+    uint8_t node_news[RL_NODES_MAX];
+    uint8_t node_last_cause[RL_NODES_MAX];
+    bool node_was_up[RL_NODES_MAX];
+    bool has_node_news;
+    const unsigned char *fork_mark; /* a page that a forked child finds zeroed; NULL: pid it is */
+    int pid;
+};
+
+struct redlock_cancel {
+    atomic_uint refs;
+    atomic_bool triggered;
+    struct redlock *rl; /* referenced */
+};
+
+/* client.c */
+struct redlock *rl_client_ref(struct redlock *rl);
+void rl_client_drop(struct redlock *rl);
+bool rl_client_is_forked(const struct redlock *rl);
+/* Takes the mutex and reads the clocks; EFORKED or ECLOSED, and then the mutex is not held. */
+int rl_client_enter(struct redlock *rl);
+/* Sends what was queued, wakes whoever must go on, gives the mutex back. */
+void rl_client_leave(struct redlock *rl);
+/* The first half of leaving, for callers that go on to wait. */
+void rl_client_push(struct redlock *rl);
+/* EMODE or EDEADLK where a call must not block. */
+int rl_client_may_block(struct redlock *rl);
+
+/* lock.c */
+/* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */
+struct redlock_lock *rl_api_lock_new(struct redlock *rl, const char *resource, size_t token_len);
+void rl_api_lock_ref(struct redlock_lock *lock);
+void rl_api_lock_drop(struct redlock_lock *lock);
+char *rl_api_lock_token(struct redlock_lock *lock);
+/* Publishes the deadline to those who look without the mutex. */
+void rl_api_lock_publish(struct redlock_lock *lock);
+void rl_api_lock_signal_lost(struct redlock_lock *lock);
+
+/* dispatch.c */
+struct rl_engine_listener rl_dispatch_listener(struct redlock *rl);
+/* Runs callbacks; mutex held on entry and exit, free while a callback runs. */
+void rl_dispatch(struct redlock *rl);
+bool rl_dispatch_has_news(const struct redlock *rl);
+/* Tells the waiter, or queues the callback. */
+void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status);
+/* The ACQUIRED event of a blocking call. */
+void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
+/* Queues the callback of an operation of the client that is over, and takes the item. */
+void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
+
+/* loop.c */
+int rl_loop_start(struct redlock *rl);
+void rl_loop_stop(struct redlock *rl);
+void rl_loop_turn(struct redlock *rl, int timeout_ms);
+
+/* start.c: the common part of the asynchronous and the blocking calls. All take ret_refusal (may be
+ * NULL), where a refusal leaves its words as a report. */
+struct rl_call {
+    redlock_done_fn fn;
+    void *userdata;
+    struct rl_waiter *waiter;
+    redlock_cancel_t *cancel;
+    redlock_report_t **ret_refusal;
+};
+int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
+                     const redlock_opts_t *opts, const struct rl_call *call,
+                     struct redlock_lock **ret_lock);
+int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call);
+int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
+                     const struct rl_call *call);
+int rl_start_question(struct redlock *rl, const char *resource, const char *token, uint8_t kind,
+                      const struct rl_call *call, struct redlock_lock **ret_lock);
+int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
+                       const struct rl_call *call);
+
+/* review.c */
+void rl_review_begin_shutdown(struct redlock *rl);
+/* Ends operations whose cancel was triggered, and client operations that are due. */
+void rl_review(struct redlock *rl);
+/* When the next client operation runs out of time (boot clock). */
+uint64_t rl_review_wake_ns(const struct redlock *rl);
+/* Ends all client operations with `status`. */
+void rl_review_end_all(struct redlock *rl, int status);
+
+/* break.c */
+void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock);
+void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
+
+/* cancel.c */
+redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel);
+void rl_cancel_drop(redlock_cancel_t *cancel);
+
+#endif

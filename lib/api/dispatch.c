@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ * News: what the engine announces is noted under the mutex and told to the user without it. A
+ * thread that waits in a blocking call is told at once. */
+#include "api/client.h"
+#include "api/report.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static void signal_news(struct redlock *rl)
+{
+    const uint64_t one = 1;
+
+    if (rl->news_fd >= 0 && write(rl->news_fd, &one, sizeof one) < 0)
+        RL_ASSERT(errno == EAGAIN); /* readable already */
+}
+
+static void queue_news(struct redlock *rl, struct redlock_lock *lock, uint32_t news)
+{
+    lock->news |= news;
+    if (lock->queued)
+        return;
+    lock->queued = true;
+    lock->next_news = NULL;
+    if (rl->news_last != NULL)
+        rl->news_last->next_news = lock;
+    else
+        rl->news_first = lock;
+    rl->news_last = lock;
+    rl_api_lock_ref(lock);
+    signal_news(rl);
+}
+
+bool rl_dispatch_has_news(const struct redlock *rl)
+{
+    return rl->news_first != NULL || rl->has_node_news || rl->client_done != NULL;
+}
+
+static bool wants_events(const struct redlock *rl, const struct redlock_lock *lock)
+{
+    return lock->event_fn != NULL || rl->config->event_fn != NULL;
+}
+
+static uint32_t event_of_done(const struct redlock_lock *lock, int status)
+{
+    uint8_t kind = lock->op.kind;
+
+    if (kind == RL_OP_RELEASE)
+        return RL_NEWS_RELEASED;
+    bool acquired = kind == RL_OP_ACQUIRE || kind == RL_OP_ADOPT;
+    return acquired && status == REDLOCK_OK ? RL_NEWS_ACQUIRED : 0;
+}
+
+void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
+{
+    struct rl_op *op = &lock->op;
+
+    if (op->kind == RL_OP_NONE)
+        return;
+    op->done = true;
+    op->status = status;
+    uint32_t news = wants_events(rl, lock) ? event_of_done(lock, status) : 0;
+    if (op->waiter != NULL) {
+        op->waiter->done = true;
+        op->waiter->status = status;
+        pthread_cond_signal(&op->waiter->cond);
+        if (news != 0 &&
+            op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
+            queue_news(rl, lock, news);
+        return;
+    }
+    queue_news(rl, lock, RL_FX_DONE | news);
+}
+
+static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
+{
+    struct redlock *rl = ctx;
+    struct redlock_lock *lock = (struct redlock_lock *)engine_lock;
+    uint32_t events =
+        RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
+
+    if (flags & (RL_FX_DEADLINE | RL_FX_HELD | RL_FX_ENDED))
+        rl_api_lock_publish(lock);
+    if (flags & RL_FX_LOST)
+        rl_api_lock_signal_lost(lock);
+    if (flags & RL_FX_HELD) {
+        struct rl_arg token = rl_claim_token(lock->engine.claim);
+        if (lock->op.kind == RL_OP_ACQUIRE)
+            memcpy(rl_api_lock_token(lock), token.data, token.len);
+    }
+    if (flags & RL_FX_WAITING) {
+        lock->op.done = false; /* a grant that was not confirmed */
+        lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
+    }
+    if ((flags & events) != 0 && wants_events(rl, lock)) {
+        if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
+            lock->news_status = status;
+        queue_news(rl, lock, flags & events);
+    }
+    if (flags & RL_FX_DONE) {
+        if (lock->op.kind == RL_OP_BREAK)
+            rl_break_inspected(rl, lock);
+        else if (lock->parent != NULL)
+            rl_break_part_done(rl, lock);
+        else
+            rl_dispatch_done(rl, lock, status);
+    }
+    if (flags & RL_FX_ENDED) {
+        if (atomic_load(&lock->refs) > 1)
+            rl_api_lock_drop(lock); /* the engine's reference; not the last one */
+        else
+            queue_news(rl, lock, RL_FX_ENDED);
+    }
+}
+
+static void on_node(void *ctx, unsigned index)
+{
+    struct redlock *rl = ctx;
+    const struct rl_node *node = &rl->engine.nodes[index];
+    bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    uint8_t kind = 0;
+
+    if (node->state == RL_NODE_DOWN && node->due_ns == RL_NEVER)
+        return; /* the client is being closed */
+    if (up && !rl->node_was_up[index])
+        kind = REDLOCK_EVENT_NODE_UP;
+    else if (!up && rl->node_was_up[index])
+        kind = REDLOCK_EVENT_NODE_DOWN;
+    else if (!up && node->cause != rl->node_last_cause[index] &&
+             (node->cause == REDLOCK_CAUSE_REPLICA || node->cause == REDLOCK_CAUSE_DUPLICATE ||
+              node->cause == REDLOCK_CAUSE_AUTH))
+        kind = REDLOCK_EVENT_NODE_REFUSED;
+    if (up || node->state == RL_NODE_DOWN)
+        rl->node_last_cause[index] = node->cause;
+    rl->node_was_up[index] = up;
+    if (kind == 0)
+        return;
+    rl_logf(&rl->log, kind == REDLOCK_EVENT_NODE_UP ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARN, "%s: %s",
+            node->name, kind == REDLOCK_EVENT_NODE_UP ? "connected, may vote" : node->text);
+    if (rl->config->event_fn == NULL)
+        return;
+    rl->node_news[index] = kind;
+    rl->has_node_news = true;
+    signal_news(rl);
+}
+
+struct rl_engine_listener rl_dispatch_listener(struct redlock *rl)
+{
+    return (struct rl_engine_listener){.lock = on_lock, .node = on_node, .ctx = rl};
+}
+
+static void begin_callback(struct redlock *rl)
+{
+    rl->in_callback = true;
+    rl->callback_thread = pthread_self();
+    pthread_mutex_unlock(&rl->mutex);
+}
+
+static void end_callback(struct redlock *rl)
+{
+    pthread_mutex_lock(&rl->mutex);
+    rl->in_callback = false;
+    if (!rl->closed)
+        rl_engine_refresh(&rl->engine);
+}
+
+static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, int status)
+{
+    struct redlock_report report;
+    redlock_event_fn lock_fn = lock->event_fn, client_fn = rl->config->event_fn;
+    void *lock_userdata = lock->event_userdata;
+
+    if (lock_fn == NULL && client_fn == NULL)
+        return;
+    rl_report_fill(&report, rl, lock, status);
+    const redlock_event_t event = {
+        .size = sizeof event,
+        .kind = kind,
+        .status = status,
+        .lock = lock->owned_by_user ? lock : NULL,
+        .resource = lock->bytes,
+        .report = &report,
+        .remaining_ms = rl_lease_remaining_ns(&lock->engine.lease, rl->engine.view.now) / RL_MS,
+    };
+    begin_callback(rl);
+    if (lock_fn != NULL)
+        lock_fn(rl, &event, lock_userdata);
+    if (client_fn != NULL)
+        client_fn(rl, &event, rl->config->event_userdata);
+    rl_report_done(&report);
+    end_callback(rl);
+}
+
+static void tell_done(struct redlock *rl, struct redlock_lock *lock)
+{
+    struct redlock_report report;
+    struct rl_op op = lock->op;
+    bool makes_lock = op.kind == RL_OP_ACQUIRE || op.kind == RL_OP_ADOPT;
+    bool gives_lock = makes_lock && op.status == REDLOCK_OK;
+    bool has_lock = op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE;
+
+    if (op.kind == RL_OP_NONE || !op.done)
+        return;
+    if (gives_lock)
+        lock->owned_by_user = true;
+    lock->op = (struct rl_op){.kind = RL_OP_NONE};
+    if (op.fn != NULL) {
+        redlock_lock_t *handle = gives_lock || (has_lock && lock->owned_by_user) ? lock : NULL;
+        rl_report_fill(&report, rl, lock, op.status);
+        begin_callback(rl);
+        op.fn(rl, op.status, handle, &report, op.userdata);
+        rl_report_done(&report);
+        end_callback(rl);
+    }
+    if (op.cancel != NULL)
+        rl_cancel_drop(op.cancel);
+    if (!gives_lock)
+        rl_api_lock_drop(lock); /* the operation's reference; with a grant it becomes the user's */
+}
+
+/* Time may have passed since the vote: what is told must be true when it is told. */
+static void confirm(struct redlock *rl, struct redlock_lock *lock)
+{
+    bool grant = lock->op.done && lock->op.status == REDLOCK_OK &&
+                 (lock->op.kind == RL_OP_ACQUIRE || lock->op.kind == RL_OP_ADOPT);
+
+    if (!grant || rl->closed)
+        return;
+    rl_engine_refresh(&rl->engine);
+    if (lock->engine.active)
+        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
+    if (!lock->engine.active && lock->op.done)
+        lock->op.status = lock->op.status == REDLOCK_OK ? REDLOCK_ETOOSLOW : lock->op.status;
+}
+
+static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
+{
+    static const struct {
+        uint32_t flag;
+        int kind;
+    } table[] = {
+        {RL_FX_WAITING, REDLOCK_EVENT_WAITING},
+        {RL_FX_EXTEND_FAILED, REDLOCK_EVENT_EXTEND_FAILED},
+        {RL_FX_EXTENDED, REDLOCK_EVENT_EXTENDED},
+        {RL_FX_ENDANGERED, REDLOCK_EVENT_ENDANGERED},
+        {RL_FX_LOST, REDLOCK_EVENT_LOST},
+        {RL_NEWS_RELEASED, REDLOCK_EVENT_RELEASED},
+    };
+
+    if (lock->news & RL_FX_DONE)
+        confirm(rl, lock);
+    uint32_t news = lock->news;
+    bool acquired = (news & RL_NEWS_ACQUIRED) != 0 && lock->engine.active;
+    lock->news = 0;
+    if (acquired)
+        tell_event(rl, lock, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if ((news & table[i].flag) == 0)
+            continue;
+        int status = table[i].flag == RL_FX_LOST                             ? REDLOCK_ELOST
+                     : table[i].flag & (RL_FX_WAITING | RL_FX_EXTEND_FAILED) ? lock->news_status
+                                                                             : REDLOCK_OK;
+        tell_event(rl, lock, table[i].kind, status);
+    }
+    if (news & RL_FX_DONE)
+        tell_done(rl, lock);
+    if (news & RL_FX_ENDED)
+        rl_api_lock_drop(lock); /* the engine's reference */
+}
+
+static void tell_nodes(struct redlock *rl)
+{
+    rl->has_node_news = false;
+    for (unsigned i = 0; i < rl->config->node_count; i++) {
+        uint8_t kind = rl->node_news[i];
+        rl->node_news[i] = 0;
+        if (kind == 0 || rl->config->event_fn == NULL)
+            continue;
+        const redlock_event_t event = {
+            .size = sizeof event,
+            .kind = kind,
+            .node = rl->config->nodes[i].name,
+        };
+        begin_callback(rl);
+        rl->config->event_fn(rl, &event, rl->config->event_userdata);
+        end_callback(rl);
+    }
+}
+
+void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
+{
+    item->next = rl->client_done;
+    rl->client_done = item;
+    signal_news(rl);
+}
+
+static void tell_client_ops(struct redlock *rl)
+{
+    while (rl->client_done != NULL) {
+        struct rl_client_op *item = rl->client_done;
+        struct rl_op op = item->op;
+        rl->client_done = item->next;
+        rl_free(&rl->mem, item);
+        if (op.fn != NULL) {
+            begin_callback(rl);
+            op.fn(rl, op.status, NULL, NULL, op.userdata);
+            end_callback(rl);
+        }
+        if (op.cancel != NULL)
+            rl_cancel_drop(op.cancel);
+    }
+}
+
+/* An acquisition of a blocking call, told to those who listen to events. */
+void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock)
+{
+    if (wants_events(rl, lock))
+        queue_news(rl, lock, RL_NEWS_ACQUIRED);
+}
+
+void rl_dispatch(struct redlock *rl)
+{
+    while (rl->news_first != NULL) {
+        struct redlock_lock *lock = rl->news_first;
+        rl->news_first = lock->next_news;
+        if (rl->news_first == NULL)
+            rl->news_last = NULL;
+        lock->queued = false;
+        tell_lock(rl, lock);
+        rl_api_lock_drop(lock); /* the queue's reference */
+    }
+    if (rl->has_node_news)
+        tell_nodes(rl);
+    tell_client_ops(rl);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ * The handle of a lock: its life, and what can be asked of it without I/O. */
+#include "api/client.h"
+
+#include "api/report.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct redlock_lock *rl_api_lock_new(struct redlock *rl, const char *resource, size_t token_len)
+{
+    size_t len = strlen(resource);
+    size_t own = RL_TOKEN_HEX + 1 + rl->config->owner_len;
+    size_t token_max = (own > token_len ? own : token_len) + 1;
+    struct redlock_lock *lock = rl_alloc(&rl->mem, sizeof *lock + len + 1 + token_max);
+
+    if (lock == NULL)
+        return NULL;
+    lock->rl = rl_client_ref(rl);
+    atomic_init(&lock->refs, 1);
+    atomic_init(&lock->lost_fd, -1);
+    lock->resource_len = (uint32_t)len;
+    memcpy(lock->bytes, resource, len + 1);
+    return lock;
+}
+
+void rl_api_lock_ref(struct redlock_lock *lock)
+{
+    atomic_fetch_add_explicit(&lock->refs, 1, memory_order_relaxed);
+}
+
+void rl_api_lock_drop(struct redlock_lock *lock)
+{
+    struct redlock *rl = lock->rl;
+
+    if (atomic_fetch_sub_explicit(&lock->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    int fd = atomic_load(&lock->lost_fd);
+    if (fd >= 0)
+        close(fd);
+    rl_lock_free_seen(&rl->engine, &lock->engine);
+    rl_free(&rl->mem, lock->merged);
+    if (lock->op.cancel != NULL)
+        rl_cancel_drop(lock->op.cancel);
+    size_t size = sizeof *lock + lock->resource_len + 1 + strlen(rl_api_lock_token(lock));
+    rl_free_wiped(&rl->mem, lock, size);
+    rl_client_drop(rl);
+}
+
+char *rl_api_lock_token(struct redlock_lock *lock)
+{
+    return lock->bytes + lock->resource_len + 1;
+}
+
+void rl_api_lock_publish(struct redlock_lock *lock)
+{
+    const struct rl_lease *lease = &lock->engine.lease;
+    bool held = lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING;
+
+    atomic_store_explicit(&lock->deadline_boot_ns, lease->deadline.boot_ns, memory_order_relaxed);
+    atomic_store_explicit(&lock->deadline_raw_ns, lease->deadline.raw_ns, memory_order_relaxed);
+    atomic_store_explicit(&lock->held, held, memory_order_release);
+}
+
+void rl_api_lock_signal_lost(struct redlock_lock *lock)
+{
+    const uint64_t one = 1;
+    int fd = atomic_load(&lock->lost_fd);
+
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        RL_ASSERT(errno == EAGAIN); /* readable already */
+}
+
+/* Local on purpose: no mutex, so that it may be asked before each side effect, from any thread. A
+ * torn read of the two deadlines gives the earlier one on one of the clocks, which is safe. */
+static uint64_t remaining_ns(const redlock_lock_t *lock)
+{
+    if (rl_client_is_forked(lock->rl))
+        return 0;
+    if (!atomic_load_explicit(&lock->held, memory_order_acquire))
+        return 0;
+    struct rl_now deadline = {
+        .boot_ns = atomic_load_explicit(&lock->deadline_boot_ns, memory_order_relaxed),
+        .raw_ns = atomic_load_explicit(&lock->deadline_raw_ns, memory_order_relaxed),
+    };
+    return rl_remaining_ns(deadline, rl_clock_now());
+}
+
+REDLOCK_API int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_ms)
+{
+    if (lock == NULL)
+        return REDLOCK_EINVAL;
+    if (rl_client_is_forked(lock->rl))
+        return REDLOCK_EFORKED;
+    uint64_t left_ns = remaining_ns(lock);
+    return left_ns > 0 && left_ns / RL_MS >= margin_ms ? REDLOCK_OK : REDLOCK_ELOST;
+}
+
+REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock)
+{
+    return lock != NULL ? remaining_ns(lock) / RL_MS : 0;
+}
+
+REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
+{
+    if (lock == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = lock->rl;
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    pthread_mutex_lock(&rl->mutex);
+    int fd = atomic_load(&lock->lost_fd);
+    if (fd < 0) {
+        fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd >= 0) {
+            atomic_store(&lock->lost_fd, fd);
+            if (lock->engine.lease.lost)
+                rl_api_lock_signal_lost(lock);
+        }
+    }
+    pthread_mutex_unlock(&rl->mutex);
+    return fd >= 0 ? fd : REDLOCK_ESYS;
+}
+
+REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock)
+{
+    return lock != NULL ? lock->bytes : NULL;
+}
+
+REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock)
+{
+    return lock != NULL ? lock->bytes + lock->resource_len + 1 : NULL;
+}
+
+REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
+{
+    if (lock == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = lock->rl;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    uint8_t state = lock->engine.lease.state;
+    if (lock->op.kind != RL_OP_NONE)
+        error = REDLOCK_EBUSY;
+    else if (state != RL_STATE_HELD && state != RL_STATE_EXTENDING)
+        error = REDLOCK_ELOST;
+    else
+        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_DETACH, 0, 0);
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
+{
+    if (lock == NULL)
+        return;
+    struct redlock *rl = rl_client_ref(lock->rl); /* the mutex must outlive this call */
+    bool entered = rl_client_enter(rl) == REDLOCK_OK;
+    if (entered) {
+        uint8_t state = lock->engine.lease.state;
+        bool held = state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+        /* Nobody will hear of it any more. */
+        lock->owned_by_user = false;
+        lock->event_fn = NULL;
+        if (held && lock->engine.active)
+            rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+    }
+    rl_api_lock_drop(lock); /* under the mutex: the engine may be letting go of it as well */
+    if (entered)
+        rl_client_leave(rl);
+    rl_client_drop(rl);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * One turn of the loop, and the thread that turns it in threaded and hybrid mode. */
+#include "api/client.h"
+
+#include <signal.h>
+
+/* Mutex held: finish what a tick has brought. Callbacks run here unless the user's own loop runs
+ * them (hybrid). */
+static void settle(struct redlock *rl)
+{
+    do {
+        rl_review(rl);
+        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
+            rl_dispatch(rl);
+        if (rl->engine.dirty != 0)
+            rl_engine_flush(&rl->engine);
+    } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
+    if (rl->client_ops != NULL)
+        rl_poller_arm(&rl->engine.poller, rl_review_wake_ns(rl));
+}
+
+void rl_loop_turn(struct redlock *rl, int timeout_ms)
+{
+    struct rl_ready ready[RL_READY_MAX];
+
+    int count = rl_engine_wait(&rl->engine, ready, timeout_ms);
+    pthread_mutex_lock(&rl->mutex);
+    rl->in_process = true;
+    rl_engine_tick(&rl->engine, ready, count);
+    settle(rl);
+    rl->in_process = false;
+    pthread_mutex_unlock(&rl->mutex);
+}
+
+static void *run(void *arg)
+{
+    struct redlock *rl = arg;
+
+    while (!atomic_load(&rl->stop))
+        rl_loop_turn(rl, -1);
+    return NULL;
+}
+
+int rl_loop_start(struct redlock *rl)
+{
+    sigset_t all, before;
+    pthread_attr_t attr;
+
+    /* Signals are the host's business: none is delivered to our thread. */
+    sigfillset(&all);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 256 * 1024);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&rl->thread, &attr, run, rl);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    rl->thread_runs = error == 0;
+    return error == 0 ? REDLOCK_OK : REDLOCK_ESYS;
+}
+
+void rl_loop_stop(struct redlock *rl)
+{
+    if (!rl->thread_runs)
+        return;
+    atomic_store(&rl->stop, true);
+    rl_engine_wake(&rl->engine);
+    pthread_join(rl->thread, NULL);
+    rl->thread_runs = false;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * Reports. */
+#include "api/report.h"
+
+#include "core/cause.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t pttl_of(const struct rl_seen *seen)
+{
+    return seen->present && seen->pttl_ms >= 0 ? (uint64_t)seen->pttl_ms : UINT64_MAX;
+}
+
+/* The label behind the '@' of one of our tokens; nothing of a foreign token is shown. */
+static void copy_owner(char *to, const struct rl_seen *seen)
+{
+    size_t at = 0;
+
+    for (size_t i = RL_TOKEN_HEX + 1;
+         seen->value != NULL && seen->value[RL_TOKEN_HEX] == '@' && i < seen->len; i++) {
+        if (at < RL_OWNER_MAX)
+            to[at++] = seen->value[i] > 0x20 && seen->value[i] < 0x7f ? seen->value[i] : '?';
+    }
+    to[at] = '\0';
+}
+
+static void describe_seen(char *text, const struct rl_seen *seen)
+{
+    if (!seen->present)
+        snprintf(text, RL_TEXT_MAX, "free");
+    else if (seen->foreign_kind)
+        snprintf(text, RL_TEXT_MAX, "held by something that is not a plain lock");
+    else if (seen->pttl_ms < 0)
+        snprintf(text, RL_TEXT_MAX, "held, never expires");
+    else
+        snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms", (long long)seen->pttl_ms);
+}
+
+static void describe_vote(char *text, const struct redlock_report *report, unsigned i)
+{
+    const struct rl_round *round = &report->round;
+    const struct redlock *rl = report->rl;
+    const struct rl_node *node = rl->closed ? NULL : &rl->engine.nodes[i];
+    rl_nodes bit = RL_NODE(i);
+    bool denied = (round->denied & bit) != 0;
+
+    if (round->failed & bit || (round->granted & round->barred & bit) != 0) {
+        uint8_t cause = round->cause[i];
+        bool own_words = node != NULL && node->text[0] != '\0' &&
+                         (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
+                          cause == REDLOCK_CAUSE_NOPERM);
+        if (node != NULL && cause == REDLOCK_CAUSE_DUPLICATE)
+            snprintf(text, RL_TEXT_MAX, "same server as %.120s",
+                     rl->config->nodes[node->duplicate_of].name);
+        else if (own_words)
+            snprintf(text, RL_TEXT_MAX, "%s", node->text);
+        else
+            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_text(cause));
+    } else if (denied) {
+        snprintf(text, RL_TEXT_MAX, "%s",
+                 round->verb == RL_VERB_ACQUIRE ? "held by another client" : "not ours any more");
+    } else if (round->granted & bit) {
+        snprintf(text, RL_TEXT_MAX, "granted");
+    } else {
+        snprintf(text, RL_TEXT_MAX, round->asked & bit ? "had not answered yet" : "not asked");
+    }
+}
+
+static void fill_texts(struct redlock_report *report, const struct redlock_lock *lock)
+{
+    unsigned nodes = report->round.nodes;
+    const struct rl_seen *seen = lock->engine.seen;
+
+    report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
+    if (report->texts == NULL)
+        return; /* plain words do */
+    for (unsigned i = 0; i < nodes; i++) {
+        char *text = report->texts + (size_t)i * RL_TEXT_MAX;
+        bool looked = seen != NULL && report->round.verb == RL_VERB_GET &&
+                      ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
+        if (looked)
+            describe_seen(text, &seen[i]);
+        else
+            describe_vote(text, report, i);
+    }
+}
+
+static bool same_value(const struct rl_seen *a, const struct rl_seen *b)
+{
+    return a->value != NULL && b->value != NULL && a->len == b->len &&
+           memcmp(a->value, b->value, a->len) == 0;
+}
+
+/* Held: one value on a majority. Free: no value can be on a majority. */
+static int32_t judge_state(const struct rl_round *round, const struct rl_seen *seen)
+{
+    unsigned best = 0;
+    unsigned answered = rl_nodes_count(round->granted | round->denied);
+
+    for (unsigned i = 0; i < round->nodes; i++) {
+        unsigned same = 0;
+        for (unsigned j = 0; j < round->nodes; j++)
+            same += seen[i].foreign_kind ? seen[j].foreign_kind : same_value(&seen[i], &seen[j]);
+        best = same > best ? same : best;
+    }
+    if (best >= round->quorum)
+        return REDLOCK_STATE_HELD;
+    return best + (round->nodes - answered) < round->quorum ? REDLOCK_STATE_FREE
+                                                            : REDLOCK_STATE_UNKNOWN;
+}
+
+static void fill_seen(struct redlock_report *report, const struct redlock_lock *lock)
+{
+    const struct rl_seen *seen = lock->engine.seen;
+    unsigned nodes = report->round.nodes;
+
+    for (unsigned i = 0; i < nodes; i++)
+        report->pttl_ms[i] = seen == NULL ? UINT64_MAX : pttl_of(&seen[i]);
+    if (seen == NULL)
+        return;
+    if (report->info.status == REDLOCK_OK)
+        report->info.state = judge_state(&report->round, seen);
+    report->owners = rl_alloc(&report->mem, (size_t)nodes * (RL_OWNER_MAX + 1));
+    for (unsigned i = 0; report->owners != NULL && i < nodes; i++)
+        copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
+}
+
+/* Names the nodes that stood in the way, as many as fit. */
+static void fill_line(struct redlock_report *report)
+{
+    const struct rl_round *round = &report->round;
+    int status = report->info.status;
+    int at = snprintf(report->line, sizeof report->line, "%s: %u of %u nodes agreed, %u needed",
+                      redlock_strerror(status), report->info.granted, report->info.nodes,
+                      report->info.quorum);
+
+    for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
+        if ((round->failed & RL_NODE(i)) == 0 || at >= (int)sizeof report->line)
+            continue;
+        at += snprintf(report->line + at, sizeof report->line - (size_t)at, "; %s: %s",
+                       report->rl->config->nodes[i].name, report->texts + (size_t)i * RL_TEXT_MAX);
+    }
+}
+
+void rl_report_fill(struct redlock_report *report, struct redlock *rl,
+                    const struct redlock_lock *lock, int status)
+{
+    const struct rl_lease *lease = &lock->engine.lease;
+    struct rl_now now = rl->engine.view.now;
+
+    memset(&report->info, 0, sizeof report->info);
+    report->rl = rl;
+    report->mem = rl->mem;
+    report->borrowed = true;
+    report->texts = report->owners = NULL;
+    report->line[0] = '\0';
+    report->round = lock->merged != NULL ? *lock->merged : lease->round;
+    report->info.status = status;
+    report->info.nodes = lease->params.nodes;
+    report->info.quorum = lease->params.quorum;
+    report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
+    report->info.attempts = lease->attempts;
+    report->info.rounds = lease->attempts != 0 || lease->round.number != 0 ? 1 : 0;
+    report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
+    report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
+    report->info.validity_ms = rl_lease_remaining_ns(lease, now) / RL_MS;
+    fill_seen(report, lock);
+    if (status == REDLOCK_OK && lock->engine.seen == NULL) {
+        memcpy(report->line, "granted by a majority", 22);
+        return;
+    }
+    fill_texts(report, lock);
+    fill_line(report);
+}
+
+void rl_report_done(struct redlock_report *report)
+{
+    rl_free(&report->mem, report->texts);
+    rl_free(&report->mem, report->owners);
+    report->texts = report->owners = NULL;
+}
+
+redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *lock, int status)
+{
+    struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
+
+    if (report == NULL)
+        return NULL;
+    rl_report_fill(report, rl, lock, status);
+    if (report->texts == NULL)
+        fill_texts(report, lock);
+    fill_line(report);
+    report->borrowed = false;
+    rl_client_ref(rl);
+    return report;
+}
+
+int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
+{
+    va_list args;
+
+    if (ret == NULL)
+        return status;
+    struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
+    *ret = report;
+    if (report == NULL)
+        return status;
+    report->mem = rl->mem;
+    report->info.status = status;
+    report->rl = rl_client_ref(rl);
+    va_start(args, fmt);
+    vsnprintf(report->line, sizeof report->line, fmt, args);
+    va_end(args);
+    return status;
+}
+
+/* Copies what both sides know and zeroes the rest. */
+static int copy_out(void *to, size_t size, const void *from, size_t known)
+{
+    if (to == NULL || size == 0)
+        return REDLOCK_EINVAL;
+    memcpy(to, from, size < known ? size : known);
+    if (size > known)
+        memset((char *)to + known, 0, size - known);
+    return REDLOCK_OK;
+}
+
+REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
+                                        redlock_report_info_t *ret_info, size_t size)
+{
+    if (report == NULL)
+        return REDLOCK_EINVAL;
+    return copy_out(ret_info, size, &report->info, sizeof report->info);
+}
+
+static int32_t vote_of(const struct rl_round *round, unsigned i)
+{
+    rl_nodes bit = RL_NODE(i);
+
+    if (round->granted & bit)
+        return round->barred & bit ? REDLOCK_VOTE_UNCOUNTED : REDLOCK_VOTE_GRANTED;
+    if (round->denied & bit)
+        return REDLOCK_VOTE_DENIED;
+    return round->failed & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
+}
+
+REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
+                                        redlock_node_report_t *ret_node, size_t size)
+{
+    if (report == NULL || index >= report->info.nodes)
+        return REDLOCK_EINVAL;
+    unsigned i = (unsigned)index;
+    const struct rl_round *round = &report->round;
+    int32_t vote = vote_of(round, i);
+    bool plain = vote == REDLOCK_VOTE_NONE || vote == REDLOCK_VOTE_GRANTED;
+    int32_t cause = plain ? REDLOCK_CAUSE_NONE : round->cause[i];
+    const char *words = vote == REDLOCK_VOTE_GRANTED  ? "granted"
+                        : vote == REDLOCK_VOTE_DENIED ? "denied"
+                        : vote == REDLOCK_VOTE_NONE   ? "had not answered yet"
+                                                      : rl_cause_text(cause);
+    const redlock_node_report_t node = {
+        .node = report->rl->config->nodes[i].name,
+        .vote = vote,
+        .cause = cause,
+        .rtt_us = round->rtt_us[i],
+        .pttl_ms = report->pttl_ms[i],
+        .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
+        .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
+    };
+    return copy_out(ret_node, size, &node, sizeof node);
+}
+
+REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)
+{
+    return report != NULL ? report->line : "";
+}
+
+REDLOCK_API void redlock_report_free(redlock_report_t *report)
+{
+    if (report == NULL || report->borrowed)
+        return;
+    struct redlock *rl = report->rl;
+    struct rl_mem mem = report->mem;
+    rl_report_done(report);
+    rl_free(&mem, report);
+    rl_client_drop(rl);
+}

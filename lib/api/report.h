@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Evidence of an operation: a copy of what the votes were, with words for people. */
+#ifndef RL_API_REPORT_H
+#define RL_API_REPORT_H
+
+#include "api/client.h"
+
+struct redlock_report {
+    struct redlock *rl; /* names of the nodes; referenced unless borrowed; NULL: a refusal */
+    struct rl_mem mem;
+    bool borrowed;
+    redlock_report_info_t info;
+    struct rl_round round;
+    uint64_t pttl_ms[RL_NODES_MAX];
+    char *texts;  /* one of RL_TEXT_MAX for each node; NULL: plain words do */
+    char *owners; /* one of RL_OWNER_MAX + 1 for each node; NULL: none */
+    char line[256];
+};
+
+/* Fills a report that lives on the caller's stack; mutex held. */
+void rl_report_fill(struct redlock_report *report, struct redlock *rl,
+                    const struct redlock_lock *lock, int status);
+/* Frees what rl_report_fill() allocated. */
+void rl_report_done(struct redlock_report *report);
+
+/* The same as an object of its own for the user; NULL: no memory. */
+redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *lock, int status);
+
+/* The words of a refused argument; NULL if `ret` is NULL. Returns `status`. */
+int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Operations of the client itself, waiting until it is ready and shutting down, and cancellation:
+ * looked at after every tick. */
+#include "api/client.h"
+
+static void finish(struct redlock *rl, struct rl_client_op *item, int status)
+{
+    struct rl_waiter *waiter = item->op.waiter;
+
+    item->op.status = status;
+    if (waiter == NULL) {
+        rl_dispatch_client_op(rl, item);
+        return;
+    }
+    if (item->op.cancel != NULL)
+        rl_cancel_drop(item->op.cancel);
+    rl_free(&rl->mem, item);
+    waiter->done = true;
+    waiter->status = status;
+    pthread_cond_signal(&waiter->cond);
+}
+
+/* 1: not over yet. */
+static int judge(const struct redlock *rl, const struct rl_client_op *item)
+{
+    bool late = rl_remaining_ns(item->until, rl->engine.view.now) == 0;
+
+    if (item->op.kind == RL_OP_SHUTDOWN) {
+        if (rl_engine_is_settled(&rl->engine))
+            return REDLOCK_OK;
+        return late ? REDLOCK_ENOQUORUM : 1;
+    }
+    if (item->op.cancel != NULL && atomic_load(&item->op.cancel->triggered))
+        return REDLOCK_ECANCELED;
+    if (rl->draining)
+        return REDLOCK_ECLOSED;
+    if (rl->engine.view.duplicate)
+        return REDLOCK_EDUPLICATE;
+    if (rl_engine_is_ready(&rl->engine))
+        return REDLOCK_OK;
+    if (!late)
+        return 1;
+    unsigned auth = 0, refused = 0;
+    for (unsigned i = 0; i < rl->engine.count; i++) {
+        uint8_t cause = rl->engine.nodes[i].cause;
+        auth += cause == REDLOCK_CAUSE_AUTH;
+        refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_LOADING;
+    }
+    unsigned spare = rl->engine.count - rl->engine.quorum;
+    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
+}
+
+static void review_client_ops(struct redlock *rl)
+{
+    struct rl_client_op **at = &rl->client_ops;
+
+    while (*at != NULL) {
+        struct rl_client_op *item = *at;
+        int status = judge(rl, item);
+        if (status == 1) {
+            at = &item->next;
+            continue;
+        }
+        *at = item->next;
+        finish(rl, item, status);
+    }
+}
+
+static void review_cancels(struct redlock *rl)
+{
+    struct rl_lock *next;
+
+    if (!atomic_exchange(&rl->cancels, false))
+        return;
+    for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
+        struct redlock_lock *lock = (struct redlock_lock *)item;
+        next = item->next;
+        bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done && lock->op.cancel != NULL &&
+                   atomic_load(&lock->op.cancel->triggered);
+        if (hit)
+            rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    }
+}
+
+void rl_review(struct redlock *rl)
+{
+    review_cancels(rl);
+    if (rl->client_ops != NULL)
+        review_client_ops(rl);
+}
+
+void rl_review_end_all(struct redlock *rl, int status)
+{
+    while (rl->client_ops != NULL) {
+        struct rl_client_op *item = rl->client_ops;
+        rl->client_ops = item->next;
+        finish(rl, item, item->op.kind == RL_OP_SHUTDOWN ? REDLOCK_ENOQUORUM : status);
+    }
+}
+
+uint64_t rl_review_wake_ns(const struct redlock *rl)
+{
+    uint64_t wake_ns = RL_NEVER;
+
+    for (const struct rl_client_op *item = rl->client_ops; item != NULL; item = item->next)
+        wake_ns = rl_min_u64(wake_ns, item->until.boot_ns);
+    return wake_ns;
+}
+
+/* What waits is ended, what is held is released, nothing new starts. */
+void rl_review_begin_shutdown(struct redlock *rl)
+{
+    struct rl_lock *next;
+
+    rl->draining = true;
+    for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
+        uint8_t state = item->lease.state;
+        next = item->next;
+        if (state == RL_STATE_ASKING || state == RL_STATE_WAITING)
+            rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
+        else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING)
+            rl_lock_event(&rl->engine, item, RL_EVENT_RELEASE, 0, 0);
+    }
+}

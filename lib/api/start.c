@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ * Starting an operation: arguments are checked, words are found for those that are refused, and the
+ * engine is set to work. The mutex is held throughout. */
+#include "api/client.h"
+#include "api/report.h"
+
+#include <string.h>
+
+static int copy_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t *ret,
+                     redlock_report_t **refusal)
+{
+    static const char HINT[] = "start from redlock_opts(ttl_ms)";
+
+    memset(ret, 0, sizeof *ret);
+    if (opts == NULL || opts->size < 2 * sizeof(size_t))
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts is missing or has no size: %s",
+                                HINT);
+    memcpy(ret, opts, opts->size < sizeof *ret ? opts->size : sizeof *ret);
+    for (size_t i = sizeof *ret; i < opts->size; i++) {
+        if (((const unsigned char *)opts)[i] != 0)
+            return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                    "opts uses a field that this version of the library does not "
+                                    "know: link the newer library");
+    }
+    if ((ret->flags & ~(uint32_t)REDLOCK_AUTO_EXTEND) != 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts.flags 0x%x has an unknown bit",
+                                (unsigned)ret->flags);
+    return REDLOCK_OK;
+}
+
+static int check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t min_ms,
+                     redlock_report_t **refusal)
+{
+    if (ttl_ms > rl->config->max_ttl_ms)
+        return rl_report_refuse(
+            rl, refusal, REDLOCK_EINVAL,
+            "%s is %llu ms, more than max_ttl_ms, which is %llu: shorten it, or "
+            "raise max_ttl_ms, equally in all clients of these nodes",
+            what, (unsigned long long)ttl_ms, (unsigned long long)rl->config->max_ttl_ms);
+    if (ttl_ms < min_ms)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "%s is %llu ms: it must be at least %llu ms", what,
+                                (unsigned long long)ttl_ms, (unsigned long long)min_ms);
+    return REDLOCK_OK;
+}
+
+static int check_resource(struct redlock *rl, const char *resource, redlock_report_t **refusal)
+{
+    if (resource == NULL || resource[0] == '\0')
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "resource is empty: give the name of what is to be locked");
+    size_t len = strnlen(resource, RL_RESOURCE_MAX + 1);
+    if (len > RL_RESOURCE_MAX)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "resource is longer than %d bytes: shorten or hash it",
+                                RL_RESOURCE_MAX);
+    return REDLOCK_OK;
+}
+
+static int check_token(struct redlock *rl, const char *token, redlock_report_t **refusal)
+{
+    if (token == NULL || token[0] == '\0')
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "token is empty: give what redlock_lock_token() returned");
+    if (strnlen(token, RL_BULK_MAX + 1) > RL_BULK_MAX)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "token is longer than %d bytes",
+                                RL_BULK_MAX);
+    return REDLOCK_OK;
+}
+
+/* What drift and the loss margin leave of the TTL must be enough for what was asked. */
+static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
+                          redlock_report_t **refusal)
+{
+    uint64_t ttl_ns = opts->ttl_ms * RL_MS;
+    uint64_t usable_ms = rl_usable_ns(ttl_ns, &rl->config->drift) / RL_MS;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } parts[] = {
+        {"opts.validity_ms_min", rl_max_u64(opts->validity_ms_min, 1)},
+        {"opts.extend_at_ms", opts->extend_at_ms},
+        {"opts.margin_ms", opts->margin_ms},
+    };
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        bool fits = i == 0 ? parts[i].value <= usable_ms
+                           : parts[i].value == 0 || parts[i].value < usable_ms;
+        if (!fits)
+            return rl_report_refuse(
+                rl, refusal, REDLOCK_EINVAL,
+                "of a TTL of %llu ms, clock drift (%llu ms) and the loss margin (%llu ms) leave "
+                "%llu ms, too little for %s = %llu: raise opts.ttl_ms",
+                (unsigned long long)opts->ttl_ms,
+                (unsigned long long)(rl_drift_ns(ttl_ns, &rl->config->drift) / RL_MS),
+                (unsigned long long)(rl_lost_margin_ns(ttl_ns) / RL_MS),
+                (unsigned long long)usable_ms, parts[i].name, (unsigned long long)parts[i].value);
+    }
+    return REDLOCK_OK;
+}
+
+static uint64_t ms_to_ns(uint64_t ms)
+{
+    return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
+}
+
+static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kind,
+                                           const redlock_opts_t *opts)
+{
+    return (struct rl_lease_params){
+        .kind = kind,
+        .nodes = (uint8_t)rl->engine.count,
+        .quorum = (uint8_t)rl->engine.quorum,
+        .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
+        .extends_max = opts->extends_max,
+        .drift = rl->config->drift,
+        .backoff = rl->engine.params.backoff,
+        .ttl_ns = ms_to_ns(opts->ttl_ms),
+        .wait_ns = ms_to_ns(opts->wait_ms),
+        .validity_min_ns = ms_to_ns(rl_max_u64(opts->validity_ms_min, 1)),
+        .extend_at_ns = ms_to_ns(opts->extend_at_ms),
+        .hold_max_ns = ms_to_ns(opts->hold_ms_max),
+        .margin_ns = ms_to_ns(opts->margin_ms != 0 ? opts->margin_ms : opts->ttl_ms / 10),
+    };
+}
+
+static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_call *call)
+{
+    lock->op = (struct rl_op){
+        .kind = kind,
+        .fn = call->fn,
+        .userdata = call->userdata,
+        .waiter = call->waiter,
+        .cancel = call->cancel != NULL ? rl_cancel_ref(call->cancel) : NULL,
+    };
+}
+
+/* Sets the engine to work on a new lock. The caller's reference is that of the operation. */
+static int launch(struct redlock *rl, struct redlock_lock *lock,
+                  const struct rl_lease_params *params, const char *token)
+{
+    char key[RL_KEY_MAX];
+    size_t prefix_len = rl->config->prefix_len;
+    struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
+
+    memcpy(key, rl->config->prefix, prefix_len);
+    memcpy(key + prefix_len, lock->bytes, lock->resource_len);
+    rl_api_lock_ref(lock); /* the engine's reference */
+    int error = rl_lock_start(&rl->engine, &lock->engine, params,
+                              (struct rl_arg){key, prefix_len + lock->resource_len}, words);
+    if (error == REDLOCK_OK)
+        return error;
+    rl_api_lock_drop(lock);
+    rl_api_lock_drop(lock);
+    return error;
+}
+
+static bool is_canceled(const redlock_cancel_t *cancel)
+{
+    return cancel != NULL && atomic_load(&cancel->triggered);
+}
+
+static int check_call(struct redlock *rl, const struct rl_call *call)
+{
+    if (rl->draining)
+        return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECLOSED, "client is shutting down");
+    if (call->cancel != NULL && call->cancel->rl != rl)
+        return rl_report_refuse(rl, call->ret_refusal, REDLOCK_EINVAL,
+                                "the cancel object belongs to another client");
+    if (is_canceled(call->cancel))
+        return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECANCELED,
+                                "the cancel object was triggered before the call");
+    return REDLOCK_OK;
+}
+
+int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
+                     const redlock_opts_t *opts, const struct rl_call *call,
+                     struct redlock_lock **ret_lock)
+{
+    redlock_opts_t own;
+    struct rl_call with_cancel = *call;
+    redlock_report_t **refusal = call->ret_refusal;
+
+    int error = check_resource(rl, resource, refusal);
+    if (error == REDLOCK_OK && token != NULL)
+        error = check_token(rl, token, refusal);
+    if (error == REDLOCK_OK)
+        error = copy_opts(rl, opts, &own, refusal);
+    if (error == REDLOCK_OK)
+        error = check_ttl(rl, "opts.ttl_ms", own.ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
+    if (error == REDLOCK_OK)
+        error = check_validity(rl, &own, refusal);
+    if (error != REDLOCK_OK)
+        return error;
+    with_cancel.cancel = own.cancel;
+    error = check_call(rl, &with_cancel);
+    if (error != REDLOCK_OK)
+        return error;
+    bool adopt = token != NULL;
+    struct redlock_lock *lock = rl_api_lock_new(rl, resource, adopt ? strlen(token) : 0);
+    if (lock == NULL)
+        return REDLOCK_ENOMEM;
+    if (adopt)
+        memcpy(rl_api_lock_token(lock), token, strlen(token));
+    lock->event_fn = own.event_fn;
+    lock->event_userdata = own.event_userdata;
+    begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
+    struct rl_lease_params params =
+        lease_params(rl, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
+    *ret_lock = lock;
+    return launch(rl, lock, &params, token);
+}
+
+/* May this call of the user touch the lock now? */
+static int check_lock(struct redlock_lock *lock)
+{
+    uint8_t state = lock->engine.lease.state;
+
+    if (lock->op.kind != RL_OP_NONE)
+        return REDLOCK_EBUSY;
+    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING ? REDLOCK_OK : REDLOCK_ELOST;
+}
+
+int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call)
+{
+    struct redlock *rl = lock->rl;
+    redlock_report_t **refusal = call->ret_refusal;
+
+    int error = check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
+    if (error != REDLOCK_OK)
+        return error;
+    error = check_lock(lock);
+    if (error != REDLOCK_OK)
+        return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
+    rl_api_lock_ref(lock);
+    begin_op(lock, RL_OP_EXTEND, call);
+    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
+    return REDLOCK_OK;
+}
+
+int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
+                     const struct rl_call *call)
+{
+    struct redlock *rl = lock->rl;
+    redlock_report_t **refusal = call->ret_refusal;
+    int error = REDLOCK_OK;
+
+    if (keep)
+        error = check_ttl(rl, "delay_ms", delay_ms, 0, refusal);
+    if (error != REDLOCK_OK)
+        return error;
+    error = check_lock(lock);
+    if (error != REDLOCK_OK)
+        return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
+    rl_api_lock_ref(lock);
+    begin_op(lock, RL_OP_RELEASE, call);
+    uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
+    rl_lock_event(&rl->engine, &lock->engine, kind, delay_ms * RL_MS, 0);
+    return REDLOCK_OK;
+}
+
+int rl_start_question(struct redlock *rl, const char *resource, const char *token, uint8_t kind,
+                      const struct rl_call *call, struct redlock_lock **ret_lock)
+{
+    redlock_report_t **refusal = call->ret_refusal;
+    redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
+
+    int error = check_resource(rl, resource, refusal);
+    if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
+        error = check_token(rl, token, refusal);
+    if (error == REDLOCK_OK)
+        error = check_call(rl, call);
+    if (error != REDLOCK_OK)
+        return error;
+    struct redlock_lock *lock = rl_api_lock_new(rl, resource, 0);
+    if (lock == NULL)
+        return REDLOCK_ENOMEM;
+    begin_op(lock, kind, call);
+    bool release = kind == RL_OP_RELEASE_TOKEN;
+    struct rl_lease_params params =
+        lease_params(rl, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
+    *ret_lock = lock;
+    return launch(rl, lock, &params, release ? token : NULL);
+}
+
+int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
+                       const struct rl_call *call)
+{
+    int error = kind == RL_OP_READY ? check_call(rl, call) : REDLOCK_OK;
+
+    if (error != REDLOCK_OK)
+        return error;
+    struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
+    if (item == NULL)
+        return REDLOCK_ENOMEM;
+    item->op = (struct rl_op){
+        .kind = kind,
+        .fn = call->fn,
+        .userdata = call->userdata,
+        .waiter = call->waiter,
+        .cancel = call->cancel != NULL ? rl_cancel_ref(call->cancel) : NULL,
+    };
+    item->until = rl_later(rl->engine.view.now, ms_to_ns(budget_ms));
+    item->next = rl->client_ops;
+    rl->client_ops = item;
+    if (kind == RL_OP_SHUTDOWN)
+        rl_review_begin_shutdown(rl);
+    rl_engine_wake(&rl->engine); /* reviewed by the next turn of the loop */
+    return REDLOCK_OK;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Statistics: copies taken under the mutex. */
+#include "api/client.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int copy_out(void *to, size_t size, const void *from, size_t known)
+{
+    memcpy(to, from, size < known ? size : known);
+    if (size > known)
+        memset((char *)to + known, 0, size - known);
+    return REDLOCK_OK;
+}
+
+REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size)
+{
+    redlock_stats_t stats;
+
+    if (rl == NULL || ret_stats == NULL || size == 0)
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    const struct rl_engine_stats *from = &rl->engine.stats;
+    stats = (redlock_stats_t){
+        .acquired = from->acquired,
+        .contended = from->contended,
+        .no_quorum = from->no_quorum,
+        .too_slow = from->too_slow,
+        .refused = from->refused,
+        .canceled = from->canceled,
+        .attempts = from->attempts,
+        .split_votes = from->split_votes,
+        .extended = from->extended,
+        .extend_failed = from->extend_failed,
+        .lost = from->lost,
+        .released = from->released,
+        .release_failed = from->release_failed,
+        .undone = from->undone,
+        .held = from->held,
+        .waiting = from->waiting,
+    };
+    memcpy(stats.wait_us_hist, from->wait_us_hist, sizeof stats.wait_us_hist);
+    rl_client_leave(rl);
+    return copy_out(ret_stats, size, &stats, sizeof stats);
+}
+
+static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
+{
+    const struct rl_node *node = &rl->engine.nodes[index];
+    bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    const struct rl_node_counters *counters = &node->counters;
+
+    *stats = (redlock_node_stats_t){
+        .node = rl->config->nodes[index].name,
+        .may_vote = up,
+        .cause = up ? REDLOCK_CAUSE_NONE : rl->engine.view.cause[index],
+        .requests = counters->requests,
+        .granted = counters->granted,
+        .denied = counters->denied,
+        .errors = counters->errors,
+        .timeouts = counters->timeouts,
+        .replies_late = counters->replies_late,
+        .reconnects = counters->reconnects,
+        .rtt_us = node->srtt_ns / RL_US,
+        .uptime_s = node->info.uptime_s,
+        .undos_pending = rl_node_undos_pending(node),
+        .features = node->features,
+    };
+    memcpy(stats->rtt_us_hist, counters->rtt_us_hist, sizeof stats->rtt_us_hist);
+    memcpy(stats->version, node->info.version, sizeof stats->version);
+    memcpy(stats->role, node->info.role, sizeof stats->role);
+    memcpy(stats->run_id, node->run_id, sizeof stats->run_id);
+    if (up)
+        return;
+    if (node->duplicate)
+        snprintf(stats->text, sizeof stats->text, "same server as %.120s",
+                 rl->config->nodes[node->duplicate_of].name);
+    else
+        snprintf(stats->text, sizeof stats->text, "%s",
+                 node->text[0] != '\0' ? node->text : "not connected yet");
+}
+
+REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
+                                       size_t size)
+{
+    redlock_node_stats_t stats;
+
+    if (rl == NULL || ret_stats == NULL || size == 0 || index >= redlock_node_count(rl))
+        return REDLOCK_EINVAL;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    fill_node(rl, (unsigned)index, &stats);
+    rl_client_leave(rl);
+    return copy_out(ret_stats, size, &stats, sizeof stats);
+}

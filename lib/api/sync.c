@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * Calls that block: enter, start, sleep until told. The waiting thread builds its own report and
+ * looks at the clock once more before it believes a grant. */
+#include "api/client.h"
+#include "api/report.h"
+
+/* Mutex held. Sleeps until the operation of the waiter is done. */
+static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
+{
+    rl_client_push(rl);
+    while (!waiter->done)
+        pthread_cond_wait(&waiter->cond, &rl->mutex);
+}
+
+/* A grant counts if it is still good now, not when the vote came in. */
+static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_waiter *waiter)
+{
+    for (;;) {
+        sleep_until_done(rl, waiter);
+        if (waiter->status != REDLOCK_OK || rl->closed)
+            return;
+        rl_engine_refresh(&rl->engine);
+        if (!lock->engine.active) {
+            waiter->status = REDLOCK_ETOOSLOW;
+            return;
+        }
+        waiter->done = false;
+        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
+        if (lock->op.done) {
+            waiter->done = true;
+            return; /* confirmed, or given up for good; the status says which */
+        }
+    }
+}
+
+/* Mutex held: takes the operation off the lock and gives its reference back. */
+static int finish(struct redlock *rl, struct redlock_lock *lock, struct rl_waiter *waiter,
+                  redlock_report_t **ret_report)
+{
+    int status = waiter->status;
+    redlock_cancel_t *cancel = lock->op.cancel;
+
+    if (ret_report != NULL)
+        *ret_report = rl_report_new(rl, lock, status);
+    lock->op = (struct rl_op){.kind = RL_OP_NONE};
+    if (cancel != NULL)
+        rl_cancel_drop(cancel);
+    pthread_cond_destroy(&waiter->cond);
+    return status;
+}
+
+static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
+{
+    if (ret_report != NULL)
+        *ret_report = NULL;
+    if (rl == NULL)
+        return REDLOCK_EINVAL;
+    int error = rl_client_may_block(rl);
+    return error != REDLOCK_OK ? error : rl_client_enter(rl);
+}
+
+REDLOCK_API int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
+                                redlock_lock_t **ret_lock, redlock_report_t **ret_report)
+{
+    return redlock_adopt(rl, resource, NULL, opts, ret_lock, ret_report);
+}
+
+/* A NULL token: acquire. */
+REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *token,
+                              const redlock_opts_t *opts, redlock_lock_t **ret_lock,
+                              redlock_report_t **ret_report)
+{
+    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
+    struct redlock_lock *lock;
+
+    int error = enter_blocking(rl, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    if (ret_lock == NULL)
+        error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL, "ret_lock is NULL");
+    else
+        error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
+    if (error == REDLOCK_OK) {
+        confirm(rl, lock, &waiter);
+        error = finish(rl, lock, &waiter, ret_report);
+        if (error == REDLOCK_OK) {
+            lock->owned_by_user = true; /* the operation's reference becomes the user's */
+            rl_dispatch_acquired(rl, lock);
+            *ret_lock = lock;
+        } else {
+            rl_api_lock_drop(lock);
+        }
+    }
+    rl_client_leave(rl);
+    return error;
+}
+
+/* Operations on a lock that the user holds a handle of. */
+static int wait_on_lock(struct redlock_lock *lock, struct rl_waiter *waiter, int error,
+                        redlock_report_t **ret_report)
+{
+    struct redlock *rl = lock->rl;
+
+    if (error == REDLOCK_OK) {
+        sleep_until_done(rl, waiter);
+        error = finish(rl, lock, waiter, ret_report);
+        rl_api_lock_drop(lock);
+    }
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_report_t **ret_report)
+{
+    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
+
+    int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    return wait_on_lock(lock, &waiter, rl_start_extend(lock, ttl_ms, &call), ret_report);
+}
+
+static int release(redlock_lock_t *lock, bool keep, uint64_t delay_ms,
+                   redlock_report_t **ret_report)
+{
+    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
+
+    int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    return wait_on_lock(lock, &waiter, rl_start_release(lock, keep, delay_ms, &call), ret_report);
+}
+
+REDLOCK_API int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report)
+{
+    return release(lock, false, 0, ret_report);
+}
+
+REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
+                                      redlock_report_t **ret_report)
+{
+    return release(lock, true, delay_ms, ret_report);
+}
+
+static int question(redlock_t *rl, const char *resource, const char *token, uint8_t kind,
+                    redlock_report_t **ret_report)
+{
+    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
+    struct redlock_lock *lock;
+
+    int error = enter_blocking(rl, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_question(rl, resource, token, kind, &call, &lock);
+    if (error != REDLOCK_OK) {
+        rl_client_leave(rl);
+        return error;
+    }
+    return wait_on_lock(lock, &waiter, error, ret_report);
+}
+
+REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
+                                      redlock_report_t **ret_report)
+{
+    return question(rl, resource, token, RL_OP_RELEASE_TOKEN, ret_report);
+}
+
+REDLOCK_API int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
+{
+    return question(rl, resource, NULL, RL_OP_INSPECT, ret_report);
+}
+
+REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
+{
+    return question(rl, resource, NULL, RL_OP_BREAK, ret_report);
+}
+
+static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
+{
+    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    const struct rl_call call = {.waiter = &waiter};
+
+    int error = enter_blocking(rl, NULL);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_client_op(rl, kind, budget_ms, &call);
+    if (error == REDLOCK_OK) {
+        sleep_until_done(rl, &waiter);
+        error = waiter.status;
+    }
+    rl_client_leave(rl);
+    pthread_cond_destroy(&waiter.cond);
+    return error;
+}
+
+REDLOCK_API int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms)
+{
+    return client_op(rl, RL_OP_READY, wait_ms);
+}
+
+REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms)
+{
+    return client_op(rl, RL_OP_SHUTDOWN, budget_ms);
+}
+
+REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
+                             int *ret_body, redlock_report_t **ret_report, redlock_body_fn body,
+                             void *userdata)
+{
+    redlock_lock_t *lock;
+
+    if (body == NULL) {
+        if (ret_report != NULL)
+            *ret_report = NULL;
+        return REDLOCK_EINVAL;
+    }
+    int error = redlock_acquire(rl, resource, opts, &lock, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    int result = body(lock, userdata);
+    if (ret_body != NULL)
+        *ret_body = result;
+    if (ret_report != NULL)
+        redlock_report_free(*ret_report);
+    error = redlock_release(lock, ret_report);
+    redlock_lock_free(lock);
+    return error;
+}
