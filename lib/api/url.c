@@ -320,6 +320,9 @@ static int parse_unix(const struct parse *parse, struct piece rest)
             return rc;
     }
     split(path, "?#", &path, &query);
+    if (memchr(path.at, '@', path.len) != NULL)
+        return refuse(parse, "there is an '@' in the path; write it as %%40, "
+                             "and in a password '/' as %%2F");
     parse->spec->is_unix = true;
     int rc = decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
     if (rc == 0 && query.len > 0)
@@ -415,8 +418,8 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
     if (rl_url_is_torn(text)) {
         snprintf(error, error_size,
                  "node addresses (not shown, a password may be in them): an '@' stands in an entry "
-                 "without a scheme; write redis://user:password@host, and in a password "
-                 "',' as %%2C and a blank as %%20");
+                 "without a scheme; write redis://user:password@host, in a password ',' as %%2C "
+                 "and a blank as %%20, and in the path of a socket '@' as unix:///a%%40b");
         return REDLOCK_EINVAL;
     }
     while (rc == 0 && *at != '\0') {
