@@ -69,6 +69,15 @@ static struct piece skip(struct piece piece, size_t bytes)
     return (struct piece){piece.at + bytes, piece.len - bytes};
 }
 
+/* What lies before the last `byte`; no piece at all (at is NULL) if there is none. */
+static struct piece up_to_last(struct piece whole, char byte)
+{
+    for (size_t len = whole.len; len > 0; len--)
+        if (whole.at[len - 1] == byte)
+            return (struct piece){whole.at, len - 1};
+    return (struct piece){NULL, 0};
+}
+
 static bool is_word(struct piece piece, const char *word)
 {
     return piece.len == strlen(word) && strncasecmp(piece.at, word, piece.len) == 0;
@@ -271,9 +280,8 @@ static int parse_tcp(const struct parse *parse, struct piece rest)
 
     split(rest, "/?#", &authority, &path);
     split(path, "?#", &path, &query);
-    const char *at = authority.len > 0 ? memrchr(authority.at, '@', authority.len) : NULL;
-    if (at != NULL) {
-        struct piece userinfo = {authority.at, (size_t)(at - authority.at)};
+    struct piece userinfo = up_to_last(authority, '@');
+    if (userinfo.at != NULL) {
         if (memchr(userinfo.at, '@', userinfo.len) != NULL)
             return refuse(parse, "there is more than one '@'; in a password, write it as %%40");
         int rc = parse_userinfo(parse, userinfo);
@@ -320,6 +328,9 @@ static int parse_unix(const struct parse *parse, struct piece rest)
             return rc;
     }
     split(path, "?#", &path, &query);
+    if (memchr(path.at, '@', path.len) != NULL)
+        return refuse(parse, "there is an '@' in the path; write it as %%40, "
+                             "and in a password '/' as %%2F");
     parse->spec->is_unix = true;
     int rc = decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
     if (rc == 0 && query.len > 0)
@@ -415,8 +426,8 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
     if (rl_url_is_torn(text)) {
         snprintf(error, error_size,
                  "node addresses (not shown, a password may be in them): an '@' stands in an entry "
-                 "without a scheme; write redis://user:password@host, and in a password "
-                 "',' as %%2C and a blank as %%20");
+                 "without a scheme; write redis://user:password@host, in a password ',' as %%2C "
+                 "and a blank as %%20, and in the path of a socket '@' as unix:///a%%40b");
         return REDLOCK_EINVAL;
     }
     while (rc == 0 && *at != '\0') {

@@ -93,10 +93,13 @@ static void consume(int fd)
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max, int timeout_ms)
 {
     struct epoll_event events[BATCH];
-    size_t room = (max < RL_NODES_MAX ? max : RL_NODES_MAX) + OWN_EVENTS;
-    int got = epoll_wait(poller->epoll_fd, events, (int)room, timeout_ms);
+    /* Never more than can be reported: epoll moves what it handed out to the end of its queue, so
+     * what we dropped here could be dropped again every time. */
+    int room = max < BATCH ? (int)max : BATCH;
+    int got = epoll_wait(poller->epoll_fd, events, room, timeout_ms);
     size_t count = 0;
 
+    RL_ASSERT(max > 0);
     RL_ASSERT(got >= 0 || errno == EINTR); /* the other errors are misuse of the descriptor */
     for (int i = 0; i < got; i++) {
         if (events[i].data.u64 == DATA_TIMER) {
@@ -109,7 +112,7 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
              * stay set for ever. */
             consume(poller->wake_fd);
             (void)atomic_exchange(&poller->woken, false);
-        } else if (count < max) {
+        } else {
             ret_ready[count++] = (struct rl_ready){
                 .tag = (uint32_t)events[i].data.u64,
                 .readable = (events[i].events & EPOLLIN) != 0,

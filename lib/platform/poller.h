@@ -37,7 +37,7 @@ int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_w
 /* Before the descriptor is closed. */
 void rl_poller_remove(struct rl_poller *poller, int fd);
 
-/* Waits up to timeout_ms (-1: for ever, 0: not at all) and reports up to `max` descriptors. The
+/* Waits up to timeout_ms (-1: for ever, 0: not at all) and reports up to `max` > 0 descriptors. The
  * timer and wake-ups end the wait and are consumed here; they are not reported, so 0 may mean
  * that either came, that the time is up, or that a signal came. What did not fit stays ready. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT
+ * The poller in somebody else's poll(): readable when, and only when, something is due. Deadlines
+ * that must not be missed, wake-ups that must not be lost. */
+#include "platform/poller.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <redlock/redlock.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "fdcheck.h"
+#include "platform/clock.h"
+#include "suite.h"
+#include "wait.h"
+
+#define DEADLINE_MS 10000 /* for what must happen; it happens at once */
+
+static struct rl_poller poller;
+static int pair[3][2];
+
+static void setup(void)
+{
+    ck_assert_int_eq(rl_poller_open(&poller), 0);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair[i]), 0);
+}
+
+static void teardown(void)
+{
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned j = 0; j < 2; j++)
+            if (pair[i][j] >= 0)
+                close(pair[i][j]);
+    rl_poller_close(&poller);
+}
+
+static bool is_readable(int timeout_ms)
+{
+    struct pollfd fd = {.fd = rl_poller_fd(&poller), .events = POLLIN};
+    int got = poll(&fd, 1, timeout_ms);
+    ck_assert_int_ge(got, 0);
+    return got == 1;
+}
+
+static void send_byte(unsigned i)
+{
+    ck_assert_int_eq(write(pair[i][1], "x", 1), 1);
+}
+
+static void take_byte(unsigned i)
+{
+    char byte;
+    ck_assert_int_eq(read(pair[i][0], &byte, 1), 1);
+}
+
+START_TEST(descriptors_are_closed_and_not_inherited)
+{
+    struct fdcheck before;
+    struct rl_poller other;
+    fdcheck_begin(&before);
+    ck_assert_int_eq(rl_poller_open(&other), 0);
+    const char *inherited = fdcheck_inherited(&before);
+    ck_assert_msg(inherited == NULL, "%s", inherited);
+    ck_assert_int_eq(rl_poller_add(&other, pair[0][0], 1, true), 0);
+    rl_poller_arm(&other, 1);
+    rl_poller_wake(&other);
+    rl_poller_close(&other);
+    const char *leaked = fdcheck_leaked(&before, 0);
+    ck_assert_msg(leaked == NULL, "%s", leaked);
+    rl_poller_close(&other); /* twice is harmless */
+}
+END_TEST
+
+START_TEST(nothing_to_do)
+{
+    struct rl_ready ready[4];
+    ck_assert(!is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, 0), 0);
+}
+END_TEST
+
+START_TEST(readable_while_unread)
+{
+    struct rl_ready ready[4];
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], UINT32_MAX, false), 0);
+    ck_assert(!is_readable(0));
+    send_byte(0);
+    for (unsigned i = 0; i < 2; i++) { /* level triggered */
+        ck_assert(is_readable(DEADLINE_MS));
+        ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, 0), 1);
+        ck_assert_uint_eq(ready[0].tag, UINT32_MAX);
+        ck_assert(ready[0].readable && !ready[0].writable && !ready[0].broken);
+    }
+    take_byte(0);
+    ck_assert(!is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, 0), 0);
+}
+END_TEST
+
+START_TEST(writable_if_wanted)
+{
+    struct rl_ready ready[4];
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 7, true), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, DEADLINE_MS), 1);
+    ck_assert_uint_eq(ready[0].tag, 7);
+    ck_assert(!ready[0].readable && ready[0].writable && !ready[0].broken);
+
+    ck_assert_int_eq(rl_poller_change(&poller, pair[0][0], 8, false), 0);
+    ck_assert(!is_readable(0));
+    send_byte(0);
+    ck_assert_int_eq(rl_poller_change(&poller, pair[0][0], 9, true), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, DEADLINE_MS), 1);
+    ck_assert_uint_eq(ready[0].tag, 9);
+    ck_assert(ready[0].readable && ready[0].writable);
+}
+END_TEST
+
+START_TEST(broken_when_the_peer_is_gone)
+{
+    struct rl_ready ready[4];
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 1, false), 0);
+    close(pair[0][1]);
+    pair[0][1] = -1;
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, DEADLINE_MS), 1);
+    ck_assert(ready[0].broken);
+    rl_poller_remove(&poller, pair[0][0]);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+START_TEST(misuse_is_an_error)
+{
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 1, false), 0);
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 1, false), REDLOCK_ESYS); /* twice */
+    ck_assert_int_eq(rl_poller_change(&poller, pair[1][0], 1, false), REDLOCK_ESYS);
+    ck_assert_int_eq(rl_poller_add(&poller, -1, 1, false), REDLOCK_ESYS);
+    rl_poller_remove(&poller, pair[2][0]); /* never added: harmless */
+}
+END_TEST
+
+/* With less room than there is to report, everything is reported sooner or later. */
+START_TEST(no_descriptor_starves)
+{
+    struct rl_ready ready[1];
+    unsigned seen[3] = {0};
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_int_eq(rl_poller_add(&poller, pair[i][0], i, false), 0);
+        send_byte(i);
+    }
+    rl_poller_wake(&poller);
+    for (unsigned round = 0; round < 12; round++) {
+        int count = rl_poller_wait(&poller, ready, 1, 0);
+        ck_assert_int_le(count, 1);
+        if (count == 1)
+            seen[ready[0].tag]++;
+    }
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_gt(seen[i], 0);
+    ck_assert(!atomic_load(&poller.woken)); /* nor does the wake-up */
+}
+END_TEST
+
+START_TEST(past_deadline_is_due_at_once)
+{
+    static const uint64_t past[] = {0, 1, RL_SECOND};
+    struct rl_ready ready[1];
+    rl_poller_arm(&poller, past[_i]);
+    ck_assert(is_readable(DEADLINE_MS));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, 0), 0);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+START_TEST(deadline_ends_a_wait_and_not_before)
+{
+    struct rl_ready ready[1];
+    uint64_t deadline_ns = rl_clock_now().boot_ns + 30 * RL_MS;
+    rl_poller_arm(&poller, deadline_ns);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    ck_assert_uint_ge(rl_clock_now().boot_ns, deadline_ns);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+/* The kernel is asked only for a deadline that is earlier than what stands. */
+START_TEST(arming_is_lazy)
+{
+    struct rl_ready ready[1];
+    uint64_t now_ns = rl_clock_now().boot_ns;
+    uint64_t soon_ns = now_ns + 1000 * RL_SECOND;
+
+    rl_poller_arm(&poller, RL_NEVER);
+    ck_assert_uint_eq(poller.armed_boot_ns, RL_NEVER);
+    rl_poller_arm(&poller, soon_ns);
+    ck_assert_uint_eq(poller.armed_boot_ns, soon_ns);
+    rl_poller_arm(&poller, soon_ns + 1);
+    rl_poller_arm(&poller, RL_NEVER);
+    ck_assert_uint_eq(poller.armed_boot_ns, soon_ns);
+    rl_poller_arm(&poller, soon_ns - 1);
+    ck_assert_uint_eq(poller.armed_boot_ns, soon_ns - 1);
+    ck_assert(!is_readable(0));
+
+    rl_poller_arm(&poller, now_ns); /* earlier than all: fires */
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, DEADLINE_MS), 0);
+    ck_assert_uint_eq(poller.armed_boot_ns, RL_NEVER); /* used up */
+    rl_poller_arm(&poller, soon_ns);                   /* and a later one is set again */
+    ck_assert_uint_eq(poller.armed_boot_ns, soon_ns);
+    rl_poller_arm(&poller, rl_clock_now().boot_ns + RL_MS);
+    ck_assert(is_readable(DEADLINE_MS));
+}
+END_TEST
+
+/* An armed deadline that has passed but was not consumed stays visible, whatever is armed then. */
+START_TEST(fired_deadline_is_not_lost)
+{
+    struct rl_ready ready[1];
+    uint64_t fired_ns = rl_clock_now().boot_ns - RL_MS;
+    rl_poller_arm(&poller, fired_ns);
+    ck_assert(is_readable(DEADLINE_MS));
+    rl_poller_arm(&poller, rl_clock_now().boot_ns + 1000 * RL_SECOND);
+    ck_assert(is_readable(0));
+    rl_poller_arm(&poller, fired_ns - 1);
+    ck_assert(is_readable(DEADLINE_MS));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, 0), 0);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+START_TEST(timer_and_sockets_together)
+{
+    struct rl_ready ready[4];
+    ck_assert_int_eq(rl_poller_add(&poller, pair[0][0], 5, false), 0);
+    send_byte(0);
+    rl_poller_wake(&poller);
+    rl_poller_arm(&poller, 1);
+    ck_assert(is_readable(DEADLINE_MS));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 4, DEADLINE_MS), 1);
+    ck_assert_uint_eq(ready[0].tag, 5);
+    take_byte(0);
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+START_TEST(wake_ups_coalesce)
+{
+    struct rl_ready ready[1];
+    for (unsigned i = 0; i < 1000; i++)
+        rl_poller_wake(&poller);
+    uint64_t writes = 0;
+    ck_assert_int_eq(read(rl_poller_wake_fd(&poller), &writes, sizeof writes), sizeof writes);
+    ck_assert_uint_eq(writes, 1);
+    ck_assert_int_eq(write(rl_poller_wake_fd(&poller), &writes, sizeof writes), sizeof writes);
+
+    ck_assert(is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, 0), 0);
+    ck_assert(!is_readable(0));
+    rl_poller_wake(&poller); /* and the next one counts again */
+    ck_assert(is_readable(0));
+}
+END_TEST
+
+START_TEST(wake_keeps_errno)
+{
+    int wake_fd = poller.wake_fd;
+    poller.wake_fd = -1; /* the write fails */
+    errno = E2BIG;
+    rl_poller_wake(&poller);
+    ck_assert_int_eq(errno, E2BIG);
+    poller.wake_fd = wake_fd;
+}
+END_TEST
+
+static void on_signal(int number)
+{
+    (void)number;
+    rl_poller_wake(&poller);
+}
+
+START_TEST(wake_from_a_signal_handler)
+{
+    struct rl_ready ready[1];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    raise(SIGUSR1);
+    ck_assert(is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    signal(SIGUSR1, SIG_DFL);
+}
+END_TEST
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+START_TEST(a_signal_ends_a_wait)
+{
+    struct rl_ready ready[1];
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval every = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    /* Again and again: the first one may come before the wait has begun. */
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+    signal(SIGALRM, SIG_DFL);
+}
+END_TEST
+
+#define WAKERS 3
+#define WAKES  20000
+
+/* Deliberately plain data: the wake-up itself has to publish it (ThreadSanitizer looks on). */
+struct mailbox {
+    pthread_mutex_t mutex;
+    unsigned posted;
+};
+static struct mailbox mailbox = {PTHREAD_MUTEX_INITIALIZER, 0};
+
+static void *post_many(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WAKES; i++) {
+        pthread_mutex_lock(&mailbox.mutex);
+        mailbox.posted++;
+        pthread_mutex_unlock(&mailbox.mutex);
+        rl_poller_wake(&poller);
+    }
+    return NULL;
+}
+
+/* Every post is seen after some wait that its wake-up ended. If one were lost, the wait after it
+ * would find nothing until its timeout. */
+START_TEST(no_wake_up_is_lost)
+{
+    pthread_t wakers[WAKERS];
+    struct rl_ready ready[1];
+    unsigned taken = 0;
+
+    mailbox.posted = 0;
+    for (unsigned i = 0; i < WAKERS; i++)
+        ck_assert_int_eq(pthread_create(&wakers[i], NULL, post_many, NULL), 0);
+    while (taken < WAKERS * WAKES) {
+        uint64_t start_ms = wait_now_ms();
+        rl_poller_wait(&poller, ready, 1, (int)wait_scaled_ms(DEADLINE_MS));
+        ck_assert_msg(wait_now_ms() - start_ms < wait_scaled_ms(DEADLINE_MS),
+                      "a wake-up was lost after %u posts", taken);
+        pthread_mutex_lock(&mailbox.mutex);
+        taken += mailbox.posted;
+        mailbox.posted = 0;
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    for (unsigned i = 0; i < WAKERS; i++)
+        pthread_join(wakers[i], NULL);
+    rl_poller_wait(&poller, ready, 1, 0); /* the last wake-ups may have come after their posts */
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+static unsigned published;
+
+static void *publish(void *arg)
+{
+    (void)arg;
+    published = 42;
+    rl_poller_wake(&poller);
+    return NULL;
+}
+
+/* A cancelled thread must not leave the flag set without a write: wake is no cancellation point. */
+static void *wake_cancelled(void *arg)
+{
+    (void)arg;
+    pthread_cancel(pthread_self()); /* takes effect at the next cancellation point */
+    rl_poller_wake(&poller);
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(wake_from_a_cancelled_thread)
+{
+    pthread_t thread;
+    void *result;
+    ck_assert_int_eq(pthread_create(&thread, NULL, wake_cancelled, NULL), 0);
+    pthread_join(thread, &result);
+    ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+    ck_assert(is_readable(0));
+}
+END_TEST
+
+START_TEST(wake_publishes_what_was_written)
+{
+    pthread_t thread;
+    struct rl_ready ready[1];
+    published = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, publish, NULL), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    ck_assert_uint_eq(published, 42);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+/* With room for 0, 1 or 2 descriptors, opening fails and leaves none behind. */
+START_TEST(open_without_descriptors)
+{
+    struct rl_poller other;
+    struct rlimit old, tight;
+    struct fdcheck now;
+    fdcheck_begin(&now);
+    int first_free = dup(0);
+    close(first_free);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    tight = old;
+    tight.rlim_cur = (rlim_t)first_free + (rlim_t)_i;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    int rc = rl_poller_open(&other);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    ck_assert_int_eq(rc, REDLOCK_ESYS);
+    const char *leaked = fdcheck_leaked(&now, 0);
+    ck_assert_msg(leaked == NULL, "%s", leaked);
+    rl_poller_close(&other); /* allowed */
+}
+END_TEST
+
+static void add_timer(Suite *suite)
+{
+    TCase *tcase = tcase_create("timer");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, past_deadline_is_due_at_once, 0, 3);
+    tcase_add_test(tcase, deadline_ends_a_wait_and_not_before);
+    tcase_add_test(tcase, arming_is_lazy);
+    tcase_add_test(tcase, fired_deadline_is_not_lost);
+    tcase_add_test(tcase, timer_and_sockets_together);
+}
+
+static void add_wake(Suite *suite)
+{
+    TCase *tcase = tcase_create("wake");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, wake_ups_coalesce);
+    tcase_add_test(tcase, wake_keeps_errno);
+    tcase_add_test(tcase, wake_from_a_signal_handler);
+    tcase_add_test(tcase, a_signal_ends_a_wait);
+    tcase_add_test(tcase, no_wake_up_is_lost);
+    tcase_add_test(tcase, wake_publishes_what_was_written);
+    tcase_add_test(tcase, wake_from_a_cancelled_thread);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("poller");
+    TCase *tcase = tcase_create("descriptors");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, descriptors_are_closed_and_not_inherited);
+    tcase_add_test(tcase, nothing_to_do);
+    tcase_add_test(tcase, readable_while_unread);
+    tcase_add_test(tcase, writable_if_wanted);
+    tcase_add_test(tcase, broken_when_the_peer_is_gone);
+    tcase_add_test(tcase, misuse_is_an_error);
+    tcase_add_test(tcase, no_descriptor_starves);
+    tcase_add_loop_test(tcase, open_without_descriptors, 0, 3);
+    add_timer(suite);
+    add_wake(suite);
+    return suite_run_nofork(suite);
+}
