@@ -115,9 +115,8 @@ def run(test, build, log_directory, wrapper):
         "CK_DEFAULT_TIMEOUT": "60",
     }
     started = time.monotonic()
-    status, left = run_words(
-        [*wrapper, *test["cmd"]], log_path, environment, test["workdir"], timeout
-    )
+    directory = test["workdir"] or build.directory
+    status, left = run_words([*wrapper, *test["cmd"]], log_path, environment, directory, timeout)
     seconds = time.monotonic() - started
     files = sorted(os.listdir(scratch))
     shutil.rmtree(scratch, ignore_errors=True)

@@ -74,7 +74,7 @@ class Programs(unittest.TestCase):
     def run_script(self, script, timeout=20):
         logs = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, logs)
-        test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": None,
+        test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": logs,
                 "timeout": timeout}  # fmt: skip
         return program.run(test, self.build, logs, [])
 
