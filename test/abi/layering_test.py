@@ -12,7 +12,7 @@ import tapcase  # found through tree
 
 CORE_HEADERS = {"redlock/redlock.h", "stdint.h", "stddef.h", "stdbool.h", "string.h", "assert.h"}
 HOOKS = re.compile(r"^(__(asan|ubsan|tsan|sanitizer|stack_chk|assert_fail)|_GLOBAL_OFFSET_TABLE_)")
-CORE_SYMBOLS = re.compile(r"^(__)?(mem|str)[a-z]*(_chk)?$")
+CORE_SYMBOLS = re.compile(r"^((__)?(mem|str)[a-z]*(_chk)?|bcmp)$")  # clang: memcmp() == 0
 
 # What a guest in someone's process does not do, and functions that invite mistakes.
 NEVER = set(

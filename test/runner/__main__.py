@@ -151,7 +151,7 @@ def prepare(build, totals):
         return None
     started = time.monotonic()
     try:
-        builddir.ensure(build.directory, SOURCE, ["-Dwerror=true", *build.options], build.compiler)
+        builddir.ensure(build.directory, SOURCE, build.options, build.compiler)
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))
         say(f"build {build.name}: failed: {failure.args[0]}")

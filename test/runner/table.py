@@ -24,6 +24,9 @@ Build = namedtuple(
 # All cases in one process: a forked child hides leaks from LeakSanitizer and does not go with threads.
 ONE_PROCESS = {"CK_FORK": "no"}
 
+# Not for sanitizer builds: their instrumentation makes gcc warn about things that are not there.
+WERROR = ["-Dwerror=true"]
+
 VALGRIND = (
     "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect"
     " --soname-synonyms=somalloc=nouserintercepts --num-callers=30"
@@ -34,7 +37,7 @@ BUILDS = [
         name="gcc",
         directory="build-gcc",
         compiler="gcc",
-        options=[],
+        options=WERROR,
         suites="runner unit exhaustive io oom live interop cli examples abi".split(),
         wrapper=[],
         slow=1,
@@ -44,7 +47,7 @@ BUILDS = [
         name="clang",
         directory="build-clang",
         compiler="clang",
-        options=[],
+        options=WERROR,
         suites="unit abi".split(),
         wrapper=[],
         slow=1,
@@ -81,7 +84,7 @@ BUILDS = [
         name="valgrind",
         directory="build-gcc",
         compiler="gcc",
-        options=[],
+        options=WERROR,
         suites="unit oom".split(),
         wrapper=VALGRIND,
         slow=10,
