@@ -180,7 +180,9 @@ class Symbols(unittest.TestCase):
 
 
 # Each one with its reason.
-GLOBALS = set()
+GLOBALS = {
+    ("node/codec.c", "reply_functions"),  # never written; hiredis takes a pointer to non-const
+}
 
 
 if __name__ == "__main__":
