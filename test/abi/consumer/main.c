@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A program that uses the installed library. Valid C99, C11 and C++. It needs no server: one node
+ * that does not answer must give "no quorum" with the reason, on time. */
+#include <redlock/redlock.h>
+#include <stdio.h>
+
+static int fail(const char *what, int error)
+{
+    fprintf(stderr, "consumer: %s: %s\n", what, redlock_strerror(error));
+    return 1;
+}
+
+static int refused_lock(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(1000);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    const int error = redlock_acquire(rl, "consumer", &opts, &lock, &report);
+    if (error != REDLOCK_ENOQUORUM || lock != NULL || report == NULL)
+        return fail("acquire without a server", error);
+    printf("%s: %s\n", redlock_error_name(error), redlock_report_text(report));
+    redlock_report_free(report);
+    return 0;
+}
+
+int main(void)
+{
+    redlock_t *rl = NULL;
+    redlock_config_t *config = NULL;
+    int error = redlock_config_new(&config, NULL);
+    if (error != REDLOCK_OK)
+        return fail("config", error);
+    /* Port 1 of loopback: nothing listens there. */
+    error = redlock_config_add_nodes(config, "redis://127.0.0.1:1");
+    if (error == REDLOCK_OK)
+        error = redlock_new(&rl, config);
+    redlock_config_free(config);
+    if (error != REDLOCK_OK)
+        return fail("new", error);
+    if (redlock_version_number() >> 16 != 0)
+        return fail("version", REDLOCK_EINVAL);
+    const int status = refused_lock(rl);
+    redlock_free(rl);
+    return status;
+}

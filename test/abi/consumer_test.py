@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""A program outside the tree builds with `pkg-config --cflags --libs redlock` against an installed copy
+and runs: as C99, C11 and C++, with the shared and with the static library."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+CC = os.environ.get("CC", "cc")
+CXX = {"clang": "clang++", "gcc": "g++"}.get(os.path.basename(CC), "c++")
+WARNINGS = "-Wall -Wextra -pedantic -Werror".split()
+
+
+def run(words, **more):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          universal_newlines=True, **more)  # fmt: skip
+
+
+class Consumer(unittest.TestCase):
+    """The copy is installed into a directory of its own and its .pc file told so, as a packager would
+    unpack it; nothing of the source tree or the build directory is used after that."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.root = tempfile.mkdtemp(prefix="consumer-")
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        done = run(["meson", "install", "-C", tree.BUILD, "--no-rebuild", "--destdir", cls.root])
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+        [cls.pc] = glob.glob(f"{cls.root}/**/redlock.pc", recursive=True)
+        with open(cls.pc, encoding="utf-8") as file:
+            text = file.read()
+        cls.prefix = cls.root + re.search(r"^prefix=(.*)$", text, re.MULTILINE).group(1)
+        with open(cls.pc, "w", encoding="utf-8") as file:
+            file.write(re.sub(r"^prefix=.*$", f"prefix={cls.prefix}", text, flags=re.MULTILINE))
+        cls.libdir = os.path.dirname(os.path.dirname(cls.pc))
+        cls.project = os.path.join(cls.root, "project")
+        shutil.copytree(os.path.join(tree.SOURCE, "test", "abi", "consumer"), cls.project)
+
+    def pkg_config(self, *words):
+        environment = {**os.environ, "PKG_CONFIG_PATH": os.path.dirname(self.pc)}
+        done = run(["pkg-config", *words, "redlock"], env=environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        return done.stdout.split()
+
+    def build_and_run(self, compiler, language, standard, static=()):
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        program = os.path.join(self.project, "consumer")
+        flags = self.pkg_config("--cflags", "--libs", *(["--static"] if static else []))
+        done = run([compiler, "-x", language, f"-std={standard}", *WARNINGS, "main.c", "-x", "none",
+                    "-o", program, *static, *flags], cwd=self.project)  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout)
+        environment = {**os.environ, "LD_LIBRARY_PATH": "" if static else self.libdir}
+        done = run([program], env=environment, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("REDLOCK_ENOQUORUM", done.stdout)
+        needed = run(["objdump", "-p", program]).stdout
+        self.assertEqual("libredlock.so" in needed, not static)
+
+    def test_shared_c99(self):
+        self.build_and_run(CC, "c", "c99")
+
+    def test_shared_c11(self):
+        self.build_and_run(CC, "c", "c11")
+
+    def test_shared_cxx(self):
+        self.build_and_run(CXX, "c++", "c++11")
+
+    def static_archive_only(self):
+        """Where no libredlock.so lies next to it, -lredlock means the archive."""
+        folder = os.path.join(self.root, "archive")
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+            shutil.copy(os.path.join(self.libdir, "libredlock.a"), folder)
+        return [f"-L{folder}", "-Wl,-Bstatic", "-lredlock", "-Wl,-Bdynamic"]
+
+    def test_static_c99(self):
+        self.build_and_run(CC, "c", "c99", self.static_archive_only())
+
+    def test_static_c11(self):
+        self.build_and_run(CC, "c", "c11", self.static_archive_only())
+
+    def test_static_cxx(self):
+        self.build_and_run(CXX, "c++", "c++11", self.static_archive_only())
+
+    def test_fully_static_c11(self):
+        for library in ("hiredis", "sodium"):
+            found = run([CC, f"-print-file-name=lib{library}.a"]).stdout.strip()
+            if not os.path.isabs(found):
+                self.skipTest(f"lib{library}.a is not installed")
+        self.build_and_run(CC, "c", "c11", ["-static"])
+
+    def test_pc_file_names_what_static_linking_needs(self):
+        with open(self.pc, encoding="utf-8") as file:
+            text = file.read()
+        private = re.search(r"^Requires\.private:(.*)$", text, re.MULTILINE).group(1)
+        self.assertIn("hiredis", private)
+        self.assertIn("libsodium", private)
+        self.assertNotIn("hiredis", " ".join(self.pkg_config("--libs")))
+        self.assertEqual(self.pkg_config("--modversion"), [self.project_version()])
+
+    @staticmethod
+    def project_version():
+        return re.search(r"version: '([\d.]+)'", tree.text("meson.build")).group(1)
+
+    def test_nothing_but_the_product_is_installed(self):
+        names = set()
+        for folder, _, files in os.walk(self.prefix):
+            names |= {os.path.relpath(os.path.join(folder, name), self.prefix) for name in files}
+        names = {re.sub(r"^lib/[^/]+-linux-[^/]+/", "lib/", name) for name in names}
+        names = {re.sub(r"^lib64/", "lib/", name) for name in names}
+        product = r"include/redlock/redlock\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
+        product += r"|bin/redlock|share/(doc/redlock|man/man\d|bash-completion|zsh|fish)/.*"
+        self.assertEqual([name for name in sorted(names) if not re.fullmatch(product, name)], [])
+
+
+if __name__ == "__main__":
+    tapcase.main()

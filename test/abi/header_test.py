@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""The public header compiles alone, twice in a row, as C and as C++, without a warning."""
+
+import os
+import shutil
+import subprocess
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+FLAGS = "-Wall -Wextra -pedantic -Werror -Wundef -fsyntax-only".split()
+C_FLAGS = ["-Wshadow", "-Wstrict-prototypes", "-Wc++-compat", "-Wconversion"]
+CXX_FLAGS = ["-Wold-style-cast", "-Wnon-virtual-dtor"]
+USE = """
+#include <redlock/redlock.h>
+#include <redlock/redlock.h>
+int main(void)
+{
+    redlock_opts_t opts = redlock_opts(1000);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    return opts.size == sizeof opts && REDLOCK_ENOMEM < REDLOCK_OK ? 0 : 1;
+}
+"""
+
+
+class Header(unittest.TestCase):
+    def compile(self, compiler, language, standard, flags):
+        if shutil.which(compiler) is None:
+            self.skipTest(f"{compiler} is not installed")
+        for source in ("#include <redlock/redlock.h>\n", USE):
+            done = subprocess.run(
+                [compiler, "-x", language, f"-std={standard}", *FLAGS, *flags,
+                 "-I", os.path.join(tree.SOURCE, "include"), "-"],
+                input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                universal_newlines=True)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_functions_of_the_installed_header_have_c_linkage(self):
+        text = tree.text("include/redlock/redlock.h")
+        self.assertIn('extern "C" {', text)
+
+
+def add(name, compiler, language, standard, flags):
+    def test(self):
+        self.compile(compiler, language, standard, flags)
+
+    setattr(Header, f"test_{name}_{standard.replace('+', 'p')}", test)
+
+
+for each in ("gcc", "clang"):
+    for c_standard in ("c99", "c11", "gnu11", "c17"):
+        add(each, each, "c", c_standard, C_FLAGS)
+for each in ("g++", "clang++"):
+    for cxx_standard in ("c++11", "c++17", "c++20"):
+        add(each, each, "c++", cxx_standard, CXX_FLAGS)
+
+if __name__ == "__main__":
+    tapcase.main()

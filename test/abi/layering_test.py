@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""The floors of lib/: an include and a symbol may only point down, and what is not a floor's business
+is not linked by it. Programs know the library by its public header only."""
+
+import os
+import re
+import subprocess
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+CORE_HEADERS = {"redlock/redlock.h", "stdint.h", "stddef.h", "stdbool.h", "string.h", "assert.h"}
+HOOKS = re.compile(r"^(__(asan|ubsan|tsan|sanitizer|stack_chk|assert_fail)|_GLOBAL_OFFSET_TABLE_)")
+CORE_SYMBOLS = re.compile(r"^((__)?(mem|str)[a-z]*(_chk)?|bcmp|__[a-z]+[sdt]i[234])$")  # and the compiler's own helpers
+
+# What a guest in someone's process does not do, and functions that invite mistakes.
+NEVER = set(
+    "printf vprintf puts putchar fputs fputc fprintf vfprintf fwrite perror psignal stdout stderr syslog"
+    " exit _exit _Exit quick_exit atexit signal sigaction system popen fork vfork"
+    " strcpy strcat sprintf vsprintf gets strtok rand srand random srandom"
+    " localtime gmtime ctime time gettimeofday setenv putenv setlocale sleep usleep nanosleep"
+    " gethostbyname inet_ntoa pthread_cancel setitimer alarm raise".split()
+)
+# Whose business it is. A floor's name stands for all its files.
+ONLY_IN = {
+    # A lookup's thread may outlive the client and its allocator, so its memory is libc's.
+    "malloc calloc realloc reallocarray strdup strndup asprintf": ["platform/memory.c", "node/resolve.c"],
+    "clock_gettime clock_nanosleep": ["platform"],
+    "getaddrinfo": ["node/resolve.c"],
+    "socket connect send sendmsg recv recvmsg setsockopt writev": ["node"],
+    "pthread_create": ["node/resolve.c", "api"],
+}
+
+
+def floor_of(name):
+    return name.split("/")[1]
+
+
+def below(floor):
+    return tree.FLOORS[: tree.FLOORS.index(floor) + 1]
+
+
+def source_of(path):
+    """build/…/core_wire_error.c.o -> core/wire_error.c"""
+    return os.path.basename(path)[: -len(".o")].replace("_", "/", 1)
+
+
+class Includes(unittest.TestCase):
+    def complain(self, found):
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def test_every_file_of_lib_is_on_a_floor(self):
+        files = tree.files_below("lib", ".c", ".h")
+        self.assertTrue(files)
+        self.complain([name for name in files if floor_of(name) not in tree.FLOORS])
+
+    def test_includes_point_down(self):
+        wrong = []
+        for name in tree.files_below("lib", ".c", ".h"):
+            for line, _, path in tree.includes(name):
+                floor = path.split("/")[0]
+                if floor in tree.FLOORS and floor not in below(floor_of(name)):
+                    wrong.append(f"{name}:{line}: includes {path}, which is above {floor_of(name)}")
+                if path.startswith("..") or ("/" not in path and os.path.exists(
+                        os.path.join(tree.SOURCE, os.path.dirname(name), path))):  # fmt: skip
+                    wrong.append(f"{name}:{line}: includes {path} without its floor's name")
+        self.complain(wrong)
+
+    def test_core_includes_only_itself_and_five_headers(self):
+        wrong = []
+        for name in tree.files_below("lib/core", ".c", ".h"):
+            for line, _, path in tree.includes(name):
+                if path not in CORE_HEADERS and not path.startswith("core/"):
+                    wrong.append(f"{name}:{line}: core must not include {path}")
+        self.complain(wrong)
+
+    def test_hiredis_is_a_codec_only(self):
+        wrong = []
+        for name in tree.files_below("lib", ".c", ".h"):
+            for line, _, path in tree.includes(name):
+                if "hiredis" in path and not re.match(r"lib/node/codec[\w]*\.[ch]$", name):
+                    wrong.append(f"{name}:{line}: only lib/node/codec* may include {path}")
+        self.complain(wrong)
+
+    def test_programs_know_only_the_public_header(self):
+        wrong = []
+        for folder in ("tools", "examples", "bench"):
+            for name in tree.files_below(folder, ".c", ".h"):
+                for line, _, path in tree.includes(name):
+                    own = os.path.normpath(os.path.join(os.path.dirname(name), path))
+                    is_own = own.startswith(folder + "/") and os.path.isfile(os.path.join(tree.SOURCE, own))
+                    if not is_own and self.is_ours(path) or own.startswith(("lib/", "include/")):
+                        wrong.append(f"{name}:{line}: includes {path}, which is not public")
+        self.complain(wrong)
+
+    @staticmethod
+    def is_ours(path):
+        return path != "redlock/redlock.h" and (
+            os.path.exists(os.path.join(tree.SOURCE, "lib", path))
+            or os.path.exists(os.path.join(tree.SOURCE, "test", "lib", path))
+            or os.path.exists(os.path.join(tree.SOURCE, "include", path))
+        )
+
+    def test_public_header_includes_only_c99_headers(self):
+        allowed = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
+        self.assertEqual({path for _, _, path in tree.includes("include/redlock/redlock.h")}, allowed)
+
+
+class Symbols(unittest.TestCase):
+    def setUp(self):
+        self.objects = tree.objects()
+
+    def complain(self, found):
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def test_every_floor_is_built(self):
+        for floor in tree.FLOORS:
+            built = {source_of(path) for path in self.objects[floor]}
+            written = {name[len("lib/"):] for name in tree.files_below(f"lib/{floor}", ".c")}
+            self.assertTrue(written, floor)
+            self.assertEqual(written - built, set(), "written, but not in lib/meson.build")
+
+    def test_core_needs_nothing_but_memory_and_string_functions(self):
+        paths = self.objects["core"]
+        own = set().union(*map(tree.defined_globally, paths))
+        wrong = []
+        for path in paths:
+            for name in sorted(tree.undefined(path) - own):
+                if not CORE_SYMBOLS.match(name) and not HOOKS.match(name):
+                    wrong.append(f"{source_of(path)}: uses {name}")
+        self.complain(wrong)
+
+    def test_symbols_point_down(self):
+        defined = {
+            floor: set().union(*map(tree.defined_globally, self.objects[floor]))
+            for floor in tree.FLOORS
+        }
+        everywhere = set().union(*defined.values())
+        wrong = []
+        for floor in tree.FLOORS:
+            reachable = set().union(*(defined[lower] for lower in below(floor)))
+            for path in self.objects[floor]:
+                for name in sorted(tree.undefined(path) & (everywhere - reachable)):
+                    wrong.append(f"{source_of(path)}: uses {name}, which is above {floor}")
+        self.complain(wrong)
+
+    def test_a_guest_does_not_print_exit_or_touch_signals(self):
+        wrong = []
+        for floor in tree.FLOORS:
+            for path in self.objects[floor]:
+                plain = {re.sub(r"^__|_chk$", "", name) for name in tree.undefined(path)}
+                for name in sorted(plain & NEVER):
+                    wrong.append(f"{source_of(path)}: uses {name}")
+        self.complain(wrong)
+
+    def test_system_calls_stay_where_they_belong(self):
+        wrong = []
+        for names, places in ONLY_IN.items():
+            for floor in tree.FLOORS:
+                for path in self.objects[floor]:
+                    if floor in places or source_of(path) in places:
+                        continue
+                    for name in sorted(tree.undefined(path) & set(names.split())):
+                        wrong.append(f"{source_of(path)}: {name} belongs to {', '.join(places)}")
+        self.complain(wrong)
+
+    def test_no_writable_globals(self):
+        """A pointer table that the loader relocates is not writable afterwards and does not count."""
+        wrong = []
+        for floor in tree.FLOORS:
+            for path in self.objects[floor]:
+                table = subprocess.run(["objdump", "-t", path], stdout=subprocess.PIPE, check=True,
+                                       universal_newlines=True).stdout  # fmt: skip
+                for line in table.split("\n"):
+                    match = re.search(r" (\.t?bss|\.t?data)(?!\.rel)\S*\s+\S+\s+(\S+)$", line)
+                    if match and not match.group(2).startswith(".") and (source_of(path), match.group(2)) not in GLOBALS:
+                        wrong.append(f"{source_of(path)}: writable global {match.group(2)}")
+        self.complain(wrong)
+
+
+# Each one with its reason.
+GLOBALS = {
+    ("node/codec.c", "reply_functions"),  # never written; hiredis takes a pointer to non-const
+}
+
+
+if __name__ == "__main__":
+    tapcase.main()

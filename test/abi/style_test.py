@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""How the tree is written: small files, small functions, nothing unfinished, nothing of one machine.
+Also run by ./dev lint."""
+
+import ast
+import os
+import re
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 70
+C = (".c", ".h")
+CODE = C + (".py", ".sh")
+
+# Written apart, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK|T" + r"BD|W" + r"IP)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.~}$])/(work|root|home/\w+|Users/\w+)/")
+SLEEP = re.compile(r"\b(u?sleep|nanosleep|clock_nanosleep)\s*\(")
+FLOAT = re.compile(r"\b(float|double)\b")
+
+
+def is_code(name):
+    if name.endswith(CODE):
+        return True
+    return "." not in os.path.basename(name) and tree.text(name).startswith("#!")
+
+
+def lines_of(name):
+    return tree.text(name).split("\n")
+
+
+def c_functions(name):
+    """(first line, length) of each: from the line of its name to the brace that closes it at the margin."""
+    start = None
+    lines = tree.without_comments(tree.text(name)).split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.rstrip() == "{":
+            start = number
+        elif line.startswith("}") and start is not None:
+            yield start - 1, number - start + 2
+            start = None
+
+
+def python_functions(name):
+    for node in ast.walk(ast.parse(tree.text(name))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno - node.lineno + 1
+
+
+def shell_functions(name):
+    start = None
+    for number, line in enumerate(lines_of(name), 1):
+        if re.match(r"[\w]+\(\) *\{$", line):
+            start = number
+        elif line == "}" and start is not None:
+            yield start, number - start + 1
+            start = None
+
+
+def functions(name):
+    if name.endswith(C):
+        return c_functions(name)
+    if name.endswith(".py") or re.match(r"#!.*python", lines_of(name)[0]):
+        return python_functions(name)
+    return shell_functions(name)
+
+
+class Style(unittest.TestCase):
+    files = tree.tracked_files()
+    code = [name for name in files if is_code(name)]
+
+    def complain(self, found):
+        self.assertEqual(found, [], "\n" + "\n".join(found))
+
+    def find(self, pattern, names, text=tree.text, allowed=()):
+        found = []
+        for name in names:
+            if name in allowed:
+                continue
+            for number, line in enumerate(text(name).split("\n"), 1):
+                if pattern.search(line):
+                    found.append(f"{name}:{number}: {line.strip()[:100]}")
+        self.complain(found)
+
+    def test_there_is_something_to_look_at(self):
+        self.assertGreater(len(self.code), 20)
+        self.assertIn("dev", self.code)
+
+    def test_files_are_short(self):
+        counts = [(len(lines_of(name)) - 1, name) for name in self.code]
+        self.complain([f"{name}: {count} lines, at most {FILE_LINES_MAX}"
+                       for count, name in counts if count > FILE_LINES_MAX])  # fmt: skip
+
+    def test_functions_are_short(self):
+        found = []
+        seen = 0
+        for name in self.code:
+            for line, length in functions(name):
+                seen += 1
+                if length > FUNCTION_LINES_MAX:
+                    found.append(f"{name}:{line}: {length} lines, at most {FUNCTION_LINES_MAX}")
+        self.assertGreater(seen, 100)
+        self.complain(found)
+
+    def test_each_source_file_begins_with_its_licence(self):
+        missing = []
+        for name in self.code:
+            lines = lines_of(name)
+            first = lines[1] if lines[0].startswith("#!") else lines[0]
+            if "SPDX-License-Identifier: MIT" not in first:
+                missing.append(name)
+        self.complain(missing)
+
+    def test_nothing_is_unfinished(self):
+        self.find(UNFINISHED, self.files)
+
+    def test_no_paths_of_one_machine(self):
+        self.find(MACHINE_PATH, self.files)
+
+    def test_no_tabs_and_no_blanks_at_the_end(self):
+        self.find(re.compile(r"\t|[ \r]$"), [name for name in self.files if not name.endswith(".svg")],
+                  text=lambda name: "" if b"\0" in tree.text(name).encode() else tree.text(name))  # fmt: skip
+
+    def test_the_library_counts_in_integers(self):
+        names = [name for name in self.files if name.startswith("lib/") and name.endswith(C)]
+        self.find(FLOAT, names, text=lambda name: tree.without_comments(tree.text(name)))
+
+    def test_tests_do_not_sleep(self):
+        names = [name for name in self.files if name.startswith("test/") and name.endswith(C)]
+        self.find(SLEEP, names, allowed={"test/lib/wait.c"},
+                  text=lambda name: tree.without_comments(tree.text(name)))  # fmt: skip
+
+    def test_header_guards_follow_the_path(self):
+        wrong = []
+        for name in self.files:
+            if name.startswith("lib/") and name.endswith(".h"):
+                guard = "RL_" + re.sub(r"\W", "_", name[len("lib/"):]).upper()
+                if f"#ifndef {guard}\n#define {guard}\n" not in tree.text(name):
+                    wrong.append(f"{name}: guard should be {guard}")
+        self.complain(wrong)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What the library exports is a promise: the shared library, the version script, the public header and
+the list in symbols.txt must say the same."""
+
+import glob
+import os
+import re
+import subprocess
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+LISTED = os.path.join(tree.SOURCE, "test", "abi", "symbols.txt")
+SHARED = os.path.join(tree.BUILD, "lib", "libredlock.so")
+STATIC = os.path.join(tree.BUILD, "lib", "libredlock.a")
+
+
+def listed():
+    with open(LISTED, encoding="ascii") as file:
+        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+
+
+def declared():
+    """Functions that the header marks as public."""
+    header = tree.without_comments(tree.text("include/redlock/redlock.h"))
+    marked = re.findall(r"\bREDLOCK_(?:API|CHECK)\b(?!\s*__attribute__)([^;{]*?)\(", header)
+    return {words.split()[-1].lstrip("*") for words in marked if words.strip()}
+
+
+def without_runtime(names):
+    return {name for name in names if not re.match(r"_init$|_fini$|_edata$|_end$|__bss_start$", name)}
+
+
+class Exports(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_list_is_sorted_and_plain(self):
+        self.assertEqual(listed(), sorted(set(listed())))
+        for name in listed():
+            self.assertRegex(name, r"^redlock_[a-z0-9_]+$")
+
+    def test_header_declares_the_list(self):
+        self.assertEqual(sorted(declared()), listed())
+
+    def test_shared_library_exports_the_list(self):
+        exported = {
+            name for name, kind in tree.symbols(SHARED, "-D", "--defined-only") if kind != "A"
+        }
+        self.assertEqual(sorted(without_runtime(exported)), listed())
+
+    def test_exports_carry_the_version_of_the_map(self):
+        table = subprocess.run(["objdump", "-T", SHARED], stdout=subprocess.PIPE, check=True,
+                               universal_newlines=True).stdout  # fmt: skip
+        version = re.match(r"\s*(\w+)\s*{", tree.text("lib/redlock.map")).group(1)
+        for name in listed():
+            lines = [line for line in table.split("\n") if line.endswith(" " + name)]
+            self.assertTrue(lines and version in lines[0], f"{name} without version {version}: {lines}")
+
+    def test_map_exports_nothing_else(self):
+        body = re.search(r"global:(.*?)local:(.*?)}", tree.text("lib/redlock.map"), re.DOTALL)
+        self.assertEqual(body.group(1).split(), ["redlock_*;"])
+        self.assertEqual(body.group(2).split(), ["*;"])
+
+    def test_static_library_keeps_to_its_name_space(self):
+        names = tree.defined_globally(STATIC)
+        self.assertEqual(sorted(name for name in names if not re.match(r"redlock_|rl_", name)), [])
+
+    def test_soname(self):
+        table = subprocess.run(["objdump", "-p", SHARED], stdout=subprocess.PIPE, check=True,
+                               universal_newlines=True).stdout  # fmt: skip
+        self.assertEqual(re.findall(r"SONAME\s+(\S+)", table), ["libredlock.so.0"])
+
+    def test_needs_only_what_was_promised(self):
+        table = subprocess.run(["objdump", "-p", SHARED], stdout=subprocess.PIPE, check=True,
+                               universal_newlines=True).stdout  # fmt: skip
+        needed = {re.sub(r"\.so.*", "", name) for name in re.findall(r"NEEDED\s+(\S+)", table)}
+        self.assertLessEqual(needed, {"libhiredis", "libsodium", "libc", "libpthread", "libdl"})
+
+    def test_stack_is_not_executable_and_text_is_not_relocated(self):
+        table = subprocess.run(["objdump", "-p", SHARED], stdout=subprocess.PIPE, check=True,
+                               universal_newlines=True).stdout  # fmt: skip
+        self.assertNotIn("TEXTREL", table)
+        stack = re.search(r"STACK off.*\n.*flags (\S+)", table)
+        self.assertTrue(stack and "x" not in stack.group(1), stack)
+
+    def test_there_is_one_library(self):
+        real = [path for path in glob.glob(SHARED + "*")
+                if os.path.isfile(path) and not os.path.islink(path) and ".symbols" not in path]  # fmt: skip
+        self.assertEqual(len(real), 1, real)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: MIT
+"""The source tree and the build directory, as the tests of this folder see them."""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+SOURCE = os.environ.get("REDLOCK_SOURCE") or os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+)
+BUILD = os.environ.get("REDLOCK_BUILD") or os.path.join(SOURCE, "build-gcc")
+sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
+
+FLOORS = ["core", "platform", "node", "engine", "api"]  # an include may only point to the left
+COMMENT_OR_STRING = re.compile(
+    r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL
+)
+
+
+def tracked_files():
+    """Paths below SOURCE. Outside a git checkout: all but build directories."""
+    listed = subprocess.run(
+        ["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    if listed.returncode == 0:
+        names = [name for name in listed.stdout.decode().split("\0") if name]
+    else:
+        names = []
+        for folder, folders, files in os.walk(SOURCE):
+            folders[:] = [name for name in folders if name != ".git" and not name.startswith("build")]
+            names += [os.path.relpath(os.path.join(folder, name), SOURCE) for name in files]
+    return sorted(name for name in names if os.path.isfile(os.path.join(SOURCE, name)))
+
+
+def files_below(folder, *endings):
+    return [
+        name for name in tracked_files() if name.startswith(folder + "/") and name.endswith(endings)
+    ]
+
+
+def text(name):
+    with open(os.path.join(SOURCE, name), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def without_comments(source):
+    """Comments and literals become blanks; line numbers stay."""
+
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+
+    return COMMENT_OR_STRING.sub(blank, source)
+
+
+def includes(name):
+    """(line number, '"' or '<', path) of each #include."""
+    found = []
+    for number, line in enumerate(text(name).split("\n"), 1):
+        match = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
+        if match:
+            found.append((number, match.group(1), match.group(2)))
+    return found
+
+
+def objects():
+    """{floor: [object file]} of the library in BUILD."""
+    folder = os.path.join(BUILD, "lib", "libredlock-internal.a.p")
+    return {floor: sorted(glob.glob(f"{glob.escape(folder)}/{floor}_*.o")) for floor in FLOORS}
+
+
+def symbols(path, *options):
+    """[(name, type letter)] by nm."""
+    listed = subprocess.run(
+        ["nm", "-P", *options, path], stdout=subprocess.PIPE, check=True, universal_newlines=True
+    )
+    fields = [line.split() for line in listed.stdout.split("\n")]
+    return [(field[0].split("@")[0], field[1]) for field in fields if len(field) >= 2]
+
+
+def undefined(path):
+    return {name for name, kind in symbols(path, "-u")}
+
+
+def defined_globally(path):
+    return {name for name, kind in symbols(path, "-g", "--defined-only")}

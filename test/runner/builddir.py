@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Makes a meson build directory usable and compiles in it.
+
+usage: python3 test/runner/builddir.py DIRECTORY [MESON-OPTION...]
+
+A directory that is broken, or that was set up for another source tree, compiler or set of options, is
+wiped and set up again. A directory that is not meson's is never touched.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+STAMP = "dev-stamp.json"
+ERROR_IN_SOURCE = re.compile(r"^(?:\.\./)*[\w./-]+\.[ch]:\d+:\d+: (?:fatal )?error:", re.MULTILINE)
+
+
+class BuildFailure(Exception):
+    """Says what failed; the second argument is the output."""
+
+
+def run(words, **more):
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
+    )
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def ninja():
+    return shutil.which("ninja") or shutil.which("ninja-build") or "ninja"
+
+
+def wanted_stamp(source, options, compiler):
+    version = run([compiler, "--version"])[1].split("\n")[0]
+    return {"source": source, "options": options, "compiler": compiler, "version": version}
+
+
+def read_stamp(directory):
+    try:
+        with open(os.path.join(directory, STAMP), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def is_usable(directory, stamp):
+    """True if ninja can bring build.ninja up to date. A directory without a stamp was set up by hand."""
+    if not os.path.exists(os.path.join(directory, "meson-private", "coredata.dat")):
+        return False
+    if os.path.exists(os.path.join(directory, STAMP)) and read_stamp(directory) != stamp:
+        return False
+    return run([ninja(), "-C", directory, "build.ninja"])[0] == 0
+
+
+def wipe(directory):
+    entries = set(os.listdir(directory)) if os.path.isdir(directory) else set()
+    ours = {"meson-private", "meson-info", "meson-logs", "build.ninja", STAMP}
+    if entries and not entries & ours:
+        raise BuildFailure(f"{directory} is not a build directory: move it away and try again", "")
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def setup(directory, source, options, compiler, stamp):
+    wipe(directory)
+    environment = {**os.environ, "CC": compiler}
+    status, output = run(["meson", "setup", *options, directory, source], env=environment)
+    if status != 0:
+        raise BuildFailure(f"meson setup {directory} failed", output)
+    with open(os.path.join(directory, STAMP), "w", encoding="utf-8") as file:
+        json.dump(stamp, file)
+
+
+def compile_all(directory):
+    return run([ninja(), "-C", directory])
+
+
+def ensure(directory, source, options, compiler):
+    """Sets up if needed and compiles everything. Raises BuildFailure."""
+    stamp = wanted_stamp(source, options, compiler)
+    fresh = not is_usable(directory, stamp)
+    if fresh:
+        setup(directory, source, options, compiler, stamp)
+    status, output = compile_all(directory)
+    if status != 0 and not fresh and not ERROR_IN_SOURCE.search(output):
+        setup(directory, source, options, compiler, stamp)
+        status, output = compile_all(directory)
+    if status != 0:
+        raise BuildFailure(f"{directory} does not compile", output)
+
+
+def main():
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    compiler = os.environ.get("CC", "cc")
+    try:
+        ensure(sys.argv[1], source, sys.argv[2:], compiler)
+    except BuildFailure as failure:
+        print(failure.args[1], end="", file=sys.stderr)
+        sys.exit(f"build: {failure.args[0]}")
+
+
+if __name__ == "__main__":
+    main()

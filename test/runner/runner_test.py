@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""The runner must not call green what is not: each way in which a test program can go wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
+import builddir  # noqa: E402
+import program  # noqa: E402
+import table  # noqa: E402
+import tap  # noqa: E402
+import tapcase  # noqa: E402
+
+TWO_PASSED = "ok 1 - a: Passed\nok 2 - b: Passed\n1..2\n"
+
+
+class Counting(unittest.TestCase):
+    def check(self, text, status, counts):
+        result = tap.read(text, status)
+        self.assertEqual(result[:3], counts, result)
+        self.assertEqual(bool(result.reasons), counts[1:] != (0, 0), "a reason for what is not green")
+
+    def test_all_passed(self):
+        self.check(TWO_PASSED, 0, (2, 0, 0))
+
+    def test_a_case_failed(self):
+        self.check("ok 1 - a\nnot ok 2 - b: 1 == 2\n1..2\n", 1, (1, 1, 0))
+
+    def test_all_cases_passed_but_the_status_says_no(self):
+        self.check(TWO_PASSED, 66, (2, 1, 0))
+
+    def test_a_crash_before_the_plan(self):
+        self.check("ok 1 - a\n", -11, (1, 1, 0))
+
+    def test_an_end_before_the_plan(self):
+        self.check("ok 1 - a\n", 0, (1, 1, 0))
+
+    def test_fewer_cases_than_announced(self):
+        self.check("1..3\nok 1 - a\nok 2 - b\n", 0, (2, 1, 0))
+
+    def test_no_case_at_all(self):
+        self.check("1..0\n", 0, (0, 1, 0))
+
+    def test_bail_out(self):
+        self.check("1..2\nok 1 - a\nBail out! no disk\n", 1, (1, 1, 0))
+
+    def test_skipped_program(self):
+        self.check("1..0 # SKIP no npm here\n", 0, (0, 0, 1))
+        self.assertIn("no npm here", tap.read("1..0 # SKIP no npm here\n", 0).reasons[0])
+
+    def test_skipped_case(self):
+        self.check("ok 1 - a # SKIP no npm here\nok 2 - b\n1..2\n", 0, (1, 0, 1))
+
+    def test_a_skip_does_not_hide_a_failure(self):
+        self.check("not ok 1 - a # SKIP no\n1..1\n", 1, (0, 1, 0))
+
+    def test_plain_statuses(self):
+        self.check("whatever\n", 0, (1, 0, 0))
+        self.check("whatever\n", 1, (0, 1, 0))
+        self.check("whatever\n", -6, (0, 1, 0))
+        self.check("no toolchain\n", 77, (0, 0, 1))
+        self.assertIn("no toolchain", tap.read("no toolchain\n", 77).reasons[0])
+
+
+class Programs(unittest.TestCase):
+    build = table.BUILDS[0]
+
+    def run_script(self, script, timeout=20):
+        logs = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, logs)
+        test = {"name": "t", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": logs,
+                "timeout": timeout}  # fmt: skip
+        return program.run(test, self.build, logs, [])
+
+    def test_green(self):
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1")
+        self.assertEqual(outcome.result[:3], (1, 0, 0))
+
+    def test_output_on_stderr_is_in_the_log(self):
+        outcome = self.run_script("echo out; echo err >&2; exit 3")
+        self.assertEqual(program.read_text(outcome.log), "out\nerr\n")
+        self.assertEqual(outcome.result[:3], (0, 1, 0))
+
+    def test_hanging_program_is_ended(self):
+        outcome = self.run_script("echo 'ok 1 - a'; exec sleep 60", timeout=0.3)
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertIn("no end within", outcome.result.reasons[-1])
+        self.assertLess(outcome.seconds, 20)
+
+    def test_a_process_left_running_is_a_failure(self):
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; sleep 60 & exit 0")
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertIn("left running: sleep", outcome.result.reasons)
+
+    def test_a_file_left_behind_is_a_failure(self):
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; touch $TMPDIR/left")
+        self.assertEqual(outcome.result[:3], (1, 1, 0))
+        self.assertIn("left in TMPDIR: left", outcome.result.reasons)
+
+
+class BuildDirectories(unittest.TestCase):
+    """A tiny project, so that setting up takes little."""
+
+    def setUp(self):
+        self.source = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.source)
+        self.write("meson.build", "project('tiny', 'c')\nexecutable('tiny', 'tiny.c')\n")
+        self.write("tiny.c", "int main(void) { return 7; }\n")
+        self.directory = os.path.join(self.source, "build")
+
+    def write(self, name, text):
+        with open(os.path.join(self.source, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def ensure(self, *options):
+        builddir.ensure(self.directory, self.source, list(options), "gcc")
+        done = subprocess.run([os.path.join(self.directory, "tiny")], check=False)
+        self.assertEqual(done.returncode, 7)
+
+    def test_twice(self):
+        self.ensure()
+        before = os.stat(os.path.join(self.directory, "build.ninja")).st_mtime_ns
+        self.ensure()
+        self.assertEqual(os.stat(os.path.join(self.directory, "build.ninja")).st_mtime_ns, before)
+
+    def test_broken_directories_are_repaired(self):
+        self.ensure()
+        for name in ("build.ninja", "meson-private/coredata.dat", "tiny.p/tiny.c.o"):
+            with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+                file.write("broken\n")
+            os.remove(os.path.join(self.directory, "tiny"))
+            self.ensure()
+        os.remove(os.path.join(self.directory, "build.ninja"))
+        self.ensure()
+
+    def test_other_options_set_up_again(self):
+        self.ensure()
+        self.ensure("-Dbuildtype=release")
+        self.assertEqual(builddir.read_stamp(self.directory)["options"], ["-Dbuildtype=release"])
+
+    def test_error_in_the_source_is_reported(self):
+        self.ensure()
+        self.write("tiny.c", "int main(void) { return seven; }\n")
+        with self.assertRaises(builddir.BuildFailure) as caught:
+            self.ensure()
+        self.assertIn("seven", caught.exception.args[1])
+
+    def test_foreign_directory_is_left_alone(self):
+        os.mkdir(self.directory)
+        self.write("build/thesis.txt", "years of work\n")
+        with self.assertRaises(builddir.BuildFailure):
+            self.ensure()
+        self.assertTrue(os.path.exists(os.path.join(self.directory, "thesis.txt")))
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Which suite runs in which build: the one place where that is decided.
+
+A suite is a folder of test/ and the `suite:` of its tests in meson. A test in a suite that no row
+names counts as failed: nothing is left out silently.
+"""
+
+from collections import namedtuple
+
+Build = namedtuple(
+    "Build",
+    [
+        "name",
+        "directory",  # builds with the same directory share what was compiled
+        "compiler",
+        "options",  # of meson setup
+        "suites",
+        "wrapper",  # words before the program; then scripts are left out
+        "slow",  # factor for all deadlines
+        "environment",
+    ],
+)
+
+# All cases in one process: a forked child hides leaks from LeakSanitizer and does not go with threads.
+ONE_PROCESS = {"CK_FORK": "no"}
+
+# Not for sanitizer builds: their instrumentation makes gcc warn about things that are not there.
+WERROR = ["-Dwerror=true"]
+
+VALGRIND = (
+    "valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite,indirect"
+    " --soname-synonyms=somalloc=nouserintercepts --num-callers=30"
+).split()
+
+BUILDS = [
+    Build(
+        name="gcc",
+        directory="build-gcc",
+        compiler="gcc",
+        options=WERROR,
+        suites="runner unit exhaustive io oom live interop cli examples abi".split(),
+        wrapper=[],
+        slow=1,
+        environment={},
+    ),
+    Build(
+        name="clang",
+        directory="build-clang",
+        compiler="clang",
+        options=WERROR,
+        suites="unit abi".split(),
+        wrapper=[],
+        slow=1,
+        environment={},
+    ),
+    Build(
+        name="asan",
+        directory="build-asan",
+        compiler="gcc",
+        options=["-Db_sanitize=address,undefined"],
+        suites="unit io oom live cli examples".split(),
+        wrapper=[],
+        slow=3,
+        environment={
+            **ONE_PROCESS,
+            "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
+            "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+        },
+    ),
+    Build(
+        name="tsan",
+        directory="build-tsan",
+        compiler="gcc",
+        options=["-Db_sanitize=thread"],
+        suites="unit io live".split(),
+        wrapper=[],
+        slow=5,
+        environment={
+            **ONE_PROCESS,
+            "TSAN_OPTIONS": "halt_on_error=0:exitcode=66:second_deadlock_stack=1",
+        },
+    ),
+    Build(
+        name="valgrind",
+        directory="build-gcc",
+        compiler="gcc",
+        options=WERROR,
+        suites="unit oom".split(),
+        wrapper=VALGRIND,
+        slow=10,
+        environment=ONE_PROCESS,
+    ),
+]
+
+# Several servers per test and deadlines of milliseconds: one program at a time.
+SERIAL_SUITES = {"live", "interop", "cli", "examples"}

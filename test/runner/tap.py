@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""Turns a test program's output and exit status into counts.
+
+The exit status has the last word: a program whose cases all passed but that ends with another status
+than 0 (a data race, a leak, a crash in an exit handler) has failed.
+"""
+
+import re
+from collections import namedtuple
+
+Result = namedtuple("Result", "passed failed skipped reasons")
+
+CASE = re.compile(r"^(not )?ok\b(?: +\d+)?(?: *-)? *(.*)$")
+PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*SKIP\b[:\s]*(.*))?$", re.IGNORECASE)
+SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
+SKIP_STATUS = 77
+
+
+def is_tap(text):
+    return any(CASE.match(line) or PLAN.match(line) for line in text.splitlines())
+
+
+def status_text(status):
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def from_status(text, status):
+    """A program that reports nothing but its exit status is one case."""
+    if status == 0:
+        return Result(1, 0, 0, [])
+    if status == SKIP_STATUS:
+        lines = [line for line in text.splitlines() if line.strip()]
+        return Result(0, 0, 1, [f"skipped: {lines[-1].strip() if lines else 'no reason given'}"])
+    return Result(0, 1, 0, [status_text(status)])
+
+
+def from_tap(text, status):
+    passed = failed = skipped = 0
+    plan = None
+    reasons = []
+    for line in text.splitlines():
+        match = PLAN.match(line)
+        if match:
+            plan = int(match.group(1))
+            if plan == 0 and match.group(2) is not None:
+                skipped += 1
+                reasons.append(f"skipped: {match.group(2) or 'no reason given'}")
+            continue
+        if line.startswith("Bail out!"):
+            failed += 1
+            reasons.append(line)
+            continue
+        match = CASE.match(line)
+        if not match:
+            continue
+        skip = SKIP.search(match.group(2))
+        if skip and not match.group(1):
+            skipped += 1
+            reasons.append(f"skipped: {match.group(2)}")
+        elif match.group(1):
+            failed += 1
+            reasons.append(f"failed: {match.group(2)}")
+        else:
+            passed += 1
+    broken = what_is_wrong(plan, passed, failed, skipped, status)
+    if broken:
+        reasons.append(broken)
+        failed += 1
+    return Result(passed, failed, skipped, reasons)
+
+
+def what_is_wrong(plan, passed, failed, skipped, status):
+    """Whatever the cases do not say themselves; None if they say it all."""
+    cases = passed + failed + skipped
+    if status < 0:
+        return status_text(status)
+    if plan is None:
+        return f"ended after {cases} cases without a plan ({status_text(status)})"
+    if plan > 0 and cases != plan:
+        return f"{plan} cases announced, {cases} seen ({status_text(status)})"
+    if cases == 0:
+        return "ran no case"
+    if status != 0 and failed == 0:
+        return f"all cases passed, but {status_text(status)}"
+    return None
+
+
+def read(text, status):
+    return from_tap(text, status) if is_tap(text) else from_status(text, status)
