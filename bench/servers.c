@@ -227,8 +227,27 @@ int servers_read_pids(struct servers *servers, const char *directory)
     return 0;
 }
 
+/* Stopped servers outlive us: whoever interrupts the benchmark gets them back running. */
+static pid_t stopped_pids[SERVERS_MAX];
+
+static void continue_and_die(int number)
+{
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (stopped_pids[i] != 0)
+            (void)kill(stopped_pids[i], SIGCONT);
+    }
+    (void)raise(number); /* the disposition is the default one again */
+}
+
 void servers_stop(const struct servers *servers, size_t count, bool stop)
 {
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction action = {.sa_handler = stop ? continue_and_die : SIG_DFL,
+                               .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = servers->count - count; i < servers->count; i++)
+        stopped_pids[i] = servers->list[i].pid;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        (void)sigaction(signals[i], &action, NULL);
     for (size_t i = servers->count - count; i < servers->count; i++)
         (void)kill(servers->list[i].pid, stop ? SIGSTOP : SIGCONT);
 }
