@@ -3,7 +3,8 @@
  * bucket (1/128) above it. */
 #include "histogram.h"
 
-#include <check.h>
+#include "suite.h"
+
 #include <stdlib.h>
 
 static struct histogram histogram, other;
@@ -92,9 +93,5 @@ int main(void)
     tcase_add_loop_test(tc, random_values_against_sorting, 0, 8);
     Suite *suite = suite_create("bench_histogram");
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -3,6 +3,7 @@
 #include "fake_redis.h"
 
 #include "fake_serve.h"
+#include "wait.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -255,15 +256,9 @@ static size_t count_lines(const struct fake_redis *fake, const char *words)
 
 static struct timespec deadline_in(unsigned timeout_ms)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_sec += timeout_ms / 1000;
-    ts.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (ts.tv_nsec >= 1000000000) {
-        ts.tv_sec++;
-        ts.tv_nsec -= 1000000000;
-    }
-    return ts;
+    uint64_t at_ns = wait_now_ns() + wait_scaled_ms(timeout_ms) * 1000000u;
+    return (struct timespec){.tv_sec = (time_t)(at_ns / 1000000000u),
+                             .tv_nsec = (long)(at_ns % 1000000000u)};
 }
 
 bool fake_redis_wait(struct fake_redis *fake, const char *words, size_t count, unsigned timeout_ms)
@@ -386,20 +381,8 @@ bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size
     return found;
 }
 
+/* Keys also vanish by themselves: nobody would wake us for that. */
 bool fake_redis_wait_keys(struct fake_redis *fake, size_t count, unsigned timeout_ms)
 {
-    struct timespec deadline = deadline_in(timeout_ms);
-    lock(fake);
-    int waited = 0;
-    while (fake_store_count(&fake->store, fake_now_ms()) != count && waited == 0) {
-        /* Keys also vanish by themselves: look again from time to time, not only when told. */
-        struct timespec soon = deadline_in(5);
-        (void)pthread_cond_timedwait(&fake->changed, &fake->mutex, &soon);
-        struct timespec now = deadline_in(0);
-        waited = now.tv_sec > deadline.tv_sec ||
-                 (now.tv_sec == deadline.tv_sec && now.tv_nsec >= deadline.tv_nsec);
-    }
-    bool seen = fake_store_count(&fake->store, fake_now_ms()) == count;
-    unlock(fake);
-    return seen;
+    return WAIT_UNTIL(fake_redis_keys(fake) == count, timeout_ms);
 }

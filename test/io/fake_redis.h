@@ -9,7 +9,8 @@
  *   ck_assert(fake_redis_wait(fake, "SET ", 1, 1000));
  *   fake_redis_stop(fake);
  *
- * All functions may be called from any thread. Out of memory or descriptors aborts the test. */
+ * All functions may be called from any thread. Waiting is scaled as in wait.h. Out of memory or
+ * descriptors aborts the test. */
 #ifndef TEST_FAKE_REDIS_H
 #define TEST_FAKE_REDIS_H
 

@@ -3,9 +3,9 @@
  * A plain blocking socket plays the client; every read has a deadline. */
 #include "core/wire.h"
 #include "fake_redis.h"
+#include "suite.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -476,9 +476,5 @@ int main(void)
     Suite *suite = suite_create("fake_redis");
     suite_add_tcase(suite, honest);
     suite_add_tcase(suite, faults);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }
