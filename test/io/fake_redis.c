@@ -194,6 +194,15 @@ void fake_redis_open_gate(struct fake_redis *fake)
     unlock(fake);
 }
 
+void fake_redis_push(struct fake_redis *fake, const char *bytes)
+{
+    lock(fake);
+    for (size_t i = 0; i < fake->connections_count; i++)
+        fake_bytes_add(&fake_new_chunk(&fake->connections[i])->bytes, bytes, strlen(bytes));
+    wake(fake);
+    unlock(fake);
+}
+
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
 {
     lock(fake);

@@ -51,7 +51,8 @@ const char *fake_redis_url(const struct fake_redis *fake);
 void fake_redis_rule(struct fake_redis *fake,
                      struct fake_rule rule); /* the first that fits is used */
 void fake_redis_clear_rules(struct fake_redis *fake);
-void fake_redis_open_gate(struct fake_redis *fake); /* lets go what waits now */
+void fake_redis_open_gate(struct fake_redis *fake);               /* lets go what waits now */
+void fake_redis_push(struct fake_redis *fake, const char *bytes); /* to all, unasked */
 /* Every connection is closed once the server has sent so many bytes on it; UINT64_MAX: never. */
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes);
 void fake_redis_drop_connections(struct fake_redis *fake);

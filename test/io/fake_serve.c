@@ -100,7 +100,7 @@ static struct fake_rule take_rule(struct fake_redis *fake, const struct fake_arg
     return (struct fake_rule){.fault = 0};
 }
 
-static struct fake_chunk *new_chunk(struct fake_connection *connection)
+struct fake_chunk *fake_new_chunk(struct fake_connection *connection)
 {
     if (connection->chunks_count == connection->chunks_size) {
         connection->chunks_size = connection->chunks_size * 2 + 8;
@@ -166,7 +166,7 @@ static void obey(struct fake_redis *fake, struct fake_connection *connection,
                  const struct fake_arg *argv, size_t argc)
 {
     struct fake_rule rule = take_rule(fake, argv, argc);
-    struct fake_chunk *chunk = new_chunk(connection);
+    struct fake_chunk *chunk = fake_new_chunk(connection);
     if (rule.fault != FAKE_REPLY && rule.fault != FAKE_ENDLESS && rule.fault != FAKE_DROP)
         fake_store_execute(&fake->store, &connection->session, fake_now_ms(), argv, argc,
                            &chunk->bytes);

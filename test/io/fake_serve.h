@@ -58,6 +58,8 @@ struct fake_redis {
 
 uint64_t fake_now_ms(void);
 void fake_note(struct fake_redis *fake, unsigned connection, const char *text, size_t len);
+/* An empty answer behind those that wait. */
+struct fake_chunk *fake_new_chunk(struct fake_connection *connection);
 void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end end);
 void *fake_serve(void *fake); /* the thread */
 

@@ -398,6 +398,14 @@ START_TEST(sends_without_end)
 }
 END_TEST
 
+START_TEST(pushes_unasked)
+{
+    fake_redis_push(fake, ":5\r\n");
+    hear(":5\r\n");
+    ask("PING", "+PONG\r\n");
+}
+END_TEST
+
 START_TEST(refuses_and_takes_connections)
 {
     fake_redis_listen(fake, false);
@@ -471,6 +479,7 @@ int main(void)
     tcase_add_test(faults, resets_and_drops);
     tcase_add_test(faults, cuts_every_connection_after_some_bytes);
     tcase_add_test(faults, sends_without_end);
+    tcase_add_test(faults, pushes_unasked);
     tcase_add_test(faults, refuses_and_takes_connections);
     tcase_add_test(faults, writes_down_what_it_was_told);
     Suite *suite = suite_create("fake_redis");
