@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * What the embedded and the threaded side have in common. */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
+                      size_t error_size)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    int status = redlock_config_new(&config, NULL);
+    if (status == REDLOCK_OK)
+        status = redlock_config_add_nodes(config, settings->servers);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_mode(config, mode);
+    if (status == REDLOCK_OK)
+        status = redlock_new(&client, config);
+    if (status != REDLOCK_OK)
+        snprintf(error, error_size, "%s: %s", redlock_strerror(status),
+                 config == NULL ? "" : redlock_config_error(config));
+    redlock_config_free(config);
+    return client;
+}
+
+struct holding *client_holdings(const struct client_settings *settings)
+{
+    struct holding *holdings = calloc(settings->resources, sizeof *holdings);
+    for (unsigned i = 0; holdings != NULL && i < settings->resources; i++)
+        snprintf(holdings[i].resource, sizeof holdings[i].resource, "%s%u", settings->prefix, i);
+    return holdings;
+}
+
+void holding_taken(struct holding *holding, struct result *result)
+{
+    if (atomic_fetch_add(&holding->held, 1) != 0)
+        result->violations++;
+}
+
+void holding_given_back(struct holding *holding)
+{
+    atomic_fetch_sub(&holding->held, 1);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * The library's side of the comparison, through its public interface only: a client and the
+ * resources that are locked over and over. */
+#ifndef BENCH_CLIENT_H
+#define BENCH_CLIENT_H
+
+#include "result.h"
+
+#include <redlock/redlock.h>
+#include <stdatomic.h>
+
+struct client_settings {
+    const char *servers; /* list of URLs */
+    const char *prefix;  /* of the resources */
+    unsigned depth;      /* callers or operations in flight */
+    unsigned resources;  /* that they share; as many as `depth` if there is no contention */
+    uint64_t ttl_ms, wait_ms;
+};
+
+/* A resource and how many callers were told that it is theirs: more than one is a violation. */
+struct holding {
+    char resource[96];
+    atomic_uint held;
+};
+
+redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
+                      size_t error_size);
+struct holding *client_holdings(const struct client_settings *settings);
+
+/* Called when a lock was given: counts a violation if the resource is held already. */
+void holding_taken(struct holding *holding, struct result *result);
+/* Called before it is given back. */
+void holding_given_back(struct holding *holding);
+
+/* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight. */
+struct embedded;
+struct embedded *embedded_open(const struct client_settings *settings, char *error,
+                               size_t error_size);
+int embedded_run(void *embedded, uint64_t pairs, struct result *result);
+/* Lets the library read what came after the majority, so that nothing of it is late in the next
+ * slice. */
+int embedded_settle(void *embedded);
+/* Goes on until all nodes may vote. 0, or -1 after ten seconds. */
+int embedded_wait_votes(struct embedded *embedded);
+void embedded_close(struct embedded *embedded);
+
+/* Threaded mode: `depth` threads that block. */
+struct threaded;
+struct threaded *threaded_open(const struct client_settings *settings, char *error,
+                               size_t error_size);
+int threaded_run(void *threaded, uint64_t pairs, struct result *result);
+void threaded_close(struct threaded *threaded);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * The library in embedded mode: every slot takes its lock, gives it back and starts again from the
+ * callbacks; the loop around it is one poll on the client's descriptor. */
+#include "client.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define READY_WAIT_MS    5000
+#define SHUTDOWN_MS      2000
+#define SILENCE_MS       5000 /* no callback for so long: the run has failed */
+#define VOTES_NS         (UINT64_C(10) * 1000 * 1000 * 1000)
+#define QUIET_MS         4
+#define QUIET_ROUNDS_MAX 50
+
+struct embedded_slot {
+    struct embedded *embedded;
+    struct holding *holding;
+    redlock_lock_t *lock;
+    uint64_t start_ns;
+};
+
+struct embedded {
+    redlock_t *client;
+    redlock_opts_t opts;
+    struct holding *holdings;
+    struct embedded_slot *slots;
+    unsigned depth;
+    uint64_t todo, running, called; /* pairs to start, pairs in flight, callbacks so far */
+    int broken;
+    struct result *result;
+};
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata);
+
+static void start_next(struct embedded_slot *slot)
+{
+    struct embedded *embedded = slot->embedded;
+    if (embedded->todo == 0)
+        return;
+    embedded->todo--;
+    embedded->running++;
+    slot->start_ns = result_now_ns();
+    int status = redlock_acquire_start(embedded->client, slot->holding->resource, &embedded->opts,
+                                       acquired, slot);
+    if (status != REDLOCK_OK) {
+        embedded->running--;
+        embedded->broken = status;
+    }
+}
+
+static void finish_pair(struct embedded_slot *slot, bool worked)
+{
+    struct embedded *embedded = slot->embedded;
+    embedded->result->pairs++;
+    embedded->running--;
+    if (worked)
+        histogram_record(&embedded->result->pair, result_now_ns() - slot->start_ns);
+    else
+        embedded->result->failed++;
+    start_next(slot);
+}
+
+static void released(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct embedded_slot *slot = userdata;
+    (void)client;
+    (void)report;
+    slot->embedded->called++;
+    redlock_lock_free(lock);
+    slot->lock = NULL;
+    finish_pair(slot, status == REDLOCK_OK);
+}
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct embedded_slot *slot = userdata;
+    struct embedded *embedded = slot->embedded;
+    (void)client;
+    (void)report;
+    embedded->called++;
+    if (status != REDLOCK_OK) {
+        finish_pair(slot, false);
+        return;
+    }
+    histogram_record(&embedded->result->acquire, result_now_ns() - slot->start_ns);
+    holding_taken(slot->holding, embedded->result);
+    slot->lock = lock;
+    holding_given_back(slot->holding);
+    status = redlock_release_start(lock, released, slot);
+    if (status != REDLOCK_OK) {
+        redlock_lock_free(lock);
+        slot->lock = NULL;
+        finish_pair(slot, false);
+    }
+}
+
+/* One turn of the application's loop. 1 if there was something to do, 0 after timeout_ms of rest.
+ */
+static int turn(struct embedded *embedded, int timeout_ms)
+{
+    struct pollfd pollfd = {.fd = redlock_get_fd(embedded->client), .events = POLLIN};
+    int count = poll(&pollfd, 1, timeout_ms);
+    int status = count > 0 ? redlock_process(embedded->client) : REDLOCK_OK;
+    if (status != REDLOCK_OK && embedded->broken == 0)
+        embedded->broken = status;
+    return count > 0;
+}
+
+int embedded_run(void *state, uint64_t pairs, struct result *result)
+{
+    struct embedded *embedded = state;
+    uint64_t start_ns = result_now_ns();
+    embedded->result = result;
+    embedded->todo = pairs;
+    for (unsigned i = 0; i < embedded->depth; i++)
+        start_next(&embedded->slots[i]);
+    while (embedded->running > 0 && embedded->broken == 0) {
+        uint64_t called = embedded->called;
+        uint64_t waited_from = result_now_ns();
+        do {
+            (void)turn(embedded, SILENCE_MS);
+        } while (embedded->called == called && embedded->broken == 0 &&
+                 result_now_ns() - waited_from < SILENCE_MS * UINT64_C(1000000));
+        if (embedded->called == called && embedded->broken == 0) {
+            fprintf(stderr, "redlock-bench: no callback for %d ms\n", SILENCE_MS);
+            return -1;
+        }
+    }
+    if (embedded->broken != 0)
+        fprintf(stderr, "redlock-bench: %s\n", redlock_strerror(embedded->broken));
+    result->elapsed_ns += result_now_ns() - start_ns;
+    return embedded->broken == 0 ? 0 : -1;
+}
+
+int embedded_settle(void *state)
+{
+    struct embedded *embedded = state;
+    for (int i = 0; i < QUIET_ROUNDS_MAX && turn(embedded, QUIET_MS) != 0; i++)
+        continue;
+    return embedded->broken == 0 ? 0 : -1;
+}
+
+static size_t voting(redlock_t *client)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < redlock_node_count(client); i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(client, i, &stats, sizeof stats) == REDLOCK_OK)
+            count += stats.may_vote == 1;
+    }
+    return count;
+}
+
+int embedded_wait_votes(struct embedded *embedded)
+{
+    uint64_t start_ns = result_now_ns();
+    while (voting(embedded->client) < redlock_node_count(embedded->client)) {
+        (void)turn(embedded, QUIET_MS);
+        if (embedded->broken != 0 || result_now_ns() - start_ns > VOTES_NS)
+            return -1;
+    }
+    return 0;
+}
+
+struct wait {
+    bool done;
+    int status;
+};
+
+static void waited(redlock_t *client, int status, redlock_lock_t *lock,
+                   const redlock_report_t *report, void *userdata)
+{
+    struct wait *wait = userdata;
+    (void)client;
+    (void)lock;
+    (void)report;
+    wait->done = true;
+    wait->status = status;
+}
+
+static int wait_for(struct embedded *embedded, const struct wait *wait, int started)
+{
+    while (started == REDLOCK_OK && !wait->done && embedded->broken == 0)
+        (void)turn(embedded, SILENCE_MS);
+    return started != REDLOCK_OK ? started : wait->status;
+}
+
+struct embedded *embedded_open(const struct client_settings *settings, char *error,
+                               size_t error_size)
+{
+    struct embedded *embedded = calloc(1, sizeof *embedded);
+    if (embedded == NULL)
+        return NULL;
+    embedded->depth = settings->depth;
+    embedded->opts = redlock_opts(settings->ttl_ms);
+    embedded->opts.wait_ms = settings->wait_ms;
+    embedded->holdings = client_holdings(settings);
+    embedded->slots = calloc(settings->depth, sizeof *embedded->slots);
+    if (embedded->holdings != NULL && embedded->slots != NULL)
+        embedded->client = client_new(settings, REDLOCK_MODE_EMBEDDED, error, error_size);
+    if (embedded->client == NULL) {
+        embedded_close(embedded);
+        return NULL;
+    }
+    for (unsigned i = 0; i < settings->depth; i++) {
+        embedded->slots[i].embedded = embedded;
+        embedded->slots[i].holding = &embedded->holdings[i % settings->resources];
+    }
+    struct wait wait = {.done = false};
+    int started = redlock_wait_ready_start(embedded->client, READY_WAIT_MS, NULL, waited, &wait);
+    int status = wait_for(embedded, &wait, started);
+    if (status != REDLOCK_OK) {
+        snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
+        embedded_close(embedded);
+        return NULL;
+    }
+    (void)embedded_settle(embedded);
+    return embedded;
+}
+
+void embedded_close(struct embedded *embedded)
+{
+    if (embedded->client != NULL) {
+        struct wait wait = {.done = false};
+        int started = redlock_shutdown_start(embedded->client, SHUTDOWN_MS, waited, &wait);
+        int status = wait_for(embedded, &wait, started);
+        if (status != REDLOCK_OK)
+            fprintf(stderr, "redlock-bench: shutdown: %s\n", redlock_strerror(status));
+        (void)redlock_free(embedded->client);
+    }
+    free(embedded->slots);
+    free(embedded->holdings);
+    free(embedded);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * The log-linear histogram: values below 128 are counted exactly, above that 128 buckets share each
+ * power of two. */
+#include "histogram.h"
+
+#include <string.h>
+
+void histogram_reset(struct histogram *histogram)
+{
+    memset(histogram, 0, sizeof *histogram);
+}
+
+static size_t bucket_of(uint64_t value)
+{
+    if (value < HISTOGRAM_STEPS)
+        return (size_t)value;
+    unsigned shift = 63u - (unsigned)__builtin_clzll(value) - HISTOGRAM_STEP_BITS;
+    return (size_t)shift * HISTOGRAM_STEPS + (size_t)(value >> shift);
+}
+
+/* The largest value that falls into the bucket. */
+static uint64_t bucket_end(size_t bucket)
+{
+    if (bucket < 2 * HISTOGRAM_STEPS)
+        return bucket;
+    size_t shift = bucket / HISTOGRAM_STEPS - 1;
+    uint64_t step = bucket - shift * HISTOGRAM_STEPS;
+    return (step << shift) + ((UINT64_C(1) << shift) - 1);
+}
+
+void histogram_record(struct histogram *histogram, uint64_t value)
+{
+    if (histogram->count == 0 || value < histogram->min)
+        histogram->min = value;
+    if (value > histogram->max)
+        histogram->max = value;
+    histogram->count++;
+    histogram->buckets[bucket_of(value)]++;
+}
+
+void histogram_add(struct histogram *sum, const struct histogram *histogram)
+{
+    if (histogram->count == 0)
+        return;
+    if (sum->count == 0 || histogram->min < sum->min)
+        sum->min = histogram->min;
+    if (histogram->max > sum->max)
+        sum->max = histogram->max;
+    sum->count += histogram->count;
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+        sum->buckets[i] += histogram->buckets[i];
+}
+
+uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points)
+{
+    /* The rank is ceil(count * share), computed without overflow for any realistic count. */
+    uint64_t whole = histogram->count / 10000 * basis_points;
+    uint64_t rest = (histogram->count % 10000 * basis_points + 9999) / 10000;
+    uint64_t rank = whole + rest;
+    if (histogram->count == 0)
+        return 0;
+    if (rank == 0)
+        return histogram->min;
+    uint64_t seen = 0;
+    for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        seen += histogram->buckets[i];
+        if (seen >= rank)
+            return bucket_end(i) < histogram->max ? bucket_end(i) : histogram->max;
+    }
+    return histogram->max;
+}

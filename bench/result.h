@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * What one side of a comparison has measured. */
+#ifndef BENCH_RESULT_H
+#define BENCH_RESULT_H
+
+#include "histogram.h"
+
+#include <stdint.h>
+#include <time.h>
+
+struct result {
+    struct histogram acquire; /* first byte of the request to "you have it", ns */
+    struct histogram pair;    /* first byte of the acquire to "it is given back", ns */
+    uint64_t pairs, failed;   /* finished closed-loop turns; those of them without the lock */
+    uint64_t violations;      /* somebody else held what we were just given */
+    uint64_t elapsed_ns;      /* wall time of all slices */
+};
+
+static inline uint64_t result_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
+}
+
+static inline void result_add(struct result *sum, const struct result *part)
+{
+    histogram_add(&sum->acquire, &part->acquire);
+    histogram_add(&sum->pair, &part->pair);
+    sum->pairs += part->pairs;
+    sum->failed += part->failed;
+    sum->violations += part->violations;
+    sum->elapsed_ns += part->elapsed_ns;
+}
+
+static inline double result_pairs_per_second(const struct result *result)
+{
+    return result->elapsed_ns == 0 ? 0.0 : (double)result->pairs * 1e9 / (double)result->elapsed_ns;
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * Builds the two sides of each scenario, compares them, and looks for what they left behind. */
+#include "scenario.h"
+
+#include "client.h"
+#include "floor.h"
+#include "side.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SLICES         20
+#define SLICES_STOPPED 6
+#define STOPPED        2
+#define CONTENDED_MS   30000
+#define LEFTOVER_MS    2000
+
+const struct scenario scenarios[] = {
+    {"embedded-1", SCENARIO_EMBEDDED, 1, 1, 10000, "poll loop, 1 in flight"},
+    {"embedded-64", SCENARIO_EMBEDDED, 64, 64, 60000, "poll loop, 64 in flight"},
+    {"embedded-256", SCENARIO_EMBEDDED, 256, 256, 120000, "poll loop, 256 in flight"},
+    {"threaded-1", SCENARIO_THREADED, 1, 1, 10000, "one blocked caller"},
+    {"threaded-64", SCENARIO_THREADED, 64, 64, 40000, "64 blocked callers"},
+    {"contended", SCENARIO_CONTENDED, 16, 4, 1000, "16 blocked callers share 4 locks; no floor"},
+    {"stopped", SCENARIO_STOPPED, 1, 1, 3000, "two servers stopped, against all running"},
+};
+const size_t scenarios_count = sizeof scenarios / sizeof scenarios[0];
+
+const struct scenario *scenario_find(const char *name, size_t len)
+{
+    for (size_t i = 0; i < scenarios_count; i++) {
+        if (strlen(scenarios[i].name) == len && memcmp(scenarios[i].name, name, len) == 0)
+            return &scenarios[i];
+    }
+    return NULL;
+}
+
+/* A run being prepared: what has to be closed again, whatever happens. */
+struct stage {
+    struct scenario_settings *settings;
+    struct embedded *embedded;
+    struct threaded *threaded;
+    struct floor *floor;
+};
+
+static int run_floor(void *state, uint64_t pairs, struct result *result)
+{
+    return floor_run(state, pairs, result);
+}
+
+static int continue_servers(void *state)
+{
+    struct stage *stage = state;
+    servers_stop(&stage->settings->servers, STOPPED, false);
+    return embedded_wait_votes(stage->embedded);
+}
+
+static int stop_servers(void *state)
+{
+    struct stage *stage = state;
+    servers_stop(&stage->settings->servers, STOPPED, true);
+    return 0;
+}
+
+static int run_staged(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    return embedded_run(stage->embedded, pairs, result);
+}
+
+static int settle_staged(void *state)
+{
+    struct stage *stage = state;
+    return embedded_settle(stage->embedded);
+}
+
+static int prepare_stopped(struct scenario_settings *settings, char *error, size_t error_size)
+{
+    const char *directory = getenv("REDLOCK_SANDBOX_DIR");
+    if (settings->servers.count < 2 * STOPPED + 1) {
+        snprintf(error, error_size, "'stopped' needs at least %d servers", 2 * STOPPED + 1);
+        return -1;
+    }
+    if (directory == NULL || servers_read_pids(&settings->servers, directory) != 0) {
+        snprintf(error, error_size,
+                 "'stopped' needs the process ids of a sandbox (REDLOCK_SANDBOX_DIR): run it as\n"
+                 "  redlock sandbox -- redlock-bench");
+        return -1;
+    }
+    return 0;
+}
+
+static int open_stage(struct stage *stage, const struct scenario *scenario, char *error,
+                      size_t error_size)
+{
+    struct scenario_settings *settings = stage->settings;
+    char ours[64], theirs[64];
+    snprintf(ours, sizeof ours, "%slibrary:", settings->prefix);
+    snprintf(theirs, sizeof theirs, "%sfloor:", settings->prefix);
+    const struct client_settings client = {
+        .servers = settings->servers.text,
+        .prefix = ours,
+        .depth = scenario->depth,
+        .resources = scenario->resources,
+        .ttl_ms = settings->ttl_ms,
+        .wait_ms = scenario->kind == SCENARIO_CONTENDED ? CONTENDED_MS : 0,
+    };
+    bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
+    bool blocking = scenario->kind == SCENARIO_THREADED || scenario->kind == SCENARIO_CONTENDED;
+    if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
+        return -1;
+    if (has_floor && settings->sides != SCENARIO_LIBRARY) {
+        stage->floor = floor_open(&settings->servers, scenario->depth, theirs, settings->ttl_ms,
+                                  error, error_size);
+        if (stage->floor == NULL)
+            return -1;
+    }
+    if (settings->sides == SCENARIO_FLOOR)
+        return 0;
+    if (blocking)
+        stage->threaded = threaded_open(&client, error, error_size);
+    else
+        stage->embedded = embedded_open(&client, error, error_size);
+    return stage->threaded == NULL && stage->embedded == NULL ? -1 : 0;
+}
+
+static void close_stage(struct stage *stage)
+{
+    floor_close(stage->floor);
+    if (stage->embedded != NULL)
+        embedded_close(stage->embedded);
+    if (stage->threaded != NULL)
+        threaded_close(stage->threaded);
+}
+
+static int compare(struct stage *stage, const struct scenario *scenario,
+                   struct scenario_result *result)
+{
+    struct scenario_settings *settings = stage->settings;
+    struct side a = {.name = "library"}, b = {.name = NULL};
+    bool stopped = scenario->kind == SCENARIO_STOPPED;
+    const struct comparison comparison = {
+        .pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs,
+        .slices = stopped ? SLICES_STOPPED : SLICES,
+        .depth = scenario->depth,
+    };
+    if (stopped) {
+        a = (struct side){"2 stopped", stage, run_staged, stop_servers, continue_servers};
+        b = (struct side){"healthy", stage, run_staged, NULL, settle_staged};
+    } else if (stage->embedded != NULL) {
+        a = (struct side){"library", stage->embedded, embedded_run, NULL, embedded_settle};
+    } else if (stage->threaded != NULL) {
+        a = (struct side){"library", stage->threaded, threaded_run, NULL, NULL};
+    }
+    if (stage->floor != NULL)
+        b = (struct side){"floor", stage->floor, run_floor, NULL, NULL};
+    if (a.run == NULL) {
+        a = b;
+        b.name = NULL;
+    }
+    result->name_a = a.name;
+    result->name_b = b.name;
+    return side_compare(&comparison, &a, &result->a, b.name == NULL ? NULL : &b, &result->b,
+                        &settings->seed);
+}
+
+/* What the library deletes behind the caller's back may take a moment; a key that stays is an
+ * error. */
+static long leftover_keys(const struct scenario_settings *settings)
+{
+    uint64_t start_ns = result_now_ns();
+    long count;
+    do {
+        count = servers_count_keys(&settings->servers, settings->prefix);
+    } while (count > 0 && result_now_ns() - start_ns < LEFTOVER_MS * UINT64_C(1000000) &&
+             usleep(10000) == 0);
+    return count;
+}
+
+int scenario_run(const struct scenario *scenario, struct scenario_settings *settings,
+                 struct scenario_result *ret_result, char *error, size_t error_size)
+{
+    struct stage stage = {.settings = settings};
+    memset(ret_result, 0, sizeof *ret_result);
+    ret_result->scenario = scenario;
+    error[0] = '\0';
+    int failed = open_stage(&stage, scenario, error, error_size);
+    if (failed == 0 && compare(&stage, scenario, ret_result) != 0) {
+        snprintf(error, error_size, "%s could not be finished", scenario->name);
+        failed = -1;
+    }
+    if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)
+        servers_stop(&settings->servers, STOPPED, false);
+    close_stage(&stage);
+    if (failed == 0)
+        ret_result->leftover_keys = leftover_keys(settings);
+    return failed;
+}
+
+static bool side_passed(const struct result *result)
+{
+    return result->violations == 0 && result->failed * 100 <= result->pairs;
+}
+
+bool scenario_passed(const struct scenario_result *result)
+{
+    return result->leftover_keys == 0 && side_passed(&result->a) && side_passed(&result->b);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT
+ * Addresses of the measured servers, and the few things that are asked of them beside the
+ * measurement (blocking hiredis is good enough for those). */
+#include "servers.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static int parse_one(struct server *server, const char *item, char *error, size_t error_size)
+{
+    const char *start = strstr(item, "://");
+    if (start != NULL && strncasecmp(item, "redis://", 8) != 0 &&
+        strncasecmp(item, "valkey://", 9) != 0) {
+        snprintf(error, error_size,
+                 "%s: the benchmark speaks plain TCP only: use redis://host:port", item);
+        return -1;
+    }
+    start = start == NULL ? item : start + 3;
+    size_t len = strcspn(start, "/?");
+    bool db = start[len] == '/' && start[len + 1] != '\0' && start[len + 1] != '?';
+    if (db || memchr(start, '@', len) != NULL) {
+        snprintf(error, error_size,
+                 "a server with a password or a database number cannot be measured: use a sandbox");
+        return -1;
+    }
+    const char *colon = memrchr(start, ':', len);
+    size_t host_len = colon == NULL ? len : (size_t)(colon - start);
+    size_t port_len = colon == NULL ? 0 : len - host_len - 1;
+    if (host_len > 2 && start[0] == '[' && start[host_len - 1] == ']') {
+        start++;
+        host_len -= 2;
+    }
+    if (port_len == 0 || port_len >= sizeof server->port || host_len == 0 ||
+        host_len >= sizeof server->host) {
+        snprintf(error, error_size, "%s: expected host:port", item);
+        return -1;
+    }
+    memset(server, 0, sizeof *server);
+    memcpy(server->host, start, host_len);
+    memcpy(server->port, colon + 1, port_len);
+    return 0;
+}
+
+int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size)
+{
+    if (strlen(text) >= sizeof ret_servers->text) {
+        snprintf(error, error_size, "the list of servers is longer than %d bytes",
+                 SERVERS_TEXT_MAX - 1);
+        return -1;
+    }
+    memset(ret_servers, 0, sizeof *ret_servers);
+    strcpy(ret_servers->text, text);
+    char items[SERVERS_TEXT_MAX];
+    strcpy(items, text);
+    char *rest = NULL;
+    for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL;
+         item = strtok_r(NULL, ", \t\n", &rest)) {
+        if (ret_servers->count == SERVERS_MAX) {
+            snprintf(error, error_size, "more than %d servers", SERVERS_MAX);
+            return -1;
+        }
+        if (parse_one(&ret_servers->list[ret_servers->count], item, error, error_size) != 0)
+            return -1;
+        ret_servers->count++;
+    }
+    if (ret_servers->count == 0) {
+        snprintf(error, error_size, "no servers given");
+        return -1;
+    }
+    return 0;
+}
+
+int servers_connect(const struct server *server, char *error, size_t error_size)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
+    int failure = getaddrinfo(server->host, server->port, &hints, &list);
+    if (failure != 0) {
+        snprintf(error, error_size, "%s: %s", server->host, gai_strerror(failure));
+        return -1;
+    }
+    int fd = -1;
+    for (struct addrinfo *at = list; at != NULL && fd < 0; at = at->ai_next) {
+        fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
+            snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(list);
+    if (fd < 0)
+        return -1;
+    int on = 1;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+        ioctl(fd, FIONBIO, &on) != 0) {
+        snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static redisContext *open_context(const struct server *server)
+{
+    const struct timeval timeout = {.tv_sec = 2, .tv_usec = 0};
+    redisContext *context = redisConnectWithTimeout(server->host, atoi(server->port), timeout);
+    if (context != NULL && (context->err != 0 || redisSetTimeout(context, timeout) != REDIS_OK)) {
+        redisFree(context);
+        return NULL;
+    }
+    return context;
+}
+
+void servers_version(const struct server *server, char *version, size_t size)
+{
+    snprintf(version, size, "unknown");
+    redisContext *context = open_context(server);
+    if (context == NULL)
+        return;
+    redisReply *reply = redisCommand(context, "INFO server");
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        const char *name = "valkey";
+        const char *field = strstr(reply->str, "valkey_version:");
+        if (field == NULL) {
+            name = "redis";
+            field = strstr(reply->str, "redis_version:");
+        }
+        if (field != NULL) {
+            field = strchr(field, ':') + 1;
+            snprintf(version, size, "%s %.*s", name, (int)strcspn(field, "\r\n"), field);
+        }
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+    redisFree(context);
+}
+
+/* One page of a SCAN: adds the keys that begin with the prefix, returns the next cursor in place.
+ */
+static bool scan_page(redisContext *context, const char *prefix, char cursor[32], long *count)
+{
+    redisReply *reply = redisCommand(context, "SCAN %s COUNT 1000", cursor);
+    bool ok = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+              reply->element[0]->type == REDIS_REPLY_STRING &&
+              reply->element[1]->type == REDIS_REPLY_ARRAY;
+    if (ok) {
+        snprintf(cursor, 32, "%s", reply->element[0]->str);
+        const redisReply *keys = reply->element[1];
+        for (size_t i = 0; i < keys->elements; i++) {
+            if (strncmp(keys->element[i]->str, prefix, strlen(prefix)) == 0)
+                ++*count;
+        }
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return ok;
+}
+
+long servers_count_keys(const struct servers *servers, const char *prefix)
+{
+    long count = 0;
+    for (size_t i = 0; i < servers->count; i++) {
+        redisContext *context = open_context(&servers->list[i]);
+        if (context == NULL)
+            return -1;
+        char cursor[32] = "0";
+        bool ok;
+        do {
+            ok = scan_page(context, prefix, cursor, &count);
+        } while (ok && strcmp(cursor, "0") != 0);
+        redisFree(context);
+        if (!ok)
+            return -1;
+    }
+    return count;
+}
+
+int servers_load_script(const struct server *server, const char *script, char sha[41])
+{
+    redisContext *context = open_context(server);
+    if (context == NULL)
+        return -1;
+    redisReply *reply = redisCommand(context, "SCRIPT LOAD %s", script);
+    bool ok = reply != NULL && reply->type == REDIS_REPLY_STRING && reply->len == 40;
+    if (ok)
+        memcpy(sha, reply->str, 41);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    redisFree(context);
+    return ok ? 0 : -1;
+}
+
+static pid_t read_pid(const char *directory, size_t index)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%zu/pid", directory, index);
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    long pid = 0;
+    if (fscanf(file, "%ld", &pid) != 1 || pid <= 1)
+        pid = 0;
+    fclose(file);
+    return (pid_t)pid;
+}
+
+int servers_read_pids(struct servers *servers, const char *directory)
+{
+    size_t first = read_pid(directory, 0) != 0 ? 0 : 1;
+    for (size_t i = 0; i < servers->count; i++) {
+        servers->list[i].pid = read_pid(directory, first + i);
+        if (servers->list[i].pid == 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Stopped servers outlive us: whoever interrupts the benchmark gets them back running. */
+static pid_t stopped_pids[SERVERS_MAX];
+
+static void continue_and_die(int number)
+{
+    for (size_t i = 0; i < SERVERS_MAX; i++) {
+        if (stopped_pids[i] != 0)
+            (void)kill(stopped_pids[i], SIGCONT);
+    }
+    (void)raise(number); /* the disposition is the default one again */
+}
+
+void servers_stop(const struct servers *servers, size_t count, bool stop)
+{
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct sigaction action = {.sa_handler = stop ? continue_and_die : SIG_DFL,
+                               .sa_flags = (int)SA_RESETHAND};
+    for (size_t i = servers->count - count; i < servers->count; i++)
+        stopped_pids[i] = servers->list[i].pid;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        (void)sigaction(signals[i], &action, NULL);
+    for (size_t i = servers->count - count; i < servers->count; i++)
+        (void)kill(servers->list[i].pid, stop ? SIGSTOP : SIGCONT);
+}

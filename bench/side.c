@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * Runs two sides in interleaved slices. */
+#include "side.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#define TURNS_MIN 20
+
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *seed;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static int run_slice(const struct side *side, uint64_t pairs, struct result *result)
+{
+    if (side->enter != NULL && side->enter(side->state) != 0)
+        return -1;
+    if (side->run(side->state, pairs, result) != 0)
+        return -1;
+    return side->leave == NULL ? 0 : side->leave(side->state);
+}
+
+int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
+                 const struct side *b, struct result *ret_b, uint64_t *seed)
+{
+    uint64_t slice = comparison->pairs / comparison->slices;
+    uint64_t slice_min = (uint64_t)comparison->depth * TURNS_MIN;
+    if (slice < slice_min)
+        slice = slice_min;
+    if (slice > comparison->pairs)
+        slice = comparison->pairs;
+    memset(ret_a, 0, sizeof *ret_a);
+    if (b != NULL)
+        memset(ret_b, 0, sizeof *ret_b);
+    for (uint64_t done = 0; done < comparison->pairs; done += slice) {
+        uint64_t now = comparison->pairs - done < slice ? comparison->pairs - done : slice;
+        bool b_first = b != NULL && (next_random(seed) & 1) != 0;
+        if (b_first && run_slice(b, now, ret_b) != 0)
+            return -1;
+        if (run_slice(a, now, ret_a) != 0)
+            return -1;
+        if (b != NULL && !b_first && run_slice(b, now, ret_b) != 0)
+            return -1;
+    }
+    return 0;
+}

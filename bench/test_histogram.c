@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * The histogram against a sorted array: a percentile is never below the exact one and at most one
+ * bucket (1/128) above it. */
+#include "histogram.h"
+
+#include "suite.h"
+
+#include <stdlib.h>
+
+static struct histogram histogram, other;
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+START_TEST(empty_is_zero)
+{
+    histogram_reset(&histogram);
+    ck_assert_uint_eq(histogram_percentile(&histogram, 0), 0);
+    ck_assert_uint_eq(histogram_percentile(&histogram, 5000), 0);
+    ck_assert_uint_eq(histogram_percentile(&histogram, 10000), 0);
+}
+END_TEST
+
+START_TEST(small_values_are_exact)
+{
+    histogram_reset(&histogram);
+    for (uint64_t v = 1; v <= 200; v++)
+        histogram_record(&histogram, v);
+    ck_assert_uint_eq(histogram.min, 1);
+    ck_assert_uint_eq(histogram.max, 200);
+    for (unsigned p = 1; p <= 100; p++)
+        ck_assert_uint_eq(histogram_percentile(&histogram, p * 100), 2 * p);
+}
+END_TEST
+
+/* Each power of two and its neighbours, up to the largest value there is. */
+START_TEST(edges_of_buckets)
+{
+    for (unsigned bit = 0; bit < 64; bit++) {
+        for (int delta = -1; delta <= 1; delta++) {
+            uint64_t v = (UINT64_C(1) << bit) + (uint64_t)(int64_t)delta;
+            histogram_reset(&histogram);
+            histogram_record(&histogram, v);
+            histogram_record(&histogram, UINT64_MAX);
+            uint64_t p50 = histogram_percentile(&histogram, 5000);
+            ck_assert_uint_ge(p50, v);
+            ck_assert_uint_le(p50 - v, v / HISTOGRAM_STEPS);
+            ck_assert_uint_eq(histogram_percentile(&histogram, 10000), UINT64_MAX);
+        }
+    }
+}
+END_TEST
+
+START_TEST(random_values_against_sorting)
+{
+    enum { COUNT = 20001 };
+    static uint64_t values[COUNT];
+    uint64_t state = 88172645463325252u + (uint64_t)_i;
+    histogram_reset(&histogram);
+    histogram_reset(&other);
+    for (size_t i = 0; i < COUNT; i++) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        values[i] = state >> (state % 50);
+        histogram_record(i % 3 == 0 ? &histogram : &other, values[i]);
+    }
+    histogram_add(&histogram, &other);
+    qsort(values, COUNT, sizeof values[0], compare_u64);
+    ck_assert_uint_eq(histogram.count, COUNT);
+    ck_assert_uint_eq(histogram.min, values[0]);
+    ck_assert_uint_eq(histogram.max, values[COUNT - 1]);
+    const unsigned points[] = {1, 100, 5000, 9000, 9900, 9990, 9999, 10000};
+    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
+        uint64_t rank = ((uint64_t)COUNT * points[i] + 9999) / 10000;
+        uint64_t exact = values[rank - 1];
+        uint64_t shown = histogram_percentile(&histogram, points[i]);
+        ck_assert_uint_ge(shown, exact);
+        ck_assert_uint_le(shown - exact, exact / HISTOGRAM_STEPS);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("histogram");
+    tcase_add_test(tc, empty_is_zero);
+    tcase_add_test(tc, small_values_are_exact);
+    tcase_add_test(tc, edges_of_buckets);
+    tcase_add_loop_test(tc, random_values_against_sorting, 0, 8);
+    Suite *suite = suite_create("bench_histogram");
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}

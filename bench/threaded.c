@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * The library in threaded mode: every thread blocks in acquire and release. The threads live for
+ * one slice; their start and end are not measured. */
+#include "client.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define READY_WAIT_MS 5000
+#define SHUTDOWN_MS   2000
+
+struct worker {
+    struct threaded *threaded;
+    struct holding *holding;
+    pthread_t thread;
+    uint64_t start_ns, end_ns; /* of its slice */
+    struct result result;
+};
+
+struct threaded {
+    redlock_t *client;
+    redlock_opts_t opts;
+    struct holding *holdings;
+    struct worker *workers;
+    unsigned depth;
+    bool contended;
+    pthread_barrier_t start;
+    atomic_llong todo;
+};
+
+static void one_pair(struct worker *worker)
+{
+    struct threaded *threaded = worker->threaded;
+    redlock_lock_t *lock = NULL;
+    uint64_t start_ns = result_now_ns();
+    int status =
+        redlock_acquire(threaded->client, worker->holding->resource, &threaded->opts, &lock, NULL);
+    if (status == REDLOCK_OK) {
+        histogram_record(&worker->result.acquire, result_now_ns() - start_ns);
+        holding_taken(worker->holding, &worker->result);
+        if (threaded->contended)
+            (void)sched_yield(); /* a moment in which a second holder would be seen */
+        holding_given_back(worker->holding);
+        status = redlock_release(lock, NULL);
+        redlock_lock_free(lock);
+    }
+    worker->result.pairs++;
+    if (status == REDLOCK_OK)
+        histogram_record(&worker->result.pair, result_now_ns() - start_ns);
+    else
+        worker->result.failed++;
+}
+
+static void *work(void *argument)
+{
+    struct worker *worker = argument;
+    (void)pthread_barrier_wait(&worker->threaded->start);
+    worker->start_ns = result_now_ns();
+    while (atomic_fetch_sub(&worker->threaded->todo, 1) > 0)
+        one_pair(worker);
+    worker->end_ns = result_now_ns();
+    return NULL;
+}
+
+int threaded_run(void *state, uint64_t pairs, struct result *result)
+{
+    struct threaded *threaded = state;
+    atomic_store(&threaded->todo, (long long)pairs);
+    for (unsigned i = 0; i < threaded->depth; i++) {
+        struct worker *worker = &threaded->workers[i];
+        worker->result = (struct result){.pairs = 0};
+        if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
+            /* Those that run wait at the barrier for ever: nothing to do but to end the program. */
+            fprintf(stderr, "redlock-bench: cannot start %u threads\n", threaded->depth);
+            exit(71);
+        }
+    }
+    (void)pthread_barrier_wait(&threaded->start);
+    uint64_t start_ns = UINT64_MAX, end_ns = 0;
+    for (unsigned i = 0; i < threaded->depth; i++) {
+        struct worker *worker = &threaded->workers[i];
+        (void)pthread_join(worker->thread, NULL);
+        result_add(result, &worker->result);
+        if (worker->start_ns < start_ns)
+            start_ns = worker->start_ns;
+        if (worker->end_ns > end_ns)
+            end_ns = worker->end_ns;
+    }
+    result->elapsed_ns += end_ns - start_ns;
+    return 0;
+}
+
+struct threaded *threaded_open(const struct client_settings *settings, char *error,
+                               size_t error_size)
+{
+    struct threaded *threaded = calloc(1, sizeof *threaded);
+    if (threaded == NULL)
+        return NULL;
+    threaded->depth = settings->depth;
+    threaded->contended = settings->resources < settings->depth;
+    threaded->opts = redlock_opts(settings->ttl_ms);
+    threaded->opts.wait_ms = settings->wait_ms;
+    threaded->holdings = client_holdings(settings);
+    threaded->workers = calloc(settings->depth, sizeof *threaded->workers);
+    (void)pthread_barrier_init(&threaded->start, NULL, settings->depth + 1);
+    if (threaded->holdings != NULL && threaded->workers != NULL)
+        threaded->client = client_new(settings, REDLOCK_MODE_THREADED, error, error_size);
+    if (threaded->client == NULL) {
+        threaded_close(threaded);
+        return NULL;
+    }
+    for (unsigned i = 0; i < settings->depth; i++) {
+        threaded->workers[i].threaded = threaded;
+        threaded->workers[i].holding = &threaded->holdings[i % settings->resources];
+    }
+    int status = redlock_wait_ready(threaded->client, READY_WAIT_MS);
+    if (status != REDLOCK_OK) {
+        snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
+        threaded_close(threaded);
+        return NULL;
+    }
+    return threaded;
+}
+
+void threaded_close(struct threaded *threaded)
+{
+    if (threaded->client != NULL) {
+        int status = redlock_shutdown(threaded->client, SHUTDOWN_MS);
+        if (status != REDLOCK_OK)
+            fprintf(stderr, "redlock-bench: shutdown: %s\n", redlock_strerror(status));
+        (void)redlock_free(threaded->client);
+    }
+    (void)pthread_barrier_destroy(&threaded->start);
+    free(threaded->workers);
+    free(threaded->holdings);
+    free(threaded);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT
+ * Start, stop and script a fake server, and ask what it was told. */
+#include "fake_redis.h"
+
+#include "fake_serve.h"
+#include "wait.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Setting up a test may not fail quietly. */
+#define MUST(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            perror("fake_redis: " #condition);                                                     \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* ---- life ---- */
+
+static int listen_tcp(int port, int *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof address;
+    int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    MUST(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    MUST(listen(fd, 64) == 0);
+    MUST(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static int listen_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    (void)unlink(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0);
+    MUST(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    MUST(listen(fd, 64) == 0);
+    return fd;
+}
+
+static void open_listener(struct fake_redis *fake)
+{
+    fake->listener =
+        fake->path[0] != '\0' ? listen_unix(fake->path) : listen_tcp(fake->port, &fake->port);
+}
+
+/* Two servers may not show one run_id unless the test wants it. */
+static void adopt_profile(struct fake_redis *fake, const struct fake_profile *profile)
+{
+    static atomic_uint counter;
+    struct fake_profile complete = {.loading = false};
+    if (profile != NULL)
+        complete = *profile;
+    if (complete.run_id == NULL) {
+        unsigned number = atomic_fetch_add(&counter, 1) + 1;
+        snprintf(fake->run_id, sizeof fake->run_id, "fa4e%036x", number);
+        complete.run_id = fake->run_id;
+    }
+    fake_store_describe(&fake->store, &complete);
+}
+
+static struct fake_redis *start(const struct fake_profile *profile, bool unix_socket)
+{
+    struct fake_redis *fake = calloc(1, sizeof *fake);
+    pthread_condattr_t attributes;
+    MUST(fake != NULL);
+    MUST(pthread_mutex_init(&fake->mutex, NULL) == 0);
+    MUST(pthread_condattr_init(&attributes) == 0);
+    MUST(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+    MUST(pthread_cond_init(&fake->changed, &attributes) == 0);
+    MUST(pthread_condattr_destroy(&attributes) == 0);
+    fake->cut_after = UINT64_MAX;
+    fake->wake = eventfd(0, EFD_CLOEXEC);
+    MUST(fake->wake >= 0);
+    adopt_profile(fake, profile);
+    if (unix_socket) {
+        char directory[] = "/tmp/fake_redis_XXXXXX";
+        MUST(mkdtemp(directory) != NULL);
+        snprintf(fake->path, sizeof fake->path, "%s/socket", directory);
+    }
+    open_listener(fake);
+    if (unix_socket)
+        snprintf(fake->url, sizeof fake->url, "unix://%s", fake->path);
+    else
+        snprintf(fake->url, sizeof fake->url, "redis://127.0.0.1:%d", fake->port);
+    MUST(pthread_create(&fake->thread, NULL, fake_serve, fake) == 0);
+    return fake;
+}
+
+struct fake_redis *fake_redis_start(const struct fake_profile *profile)
+{
+    return start(profile, false);
+}
+
+struct fake_redis *fake_redis_start_unix(const struct fake_profile *profile)
+{
+    return start(profile, true);
+}
+
+/* With the mutex held: the thread looks at everything again. */
+static void wake(struct fake_redis *fake)
+{
+    const uint64_t one = 1;
+    MUST(write(fake->wake, &one, sizeof one) == sizeof one);
+}
+
+static void lock(struct fake_redis *fake)
+{
+    MUST(pthread_mutex_lock(&fake->mutex) == 0);
+}
+
+static void unlock(struct fake_redis *fake)
+{
+    MUST(pthread_mutex_unlock(&fake->mutex) == 0);
+}
+
+void fake_redis_stop(struct fake_redis *fake)
+{
+    if (fake == NULL)
+        return;
+    lock(fake);
+    fake->stopping = true;
+    wake(fake);
+    unlock(fake);
+    MUST(pthread_join(fake->thread, NULL) == 0);
+    while (fake->connections_count > 0)
+        fake_end_connection(fake, fake->connections_count - 1, FAKE_END_CLOSE);
+    if (fake->listener >= 0)
+        close(fake->listener);
+    close(fake->wake);
+    if (fake->path[0] != '\0') {
+        (void)unlink(fake->path);
+        *strrchr(fake->path, '/') = '\0';
+        (void)rmdir(fake->path);
+    }
+    for (size_t i = 0; i < fake->lines_count; i++)
+        free(fake->lines[i].text);
+    free(fake->lines);
+    fake_store_free(&fake->store);
+    MUST(pthread_cond_destroy(&fake->changed) == 0);
+    MUST(pthread_mutex_destroy(&fake->mutex) == 0);
+    free(fake);
+}
+
+const char *fake_redis_url(const struct fake_redis *fake)
+{
+    return fake->url;
+}
+
+/* ---- misbehaviour ---- */
+
+void fake_redis_rule(struct fake_redis *fake, struct fake_rule rule)
+{
+    lock(fake);
+    MUST(rule.fault != 0 && fake->rules_count < FAKE_RULES_MAX);
+    fake->rules[fake->rules_count++] = rule;
+    unlock(fake);
+}
+
+void fake_redis_clear_rules(struct fake_redis *fake)
+{
+    lock(fake);
+    fake->rules_count = 0;
+    unlock(fake);
+}
+
+void fake_redis_open_gate(struct fake_redis *fake)
+{
+    lock(fake);
+    for (size_t i = 0; i < fake->connections_count; i++) {
+        for (size_t k = 0; k < fake->connections[i].chunks_count; k++)
+            fake->connections[i].chunks[k].gated = false;
+    }
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_push(struct fake_redis *fake, const char *bytes)
+{
+    lock(fake);
+    for (size_t i = 0; i < fake->connections_count; i++)
+        fake_bytes_add(&fake_new_chunk(&fake->connections[i])->bytes, bytes, strlen(bytes));
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
+{
+    lock(fake);
+    fake->cut_after = bytes;
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_drop_connections(struct fake_redis *fake)
+{
+    lock(fake);
+    while (fake->connections_count > 0)
+        fake_end_connection(fake, fake->connections_count - 1, FAKE_END_CLOSE);
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_listen(struct fake_redis *fake, bool listening)
+{
+    lock(fake);
+    if (listening && fake->listener < 0) {
+        open_listener(fake);
+    } else if (!listening && fake->listener >= 0) {
+        (void)shutdown(fake->listener, SHUT_RDWR);
+        close(fake->listener);
+        fake->listener = -1;
+    }
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *profile)
+{
+    lock(fake);
+    adopt_profile(fake, profile);
+    unlock(fake);
+}
+
+void fake_redis_forget_scripts(struct fake_redis *fake)
+{
+    lock(fake);
+    fake->store.scripts = 0;
+    unlock(fake);
+}
+
+/* ---- what it was told ---- */
+
+static bool begins(const char *line, const char *words)
+{
+    return strncmp(line, words, strlen(words)) == 0;
+}
+
+static size_t count_lines(const struct fake_redis *fake, const char *words)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fake->lines_count; i++)
+        count += begins(fake->lines[i].text, words);
+    return count;
+}
+
+static struct timespec deadline_in(unsigned timeout_ms)
+{
+    uint64_t at_ns = wait_now_ns() + wait_scaled_ms(timeout_ms) * 1000000u;
+    return (struct timespec){.tv_sec = (time_t)(at_ns / 1000000000u),
+                             .tv_nsec = (long)(at_ns % 1000000000u)};
+}
+
+bool fake_redis_wait(struct fake_redis *fake, const char *words, size_t count, unsigned timeout_ms)
+{
+    struct timespec deadline = deadline_in(timeout_ms);
+    lock(fake);
+    int waited = 0;
+    while (count_lines(fake, words) < count && waited == 0)
+        waited = pthread_cond_timedwait(&fake->changed, &fake->mutex, &deadline);
+    bool seen = count_lines(fake, words) >= count;
+    unlock(fake);
+    return seen;
+}
+
+size_t fake_redis_count(struct fake_redis *fake, const char *words)
+{
+    lock(fake);
+    size_t count = count_lines(fake, words);
+    unlock(fake);
+    return count;
+}
+
+long fake_redis_find(struct fake_redis *fake, const char *words, size_t index, char *line,
+                     size_t size, unsigned *ret_connection)
+{
+    long place = -1;
+    lock(fake);
+    for (size_t i = 0; i < fake->lines_count && place < 0; i++) {
+        if (!begins(fake->lines[i].text, words) || index-- > 0)
+            continue;
+        place = (long)i;
+        if (line != NULL)
+            snprintf(line, size, "%s", fake->lines[i].text);
+        if (ret_connection != NULL)
+            *ret_connection = fake->lines[i].connection;
+    }
+    unlock(fake);
+    return place;
+}
+
+char *fake_redis_log(struct fake_redis *fake)
+{
+    struct fake_bytes log = {.data = NULL};
+    lock(fake);
+    for (size_t i = 0; i < fake->lines_count; i++) {
+        const struct fake_line *line = &fake->lines[i];
+        fake_bytes_text(&log, "%u ", line->connection);
+        fake_bytes_add(&log, line->text, strlen(line->text));
+        fake_bytes_add(&log, "\n", 1);
+    }
+    unlock(fake);
+    return log.data != NULL ? log.data : strdup("");
+}
+
+size_t fake_redis_connections(struct fake_redis *fake)
+{
+    lock(fake);
+    size_t count = fake->connections_count;
+    unlock(fake);
+    return count;
+}
+
+bool fake_redis_wait_connections(struct fake_redis *fake, size_t count, unsigned timeout_ms)
+{
+    struct timespec deadline = deadline_in(timeout_ms);
+    lock(fake);
+    int waited = 0;
+    while (fake->connections_count != count && waited == 0)
+        waited = pthread_cond_timedwait(&fake->changed, &fake->mutex, &deadline);
+    bool seen = fake->connections_count == count;
+    unlock(fake);
+    return seen;
+}
+
+uint64_t fake_redis_sent(struct fake_redis *fake)
+{
+    lock(fake);
+    uint64_t sent = fake->sent;
+    unlock(fake);
+    return sent;
+}
+
+/* ---- its keys ---- */
+
+void fake_redis_put(struct fake_redis *fake, const char *key, const char *value, uint64_t ttl_ms)
+{
+    lock(fake);
+    fake_store_put(&fake->store, fake_now_ms(), key, value, ttl_ms);
+    unlock(fake);
+}
+
+void fake_redis_remove(struct fake_redis *fake, const char *key)
+{
+    lock(fake);
+    fake_store_remove(&fake->store, key);
+    unlock(fake);
+}
+
+void fake_redis_flush(struct fake_redis *fake)
+{
+    lock(fake);
+    fake_store_clear(&fake->store);
+    unlock(fake);
+}
+
+size_t fake_redis_keys(struct fake_redis *fake)
+{
+    lock(fake);
+    size_t count = fake_store_count(&fake->store, fake_now_ms());
+    unlock(fake);
+    return count;
+}
+
+bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size_t size,
+                     uint64_t *ret_ttl_ms)
+{
+    lock(fake);
+    bool found = fake_store_look(&fake->store, fake_now_ms(), key, value, size, ret_ttl_ms);
+    unlock(fake);
+    return found;
+}
+
+/* Keys also vanish by themselves: nobody would wake us for that. */
+bool fake_redis_wait_keys(struct fake_redis *fake, size_t count, unsigned timeout_ms)
+{
+    return WAIT_UNTIL(fake_redis_keys(fake) == count, timeout_ms);
+}

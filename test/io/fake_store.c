@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT
+ * The keys of a fake server and the commands that touch them. */
+#include "fake_store.h"
+
+#include "core/wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define DATABASES 16
+#define FOREVER   UINT64_MAX
+
+struct fake_key {
+    unsigned db;
+    struct fake_bytes name, value;
+    uint64_t expires_ms;
+};
+
+/* ---- bytes ---- */
+
+void fake_bytes_add(struct fake_bytes *bytes, const void *data, size_t len)
+{
+    if (len == 0)
+        return;
+    if (bytes->len + len + 1 > bytes->size) {
+        bytes->size = (bytes->len + len + 1) * 2;
+        bytes->data = realloc(bytes->data, bytes->size);
+        if (bytes->data == NULL)
+            abort();
+    }
+    memcpy(bytes->data + bytes->len, data, len);
+    bytes->len += len;
+    bytes->data[bytes->len] = '\0';
+}
+
+void fake_bytes_text(struct fake_bytes *bytes, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len < 0 || (size_t)len >= sizeof text)
+        abort();
+    fake_bytes_add(bytes, text, (size_t)len);
+}
+
+void fake_bytes_free(struct fake_bytes *bytes)
+{
+    free(bytes->data);
+    *bytes = (struct fake_bytes){.data = NULL};
+}
+
+bool fake_arg_is(struct fake_arg arg, const char *word)
+{
+    return arg.len == strlen(word) && strncasecmp(arg.data, word, arg.len) == 0;
+}
+
+static bool same_bytes(const struct fake_bytes *bytes, struct fake_arg arg)
+{
+    return bytes->len == arg.len && (arg.len == 0 || memcmp(bytes->data, arg.data, arg.len) == 0);
+}
+
+static struct fake_arg arg_of(const char *text)
+{
+    return (struct fake_arg){.data = text, .len = strlen(text)};
+}
+
+/* ---- keys ---- */
+
+static void remove_at(struct fake_store *store, size_t index)
+{
+    fake_bytes_free(&store->keys[index].name);
+    fake_bytes_free(&store->keys[index].value);
+    store->keys[index] = store->keys[--store->keys_count];
+}
+
+static void expire(struct fake_store *store, uint64_t now_ms)
+{
+    for (size_t i = store->keys_count; i-- > 0;) {
+        if (store->keys[i].expires_ms <= now_ms)
+            remove_at(store, i);
+    }
+}
+
+static struct fake_key *find(struct fake_store *store, unsigned db, struct fake_arg name)
+{
+    for (size_t i = 0; i < store->keys_count; i++) {
+        if (store->keys[i].db == db && same_bytes(&store->keys[i].name, name))
+            return &store->keys[i];
+    }
+    return NULL;
+}
+
+static void put(struct fake_store *store, unsigned db, struct fake_arg name, struct fake_arg value,
+                uint64_t expires_ms)
+{
+    struct fake_key *key = find(store, db, name);
+    if (key == NULL) {
+        if (store->keys_count == store->keys_size) {
+            store->keys_size = store->keys_size * 2 + 8;
+            store->keys = realloc(store->keys, store->keys_size * sizeof *store->keys);
+            if (store->keys == NULL)
+                abort();
+        }
+        key = &store->keys[store->keys_count++];
+        *key = (struct fake_key){.db = db};
+        fake_bytes_add(&key->name, name.data, name.len);
+    }
+    fake_bytes_free(&key->value);
+    fake_bytes_add(&key->value, value.data, value.len);
+    key->expires_ms = expires_ms;
+}
+
+static void remove_key(struct fake_store *store, const struct fake_key *key)
+{
+    remove_at(store, (size_t)(key - store->keys));
+}
+
+static uint64_t expiry_after(uint64_t now_ms, uint64_t ttl_ms)
+{
+    return ttl_ms > FOREVER - now_ms ? FOREVER : now_ms + ttl_ms;
+}
+
+/* ---- commands: each is called with its words, the name included ---- */
+
+struct call {
+    struct fake_store *store;
+    struct fake_session *session;
+    uint64_t now_ms;
+    const struct fake_arg *argv;
+    size_t argc;
+    struct fake_bytes *reply;
+};
+
+static void say_bulk(struct call *call, const char *data, size_t len)
+{
+    fake_bytes_text(call->reply, "$%zu\r\n", len);
+    fake_bytes_add(call->reply, data, len);
+    fake_bytes_add(call->reply, "\r\n", 2);
+}
+
+static struct fake_key *find_arg(struct call *call, size_t index)
+{
+    return find(call->store, call->session->db, call->argv[index]);
+}
+
+static uint64_t number_of(struct fake_arg arg)
+{
+    char text[32] = "";
+    if (arg.len < sizeof text)
+        memcpy(text, arg.data, arg.len);
+    return strtoull(text, NULL, 10);
+}
+
+static void do_set(struct call *call)
+{
+    bool nx = false;
+    const struct fake_arg *ifeq = NULL;
+    uint64_t expires_ms = FOREVER;
+    for (size_t i = 3; i < call->argc; i++) {
+        bool more = i + 1 < call->argc;
+        if (fake_arg_is(call->argv[i], "NX")) {
+            nx = true;
+        } else if (fake_arg_is(call->argv[i], "PX") && more && number_of(call->argv[i + 1]) > 0) {
+            expires_ms = expiry_after(call->now_ms, number_of(call->argv[++i]));
+        } else if (fake_arg_is(call->argv[i], "IFEQ") && more &&
+                   (call->store->profile.features & RL_FEATURE_SET_IFEQ) != 0) {
+            ifeq = &call->argv[++i];
+        } else {
+            fake_bytes_text(call->reply, "-ERR syntax error\r\n");
+            return;
+        }
+    }
+    const struct fake_key *key = find_arg(call, 1);
+    bool refused =
+        (nx && key != NULL) || (ifeq != NULL && (key == NULL || !same_bytes(&key->value, *ifeq)));
+    if (!refused)
+        put(call->store, call->session->db, call->argv[1], call->argv[2], expires_ms);
+    fake_bytes_text(call->reply, refused ? "$-1\r\n" : "+OK\r\n");
+}
+
+static void do_get(struct call *call)
+{
+    const struct fake_key *key = find_arg(call, 1);
+    if (key == NULL)
+        fake_bytes_text(call->reply, "$-1\r\n");
+    else
+        say_bulk(call, key->value.len == 0 ? "" : key->value.data, key->value.len);
+}
+
+static void do_pttl(struct call *call)
+{
+    const struct fake_key *key = find_arg(call, 1);
+    long long rest = -2;
+    if (key != NULL)
+        rest = key->expires_ms == FOREVER ? -1 : (long long)(key->expires_ms - call->now_ms);
+    fake_bytes_text(call->reply, ":%lld\r\n", rest);
+}
+
+static void do_del(struct call *call)
+{
+    struct fake_key *key = find_arg(call, 1);
+    if (key != NULL)
+        remove_key(call->store, key);
+    fake_bytes_text(call->reply, ":%d\r\n", key != NULL);
+}
+
+/* DELEX key IFEQ token, DELIFEQ key token: the token is the last word. */
+static void do_compare_delete(struct call *call)
+{
+    struct fake_key *key = find_arg(call, 1);
+    bool ours = key != NULL && same_bytes(&key->value, call->argv[call->argc - 1]);
+    if (ours)
+        remove_key(call->store, key);
+    fake_bytes_text(call->reply, ":%d\r\n", ours);
+}
+
+static const enum rl_verb scripted[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
+static const char *const script_names[] = {"release", "extend", "shorten"};
+
+/* Index into `scripted`, -1 if it is none of ours. */
+static int script_index(struct fake_arg text_or_sha)
+{
+    for (int i = 0; i < 3; i++) {
+        if (fake_arg_is(text_or_sha, rl_wire_script_sha(scripted[i])) ||
+            fake_arg_is(text_or_sha, rl_wire_script(scripted[i])))
+            return i;
+    }
+    return -1;
+}
+
+const char *fake_store_script_name(struct fake_arg text_or_sha)
+{
+    int index = script_index(text_or_sha);
+    return index < 0 ? NULL : script_names[index];
+}
+
+static void do_script(struct call *call)
+{
+    int index = call->argc == 3 ? script_index(call->argv[2]) : -1;
+    if (!fake_arg_is(call->argv[1], "LOAD") || index < 0) {
+        fake_bytes_text(call->reply, "-ERR Error compiling script (new function): not ours\r\n");
+        return;
+    }
+    call->store->scripts |= 1u << index;
+    const char *sha = rl_wire_script_sha(scripted[index]);
+    say_bulk(call, sha, strlen(sha));
+}
+
+/* EVAL and EVALSHA: script 1 key token [ttl]. */
+static void do_eval(struct call *call)
+{
+    int index = script_index(call->argv[1]);
+    bool by_sha = fake_arg_is(call->argv[0], "EVALSHA");
+    if (by_sha && (index < 0 || (call->store->scripts & 1u << index) == 0)) {
+        fake_bytes_text(call->reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        return;
+    }
+    size_t argc_wanted = index == 0 ? 5 : 6;
+    if (index < 0 || call->argc != argc_wanted || !fake_arg_is(call->argv[2], "1")) {
+        fake_bytes_text(call->reply, "-ERR Error running script: not ours\r\n");
+        return;
+    }
+    call->store->scripts |= 1u << index;
+    struct fake_key *key = find_arg(call, 3);
+    bool ours = key != NULL && same_bytes(&key->value, call->argv[4]);
+    if (ours && scripted[index] == RL_VERB_RELEASE) {
+        remove_key(call->store, key);
+    } else if (ours) {
+        uint64_t expires_ms = expiry_after(call->now_ms, number_of(call->argv[5]));
+        if (scripted[index] == RL_VERB_SHORTEN || key->expires_ms < expires_ms)
+            key->expires_ms = expires_ms;
+    }
+    fake_bytes_text(call->reply, ":%d\r\n", ours);
+}
+
+static void do_auth(struct call *call)
+{
+    const struct fake_profile *profile = &call->store->profile;
+    struct fake_arg user = call->argc > 2 ? call->argv[1] : arg_of("default");
+    struct fake_arg password = call->argv[call->argc - 1];
+    if (profile->password == NULL) {
+        fake_bytes_text(call->reply,
+                        "-ERR AUTH <password> called without any password configured for the "
+                        "default user. Are you sure your configuration is correct?\r\n");
+        return;
+    }
+    call->session->authenticated = user.len == strlen(profile->user) &&
+                                   memcmp(user.data, profile->user, user.len) == 0 &&
+                                   password.len == strlen(profile->password) &&
+                                   memcmp(password.data, profile->password, password.len) == 0;
+    fake_bytes_text(call->reply, call->session->authenticated
+                                     ? "+OK\r\n"
+                                     : "-WRONGPASS invalid username-password pair or user is "
+                                       "disabled.\r\n");
+}
+
+static void do_select(struct call *call)
+{
+    uint64_t db = number_of(call->argv[1]);
+    if (db < DATABASES)
+        call->session->db = (unsigned)db;
+    fake_bytes_text(call->reply, db < DATABASES ? "+OK\r\n" : "-ERR DB index is out of range\r\n");
+}
+
+static void do_client(struct call *call)
+{
+    if (fake_arg_is(call->argv[1], "SETNAME") && call->argc == 3) {
+        snprintf(call->session->name, sizeof call->session->name, "%.*s", (int)call->argv[2].len,
+                 call->argv[2].data);
+        fake_bytes_text(call->reply, "+OK\r\n");
+    } else {
+        fake_bytes_text(call->reply, "-ERR unknown subcommand. Try CLIENT HELP.\r\n");
+    }
+}
+
+static bool wants_section(const struct call *call, const char *section)
+{
+    for (size_t i = 1; i < call->argc; i++) {
+        if (fake_arg_is(call->argv[i], section))
+            return true;
+    }
+    return call->argc == 1;
+}
+
+static void do_info(struct call *call)
+{
+    const struct fake_profile *profile = &call->store->profile;
+    struct fake_bytes info = {.data = NULL};
+    if (wants_section(call, "server")) {
+        bool valkey = strcmp(profile->software, "valkey") == 0;
+        fake_bytes_text(&info, "# Server\r\nredis_version:%s\r\n",
+                        valkey ? "7.2.4" : profile->version);
+        if (valkey)
+            fake_bytes_text(&info, "server_name:valkey\r\nvalkey_version:%s\r\n", profile->version);
+        fake_bytes_text(&info,
+                        "redis_mode:standalone\r\nprocess_id:4711\r\nrun_id:%s\r\n"
+                        "tcp_port:6379\r\nuptime_in_seconds:86400\r\n",
+                        profile->run_id);
+    }
+    if (wants_section(call, "persistence"))
+        fake_bytes_text(&info, "# Persistence\r\nloading:%d\r\n", profile->loading);
+    if (wants_section(call, "memory"))
+        fake_bytes_text(&info, "# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
+    if (wants_section(call, "replication"))
+        fake_bytes_text(&info,
+                        "# Replication\r\nrole:%s\r\nconnected_slaves:0\r\n"
+                        "master_replid2:0000000000000000000000000000000000000000\r\n"
+                        "second_repl_offset:-1\r\n",
+                        profile->role);
+    say_bulk(call, info.len == 0 ? "" : info.data, info.len);
+    fake_bytes_free(&info);
+}
+
+static void do_ping(struct call *call)
+{
+    fake_bytes_text(call->reply, "+PONG\r\n");
+}
+
+static const struct command {
+    const char *name;
+    size_t argc_min, argc_max; /* the name included */
+    void (*execute)(struct call *call);
+    unsigned feature;  /* 0: every server knows it */
+    bool when_loading; /* answered while the data set is being loaded */
+} commands[] = {
+    {"SET", 3, 16, do_set, 0, false},
+    {"GET", 2, 2, do_get, 0, false},
+    {"PTTL", 2, 2, do_pttl, 0, false},
+    {"DEL", 2, 2, do_del, 0, false},
+    {"DELEX", 4, 4, do_compare_delete, RL_FEATURE_DELEX, false},
+    {"DELIFEQ", 3, 3, do_compare_delete, RL_FEATURE_DELIFEQ, false},
+    {"EVAL", 3, 16, do_eval, 0, false},
+    {"EVALSHA", 3, 16, do_eval, 0, false},
+    {"SCRIPT", 2, 3, do_script, 0, false},
+    {"AUTH", 2, 3, do_auth, 0, true},
+    {"SELECT", 2, 2, do_select, 0, true},
+    {"CLIENT", 2, 8, do_client, 0, true},
+    {"INFO", 1, 8, do_info, 0, true},
+    {"PING", 1, 1, do_ping, 0, false},
+};
+
+void fake_store_execute(struct fake_store *store, struct fake_session *session, uint64_t now_ms,
+                        const struct fake_arg *argv, size_t argc, struct fake_bytes *reply)
+{
+    struct call call = {store, session, now_ms, argv, argc, reply};
+    const struct command *command = NULL;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (fake_arg_is(argv[0], commands[i].name) &&
+            (commands[i].feature == 0 || (store->profile.features & commands[i].feature) != 0))
+            command = &commands[i];
+    }
+    expire(store, now_ms);
+    if (command == NULL)
+        fake_bytes_text(reply, "-ERR unknown command '%.*s', with args beginning with: \r\n",
+                        (int)(argv[0].len < 128 ? argv[0].len : 128), argv[0].data);
+    else if (argc < command->argc_min || argc > command->argc_max)
+        fake_bytes_text(reply, "-ERR wrong number of arguments for '%s' command\r\n",
+                        command->name);
+    else if (store->profile.password != NULL && !session->authenticated &&
+             command->execute != do_auth)
+        fake_bytes_text(reply, "-NOAUTH Authentication required.\r\n");
+    else if (store->profile.loading && !command->when_loading)
+        fake_bytes_text(reply, "-LOADING Redis is loading the dataset in memory\r\n");
+    else
+        command->execute(&call);
+}
+
+/* ---- for the test itself ---- */
+
+void fake_store_describe(struct fake_store *store, const struct fake_profile *profile)
+{
+    store->profile = *profile;
+    if (store->profile.software == NULL)
+        store->profile.software = "redis";
+    if (store->profile.version == NULL)
+        store->profile.version = "7.0.15";
+    if (store->profile.role == NULL)
+        store->profile.role = "master";
+    if (store->profile.user == NULL)
+        store->profile.user = "default";
+}
+
+void fake_store_free(struct fake_store *store)
+{
+    fake_store_clear(store);
+    free(store->keys);
+    store->keys = NULL;
+}
+
+void fake_store_put(struct fake_store *store, uint64_t now_ms, const char *key, const char *value,
+                    uint64_t ttl_ms)
+{
+    put(store, 0, arg_of(key), arg_of(value), ttl_ms == 0 ? FOREVER : expiry_after(now_ms, ttl_ms));
+}
+
+void fake_store_remove(struct fake_store *store, const char *name)
+{
+    struct fake_key *key = find(store, 0, arg_of(name));
+    if (key != NULL)
+        remove_key(store, key);
+}
+
+void fake_store_clear(struct fake_store *store)
+{
+    while (store->keys_count > 0)
+        remove_at(store, store->keys_count - 1);
+}
+
+size_t fake_store_count(struct fake_store *store, uint64_t now_ms)
+{
+    expire(store, now_ms);
+    return store->keys_count;
+}
+
+bool fake_store_look(struct fake_store *store, uint64_t now_ms, const char *name, char *value,
+                     size_t size, uint64_t *ret_ttl_ms)
+{
+    expire(store, now_ms);
+    const struct fake_key *key = find(store, 0, arg_of(name));
+    if (key == NULL)
+        return false;
+    if (value != NULL)
+        snprintf(value, size, "%.*s", (int)key->value.len,
+                 key->value.len == 0 ? "" : key->value.data);
+    if (ret_ttl_ms != NULL)
+        *ret_ttl_ms = key->expires_ms == FOREVER ? FOREVER : key->expires_ms - now_ms;
+    return true;
+}

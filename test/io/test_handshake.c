@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ * What is said on a new connection, what a server may refuse without losing its vote, and what
+ * takes its vote away. */
+#include "node/codec.h"
+#include "suite.h"
+#include "trio.h"
+#include "wait.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PASSWORD "correct-horse"
+
+static void profile(size_t servers, const struct fake_profile *profile)
+{
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_set_profile(trio.fake[i], profile);
+}
+
+static void rule(size_t servers, struct fake_rule rule)
+{
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_rule(trio.fake[i], rule);
+}
+
+static size_t count_sets(size_t servers)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < servers; i++)
+        count += fake_redis_count(trio.fake[i], "SET ");
+    return count;
+}
+
+static void check_fails(int wanted)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, wait_scaled_ms(200));
+    ck_assert_msg(status == wanted, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert_ptr_null(lock);
+}
+
+static void check_cause(size_t servers, int cause)
+{
+    for (size_t i = 0; i < servers; i++) {
+        ck_assert_msg(trio_node(i).cause == cause, "wanted cause %d:%s", cause, trio_text());
+        ck_assert_msg(trio_node(i).vote == REDLOCK_VOTE_FAILED, "%s", trio_text());
+        ck_assert_int_eq(trio_stats(i).may_vote, 0);
+        ck_assert_int_eq(trio_stats(i).cause, cause);
+        ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
+    }
+}
+
+/* All is in order again; the client finds out by itself. */
+static void check_recovers(void)
+{
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    ck_assert(trio_wait_no_keys());
+}
+
+/* ---- what is said ---- */
+
+START_TEST(greeting_comes_before_everything)
+{
+    char name[64];
+    unsigned connection = 0;
+    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    trio_connect_as("app:" PASSWORD "@", "/3");
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    for (size_t i = 0; i < TRIO; i++) {
+        struct fake_redis *fake = trio.fake[i];
+        ck_assert_int_eq(fake_redis_find(fake, "AUTH app " PASSWORD, 0, NULL, 0, &connection), 0);
+        ck_assert_int_eq(fake_redis_find(fake, "SELECT 3", 0, NULL, 0, NULL), 1);
+        ck_assert_int_ge(
+            fake_redis_find(fake, "CLIENT SETNAME redlock", 0, name, sizeof name, NULL), 2);
+        long set_at = fake_redis_find(fake, "SET resource", 0, NULL, 0, NULL);
+        const char *before[] = {"CLIENT SETNAME", "INFO", "SCRIPT LOAD release",
+                                "SCRIPT LOAD extend", "SCRIPT LOAD shorten"};
+        for (size_t k = 0; k < sizeof before / sizeof before[0]; k++) {
+            long at = fake_redis_find(fake, before[k], 0, NULL, 0, NULL);
+            ck_assert_msg(at >= 0 && at < set_at, "%s: line %ld, SET: line %ld", before[k], at,
+                          set_at);
+        }
+        ck_assert_uint_eq(connection, 1);
+        ck_assert_uint_eq(fake_redis_count(fake, "HELLO"), 0);
+    }
+}
+END_TEST
+
+START_TEST(keys_land_in_the_selected_database)
+{
+    redlock_lock_t *lock = NULL;
+    trio_connect_as(NULL, "/3");
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++) {
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+        ck_assert(!fake_redis_look(trio.fake[i], "resource", NULL, 0, NULL));
+    }
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    ck_assert(trio_wait_no_keys());
+}
+END_TEST
+
+START_TEST(password_without_a_user)
+{
+    profile(TRIO, &(struct fake_profile){.password = PASSWORD});
+    trio_connect_as(":" PASSWORD "@", NULL);
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "AUTH " PASSWORD), 1);
+}
+END_TEST
+
+START_TEST(what_the_server_says_of_itself)
+{
+    profile(1, &(struct fake_profile){
+                   .software = "valkey", .version = "8.1.1", .run_id = "0123456789abcdef"});
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_str_eq(trio_stats(0).version, "valkey 8.1.1");
+    ck_assert_str_eq(trio_stats(0).run_id, "0123456789abcdef");
+    ck_assert_str_eq(trio_stats(0).role, "master");
+    ck_assert_str_eq(trio_stats(1).version, "redis 7.0.15");
+}
+END_TEST
+
+START_TEST(speaks_over_unix_sockets)
+{
+    for (size_t i = 0; i < TRIO; i++) {
+        fake_redis_stop(trio.fake[i]);
+        trio.fake[i] = fake_redis_start_unix(NULL);
+    }
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    ck_assert(trio_wait_no_keys());
+}
+END_TEST
+
+/* ---- what may be refused ---- */
+
+START_TEST(refusals_that_do_not_matter)
+{
+    static const struct {
+        const char *command, *argument;
+    } refused[] = {{"INFO", NULL},     {"INFO", "server"},    {"INFO", "replication"},
+                   {"SCRIPT", "LOAD"}, {"CLIENT", "SETNAME"}, {"CLIENT", NULL}};
+    rule(TRIO, (struct fake_rule){.command = refused[_i].command,
+                                  .argument = refused[_i].argument,
+                                  .fault = FAKE_REPLY,
+                                  .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    trio_check_works();
+    ck_assert(trio_wait_no_keys());
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+}
+END_TEST
+
+/* `text` as the answer to INFO, cut or filled up with 'x' to `len` bytes if that is not 0. */
+static void answer_info(size_t servers, const char *text, size_t len)
+{
+    static char bulk[RL_INFO_MAX + 64];
+    size_t text_len = strlen(text);
+    if (len == 0)
+        len = text_len;
+    size_t head = (size_t)snprintf(bulk, sizeof bulk, "$%zu\r\n", len);
+    ck_assert_uint_le(head + len + 2, sizeof bulk);
+    memset(bulk + head, 'x', len);
+    memcpy(bulk + head, text, text_len < len ? text_len : len);
+    memcpy(bulk + head + len, "\r\n", 2);
+    rule(servers,
+         (struct fake_rule){
+             .command = "INFO", .fault = FAKE_REPLY, .bytes = bulk, .len = head + len + 2});
+}
+
+START_TEST(strange_info)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } infos[] = {{"", 0},
+                 {"hello", 0},
+                 {"run_id:\r\nrole:\r\nredis_version", 0},
+                 {"redis_version:99999999999999999999.x.y\nrun_id", 0},
+                 {":::\n\n\n:\nrole\nrun_id:\x01\x02\xff\x1b[31m\r\nrun_id:%s%n\r\n", 0},
+                 {"run_id:", 5000},
+                 {"run_id:", RL_INFO_MAX}};
+    answer_info(TRIO, infos[_i].text, infos[_i].len);
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    for (size_t i = 0; i < TRIO; i++) {
+        const redlock_node_stats_t stats = trio_stats(i);
+        for (const char *c = stats.run_id; *c != '\0'; c++)
+            ck_assert(*c > 0x20 && *c < 0x7f);
+    }
+}
+END_TEST
+
+START_TEST(oversized_info_is_refused)
+{
+    answer_info(2, "", RL_INFO_MAX + 1);
+    trio_connect();
+    check_fails(REDLOCK_ENOQUORUM);
+    check_cause(2, REDLOCK_CAUSE_PROTOCOL);
+    for (size_t i = 0; i < 2; i++)
+        fake_redis_clear_rules(trio.fake[i]);
+    check_recovers();
+}
+END_TEST
+
+/* ---- users and passwords ---- */
+
+static void check_no_secret(const char *text)
+{
+    ck_assert_msg(strstr(text, PASSWORD) == NULL, "the password is in: %s", text);
+    ck_assert_msg(strstr(text, "wrong-horse") == NULL, "the password is in: %s", text);
+}
+
+START_TEST(two_refuse_the_user)
+{
+    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    fake_redis_set_profile(trio.fake[2],
+                           &(struct fake_profile){.user = "app", .password = "wrong-horse"});
+    trio_connect_as("app:wrong-horse@", NULL);
+    check_fails(REDLOCK_EAUTH);
+    check_cause(2, REDLOCK_CAUSE_AUTH);
+    ck_assert_uint_eq(count_sets(2), 0);
+    ck_assert_ptr_nonnull(strstr(trio_node(0).text, "WRONGPASS"));
+    check_no_secret(trio_text());
+    check_no_secret(trio_stats(0).node);
+    check_no_secret(trio_stats(0).text);
+    ck_assert_uint_gt(strlen(trio_log()), 0);
+    check_no_secret(trio_log());
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
+    profile(TRIO, &(struct fake_profile){.user = "app", .password = "wrong-horse"});
+    check_recovers();
+}
+END_TEST
+
+START_TEST(one_refuses_the_user)
+{
+    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    profile(1, &(struct fake_profile){.user = "app", .password = "other"});
+    trio_connect_as("app:" PASSWORD "@", NULL);
+    trio_check_works();
+    ck_assert_uint_eq(count_sets(1), 0);
+    profile(1, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    check_recovers();
+}
+END_TEST
+
+START_TEST(a_password_is_needed)
+{
+    profile(TRIO, &(struct fake_profile){.password = PASSWORD});
+    trio_connect();
+    check_fails(REDLOCK_EAUTH);
+    check_cause(TRIO, REDLOCK_CAUSE_AUTH);
+    ck_assert_uint_eq(count_sets(TRIO), 0);
+}
+END_TEST
+
+START_TEST(a_password_is_not_wanted)
+{
+    trio_connect_as(":" PASSWORD "@", NULL);
+    check_fails(REDLOCK_EAUTH);
+    check_cause(TRIO, REDLOCK_CAUSE_AUTH);
+    check_no_secret(trio_text());
+    ck_assert_uint_eq(count_sets(TRIO), 0);
+}
+END_TEST
+
+/* ---- what takes the vote away ---- */
+
+/* A SET behind a SELECT that failed would land in database 0. */
+START_TEST(database_that_does_not_exist)
+{
+    trio_connect_as(NULL, "/99");
+    check_fails(REDLOCK_ENOQUORUM);
+    check_cause(TRIO, REDLOCK_CAUSE_ERROR_REPLY);
+    ck_assert_uint_eq(count_sets(TRIO), 0);
+    ck_assert_ptr_nonnull(strstr(trio_node(0).text, "DB index is out of range"));
+}
+END_TEST
+
+START_TEST(loading_servers_wait)
+{
+    profile(2, &(struct fake_profile){.loading = true});
+    trio_connect();
+    check_fails(REDLOCK_ENOQUORUM);
+    check_cause(2, REDLOCK_CAUSE_LOADING);
+    ck_assert_uint_eq(count_sets(2), 0);
+    profile(2, NULL);
+    check_recovers();
+}
+END_TEST
+
+START_TEST(replicas_do_not_vote)
+{
+    profile(2, &(struct fake_profile){.role = "slave"});
+    trio_connect();
+    check_fails(REDLOCK_EREFUSED);
+    check_cause(2, REDLOCK_CAUSE_REPLICA);
+    ck_assert_uint_eq(count_sets(2), 0);
+    profile(2, NULL);
+    check_recovers();
+}
+END_TEST
+
+/* It was a master when it was greeted; now it answers READONLY. */
+START_TEST(masters_that_become_replicas)
+{
+    rule(2,
+         (struct fake_rule){.command = "SET",
+                            .fault = FAKE_REPLY,
+                            .bytes = "-READONLY You can't write against a read only replica.\r\n"});
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, 0);
+    ck_assert_msg(status != REDLOCK_OK, "%s", trio_text());
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_msg(trio_node(i).cause == REDLOCK_CAUSE_READONLY, "%s", trio_text());
+    for (size_t i = 0; i < 2; i++)
+        fake_redis_clear_rules(trio.fake[i]);
+    check_recovers();
+}
+END_TEST
+
+/* Two addresses, one server: a majority of addresses would be no majority of servers. */
+START_TEST(one_server_twice)
+{
+    profile(2, &(struct fake_profile){.run_id = "the-same"});
+    trio_connect();
+    check_fails(REDLOCK_EDUPLICATE);
+    check_fails(REDLOCK_EDUPLICATE);
+    ck_assert(trio_node(0).cause == REDLOCK_CAUSE_DUPLICATE ||
+              trio_node(1).cause == REDLOCK_CAUSE_DUPLICATE);
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EDUPLICATE);
+    ck_assert(trio_wait_no_keys());
+    fake_redis_set_profile(trio.fake[1], NULL);
+    fake_redis_drop_connections(trio.fake[1]);
+    check_recovers();
+}
+END_TEST
+
+/* The second address moves to the same server while the client is connected. */
+START_TEST(one_server_twice_later)
+{
+    redlock_lock_t *lock = NULL;
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    trio_check_works();
+    profile(2, &(struct fake_profile){.run_id = "the-same"});
+    fake_redis_drop_connections(trio.fake[0]);
+    fake_redis_drop_connections(trio.fake[1]);
+    ck_assert(fake_redis_wait(trio.fake[0], "INFO server", 2, PATIENCE_MS));
+    ck_assert(fake_redis_wait(trio.fake[1], "INFO server", 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(trio_stats(1).may_vote == 0 || trio_stats(0).may_vote == 0, PATIENCE_MS));
+    int status = trio_acquire(&lock, wait_scaled_ms(500));
+    ck_assert_msg(status == REDLOCK_EDUPLICATE, "%s%s", redlock_strerror(status), trio_text());
+    profile(2, NULL);
+    fake_redis_drop_connections(trio.fake[0]);
+    fake_redis_drop_connections(trio.fake[1]);
+    check_recovers();
+}
+END_TEST
+
+static TCase *add_case(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
+    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("handshake");
+    TCase *said = add_case(suite, "said"), *refused = add_case(suite, "refused");
+    TCase *users = add_case(suite, "users"), *votes = add_case(suite, "votes");
+    tcase_add_test(said, greeting_comes_before_everything);
+    tcase_add_test(said, keys_land_in_the_selected_database);
+    tcase_add_test(said, password_without_a_user);
+    tcase_add_test(said, what_the_server_says_of_itself);
+    tcase_add_test(said, speaks_over_unix_sockets);
+    tcase_add_loop_test(refused, refusals_that_do_not_matter, 0, 6);
+    tcase_add_loop_test(refused, strange_info, 0, 7);
+    tcase_add_test(refused, oversized_info_is_refused);
+    tcase_add_test(users, two_refuse_the_user);
+    tcase_add_test(users, one_refuses_the_user);
+    tcase_add_test(users, a_password_is_needed);
+    tcase_add_test(users, a_password_is_not_wanted);
+    tcase_add_test(votes, database_that_does_not_exist);
+    tcase_add_test(votes, loading_servers_wait);
+    tcase_add_test(votes, replicas_do_not_vote);
+    tcase_add_test(votes, masters_that_become_replicas);
+    tcase_add_test(votes, one_server_twice);
+    tcase_add_test(votes, one_server_twice_later);
+    return suite_run(suite);
+}

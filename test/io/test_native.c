@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT
+ * Native compare-and-delete and compare-and-set (DELEX, DELIFEQ, SET IFEQ), learned for each node
+ * by itself, and the scripts that take their place within the same round wherever a server does not
+ * know them, forbids them or has no memory for them. */
+#include "core/wire.h"
+#include "suite.h"
+#include "trio.h"
+#include "wait.h"
+
+#include <string.h>
+
+static const struct fake_profile redis_8_4 = {.version = "8.4.0",
+                                              .features = RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ};
+static const struct fake_profile valkey_9 = {
+    .software = "valkey", .version = "9.0.0", .features = RL_FEATURE_DELIFEQ | RL_FEATURE_SET_IFEQ};
+static const struct fake_profile valkey_8_1 = {
+    .software = "valkey", .version = "8.1.0", .features = RL_FEATURE_SET_IFEQ};
+/* Says that it is new, but knows nothing new. */
+static const struct fake_profile impostor = {.version = "8.4.0"};
+
+static void profile_all(const struct fake_profile *profile)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_set_profile(trio.fake[i], profile);
+}
+
+static void rule_all(struct fake_rule rule)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], rule);
+}
+
+/* How often all servers together were told something that begins with these words. */
+static size_t count_all(const char *words)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < TRIO; i++)
+        count += fake_redis_count(trio.fake[i], words);
+    return count;
+}
+
+static void connect_all(void)
+{
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+}
+
+static redlock_lock_t *acquire(void)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, 0);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    return lock;
+}
+
+/* In one round, and without a failed vote among those that had come by then. */
+static void extend(redlock_lock_t *lock)
+{
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert_uint_eq(trio_info().rounds, 1);
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
+}
+
+static void release(redlock_lock_t *lock)
+{
+    int status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
+    ck_assert(trio_wait_no_keys());
+}
+
+static bool has_features(size_t index, uint32_t features)
+{
+    return WAIT_UNTIL(trio_stats(index).features == features, PATIENCE_MS);
+}
+
+/* ---- what servers know ---- */
+
+START_TEST(old_servers_get_scripts_only)
+{
+    connect_all();
+    for (int i = 0; i < 3; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+    }
+    ck_assert_uint_eq(count_all("DELEX"), 0);
+    ck_assert_uint_eq(count_all("DELIFEQ"), 0);
+    ck_assert_uint_eq(count_all("EVALSHA release"), 3 * TRIO);
+    ck_assert_uint_eq(count_all("EVALSHA extend"), 3 * TRIO);
+    ck_assert(has_features(0, 0));
+}
+END_TEST
+
+START_TEST(new_redis_gets_delex_and_ifeq)
+{
+    char line[512], token[128];
+    profile_all(&redis_8_4);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
+    extend(lock);
+    release(lock);
+    ck_assert_uint_eq(count_all("EVAL"), 0);
+    ck_assert_uint_eq(count_all("DELEX"), TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        char expected[512];
+        ck_assert_int_ge(fake_redis_find(trio.fake[i], "SET ", 1, line, sizeof line, NULL), 0);
+        snprintf(expected, sizeof expected, "SET resource %s IFEQ %s PX %d", token, token, TTL_MS);
+        ck_assert_str_eq(line, expected);
+        ck_assert_int_ge(fake_redis_find(trio.fake[i], "DELEX", 0, line, sizeof line, NULL), 0);
+        snprintf(expected, sizeof expected, "DELEX resource IFEQ %s", token);
+        ck_assert_str_eq(line, expected);
+        ck_assert(has_features(i, RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ));
+    }
+}
+END_TEST
+
+START_TEST(valkey_gets_delifeq)
+{
+    profile_all(&valkey_9);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    extend(lock);
+    release(lock);
+    ck_assert_uint_eq(count_all("EVAL"), 0);
+    ck_assert_uint_eq(count_all("DELEX"), 0);
+    ck_assert_uint_eq(count_all("DELIFEQ resource"), TRIO);
+    ck_assert(has_features(0, RL_FEATURE_DELIFEQ | RL_FEATURE_SET_IFEQ));
+}
+END_TEST
+
+START_TEST(each_server_by_itself)
+{
+    fake_redis_set_profile(trio.fake[0], &redis_8_4);
+    fake_redis_set_profile(trio.fake[1], &valkey_8_1);
+    connect_all();
+    for (int i = 0; i < 2; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+    }
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "DELEX"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVAL"), 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA extend"), 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA extend"), 2);
+    ck_assert(has_features(0, RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ));
+    ck_assert(has_features(1, RL_FEATURE_SET_IFEQ));
+    ck_assert(has_features(2, 0));
+}
+END_TEST
+
+/* SET IFEQ sets the expiry; the script only ever moves it away. An extension that might shorten
+ * what a node has may therefore not go out as SET IFEQ. */
+START_TEST(never_shortens)
+{
+    uint64_t ttl_ms = 0;
+    profile_all(&redis_8_4);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    int status = trio_extend(lock, TTL_MS / 10);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    for (size_t i = 0; i < TRIO; i++) {
+        ck_assert(fake_redis_look(trio.fake[i], "resource", NULL, 0, &ttl_ms));
+        ck_assert_uint_gt(ttl_ms, TTL_MS / 2);
+    }
+    release(lock);
+}
+END_TEST
+
+/* ---- fallbacks within the round ---- */
+
+/* What the servers do not understand once is not said to them again on this connection. */
+START_TEST(unknown_words_are_forgotten)
+{
+    profile_all(&impostor);
+    connect_all();
+    for (int i = 0; i < 3; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+    }
+    ck_assert_uint_eq(count_all("DELEX"), TRIO);
+    ck_assert_uint_eq(count_all("EVALSHA release"), 3 * TRIO);
+    ck_assert_uint_eq(count_all("EVALSHA extend"), 3 * TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        ck_assert(has_features(i, 0));
+        ck_assert_uint_eq(trio_stats(i).errors, 0);
+    }
+}
+END_TEST
+
+/* The script follows on the same connection with the same token. */
+static void check_follows(struct fake_redis *fake, const char *first, const char *second)
+{
+    char before[512], after[512], token[128];
+    unsigned connection_before = 0, connection_after = 0;
+    ck_assert(fake_redis_wait(fake, second, 1, PATIENCE_MS));
+    long at = fake_redis_find(fake, first, 0, before, sizeof before, &connection_before);
+    long next = fake_redis_find(fake, second, 0, after, sizeof after, &connection_after);
+    ck_assert_int_ge(at, 0);
+    ck_assert_int_gt(next, at);
+    ck_assert_uint_eq(connection_before, connection_after);
+    ck_assert_int_ge(fake_redis_find(fake, "SET ", 0, token, sizeof token, NULL), 0);
+    char *value = token + strlen("SET resource ");
+    value[strcspn(value, " ")] = '\0';
+    ck_assert_msg(strstr(before, value) != NULL, "%s in %s", value, before);
+    ck_assert_msg(strstr(after, value) != NULL, "%s in %s", value, after);
+}
+
+START_TEST(forbidden_words_fall_back)
+{
+    static const char *const refusals[] = {
+        "-NOPERM User app has no permissions to run the 'delex' command\r\n",
+        "-NOPERM this user has no permissions to run the 'delex' command\r\n",
+        "-ERR unknown command 'DELEX', with args beginning with: \r\n",
+        "-ERR unknown command `DELEX`, with args beginning with: \r\n", "-ERR syntax error\r\n"};
+    profile_all(&redis_8_4);
+    rule_all((struct fake_rule){.command = "DELEX", .fault = FAKE_REPLY, .bytes = refusals[_i]});
+    connect_all();
+    for (int i = 0; i < 2; i++)
+        release(acquire());
+    ck_assert_uint_eq(count_all("DELEX"), TRIO);
+    ck_assert_uint_eq(count_all("EVALSHA release"), 2 * TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
+        ck_assert_uint_eq(trio_stats(i).features & RL_FEATURE_DELEX, 0);
+    }
+}
+END_TEST
+
+START_TEST(refused_ifeq_falls_back)
+{
+    static const char *const refusals[] = {
+        "-ERR syntax error\r\n",
+        "-NOPERM User app has no permissions to run the 'set' command\r\n"};
+    profile_all(&redis_8_4);
+    rule_all((struct fake_rule){
+        .command = "SET", .argument = "IFEQ", .fault = FAKE_REPLY, .bytes = refusals[_i]});
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    extend(lock);
+    extend(lock);
+    ck_assert_uint_eq(count_all("EVALSHA extend"), 2 * TRIO);
+    ck_assert_uint_eq(count_all("SET "), 2 * TRIO);
+    release(lock);
+}
+END_TEST
+
+/* A full server cannot SET, but a script without a shebang may PEXPIRE; that says nothing about
+ * what the server knows. */
+START_TEST(full_server_extends_by_script)
+{
+    profile_all(&redis_8_4);
+    rule_all((struct fake_rule){
+        .command = "SET",
+        .argument = "IFEQ",
+        .times = 1,
+        .fault = FAKE_REPLY,
+        .bytes = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"});
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    extend(lock);
+    for (size_t i = 0; i < TRIO; i++)
+        check_follows(trio.fake[i], "SET", "EVALSHA extend");
+    ck_assert_uint_eq(count_all("EVALSHA extend"), TRIO);
+    extend(lock);
+    ck_assert_uint_eq(count_all("EVALSHA extend"), TRIO);
+    ck_assert(has_features(0, RL_FEATURE_SET_IFEQ));
+    release(lock);
+}
+END_TEST
+
+/* ---- NOSCRIPT ---- */
+
+START_TEST(forgotten_scripts_are_sent_in_full)
+{
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_forget_scripts(trio.fake[i]);
+    extend(lock);
+    release(lock);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
+        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
+        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL extend"), 1);
+        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL release"), 1);
+        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+    }
+    /* EVAL has loaded them again. */
+    release(acquire());
+    ck_assert_uint_eq(count_all("EVAL release"), TRIO);
+}
+END_TEST
+
+/* From the native command over the hash to the whole script: three questions, one round. */
+START_TEST(falls_back_twice)
+{
+    profile_all(&impostor);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_forget_scripts(trio.fake[i]);
+    extend(lock);
+    release(lock);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
+        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
+        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
+    }
+}
+END_TEST
+
+/* A server that says NOSCRIPT to EVAL as well is in error, not in a loop. */
+START_TEST(no_endless_fallback)
+{
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    rule_all((struct fake_rule){
+        .command = "EVALSHA", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
+    rule_all((struct fake_rule){
+        .command = "EVAL", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert_uint_eq(count_all("EVAL extend"), TRIO);
+    ck_assert_int_eq(trio_node(0).cause, REDLOCK_CAUSE_ERROR_REPLY);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_clear_rules(trio.fake[i]);
+    release(lock);
+}
+END_TEST
+
+static TCase *add_case(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
+    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("native");
+    TCase *known = add_case(suite, "known"), *fallback = add_case(suite, "fallback");
+    TCase *scripts = add_case(suite, "scripts");
+    tcase_add_test(known, old_servers_get_scripts_only);
+    tcase_add_test(known, new_redis_gets_delex_and_ifeq);
+    tcase_add_test(known, valkey_gets_delifeq);
+    tcase_add_test(known, each_server_by_itself);
+    tcase_add_test(known, never_shortens);
+    tcase_add_test(fallback, unknown_words_are_forgotten);
+    tcase_add_loop_test(fallback, forbidden_words_fall_back, 0, 5);
+    tcase_add_loop_test(fallback, refused_ifeq_falls_back, 0, 2);
+    tcase_add_test(fallback, full_server_extends_by_script);
+    tcase_add_test(scripts, forgotten_scripts_are_sent_in_full);
+    tcase_add_test(scripts, falls_back_twice);
+    tcase_add_test(scripts, no_endless_fallback);
+    return suite_run(suite);
+}

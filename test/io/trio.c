@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * Three fake servers and a client. */
+#include "trio.h"
+
+#include "wait.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct trio trio;
+
+static redlock_report_t *report;
+static struct {
+    pthread_mutex_t mutex;
+    char text[65536], copy[65536];
+    size_t len;
+} logged = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void log_line(int level, const char *message, void *userdata)
+{
+    (void)level;
+    (void)userdata;
+    pthread_mutex_lock(&logged.mutex);
+    size_t room = sizeof logged.text - logged.len;
+    int len = snprintf(logged.text + logged.len, room, "%s\n", message);
+    if (len > 0)
+        logged.len += (size_t)len < room ? (size_t)len : room - 1;
+    pthread_mutex_unlock(&logged.mutex);
+}
+
+const char *trio_log(void)
+{
+    pthread_mutex_lock(&logged.mutex);
+    memcpy(logged.copy, logged.text, sizeof logged.text);
+    pthread_mutex_unlock(&logged.mutex);
+    return logged.copy;
+}
+
+void trio_setup(void)
+{
+    fdcheck_begin(&trio.before);
+    for (size_t i = 0; i < TRIO; i++)
+        trio.fake[i] = fake_redis_start(NULL);
+    trio.client = NULL;
+}
+
+void trio_teardown(void)
+{
+    trio_disconnect();
+    for (size_t i = 0; i < TRIO; i++) {
+        fake_redis_stop(trio.fake[i]);
+        trio.fake[i] = NULL;
+    }
+    const char *leaked = fdcheck_leaked(&trio.before, 1000);
+    ck_assert_msg(leaked == NULL, "descriptors left open: %s", leaked);
+}
+
+void trio_connect(void)
+{
+    trio_connect_as(NULL, NULL);
+}
+
+void trio_connect_as(const char *user, const char *url_rest)
+{
+    redlock_config_t *config = NULL;
+    char url[512];
+    uint32_t node_time_ms = (uint32_t)wait_scaled_ms(NODE_TIME_MS);
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++) {
+        const char *plain = fake_redis_url(trio.fake[i]);
+        size_t scheme = (size_t)(strstr(plain, "://") - plain) + 3;
+        snprintf(url, sizeof url, "%.*s%s%s%s", (int)scheme, plain, user == NULL ? "" : user,
+                 plain + scheme, url_rest == NULL ? "" : url_rest);
+        ck_assert_msg(redlock_config_add_nodes(config, url) == REDLOCK_OK, "%s: %s", url,
+                      redlock_config_error(config));
+    }
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, node_time_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, node_time_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_retry_ms(config, 5, 50), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
+    int status = redlock_new(&trio.client, config);
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s", redlock_strerror(status),
+                  redlock_config_error(config));
+    redlock_config_free(config);
+}
+
+void trio_disconnect(void)
+{
+    redlock_report_free(report);
+    report = NULL;
+    if (trio.client != NULL)
+        ck_assert_int_eq(redlock_free(trio.client), REDLOCK_OK);
+    trio.client = NULL;
+}
+
+static void forget_report(void)
+{
+    redlock_report_free(report);
+    report = NULL;
+}
+
+int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    opts.wait_ms = wait_ms;
+    forget_report();
+    int status = redlock_acquire(trio.client, "resource", &opts, ret_lock, &report);
+    ck_assert_ptr_nonnull(report);
+    return status;
+}
+
+int trio_extend(redlock_lock_t *lock, uint64_t ttl_ms)
+{
+    forget_report();
+    int status = redlock_extend(lock, ttl_ms, &report);
+    ck_assert_ptr_nonnull(report);
+    return status;
+}
+
+int trio_release(redlock_lock_t *lock)
+{
+    forget_report();
+    int status = redlock_release(lock, &report);
+    redlock_lock_free(lock);
+    ck_assert_ptr_nonnull(report);
+    return status;
+}
+
+void trio_check_works(void)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status), trio_text());
+    status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status), trio_text());
+}
+
+redlock_report_info_t trio_info(void)
+{
+    redlock_report_info_t info;
+    ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
+    return info;
+}
+
+redlock_node_report_t trio_node(size_t index)
+{
+    redlock_node_report_t node;
+    ck_assert_int_eq(redlock_report_get_node(report, index, &node, sizeof node), REDLOCK_OK);
+    return node;
+}
+
+const char *trio_text(void)
+{
+    static char text[2048];
+    size_t at = (size_t)snprintf(text, sizeof text, "\n  %s", redlock_report_text(report));
+    for (size_t i = 0; i < TRIO && at < sizeof text; i++) {
+        redlock_node_report_t node = trio_node(i);
+        at += (size_t)snprintf(text + at, sizeof text - at, "\n  %s: vote %d, cause %d, %s",
+                               node.node, node.vote, node.cause, node.text);
+    }
+    return text;
+}
+
+redlock_node_stats_t trio_stats(size_t index)
+{
+    redlock_node_stats_t stats;
+    ck_assert_int_eq(redlock_get_node_stats(trio.client, index, &stats, sizeof stats), REDLOCK_OK);
+    return stats;
+}
+
+static bool all_vote(void)
+{
+    for (size_t i = 0; i < TRIO; i++) {
+        if (trio_stats(i).may_vote != 1)
+            return false;
+    }
+    return true;
+}
+
+bool trio_wait_all_vote(void)
+{
+    return WAIT_UNTIL(all_vote(), PATIENCE_MS);
+}
+
+static bool no_keys(void)
+{
+    for (size_t i = 0; i < TRIO; i++) {
+        if (fake_redis_keys(trio.fake[i]) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool trio_wait_no_keys(void)
+{
+    return WAIT_UNTIL(no_keys(), 2500);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Three fake servers and one threaded client of them: the setting of the io tests. Every test says
+ * first how the servers misbehave, then trio_connect(). */
+#ifndef TEST_TRIO_H
+#define TEST_TRIO_H
+
+#include "fake_redis.h"
+#include "fdcheck.h"
+
+#include <redlock/redlock.h>
+
+#define TRIO         3
+#define PATIENCE_MS  10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
+#define TTL_MS       30000 /* longer than any wait here: what expires was not undone */
+#define NODE_TIME_MS 100   /* node and connect timeout; scaled */
+
+struct trio {
+    struct fdcheck before;
+    struct fake_redis *fake[TRIO];
+    redlock_t *client;
+};
+extern struct trio trio;
+
+/* Fixture: three honest servers, no client yet. */
+void trio_setup(void);
+/* Stops all and checks that no descriptor is left open. */
+void trio_teardown(void);
+
+/* The client. `url_rest` is put behind each address ("/3"), `user` ("name:password@") before it;
+ * both may be NULL. Neither waits for the servers. */
+void trio_connect(void);
+void trio_connect_as(const char *user, const char *url_rest);
+void trio_disconnect(void);
+
+/* One acquisition. The report is kept until the next one, and is what the checks below look at. */
+int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms);
+int trio_extend(redlock_lock_t *lock, uint64_t ttl_ms);
+int trio_release(redlock_lock_t *lock); /* frees the lock, too */
+
+/* Acquires and releases; fails the test unless both work. */
+void trio_check_works(void);
+
+/* What the last report says. */
+redlock_report_info_t trio_info(void);
+redlock_node_report_t trio_node(size_t index);
+const char *trio_text(void); /* the report on all nodes, for messages */
+
+/* All that the client has logged, at every level. */
+const char *trio_log(void);
+
+redlock_node_stats_t trio_stats(size_t index);
+/* Waits until all nodes may vote. */
+bool trio_wait_all_vote(void);
+/* Waits until no server has a key. */
+bool trio_wait_no_keys(void);
+
+#endif
