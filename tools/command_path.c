@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * The search along PATH that execvp() would do, without executing.
+ */
+#include "command_path.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exits.h"
+#include "say.h"
+
+static int try_path(const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0)
+        return errno == EACCES ? EXIT_CANNOT_RUN : EXIT_NOT_FOUND;
+    if (!S_ISREG(info.st_mode) || access(path, X_OK) != 0)
+        return EXIT_CANNOT_RUN;
+    return 0;
+}
+
+int command_resolve(const char *name, char **ret_path)
+{
+    const char *search = getenv("PATH");
+    int worst = EXIT_NOT_FOUND;
+
+    if (!*name)
+        return EXIT_NOT_FOUND;
+    if (strchr(name, '/')) {
+        int result = try_path(name);
+        if (result == 0)
+            *ret_path = text_copy(name);
+        return result;
+    }
+    if (!search)
+        search = "/usr/local/bin:/usr/bin:/bin";
+    for (;;) {
+        size_t len = strcspn(search, ":");
+        char *path = len ? text_format("%.*s/%s", (int)len, search, name)
+                         : text_format("./%s", name); /* an empty part is the current directory */
+        int result = try_path(path);
+        if (result == 0) {
+            *ret_path = path;
+            return 0;
+        }
+        free(path);
+        if (result == EXIT_CANNOT_RUN)
+            worst = result;
+        if (!search[len])
+            return worst;
+        search += len + 1;
+    }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The subcommands. Each returns its exit code.
+ */
+#ifndef TOOLS_COMMANDS_H
+#define TOOLS_COMMANDS_H
+
+#include "options.h"
+
+int cmd_run(const struct options *options);
+int cmd_acquire(const struct options *options);
+int cmd_extend(const struct options *options);
+int cmd_release(const struct options *options);
+int cmd_status(const struct options *options);
+int cmd_nodes(const struct options *options);
+int cmd_break(const struct options *options);
+int cmd_config(const struct options *options);
+int cmd_sandbox(const struct options *options);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Walks /proc and signals the descendants of a process. A pid is only a number: before it is
+ * signalled it is pinned with a pidfd and its start time is read again, so that a number that was
+ * given to a stranger in between is left alone.
+ */
+#include "descendants.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct process {
+    pid_t pid, parent;
+    char state;
+    bool descends;
+    uint64_t started; /* clock ticks since boot */
+};
+
+struct process_list {
+    struct process *items;
+    size_t count, room;
+};
+
+static bool read_process(int proc_fd, pid_t pid, struct process *ret)
+{
+    char path[32], text[1024];
+    int parent;
+
+    snprintf(path, sizeof path, "%d/stat", (int)pid);
+    int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t len = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (len <= 0)
+        return false;
+    text[len] = '\0';
+    /* The name in parentheses may itself hold blanks and parentheses: go on behind the last one. */
+    const char *rest = strrchr(text, ')');
+    if (!rest || sscanf(rest + 1,
+                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+                        "%*d %*d %" SCNu64,
+                        &ret->state, &parent, &ret->started) != 3)
+        return false;
+    ret->pid = pid;
+    ret->parent = parent;
+    ret->descends = false;
+    return true;
+}
+
+static bool list_add(struct process_list *list, struct process item)
+{
+    if (list->count == list->room) {
+        size_t room = list->room ? list->room * 2 : 256;
+        struct process *items = realloc(list->items, room * sizeof *items);
+        if (!items)
+            return false;
+        list->items = items;
+        list->room = room;
+    }
+    list->items[list->count++] = item;
+    return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    pid_t left = ((const struct process *)a)->pid, right = ((const struct process *)b)->pid;
+    return (left > right) - (left < right);
+}
+
+static bool list_read(struct process_list *list, DIR *proc)
+{
+    const struct dirent *entry;
+
+    while ((entry = readdir(proc))) {
+        char *end;
+        struct process item;
+        long pid = strtol(entry->d_name, &end, 10);
+        if (pid <= 0 || *end)
+            continue;
+        if (read_process(dirfd(proc), (pid_t)pid, &item) && !list_add(list, item))
+            return false;
+    }
+    if (list->count > 0)
+        qsort(list->items, list->count, sizeof *list->items, by_pid);
+    return true;
+}
+
+static void mark(struct process_list *list, pid_t ancestor)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < list->count; i++) {
+            struct process *item = &list->items[i];
+            if (item->descends)
+                continue;
+            const struct process key = {.pid = item->parent};
+            const struct process *parent =
+                bsearch(&key, list->items, list->count, sizeof key, by_pid);
+            if (item->parent == ancestor || (parent && parent->descends)) {
+                item->descends = true;
+                more = true;
+            }
+        }
+    }
+}
+
+static bool signal_pinned(int proc_fd, const struct process *item, int sig)
+{
+    struct process again;
+    int pidfd = (int)syscall(SYS_pidfd_open, item->pid, 0);
+
+    if (pidfd < 0 && errno != ENOSYS)
+        return false;
+    bool same = read_process(proc_fd, item->pid, &again) && again.started == item->started;
+    bool sent = false;
+    if (same && pidfd >= 0)
+        sent = syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) == 0;
+    else if (same)
+        sent = kill(item->pid, sig) == 0;
+    if (pidfd >= 0)
+        close(pidfd);
+    return sent;
+}
+
+struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
+{
+    struct descendants_pass pass = {0};
+    struct process_list list = {0};
+    DIR *proc = opendir("/proc");
+
+    if (!proc)
+        return pass;
+    pass.seen = list_read(&list, proc);
+    mark(&list, ancestor);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct process *item = &list.items[i];
+        if (!item->descends || item->pid == spare || item->state == 'Z' || item->state == 'X')
+            continue;
+        pass.alive++;
+        if (sig && signal_pinned(dirfd(proc), item, sig))
+            pass.killed++;
+    }
+    free(list.items);
+    closedir(proc);
+    return pass;
+}

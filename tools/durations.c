@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * Parses durations in integers: a fraction is kept as thousandths of its unit, so nothing is
+ * rounded behind the user's back.
+ */
+#include "durations.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DURATION_MS_MAX (UINT64_C(1000) * 24 * 3600 * 1000)
+
+static bool unit_ms(const char *unit, uint64_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60000}, {"h", 3600000}};
+
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (!strcmp(unit, units[i].name)) {
+            *ret_ms = units[i].ms;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+bool duration_parse(const char *text, uint64_t *ret_ms)
+{
+    uint64_t whole = 0, fraction = 0, scale = 1, unit;
+    const char *p = text;
+
+    if (!digit(*p) && !(*p == '.' && digit(p[1])))
+        return false;
+    for (; digit(*p); p++) {
+        whole = whole * 10 + (uint64_t)(*p - '0');
+        if (whole > DURATION_MS_MAX)
+            return false;
+    }
+    if (*p == '.') {
+        if (!digit(p[1]))
+            return false;
+        for (p++; digit(*p); p++) {
+            if (scale >= 1000000000) {
+                if (*p != '0')
+                    return false;
+                continue;
+            }
+            fraction = fraction * 10 + (uint64_t)(*p - '0');
+            scale *= 10;
+        }
+    }
+    if (!unit_ms(p, &unit))
+        return false;
+    if (fraction * unit % scale != 0)
+        return false;
+    uint64_t ms = whole * unit + fraction * unit / scale;
+    if (whole > DURATION_MS_MAX / unit || ms > DURATION_MS_MAX)
+        return false;
+    *ret_ms = ms;
+    return true;
+}
+
+const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT])
+{
+    if (ms == 0 || ms % 1000 != 0)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "ms", ms);
+    else if (ms % 3600000 == 0)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "h", ms / 3600000);
+    else if (ms % 60000 == 0)
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "m", ms / 60000);
+    else
+        snprintf(buffer, DURATION_TEXT, "%" PRIu64 "s", ms / 1000);
+    return buffer;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Durations as people write them: 250ms, 30s, 5m, 2h, or a bare number of seconds.
+ */
+#ifndef TOOLS_DURATIONS_H
+#define TOOLS_DURATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DURATION_HELP "write 250ms, 30s, 5m or 2h; a bare number is seconds"
+#define DURATION_TEXT 32
+
+/* False if `text` is not a duration, is finer than a millisecond or longer than 1000 days. */
+bool duration_parse(const char *text, uint64_t *ret_ms);
+
+/* The shortest exact form: "1500ms", "30s". Returns `buffer`. */
+const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT]);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * The wrapper's side of the guardian: start it, feed it, end it.
+ */
+#include "guardian.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "starter.h"
+
+static void close_pipe(int fds[2])
+{
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* Runs in the guardian. The starter is forked before setsid(), so it stays in the session of the
+ * wrapper; the subreaper flag is set first, so no descendant can slip past it. */
+static _Noreturn void become_guardian(int feed[2], int request[2], int report[2],
+                                      const char *remove_dir)
+{
+    pid_t self = getpid();
+
+    close(feed[1]);
+    close(request[1]);
+    close(report[0]);
+    prctl(PR_SET_NAME, "redlock-guard");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0)
+        _exit(GUARDIAN_ORPHANED);
+    /* Ignored: the kernel reaps the orphans that come to us, and the starter. */
+    signal(SIGCHLD, SIG_IGN);
+    pid_t starter = fork();
+    if (starter < 0)
+        _exit(GUARDIAN_ORPHANED);
+    if (starter == 0) {
+        close(feed[0]);
+        starter_main(self, request[0], report[1]);
+    }
+    setpgid(starter, starter);
+    setsid();
+    guardian_main(feed[0], starter, remove_dir);
+}
+
+int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
+{
+    int feed[2], request[2], report[2];
+
+    if (pipe2(feed, O_CLOEXEC) != 0)
+        return -1;
+    if (pipe2(request, O_CLOEXEC) != 0) {
+        close_pipe(feed);
+        return -1;
+    }
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        close_pipe(feed);
+        close_pipe(request);
+        return -1;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become_guardian(feed, request, report, remove_dir);
+    close(feed[0]);
+    close(request[0]);
+    close(report[1]);
+    if (pid < 0) {
+        close(feed[1]);
+        close(request[1]);
+        close(report[0]);
+        return -1;
+    }
+    /* A stopped guardian must not stop the wrapper too: a full pipe is an error, not a wait. */
+    fcntl(feed[1], F_SETFL, O_NONBLOCK);
+    *ret_guardian = (struct guardian){
+        .pid = pid, .feed_fd = feed[1], .request_fd = request[1], .report_fd = report[0]};
+    return 0;
+}
+
+static int feed(struct guardian *guardian, enum guardian_order order, uint64_t value)
+{
+    struct guardian_message message = {.order = (uint32_t)order, .value = value};
+    ssize_t done = write(guardian->feed_fd, &message, sizeof message);
+
+    return done == (ssize_t)sizeof message ? 0 : -1;
+}
+
+int guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns)
+{
+    return feed(guardian, ORDER_KILL_TIME, at_ns);
+}
+
+int guardian_set_group(struct guardian *guardian, pid_t group)
+{
+    return feed(guardian, ORDER_GROUP, (uint64_t)group);
+}
+
+bool guardian_end(struct guardian *guardian, bool kill_rest)
+{
+    int status = 0;
+
+    if (guardian->pid <= 0)
+        return false;
+    close(guardian->request_fd);
+    feed(guardian, kill_rest ? ORDER_KILL : ORDER_LEAVE, 0);
+    close(guardian->feed_fd);
+    close(guardian->report_fd);
+    /* Somebody may have stopped it; it must go on to be able to end. */
+    kill(guardian->pid, SIGCONT);
+    while (waitpid(guardian->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    guardian->pid = 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == GUARDIAN_KILLED_IN_TIME;
+}

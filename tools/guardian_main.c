@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT
+ * The guardian's own process: waits for the kill time or the end of the pipe, then kills whatever
+ * descends from it. It holds two descriptors, prints nothing and leaves nothing behind.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "descendants.h"
+#include "files.h"
+#include "guardian.h"
+
+/* How long a process may resist SIGKILL (stuck in the kernel) before the guardian gives up. */
+#define KILL_PATIENCE_NS    (30 * UINT64_C(1000000000))
+#define STARTER_PATIENCE_NS (500 * NS_PER_MS)
+
+struct watch {
+    int feed_fd, timer_fd;
+    pid_t starter, group;
+    const char *remove_dir;
+};
+
+static void pause_ms(long ms)
+{
+    struct timespec delay = {.tv_nsec = ms * 1000000L};
+
+    nanosleep(&delay, NULL);
+}
+
+/* One clean look is not enough: a child whose parent died in the middle of the walk has a parent
+ * that is not in the list. By the second look it has come to us. */
+static void kill_all(const struct watch *watch)
+{
+    uint64_t give_up_ns = boottime_ns() + KILL_PATIENCE_NS;
+    int clean = 0;
+
+    while (clean < 2 && boottime_ns() < give_up_ns) {
+        struct descendants_pass pass = descendants_signal(getpid(), watch->starter, SIGKILL);
+        if (!pass.seen) {
+            if (watch->group > 1)
+                kill(-watch->group, SIGKILL);
+            break;
+        }
+        clean = pass.alive == 0 ? clean + 1 : 0;
+        if (pass.alive > 0)
+            pause_ms(1);
+    }
+}
+
+/* The starter reports the end of the command and goes by itself. It is our child, reaped by the
+ * kernel, so its pid is gone when it is. */
+static void wait_for_starter(const struct watch *watch)
+{
+    uint64_t give_up_ns = boottime_ns() + STARTER_PATIENCE_NS;
+
+    while (boottime_ns() < give_up_ns && kill(watch->starter, 0) == 0)
+        pause_ms(1);
+    kill(watch->starter, SIGKILL);
+}
+
+static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
+{
+    if (kill_rest) {
+        kill_all(watch);
+        wait_for_starter(watch);
+    }
+    if (watch->remove_dir)
+        remove_tree(watch->remove_dir);
+    _exit((int)code);
+}
+
+static void arm(const struct watch *watch, uint64_t at_ns)
+{
+    struct itimerspec when = {0};
+
+    if (at_ns != NEVER_NS) {
+        /* 0 would disarm the timer: a time in the past must fire at once. */
+        if (at_ns == 0)
+            at_ns = 1;
+        when.it_value.tv_sec = (time_t)(at_ns / UINT64_C(1000000000));
+        when.it_value.tv_nsec = (long)(at_ns % UINT64_C(1000000000));
+    }
+    timerfd_settime(watch->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void obey(struct watch *watch)
+{
+    struct guardian_message message;
+    ssize_t len = read(watch->feed_fd, &message, sizeof message);
+
+    if (len < 0 && errno == EINTR)
+        return;
+    if (len != (ssize_t)sizeof message)
+        leave(watch, true, GUARDIAN_ORPHANED);
+    switch (message.order) {
+    case ORDER_KILL_TIME:
+        arm(watch, message.value);
+        break;
+    case ORDER_GROUP:
+        watch->group = (pid_t)message.value;
+        break;
+    case ORDER_LEAVE:
+        leave(watch, false, GUARDIAN_LEFT);
+    default:
+        leave(watch, true, GUARDIAN_LEFT);
+    }
+}
+
+/* Closes all descriptors but two; a held one would keep somebody else's pipe open. */
+static void drop_descriptors(int keep_a, int keep_b)
+{
+    DIR *dir = opendir("/proc/self/fd");
+
+    if (!dir) {
+        for (int fd = 0; fd < 1024; fd++)
+            if (fd != keep_a && fd != keep_b)
+                close(fd);
+        return;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != keep_a && fd != keep_b && fd != dirfd(dir))
+            close(fd);
+    }
+    closedir(dir);
+}
+
+_Noreturn void guardian_main(int feed_fd, pid_t starter, const char *remove_dir)
+{
+    struct watch watch = {.feed_fd = feed_fd, .starter = starter, .remove_dir = remove_dir};
+
+    watch.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (watch.timer_fd < 0)
+        leave(&watch, true, GUARDIAN_ORPHANED);
+    drop_descriptors(feed_fd, watch.timer_fd);
+    if (chdir("/") != 0)
+        _exit(GUARDIAN_ORPHANED);
+    for (;;) {
+        struct pollfd fds[2] = {{.fd = feed_fd, .events = POLLIN},
+                                {.fd = watch.timer_fd, .events = POLLIN}};
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        /* Orders first: a new kill time that is already here replaces the one that has come. */
+        if (fds[0].revents) {
+            obey(&watch);
+            continue;
+        }
+        uint64_t expirations;
+        if (fds[1].revents && read(watch.timer_fd, &expirations, sizeof expirations) > 0)
+            leave(&watch, true, GUARDIAN_KILLED_IN_TIME);
+    }
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * One command under a guardian: its process group, its terminal and its end.
+ */
+#ifndef TOOLS_JOB_H
+#define TOOLS_JOB_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "guardian.h"
+#include "starter.h"
+
+enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_ENDED, JOB_FAILED };
+
+struct job {
+    struct guardian guardian;
+    enum job_state state;
+    pid_t pid;         /* also the process group, unless `shares_group` */
+    bool shares_group; /* --foreground: in our own process group */
+    bool has_terminal; /* its group is the foreground group of the terminal on stdin */
+    bool wants_terminal;
+    int status; /* JOB_ENDED: wait status; JOB_FAILED: errno */
+};
+
+/* Asks the starter to start the command. 0, or -1 if there is no starter any more. */
+int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
+              bool share_group);
+
+/* Takes in what the starter reported about this job; false if it is about another process. */
+bool job_report(struct job *job, const struct start_report *report);
+
+/* Passes a signal on: to the group, or with `shares_group` to the command alone. A CONT also gives
+ * the terminal back. */
+void job_signal(struct job *job, int sig);
+
+/* Does any process of the group live? (Never with `shares_group`: that group is ours.) */
+bool job_group_alive(const struct job *job);
+
+/* The terminal back to our own group, if the command has it. */
+void job_take_terminal(struct job *job);
+
+/* 0-255 as a shell would say it: 128+n for death by signal n, 126/127 if it could not start. */
+int job_exit_code(const struct job *job);
+
+#endif

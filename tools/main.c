@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * The command `redlock`: finds the subcommand and runs it.
+ */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "exits.h"
+#include "help.h"
+#include "options.h"
+#include "options_table.h"
+#include "redlock/redlock.h"
+#include "say.h"
+
+static int run_subcommand(unsigned index, int argc, char **argv)
+{
+    static int (*const commands[])(const struct options *) = {
+        cmd_run,   cmd_acquire, cmd_extend, cmd_release, cmd_status,
+        cmd_nodes, cmd_break,   cmd_config, cmd_sandbox};
+    struct options options;
+    int result = options_parse(1u << index, command_names[index], argc, argv, &options);
+
+    if (result < 0)
+        result = commands[index](&options);
+    free(options.operands);
+    free(options.servers);
+    return result;
+}
+
+static int show_version(void)
+{
+    uint32_t number = redlock_version_number();
+
+    printf("redlock %u.%u.%u (jansson %s)\n", (unsigned)(number >> 16 & 0xff),
+           (unsigned)(number >> 8 & 0xff), (unsigned)(number & 0xff), JANSSON_VERSION);
+    return EXIT_OK;
+}
+
+static int refuse_word(const char *word)
+{
+    const char *near = command_nearest(word + strspn(word, "-"));
+
+    if (near)
+        say(SAY_ERROR, "unknown command %.60s; did you mean %s? All commands: redlock --help", word,
+            near);
+    else
+        say(SAY_ERROR,
+            "unknown command %.60s; to run a command under a lock: redlock run NAME -- CMD", word);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help_examples();
+        return EXIT_OK;
+    }
+    const char *word = argv[1];
+    for (unsigned i = 0; command_names[i]; i++)
+        if (!strcmp(word, command_names[i]))
+            return run_subcommand(i, argc - 1, argv + 1);
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+        for (unsigned i = 0; argc > 2 && command_names[i]; i++)
+            if (!strcmp(argv[2], command_names[i])) {
+                help_command(command_names[i]);
+                return EXIT_OK;
+            }
+        help_overview();
+        return EXIT_OK;
+    }
+    if (!strcmp(word, "--version") || !strcmp(word, "-V"))
+        return show_version();
+    return refuse_word(word);
+}

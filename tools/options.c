@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT
+ * Parses a command line: getopt_long() for the flags, and errors that say what to write instead.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "durations.h"
+#include "exits.h"
+#include "help.h"
+#include "options_table.h"
+#include "redlock/redlock.h"
+#include "say.h"
+#include "signals.h"
+
+static int usage(const struct options *options, const char *what)
+{
+    say(SAY_ERROR, "%s: %s; see: redlock %s --help", options->command_name, what,
+        options->command_name);
+    return EXIT_USAGE;
+}
+
+static int bad_value(const struct options *options, const char *flag, const char *value,
+                     const char *want)
+{
+    say(SAY_ERROR, "%s: %s %s: %s", options->command_name, flag, *value ? value : "\"\"", want);
+    return EXIT_USAGE;
+}
+
+static bool parse_number(const char *text, long max, long *ret)
+{
+    char *end;
+
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+static void add_servers(struct options *options, const char *value)
+{
+    char *joined =
+        options->servers ? text_format("%s %s", options->servers, value) : text_copy(value);
+
+    free(options->servers);
+    options->servers = joined;
+}
+
+static int set_hold(struct options *options, const char *flag, const char *value, uint64_t *ret_ms)
+{
+    if (!duration_parse(value, ret_ms))
+        return bad_value(options, flag, value, "not a duration; " DURATION_HELP);
+    return -1;
+}
+
+static int set_number(struct options *options, const char *flag, const char *value, long least,
+                      long most, int *ret)
+{
+    long number;
+    char want[64];
+
+    if (parse_number(value, most, &number) && number >= least) {
+        *ret = (int)number;
+        return -1;
+    }
+    snprintf(want, sizeof want, "write a number from %ld to %ld", least, most);
+    return bad_value(options, flag, value, want);
+}
+
+static int set_status_fd(struct options *options, const char *value)
+{
+    int fd;
+    int result = set_number(options, "--status-fd", value, 1, 65535, &fd);
+
+    if (result >= 0)
+        return result;
+    int flags = fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY)
+        return bad_value(options, "--status-fd", value,
+                         "no such open descriptor to write to; give one, for example 3>events");
+    options->status_fd = fd;
+    return -1;
+}
+
+/* Flags with a value of their own grammar. */
+static int set_value(struct options *options, int id, const char *value)
+{
+    int number = 0, result;
+
+    switch (id) {
+    case OPT_CONFLICT_CODE:
+        return set_number(options, "-E", value, 0, 255, &options->conflict_code);
+    case OPT_MIN_HOLD:
+        return set_hold(options, "--min-hold", value, &options->min_hold_ms);
+    case OPT_MAX_HOLD:
+        return set_hold(options, "--max-hold", value, &options->max_hold_ms);
+    case OPT_STATUS_FD:
+        return set_status_fd(options, value);
+    case OPT_NODES:
+        result = set_number(options, "-n", value, 1, REDLOCK_NODES_MAX, &number);
+        options->nodes = (unsigned)number;
+        return result;
+    case OPT_SIGNAL:
+        options->stop_signal = signal_parse(value);
+        if (!options->stop_signal)
+            return bad_value(options, "--signal", value, "no such signal; write TERM, INT or 15");
+        return -1;
+    case OPT_ON_LOSS:
+        options->warn_on_loss = !strcmp(value, "warn");
+        if (!options->warn_on_loss && strcmp(value, "stop") != 0)
+            return bad_value(options, "--on-loss", value, "write stop or warn");
+        return -1;
+    default:
+        return -1;
+    }
+}
+
+static bool set_text(struct options *options, int id, const char *value)
+{
+    const struct {
+        int id;
+        const char **to;
+    } texts[] = {{OPT_CONFIG, &options->config_file},
+                 {OPT_PREFIX, &options->prefix},
+                 {OPT_USER, &options->user},
+                 {OPT_PASS_FILE, &options->pass_file},
+                 {OPT_MAX_TTL, &options->max_ttl},
+                 {OPT_CONNECT_TIMEOUT, &options->connect_timeout},
+                 {OPT_NODE_TIMEOUT, &options->node_timeout},
+                 {OPT_TTL, &options->ttl},
+                 {OPT_WAIT, &options->wait},
+                 {OPT_GRACE, &options->grace},
+                 {OPT_RENEW, &options->renew},
+                 {OPT_COMMAND, &options->shell_command},
+                 {OPT_TOKEN_FILE, &options->token_file}};
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (texts[i].id == id) {
+            *texts[i].to = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_switch(struct options *options, int id)
+{
+    const struct {
+        int id;
+        bool *to;
+    } switches[] = {{OPT_JSON, &options->json},
+                    {OPT_QUIET, &options->quiet},
+                    {OPT_NO_RENEW, &options->no_renew},
+                    {OPT_KEEP, &options->keep},
+                    {OPT_FOREGROUND, &options->foreground},
+                    {OPT_PRESERVE_STATUS, &options->preserve_status},
+                    {OPT_ALLOW_NESTED, &options->allow_nested},
+                    {OPT_EXPORT_TOKEN, &options->export_token},
+                    {OPT_STRICT, &options->strict},
+                    {OPT_YES, &options->yes}};
+
+    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
+        if (switches[i].id == id) {
+            *switches[i].to = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int set_option(struct options *options, int id, const char *value)
+{
+    if (id == OPT_SERVERS) {
+        add_servers(options, value);
+        return -1;
+    }
+    if (id == OPT_VERBOSE) {
+        options->verbose++;
+        return -1;
+    }
+    if (id == OPT_NONBLOCK) {
+        options->wait = "0";
+        return -1;
+    }
+    if (set_switch(options, id) || set_text(options, id, value))
+        return -1;
+    return set_value(options, id, value);
+}
+
+static int unknown_flag(const struct options *options, const char *flag)
+{
+    char known[128], elsewhere[128], word[64];
+
+    /* "--word=value" and "-x" are looked up as "word" and "x". */
+    snprintf(word, sizeof word, "%s", flag + strspn(flag, "-"));
+    word[strcspn(word, "=")] = '\0';
+    snprintf(known, sizeof known, "unknown flag %.60s", flag);
+    const char *near = word[0] && word[1] ? option_nearest(options->command, word) : NULL;
+    const char *commands = option_elsewhere(word, elsewhere, sizeof elsewhere);
+    if (commands)
+        say(SAY_ERROR, "%s: %s (a flag of %s); see: redlock %s --help", options->command_name,
+            known, commands, options->command_name);
+    else if (near)
+        say(SAY_ERROR, "%s: %s; did you mean --%s? See: redlock %s --help", options->command_name,
+            known, near, options->command_name);
+    else
+        return usage(options, known);
+    return EXIT_USAGE;
+}
+
+static int refuse_flag(const struct options *options, int code, char **argv)
+{
+    char text[128];
+
+    if (code == ':') {
+        snprintf(text, sizeof text, "%.60s needs a value", argv[optind - 1]);
+        return usage(options, text);
+    }
+    if (optopt >= 256) {
+        snprintf(text, sizeof text, "%.60s takes no value", argv[optind - 1]);
+        return usage(options, text);
+    }
+    if (optopt) {
+        snprintf(text, sizeof text, "-%c", optopt);
+        return unknown_flag(options, text);
+    }
+    return unknown_flag(options, argv[optind - 1]);
+}
+
+/* How many operands may stand before everything else belongs to the command that is run. */
+static size_t operands_before_command(unsigned command)
+{
+    if (command == CMD_RUN)
+        return 1;
+    return command == CMD_SANDBOX ? 0 : SIZE_MAX;
+}
+
+static int parse_loop(struct options *options, int argc, char **argv)
+{
+    struct option long_options[OPTION_SPECS_MAX];
+    char short_options[2 * OPTION_SPECS_MAX + 3];
+    size_t own = operands_before_command(options->command);
+
+    option_table(options->command, long_options, short_options);
+    optind = 1;
+    opterr = 0;
+    for (;;) {
+        int before = optind;
+        optopt = 0;
+        int code = getopt_long(argc, argv, short_options, long_options, NULL);
+        if (code == '?' || code == ':')
+            return refuse_flag(options, code, argv);
+        if (code != -1) {
+            int id = code < 256 ? option_by_letter(options->command, code) : code;
+            if (id == OPT_HELP) {
+                help_command(options->command_name);
+                return EXIT_OK;
+            }
+            int result = set_option(options, id, optarg);
+            if (result >= 0)
+                return result;
+            continue;
+        }
+        /* `--` moves the index, an operand does not. */
+        if (optind != before || options->operand_count >= own || optind >= argc)
+            break;
+        options->operands[options->operand_count++] = argv[optind++];
+    }
+    while (optind < argc)
+        options->operands[options->operand_count++] = argv[optind++];
+    return -1;
+}
+
+int options_parse(unsigned command, const char *command_name, int argc, char **argv,
+                  struct options *ret_options)
+{
+    *ret_options = (struct options){.command = command,
+                                    .command_name = command_name,
+                                    .conflict_code = EXIT_HELD,
+                                    .stop_signal = SIGTERM,
+                                    .status_fd = -1,
+                                    .nodes = 5};
+    ret_options->operands = must(calloc((size_t)argc + 1, sizeof *ret_options->operands));
+    int result = parse_loop(ret_options, argc, argv);
+    if (result >= 0)
+        return result;
+    int level = ret_options->quiet ? SAY_ERROR : SAY_NOTE + ret_options->verbose;
+    say_setup(level, ret_options->json);
+    return -1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * The flags: their names, letters and the subcommands that take them.
+ */
+#ifndef TOOLS_OPTIONS_TABLE_H
+#define TOOLS_OPTIONS_TABLE_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum option_id {
+    OPT_SERVERS = 256,
+    OPT_CONFIG,
+    OPT_PREFIX,
+    OPT_USER,
+    OPT_PASS_FILE,
+    OPT_MAX_TTL,
+    OPT_CONNECT_TIMEOUT,
+    OPT_NODE_TIMEOUT,
+    OPT_JSON,
+    OPT_QUIET,
+    OPT_VERBOSE,
+    OPT_HELP,
+    OPT_NONBLOCK,
+    OPT_WAIT,
+    OPT_CONFLICT_CODE,
+    OPT_TTL,
+    OPT_GRACE,
+    OPT_RENEW,
+    OPT_NO_RENEW,
+    OPT_SIGNAL,
+    OPT_ON_LOSS,
+    OPT_MIN_HOLD,
+    OPT_MAX_HOLD,
+    OPT_KEEP,
+    OPT_COMMAND,
+    OPT_FOREGROUND,
+    OPT_PRESERVE_STATUS,
+    OPT_ALLOW_NESTED,
+    OPT_EXPORT_TOKEN,
+    OPT_STATUS_FD,
+    OPT_TOKEN_FILE,
+    OPT_STRICT,
+    OPT_YES,
+    OPT_NODES
+};
+
+struct option_spec {
+    const char *name;
+    char letter; /* 0: none */
+    bool takes_value;
+    int id;
+    unsigned commands; /* enum command_bit */
+};
+
+#define OPTION_SPECS_MAX 64
+
+extern const struct option_spec option_specs[];
+extern const size_t option_specs_count;
+
+/* What getopt_long() wants, for one subcommand. */
+void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX],
+                  char short_options[2 * OPTION_SPECS_MAX + 3]);
+
+/* The id of a letter in a subcommand, 0 if it has none. */
+int option_by_letter(unsigned command, int letter);
+
+/* The name of the flag of this subcommand that looks most like `word`, or NULL. */
+const char *option_nearest(unsigned command, const char *word);
+
+/* The subcommands that know a flag which this one does not, as "run, acquire"; NULL if none does.
+ */
+const char *option_elsewhere(const char *word, char *buffer, size_t size);
+
+/* The subcommand that looks most like `word`, or NULL. */
+const char *command_nearest(const char *word);
+
+extern const char *const command_names[]; /* bit i of enum command_bit; ends with NULL */
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock sandbox`: throw-away servers for trying and testing. The guardian kills whatever is left
+ * of them and removes their directory, by whatever way the sandbox ends.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "command_path.h"
+#include "commands.h"
+#include "environment.h"
+#include "exits.h"
+#include "files.h"
+#include "job.h"
+#include "sandbox_node.h"
+#include "say.h"
+#include "signals.h"
+
+#define START_PATIENCE_NS (20 * UINT64_C(1000000000))
+#define STOP_PATIENCE_NS  (5 * UINT64_C(1000000000))
+#define PORT_TRIES        20
+
+struct sandbox {
+    const struct options *options;
+    char *directory, *program; /* program: the name `redis-server` inside the directory */
+    struct environment environment;
+    struct sandbox_node *nodes;
+    unsigned starting; /* the node whose STARTED is awaited; nodes are asked for one by one */
+    struct job job;
+    char *command_path;
+    int signal_fd;
+    int signal_code;     /* 128+n once a signal has ended the sandbox */
+    unsigned signals;    /* INT and TERM while the command runs */
+    uint64_t kill_at_ns; /* of the command, after a second signal */
+    bool failed;
+};
+
+static int find_server(char **ret_server)
+{
+    /* Debian's redis-tools holds the server as redis-check-rdb: the name it is run by decides. */
+    static const char *const names[] = {"redis-server", "valkey-server", "redis-check-rdb",
+                                        "valkey-check-rdb"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (command_resolve(names[i], ret_server) == 0)
+            return 0;
+    say(SAY_ERROR, "sandbox: no redis-server and no valkey-server on PATH; install one, on Debian: "
+                   "apt-get install redis-tools");
+    return EXIT_NO_QUORUM;
+}
+
+static int make_directory(struct sandbox *sandbox, const char *server)
+{
+    const char *base = getenv("TMPDIR");
+
+    sandbox->directory = text_format("%s/redlock-sandbox-XXXXXX", base && *base ? base : "/tmp");
+    if (!mkdtemp(sandbox->directory)) {
+        say(SAY_ERROR, "sandbox: %s: %s; set TMPDIR to a directory to write to", sandbox->directory,
+            strerror(errno));
+        free(sandbox->directory);
+        sandbox->directory = NULL;
+        return EXIT_SYSTEM;
+    }
+    char *full = realpath(server, NULL);
+    sandbox->program = text_format("%s/redis-server", sandbox->directory);
+    int result = symlink(full ? full : server, sandbox->program);
+    free(full);
+    for (unsigned i = 0; result == 0 && i < sandbox->options->nodes; i++)
+        result = sandbox_node_prepare(&sandbox->nodes[i], sandbox->directory, i + 1);
+    if (result == 0)
+        return 0;
+    say(SAY_ERROR, "sandbox: %s: %s", sandbox->directory, strerror(errno));
+    return EXIT_SYSTEM;
+}
+
+static bool start_node(struct sandbox *sandbox, unsigned index)
+{
+    const struct sandbox_node *node = &sandbox->nodes[index];
+    char *conf = text_format("%s/conf", node->directory);
+    char *log = text_format("%s/log", node->directory);
+    char *argv[] = {(char *)"redis-server", conf, NULL};
+    struct start_request request = {.path = sandbox->program,
+                                    .argv = argv,
+                                    .envp = sandbox->environment.list,
+                                    .directory = node->directory,
+                                    .log = log,
+                                    .flags = START_NEW_GROUP};
+
+    sandbox->starting = index;
+    int result = starter_request(sandbox->job.guardian.request_fd, &request);
+    free(conf);
+    free(log);
+    return result == 0;
+}
+
+/* A server that ends before its first answer has most likely lost the race for its port. */
+static bool retry_node(struct sandbox_node *node)
+{
+    node->pid = 0;
+    if (node->tries >= PORT_TRIES || sandbox_node_choose_port(node) != 0) {
+        sandbox_node_show_log(node);
+        return false;
+    }
+    return true;
+}
+
+static bool node_report(struct sandbox *sandbox, const struct start_report *report)
+{
+    unsigned count = sandbox->options->nodes;
+
+    if (report->kind == REPORT_FAILED) {
+        say(SAY_ERROR, "sandbox: cannot run the server: %s", strerror(report->value));
+        return false;
+    }
+    if (report->kind == REPORT_STARTED) {
+        sandbox->nodes[sandbox->starting].pid = report->pid;
+        return true;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct sandbox_node *node = &sandbox->nodes[i];
+        if (report->kind != REPORT_ENDED || node->pid != report->pid)
+            continue;
+        if (!node->ready)
+            return retry_node(node);
+        say(SAY_INFO, "sandbox: server %u has ended", node->number);
+        node->pid = 0;
+    }
+    return true;
+}
+
+static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *info)
+{
+    int sig = (int)info->ssi_signo;
+    struct job *job = &sandbox->job;
+
+    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
+        return;
+    if (job->state == JOB_NONE) {
+        if (signal_ends(sig))
+            sandbox->signal_code = EXIT_SIGNAL_BASE + sig;
+        return;
+    }
+    job_signal(job, sig);
+    if (signal_ends(sig) && job->state == JOB_SUSPENDED)
+        job_signal(job, SIGCONT);
+    if (signal_ends(sig) && ++sandbox->signals == 2)
+        sandbox->kill_at_ns = boottime_ns() + STOP_PATIENCE_NS;
+}
+
+/* One wait for signals and reports, until `at_ns` at the latest. */
+static void turn(struct sandbox *sandbox, uint64_t at_ns)
+{
+    struct pollfd fds[2] = {{.fd = sandbox->signal_fd, .events = POLLIN},
+                            {.fd = sandbox->job.guardian.report_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    struct start_report report;
+
+    if (poll(fds, 2, poll_timeout(boottime_ns(), at_ns)) <= 0)
+        return;
+    while (signals_next(sandbox->signal_fd, &info))
+        take_signal(sandbox, &info);
+    if (!fds[1].revents)
+        return;
+    if (!starter_read(sandbox->job.guardian.report_fd, &report)) {
+        say(SAY_ERROR, "sandbox: its guardian was killed");
+        sandbox->failed = true;
+        return;
+    }
+    if (!job_report(&sandbox->job, &report) && !node_report(sandbox, &report))
+        sandbox->failed = true;
+}
+
+static bool over(const struct sandbox *sandbox)
+{
+    return sandbox->failed || sandbox->signal_code;
+}
+
+static int start_nodes(struct sandbox *sandbox)
+{
+    unsigned count = sandbox->options->nodes, ready = 0;
+    uint64_t give_up_ns = boottime_ns() + START_PATIENCE_NS;
+
+    while (ready < count && !over(sandbox)) {
+        uint64_t now_ns = boottime_ns();
+        if (now_ns >= give_up_ns) {
+            say(SAY_ERROR, "sandbox: the servers did not answer within 20s");
+            return EXIT_NO_QUORUM;
+        }
+        ready = 0;
+        for (unsigned i = 0; i < count && !over(sandbox); i++) {
+            struct sandbox_node *node = &sandbox->nodes[i];
+            if (!node->pid && !start_node(sandbox, i))
+                sandbox->failed = true;
+            while (!node->pid && !over(sandbox))
+                turn(sandbox, NEVER_NS);
+            if (!node->ready && node->pid)
+                node->ready = sandbox_node_answers(node);
+            ready += node->ready;
+        }
+        if (ready < count)
+            turn(sandbox, now_ns + 5 * NS_PER_MS);
+    }
+    return sandbox->failed ? EXIT_NO_QUORUM : -1;
+}
+
+static char *server_list(const struct sandbox *sandbox)
+{
+    char *list = text_copy("");
+
+    for (unsigned i = 0; i < sandbox->options->nodes; i++) {
+        char *longer =
+            text_format("%s%s127.0.0.1:%d", list, *list ? "," : "", sandbox->nodes[i].port);
+        free(list);
+        list = longer;
+    }
+    return list;
+}
+
+static void show_use(const struct sandbox *sandbox, const char *servers)
+{
+    printf("%u servers are running. In another terminal:\n\n"
+           "  export REDLOCK_SERVERS=%s\n"
+           "  redlock run hello -- date\n"
+           "  redlock nodes\n"
+           "  kill -9 $(cat %s/1/pid)    # lose one\n\n"
+           "Ctrl-C ends them and removes %s\n",
+           sandbox->options->nodes, servers, sandbox->directory, sandbox->directory);
+    fflush(stdout);
+}
+
+static int run_command(struct sandbox *sandbox)
+{
+    struct job *job = &sandbox->job;
+
+    if (job_start(job, sandbox->command_path, sandbox->options->operands, sandbox->environment.list,
+                  false) != 0)
+        return EXIT_INTERNAL;
+    while (job->state != JOB_ENDED && job->state != JOB_FAILED && !sandbox->failed) {
+        turn(sandbox, sandbox->kill_at_ns);
+        if (sandbox->kill_at_ns <= boottime_ns()) {
+            job_signal(job, SIGKILL);
+            sandbox->kill_at_ns = NEVER_NS;
+        }
+    }
+    return sandbox->failed ? EXIT_INTERNAL : job_exit_code(job);
+}
+
+static int run_inside(struct sandbox *sandbox)
+{
+    int result = start_nodes(sandbox);
+
+    if (result >= 0)
+        return result;
+    if (sandbox->signal_code)
+        return sandbox->signal_code;
+    char *servers = server_list(sandbox);
+    environment_set(&sandbox->environment, "REDLOCK_SERVERS", servers);
+    environment_set(&sandbox->environment, "REDLOCK_SANDBOX_DIR", sandbox->directory);
+    if (sandbox->command_path) {
+        result = run_command(sandbox);
+    } else {
+        show_use(sandbox, servers);
+        while (!over(sandbox))
+            turn(sandbox, NEVER_NS);
+        result = sandbox->failed ? EXIT_INTERNAL : sandbox->signal_code;
+    }
+    free(servers);
+    return result;
+}
+
+static int run_guarded(struct sandbox *sandbox, const char *server)
+{
+    signals_block();
+    int result = make_directory(sandbox, server);
+    if (result == 0 && guardian_start(&sandbox->job.guardian, sandbox->directory) != 0) {
+        say(SAY_ERROR, "sandbox: cannot fork: %s", strerror(errno));
+        result = EXIT_SYSTEM;
+    }
+    if (result == 0) {
+        sandbox->signal_fd = signals_open();
+        environment_copy(&sandbox->environment);
+        result = run_inside(sandbox);
+        job_take_terminal(&sandbox->job);
+        guardian_end(&sandbox->job.guardian, true);
+        environment_free(&sandbox->environment);
+        close(sandbox->signal_fd);
+    }
+    /* Normally the guardian has done this; but somebody may have killed it. */
+    if (sandbox->directory && access(sandbox->directory, F_OK) == 0)
+        remove_tree(sandbox->directory);
+    return result;
+}
+
+int cmd_sandbox(const struct options *options)
+{
+    struct sandbox sandbox = {.options = options, .kill_at_ns = NEVER_NS};
+    char *server = NULL;
+    int result = 0;
+
+    if (options->operand_count > 0)
+        result = command_resolve(options->operands[0], &sandbox.command_path);
+    if (result) {
+        say(SAY_ERROR, "sandbox: %s: %s", options->operands[0],
+            result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
+        return result;
+    }
+    result = find_server(&server);
+    if (result == 0) {
+        sandbox.nodes = must(calloc(options->nodes, sizeof *sandbox.nodes));
+        result = run_guarded(&sandbox, server);
+        for (unsigned i = 0; i < options->nodes; i++)
+            free(sandbox.nodes[i].directory);
+    }
+    free(sandbox.nodes);
+    free(server);
+    free(sandbox.program);
+    free(sandbox.directory);
+    free(sandbox.command_path);
+    return result;
+}

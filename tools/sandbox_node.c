@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * Directory, port, configuration and first answer of one throw-away server.
+ */
+#include "sandbox_node.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "say.h"
+
+/* Below the range that the kernel uses for outgoing connections: a port stays free for a server
+ * that is killed and started again. */
+#define PORT_FIRST 20000
+#define PORT_COUNT 12000
+
+static struct sockaddr_in loopback(int port)
+{
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static bool port_free(int port)
+{
+    struct sockaddr_in address = loopback(port);
+    int one = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    bool is_free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return is_free;
+}
+
+static int write_text(const char *directory, const char *name, const char *text)
+{
+    char *path = text_format("%s/%s", directory, name);
+    FILE *file = fopen(path, "we");
+
+    free(path);
+    if (!file)
+        return -1;
+    bool failed = fputs(text, file) < 0;
+    failed = fclose(file) != 0 || failed;
+    return failed ? -1 : 0;
+}
+
+int sandbox_node_choose_port(struct sandbox_node *node)
+{
+    uint32_t random;
+    char text[16];
+
+    node->port = 0;
+    for (int i = 0; i < 200 && !node->port; i++) {
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            return -1;
+        int port = PORT_FIRST + (int)(random % PORT_COUNT);
+        if (port_free(port))
+            node->port = port;
+    }
+    if (!node->port) {
+        errno = EADDRINUSE;
+        return -1;
+    }
+    node->tries++;
+    char *conf = text_format("port %d\nbind 127.0.0.1\ndaemonize no\nsave \"\"\nappendonly no\n"
+                             "dir \"%s\"\npidfile \"%s/pid\"\nlogfile \"%s/log\"\n",
+                             node->port, node->directory, node->directory, node->directory);
+    snprintf(text, sizeof text, "%d\n", node->port);
+    int result = write_text(node->directory, "conf", conf);
+    free(conf);
+    return result == 0 ? write_text(node->directory, "port", text) : result;
+}
+
+int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_directory, unsigned number)
+{
+    *node = (struct sandbox_node){.number = number};
+    node->directory = text_format("%s/%u", sandbox_directory, number);
+    if (mkdir(node->directory, 0700) != 0)
+        return -1;
+    return sandbox_node_choose_port(node);
+}
+
+bool sandbox_node_answers(const struct sandbox_node *node)
+{
+    static const char ask[] = "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n";
+    struct sockaddr_in address = loopback(node->port);
+    struct timeval patience = {.tv_usec = 200000};
+    char text[8192];
+    size_t len = 0;
+    long pid = 0;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) == (ssize_t)sizeof ask - 1) {
+        ssize_t more;
+        while (!pid && len < sizeof text - 1 &&
+               (more = recv(fd, text + len, sizeof text - 1 - len, 0)) > 0) {
+            len += (size_t)more;
+            text[len] = '\0';
+            const char *found = strstr(text, "process_id:");
+            if (found && strchr(found, '\r'))
+                pid = strtol(found + strlen("process_id:"), NULL, 10);
+        }
+    }
+    close(fd);
+    return pid > 0 && pid == node->pid;
+}
+
+void sandbox_node_show_log(const struct sandbox_node *node)
+{
+    char *path = text_format("%s/log", node->directory);
+    FILE *log = fopen(path, "re");
+    char text[1025];
+
+    free(path);
+    if (!log)
+        return;
+    if (fseek(log, -1024, SEEK_END) != 0)
+        rewind(log);
+    size_t len = fread(text, 1, sizeof text - 1, log);
+    text[len] = '\0';
+    fclose(log);
+    say(SAY_ERROR, "server %u said last:\n%s", node->number, text);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT
+ * Merges flags, environment, file and defaults, and turns the texts into numbers.
+ */
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "durations.h"
+#include "exits.h"
+#include "redlock/redlock.h"
+#include "say.h"
+
+#define GRACE_MS_MAX   5000
+#define TTL_MS_DEFAULT 30000
+
+static const struct {
+    const char *name, *environment, *flag, *standard;
+} about[SET_COUNT] = {
+    [SET_SERVERS] = {"servers", "REDLOCK_SERVERS", "-s", NULL},
+    [SET_PREFIX] = {"prefix", "REDLOCK_PREFIX", "--prefix", ""},
+    [SET_USER] = {"user", "REDLOCK_USER", "--user", NULL},
+    [SET_PASSWORD] = {"password", "REDLOCK_AUTH", NULL, NULL},
+    [SET_PASS_FILE] = {"pass-file", NULL, "--pass-file", NULL},
+    [SET_MAX_TTL] = {"max-ttl", "REDLOCK_MAX_TTL", "--max-ttl", "30s"},
+    [SET_TTL] = {"ttl", NULL, "-t", NULL},
+    [SET_WAIT] = {"wait", NULL, "-w", NULL},
+    [SET_GRACE] = {"grace", NULL, "-k", NULL},
+    [SET_RENEW] = {"renew", NULL, "--renew", NULL},
+    [SET_CONNECT_TIMEOUT] = {"connect-timeout", NULL, "--connect-timeout", "250ms"},
+    [SET_NODE_TIMEOUT] = {"node-timeout", NULL, "--node-timeout", NULL},
+};
+
+const char *setting_name(enum setting_id id)
+{
+    return about[id].name;
+}
+
+bool setting_by_name(const char *name, enum setting_id *ret_id)
+{
+    for (int id = 0; id < SET_COUNT; id++) {
+        if (!strcmp(name, about[id].name)) {
+            *ret_id = (enum setting_id)id;
+            return true;
+        }
+    }
+    return false;
+}
+
+void setting_offer(struct settings *settings, enum setting_id id, enum setting_rank rank,
+                   const char *text, const char *origin)
+{
+    struct setting *value = &settings->values[id];
+
+    if (!text || (value->text && value->rank > rank))
+        return;
+    free(value->text);
+    free(value->origin);
+    *value = (struct setting){.text = text_copy(text), .origin = text_copy(origin), .rank = rank};
+}
+
+static void offer_flags(const struct options *options, struct settings *settings)
+{
+    const char *given[SET_COUNT] = {
+        [SET_SERVERS] = options->servers,
+        [SET_PREFIX] = options->prefix,
+        [SET_USER] = options->user,
+        [SET_PASS_FILE] = options->pass_file,
+        [SET_MAX_TTL] = options->max_ttl,
+        [SET_TTL] = options->ttl,
+        [SET_WAIT] = options->wait,
+        [SET_GRACE] = options->grace,
+        [SET_RENEW] = options->renew,
+        [SET_CONNECT_TIMEOUT] = options->connect_timeout,
+        [SET_NODE_TIMEOUT] = options->node_timeout,
+    };
+
+    for (int id = 0; id < SET_COUNT; id++) {
+        if (!given[id])
+            continue;
+        char *origin = text_format("flag %s", about[id].flag);
+        setting_offer(settings, (enum setting_id)id, RANK_FLAG, given[id], origin);
+        free(origin);
+    }
+}
+
+static void offer_environment(struct settings *settings)
+{
+    for (int id = 0; id < SET_COUNT; id++) {
+        const char *name = about[id].environment;
+        const char *text = name ? getenv(name) : NULL;
+        if (text && *text)
+            setting_offer(settings, (enum setting_id)id, RANK_ENVIRONMENT, text, name);
+    }
+    const char *url = getenv("REDIS_URL");
+    if (url && *url)
+        setting_offer(settings, SET_SERVERS, RANK_FALLBACK, url, "REDIS_URL");
+}
+
+static void offer_defaults(struct settings *settings)
+{
+    for (int id = 0; id < SET_COUNT; id++)
+        setting_offer(settings, (enum setting_id)id, RANK_DEFAULT, about[id].standard, "default");
+}
+
+static int refuse(const struct settings *settings, enum setting_id id, const char *why)
+{
+    const struct setting *value = &settings->values[id];
+
+    say(SAY_ERROR, "%s: %s %s: %s", value->origin, about[id].name,
+        *value->text ? value->text : "\"\"", why);
+    return value->rank == RANK_FLAG ? EXIT_USAGE : EXIT_CONFIG;
+}
+
+/* Leaves *ret_ms alone if the setting is not set. */
+static int read_duration(const struct settings *settings, enum setting_id id, uint64_t *ret_ms)
+{
+    const char *text = settings->values[id].text;
+
+    if (text && !duration_parse(text, ret_ms))
+        return refuse(settings, id, "not a duration; " DURATION_HELP);
+    return -1;
+}
+
+static int read_timeout(const struct settings *settings, enum setting_id id, uint32_t *ret_ms)
+{
+    uint64_t ms = 0;
+    int result = read_duration(settings, id, &ms);
+
+    if (result >= 0)
+        return result;
+    if (settings->values[id].text && (ms < 1 || ms > 60000))
+        return refuse(settings, id, "out of range; write 1ms to 1m");
+    *ret_ms = (uint32_t)ms;
+    return -1;
+}
+
+/* `ttl` and `renew` are checked against each other later; here they only have to be numbers. */
+static int read_numbers(struct settings *settings)
+{
+    static const struct {
+        enum setting_id id;
+        size_t offset;
+    } durations[] = {{SET_MAX_TTL, offsetof(struct settings, max_ttl_ms)},
+                     {SET_TTL, offsetof(struct settings, ttl_ms)},
+                     {SET_WAIT, offsetof(struct settings, wait_ms)},
+                     {SET_GRACE, offsetof(struct settings, grace_ms)},
+                     {SET_RENEW, offsetof(struct settings, renew_ms)}};
+
+    settings->wait_ms = REDLOCK_WAIT_FOREVER;
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        uint64_t *field = (uint64_t *)(void *)((char *)settings + durations[i].offset);
+        int result = read_duration(settings, durations[i].id, field);
+        if (result >= 0)
+            return result;
+    }
+    if (!settings->values[SET_TTL].text)
+        settings->ttl_ms =
+            settings->max_ttl_ms < TTL_MS_DEFAULT ? settings->max_ttl_ms : TTL_MS_DEFAULT;
+    if (!settings->values[SET_GRACE].text)
+        settings->grace_ms =
+            settings->ttl_ms / 4 < GRACE_MS_MAX ? settings->ttl_ms / 4 : GRACE_MS_MAX;
+    if (!settings->values[SET_RENEW].text)
+        settings->renew_ms = settings->ttl_ms / 3;
+    int result = read_timeout(settings, SET_CONNECT_TIMEOUT, &settings->connect_timeout_ms);
+    if (result >= 0)
+        return result;
+    return read_timeout(settings, SET_NODE_TIMEOUT, &settings->node_timeout_ms);
+}
+
+/* The first line of the file, without its end. */
+static int read_pass_file(struct settings *settings)
+{
+    const char *path = settings->values[SET_PASS_FILE].text;
+    char text[1024];
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+
+    if (len < 0) {
+        say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin, path,
+            strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return EXIT_CONFIG;
+    }
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0004))
+        say(SAY_WARNING, "%s can be read by everybody; chmod 600 it", path);
+    close(fd);
+    text[len] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    if (!*text) {
+        say(SAY_ERROR, "%s: the first line is empty; write the password there", path);
+        return EXIT_CONFIG;
+    }
+    settings->password = text_copy(text);
+    return -1;
+}
+
+static int read_password(struct settings *settings)
+{
+    const struct setting *password = &settings->values[SET_PASSWORD];
+    const struct setting *file = &settings->values[SET_PASS_FILE];
+
+    if (password->text && file->text && password->rank == file->rank) {
+        say(SAY_ERROR, "%s: both password and pass-file are set; keep one", file->origin);
+        return EXIT_CONFIG;
+    }
+    if (file->text && (!password->text || file->rank > password->rank))
+        return read_pass_file(settings);
+    if (password->text)
+        settings->password = text_copy(password->text);
+    return -1;
+}
+
+int settings_load(const struct options *options, struct settings *ret_settings)
+{
+    *ret_settings = (struct settings){0};
+    offer_flags(options, ret_settings);
+    offer_environment(ret_settings);
+    int result = settings_read_file(options, ret_settings);
+    if (result >= 0)
+        return result;
+    offer_defaults(ret_settings);
+    result = read_numbers(ret_settings);
+    if (result >= 0)
+        return result;
+    return read_password(ret_settings);
+}
+
+void settings_free(struct settings *settings)
+{
+    for (int id = 0; id < SET_COUNT; id++) {
+        free(settings->values[id].text);
+        free(settings->values[id].origin);
+    }
+    if (settings->password)
+        explicit_bzero(settings->password, strlen(settings->password));
+    free(settings->password);
+    *settings = (struct settings){0};
+}
+
+/* Masks from the first ':' behind "://" to the last '@' of each address, and everything before an
+ * '@' in an address without scheme. An unescaped comma in a password splits the list in the wrong
+ * place, so an address is taken to end where the next scheme begins, not at a comma. */
+static char *mask_servers(const char *list)
+{
+    char *shown = text_copy("");
+    const char *at = list;
+
+    while (*at) {
+        const char *scheme = strstr(at, "://");
+        const char *start = scheme ? scheme + 3 : at;
+        const char *next = strstr(start, "://");
+        const char *end = next ? next : at + strlen(at);
+        while (next && end > start && end[-1] != ',' && end[-1] != ' ')
+            end--;
+        const char *login = memrchr(start, '@', (size_t)(end - start));
+        const char *colon = login ? memchr(start, ':', (size_t)(login - start)) : NULL;
+        const char *keep = login ? (scheme && colon ? colon + 1 : start) : end;
+        char *longer = text_format("%s%.*s%s%.*s", shown, (int)(keep - at), at, login ? "***" : "",
+                                   login ? (int)(end - login) : 0, login ? login : "");
+        free(shown);
+        shown = longer;
+        if (end == at)
+            break;
+        at = end;
+    }
+    return shown;
+}
+
+char *setting_shown(const struct settings *settings, enum setting_id id)
+{
+    const char *text = settings->values[id].text;
+    char buffer[DURATION_TEXT];
+
+    if (id == SET_SERVERS && text)
+        return mask_servers(text);
+    if (id == SET_PASSWORD && text)
+        return text_copy("***");
+    if (text)
+        return text_copy(text);
+    switch (id) {
+    case SET_TTL:
+        return text_copy(duration_text(settings->ttl_ms, buffer));
+    case SET_GRACE:
+        return text_copy(duration_text(settings->grace_ms, buffer));
+    case SET_RENEW:
+        return text_copy(duration_text(settings->renew_ms, buffer));
+    case SET_WAIT:
+        return text_copy("for ever");
+    case SET_NODE_TIMEOUT:
+        return text_copy("measured");
+    default:
+        return NULL;
+    }
+}

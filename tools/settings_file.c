@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT
+ * The configuration file: where it is looked for, and its grammar on top of inih.
+ */
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exits.h"
+#include "say.h"
+#include "settings.h"
+
+/* inih cuts longer lines in two, silently. */
+#define LINE_MAX_CHARS 190
+
+struct reading {
+    struct settings *settings;
+    const char *path;
+    FILE *stream;
+    unsigned line;
+    bool refused;
+    bool seen[SET_COUNT];
+};
+
+static int refuse(struct reading *reading, const char *what, const char *where, const char *advice)
+{
+    if (!reading->refused)
+        say(SAY_ERROR, "%s:%u: %s%s; %s", reading->path, reading->line, what, where, advice);
+    reading->refused = true;
+    return 0;
+}
+
+static char *next_line(char *buffer, int size, void *stream)
+{
+    struct reading *reading = stream;
+    char *line = fgets(buffer, size, reading->stream);
+
+    if (!line)
+        return NULL;
+    reading->line++;
+    if (strlen(line) > LINE_MAX_CHARS) {
+        refuse(reading, "the line is too long", "",
+               "put each server into a [node.NAME] section of its own, as url = ...");
+        return NULL;
+    }
+    return line;
+}
+
+static void offer(struct reading *reading, enum setting_id id, const char *value)
+{
+    char *origin = text_format("%s:%u", reading->path, reading->line);
+
+    setting_offer(reading->settings, id, RANK_FILE, value, origin);
+    free(origin);
+}
+
+/* Servers may stand in several lines and sections; they add up. */
+static void add_servers(struct reading *reading, const char *value)
+{
+    const struct setting *now = &reading->settings->values[SET_SERVERS];
+
+    if (!reading->seen[SET_SERVERS] || now->rank > RANK_FILE) {
+        offer(reading, SET_SERVERS, value);
+    } else {
+        char *joined = text_format("%s %s", now->text, value);
+        char *origin = text_copy(now->origin);
+        setting_offer(reading->settings, SET_SERVERS, RANK_FILE, joined, origin);
+        free(origin);
+        free(joined);
+    }
+    reading->seen[SET_SERVERS] = true;
+}
+
+static int handle(void *user, const char *section, const char *name, const char *value)
+{
+    struct reading *reading = user;
+    enum setting_id id;
+
+    if (reading->refused)
+        return 0;
+    if (!strncmp(section, "node.", 5) && section[5]) {
+        if (strcmp(name, "url") != 0)
+            return refuse(reading, "unknown key ", name, "a [node.NAME] section has: url");
+        add_servers(reading, value);
+        return 1;
+    }
+    if (strcmp(section, "redlock") != 0)
+        return refuse(reading, "unknown section ", *section ? section : "(none)",
+                      "write [redlock] or [node.NAME]");
+    if (!setting_by_name(name, &id))
+        return refuse(reading, "unknown key ", name,
+                      "known are: servers prefix user pass-file password max-ttl ttl wait grace "
+                      "renew connect-timeout node-timeout");
+    if (id == SET_SERVERS) {
+        add_servers(reading, value);
+        return 1;
+    }
+    if (reading->seen[id])
+        return refuse(reading, "second value for ", name, "keep one");
+    reading->seen[id] = true;
+    offer(reading, id, value);
+    return 1;
+}
+
+static int read_stream(struct reading *reading)
+{
+    int line = ini_parse_stream(next_line, reading, handle, reading);
+
+    if (reading->refused)
+        return EXIT_CONFIG;
+    if (line != 0) {
+        reading->line = line > 0 ? (unsigned)line : 0;
+        refuse(reading, "cannot be understood", "",
+               "write [section], key = value, or a comment that begins with #");
+        return EXIT_CONFIG;
+    }
+    return -1;
+}
+
+static int read_path(struct settings *settings, const char *path, const char *named_by)
+{
+    struct reading reading = {.settings = settings, .path = path, .stream = fopen(path, "re")};
+
+    if (!reading.stream) {
+        if (!named_by && (errno == ENOENT || errno == ENOTDIR))
+            return -1;
+        say(SAY_ERROR, "%s%s%s: %s", named_by ? named_by : "", named_by ? ": " : "", path,
+            strerror(errno));
+        return EXIT_CONFIG;
+    }
+    int result = read_stream(&reading);
+    fclose(reading.stream);
+    return result;
+}
+
+int settings_read_file(const struct options *options, struct settings *settings)
+{
+    const char *named = getenv("REDLOCK_CONFIG");
+    const char *xdg = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+
+    if (options->config_file)
+        return read_path(settings, options->config_file, "flag -f");
+    if (named && *named)
+        return read_path(settings, named, "REDLOCK_CONFIG");
+    if (xdg && *xdg == '/')
+        path = text_format("%s/redlock/redlock.conf", xdg);
+    else if (home && *home == '/')
+        path = text_format("%s/.config/redlock/redlock.conf", home);
+    if (path && access(path, F_OK) == 0) {
+        int result = read_path(settings, path, NULL);
+        free(path);
+        return result;
+    }
+    free(path);
+    return read_path(settings, "/etc/redlock.conf", NULL);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT
+ * Blocks, reads and names signals.
+ */
+#include "signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "exits.h"
+#include "say.h"
+
+static void handled_set(sigset_t *set)
+{
+    static const int handled[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
+                                  SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGALRM};
+
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
+        sigaddset(set, handled[i]);
+}
+
+void signals_block(void)
+{
+    sigset_t set;
+
+    handled_set(&set);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    /* Somebody may have started us with SIGCHLD ignored: then no end of a child would be seen. */
+    signal(SIGCHLD, SIG_DFL);
+}
+
+int signals_open(void)
+{
+    sigset_t set;
+
+    handled_set(&set);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) {
+        say(SAY_ERROR, "cannot watch signals: %s", strerror(errno));
+        exit(EXIT_SYSTEM);
+    }
+    return fd;
+}
+
+bool signals_next(int signal_fd, struct signalfd_siginfo *ret_info)
+{
+    return read(signal_fd, ret_info, sizeof *ret_info) == (ssize_t)sizeof *ret_info;
+}
+
+bool signal_ends(int sig)
+{
+    return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+}
+
+static const struct {
+    int number;
+    const char *name;
+} names[] = {{SIGHUP, "HUP"},   {SIGINT, "INT"},   {SIGQUIT, "QUIT"},  {SIGABRT, "ABRT"},
+             {SIGKILL, "KILL"}, {SIGUSR1, "USR1"}, {SIGUSR2, "USR2"},  {SIGALRM, "ALRM"},
+             {SIGTERM, "TERM"}, {SIGCONT, "CONT"}, {SIGSTOP, "STOP"},  {SIGTSTP, "TSTP"},
+             {SIGPIPE, "PIPE"}, {SIGSEGV, "SEGV"}, {SIGWINCH, "WINCH"}};
+
+int signal_parse(const char *text)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    if (end != text)
+        return !*end && number > 0 && number < NSIG ? (int)number : 0;
+    if (!strncasecmp(text, "SIG", 3))
+        text += 3;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcasecmp(text, names[i].name))
+            return names[i].number;
+    return 0;
+}
+
+const char *signal_text(int sig)
+{
+    static char number[16];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].number == sig)
+            return names[i].name;
+    snprintf(number, sizeof number, "%d", sig);
+    return number;
+}

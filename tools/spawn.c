@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Forks and executes one command with a clean slate: own process group, no blocked signals, default
+ * dispositions, and death with its parent.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "say.h"
+#include "starter.h"
+
+/* HUP, INT and QUIT stay ignored if they were: nohup and `cmd &` in a script rely on that. */
+static void reset_signals(void)
+{
+    sigset_t none;
+    struct sigaction now;
+
+    for (int sig = 1; sig < NSIG; sig++) {
+        if (sigaction(sig, NULL, &now) != 0)
+            continue;
+        bool habit = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
+        if (now.sa_handler != SIG_DFL && !(habit && now.sa_handler == SIG_IGN))
+            signal(sig, SIG_DFL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool redirect(const char *log)
+{
+    int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    return in >= 0 && out >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+           dup2(out, STDERR_FILENO) >= 0;
+}
+
+/* A script without a #! line is run by the shell, as execvp() and every shell do. */
+static void execute(const struct start_request *request)
+{
+    execve(request->path, request->argv, request->envp);
+    if (errno != ENOEXEC)
+        return;
+    size_t argc = 0;
+    while (request->argv[argc])
+        argc++;
+    const char **argv = must(calloc(argc + 2, sizeof *argv));
+    argv[0] = "sh";
+    argv[1] = request->path;
+    for (size_t i = 1; i < argc; i++)
+        argv[i + 1] = request->argv[i];
+    execve("/bin/sh", (char *const *)argv, request->envp);
+    free(argv);
+}
+
+static _Noreturn void become_command(const struct start_request *request, pid_t parent,
+                                     int error_fd)
+{
+    if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0 || getppid() != parent)
+        _exit(1);
+    if (request->flags & START_NEW_GROUP)
+        setpgid(0, 0);
+    if (request->flags & START_TERMINAL)
+        tcsetpgrp(STDIN_FILENO, getpgrp());
+    bool ready = (!request->log || redirect(request->log)) &&
+                 (!request->directory || chdir(request->directory) == 0);
+    if (ready) {
+        reset_signals();
+        execute(request);
+    }
+    int error = errno;
+    if (write(error_fd, &error, sizeof error) < 0)
+        _exit(1);
+    _exit(1);
+}
+
+int spawn_command(const struct start_request *request, pid_t *ret_pid)
+{
+    int fds[2], error = 0;
+    pid_t parent = getpid();
+
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return errno;
+    pid_t pid = fork();
+    if (pid < 0) {
+        error = errno;
+        close(fds[0]);
+        close(fds[1]);
+        return error;
+    }
+    if (pid == 0) {
+        close(fds[0]);
+        become_command(request, parent, fds[1]);
+    }
+    if (request->flags & START_NEW_GROUP)
+        setpgid(pid, pid);
+    close(fds[1]);
+    ssize_t len;
+    do
+        len = read(fds[0], &error, sizeof error);
+    while (len < 0 && errno == EINTR);
+    close(fds[0]);
+    *ret_pid = pid;
+    /* An end without an error number is a successful exec. */
+    if (len != (ssize_t)sizeof error)
+        return 0;
+    waitpid(pid, NULL, 0);
+    return error;
+}

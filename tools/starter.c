@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * Both sides of the pipe to the starter, and its loop. A request travels as one block: a header and
+ * then strings, each with its zero byte.
+ */
+#include "starter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "say.h"
+
+struct request_header {
+    uint64_t bytes; /* of the strings */
+    uint32_t flags, argc, envc, unused;
+};
+
+static bool read_all(int fd, void *buffer, size_t len)
+{
+    char *at = buffer;
+
+    while (len > 0) {
+        ssize_t done = read(fd, at, len);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        at += done;
+        len -= (size_t)done;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *buffer, size_t len)
+{
+    const char *at = buffer;
+
+    while (len > 0) {
+        ssize_t done = write(fd, at, len);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return false;
+        at += done;
+        len -= (size_t)done;
+    }
+    return true;
+}
+
+static uint32_t vector_count(char *const *vector)
+{
+    uint32_t count = 0;
+
+    while (vector[count])
+        count++;
+    return count;
+}
+
+static char *append(char *at, const char *text)
+{
+    return stpcpy(at, text ? text : "") + 1;
+}
+
+int starter_request(int request_fd, const struct start_request *request)
+{
+    struct request_header header = {.flags = request->flags,
+                                    .argc = vector_count(request->argv),
+                                    .envc = vector_count(request->envp)};
+    const char *fixed[] = {request->path, request->directory, request->log};
+
+    for (size_t i = 0; i < 3; i++)
+        header.bytes += (fixed[i] ? strlen(fixed[i]) : 0) + 1;
+    for (uint32_t i = 0; i < header.argc; i++)
+        header.bytes += strlen(request->argv[i]) + 1;
+    for (uint32_t i = 0; i < header.envc; i++)
+        header.bytes += strlen(request->envp[i]) + 1;
+    char *strings = must(malloc(header.bytes));
+    char *at = strings;
+    for (size_t i = 0; i < 3; i++)
+        at = append(at, fixed[i]);
+    for (uint32_t i = 0; i < header.argc; i++)
+        at = append(at, request->argv[i]);
+    for (uint32_t i = 0; i < header.envc; i++)
+        at = append(at, request->envp[i]);
+    bool sent = write_all(request_fd, &header, sizeof header) &&
+                write_all(request_fd, strings, header.bytes);
+    free(strings);
+    return sent ? 0 : -1;
+}
+
+bool starter_read(int report_fd, struct start_report *ret_report)
+{
+    return read_all(report_fd, ret_report, sizeof *ret_report);
+}
+
+static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
+{
+    struct start_report message = {.kind = (int32_t)kind, .pid = (int32_t)pid, .value = value};
+
+    write_all(report_fd, &message, sizeof message);
+}
+
+static const char *next_string(char **at)
+{
+    const char *text = *at;
+
+    *at += strlen(text) + 1;
+    return text;
+}
+
+static const char *next_optional(char **at)
+{
+    const char *text = next_string(at);
+
+    return *text ? text : NULL;
+}
+
+static char **next_vector(char **at, uint32_t count)
+{
+    char **vector = must(calloc(count + 1, sizeof *vector));
+
+    for (uint32_t i = 0; i < count; i++) {
+        vector[i] = *at;
+        next_string(at);
+    }
+    return vector;
+}
+
+/* False: no further requests. */
+static bool serve(int request_fd, int report_fd, unsigned *children)
+{
+    struct request_header header;
+    pid_t pid = -1;
+
+    if (!read_all(request_fd, &header, sizeof header))
+        return false;
+    char *strings = must(malloc(header.bytes));
+    if (!read_all(request_fd, strings, header.bytes)) {
+        free(strings);
+        return false;
+    }
+    char *at = strings;
+    struct start_request request = {.flags = header.flags};
+    request.path = next_string(&at);
+    request.directory = next_optional(&at);
+    request.log = next_optional(&at);
+    char **argv = next_vector(&at, header.argc);
+    char **envp = next_vector(&at, header.envc);
+    request.argv = argv;
+    request.envp = envp;
+    int error = spawn_command(&request, &pid);
+    if (error) {
+        report(report_fd, REPORT_FAILED, -1, error);
+    } else {
+        ++*children;
+        report(report_fd, REPORT_STARTED, pid, 0);
+    }
+    free(argv);
+    free(envp);
+    free(strings);
+    return true;
+}
+
+static void reap(int report_fd, unsigned *children)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        if (WIFSTOPPED(status)) {
+            report(report_fd, REPORT_STOPPED, pid, WSTOPSIG(status));
+        } else if (WIFCONTINUED(status)) {
+            report(report_fd, REPORT_CONTINUED, pid, 0);
+        } else {
+            --*children;
+            report(report_fd, REPORT_ENDED, pid, status);
+        }
+    }
+}
+
+_Noreturn void starter_main(pid_t guardian, int request_fd, int report_fd)
+{
+    unsigned children = 0;
+    sigset_t child_ended;
+
+    prctl(PR_SET_NAME, "redlock-starter");
+    setpgid(0, 0);
+    signal(SIGCHLD, SIG_DFL);
+    /* If the guardian dies, everything that it watches has to end. */
+    if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0 || getppid() != guardian)
+        _exit(1);
+    sigemptyset(&child_ended);
+    sigaddset(&child_ended, SIGCHLD);
+    int signal_fd = signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd < 0)
+        _exit(1);
+    while (request_fd >= 0 || children > 0) {
+        struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
+                                {.fd = request_fd, .events = POLLIN}};
+        struct signalfd_siginfo info;
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        while (read(signal_fd, &info, sizeof info) > 0)
+            ;
+        reap(report_fd, &children);
+        if (fds[1].revents && !serve(request_fd, report_fd, &children)) {
+            close(request_fd);
+            request_fd = -1;
+        }
+    }
+    _exit(0);
+}
