@@ -31,8 +31,7 @@ static redlock_t *connect_nodes(const char *servers)
     if (rc == REDLOCK_OK)
         rc = redlock_new(&rl, config); /* connects in the background */
     if (rc != REDLOCK_OK)
-        fprintf(stderr, "%s: %s\n", redlock_strerror(rc),
-                config ? redlock_config_error(config) : "no configuration");
+        fprintf(stderr, "%s: %s\n", redlock_strerror(rc), redlock_config_error(config));
     redlock_config_free(config); /* redlock_new() made a copy */
     return rl;
 }

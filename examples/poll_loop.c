@@ -181,8 +181,7 @@ static int connect_nodes(struct app *app, const char *servers)
     if (rc == REDLOCK_OK)
         rc = redlock_cancel_new(&app->cancel, app->rl);
     if (rc != REDLOCK_OK)
-        fprintf(stderr, "%s: %s\n", redlock_strerror(rc),
-                config ? redlock_config_error(config) : "no configuration");
+        fprintf(stderr, "%s: %s\n", redlock_strerror(rc), redlock_config_error(config));
     redlock_config_free(config);
     return rc;
 }

@@ -132,7 +132,7 @@ static redlock_t *connect_nodes(void)
         rc = redlock_new(&rl, config);
     if (rc != REDLOCK_OK)
         fprintf(stderr, "demo-worker: %s: %s\n", redlock_strerror(rc),
-                config ? redlock_config_error(config) : "no configuration");
+                redlock_config_error(config));
     redlock_config_free(config);
     if (rl && (rc = redlock_wait_ready(rl, READY_MS)) != REDLOCK_OK) {
         fprintf(stderr, "demo-worker: nodes: %s\n", redlock_strerror(rc));
