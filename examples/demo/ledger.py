@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""The shop's database as the orchestrator sees it: made before a phase, audited after it."""
+
+import sqlite3
+from collections import namedtuple
+
+ITEMS = 100
+
+# One turn of a worker: the time in which it counted on being alone, and whether it sold.
+Turn = namedtuple("Turn", "worker from_ns until_ns sold")
+
+Audit = namedtuple("Audit", "sales oversold stock lowest most_per_item overlaps")
+
+
+def create(path):
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE item (stock INTEGER NOT NULL)")
+        db.execute(
+            "CREATE TABLE sale (id INTEGER PRIMARY KEY, worker INTEGER NOT NULL,"
+            " stock_seen INTEGER NOT NULL, from_ns INTEGER NOT NULL, sold_ns INTEGER NOT NULL)"
+        )
+        db.execute("INSERT INTO item VALUES (?)", (ITEMS,))
+    db.close()
+
+
+def overlaps(turns):
+    """How many turns began while another worker was still inside."""
+    count, inside_until = 0, 0
+    for turn in sorted(turns, key=lambda turn: turn.from_ns):
+        if turn.from_ns < inside_until:
+            count += 1
+        inside_until = max(inside_until, turn.until_ns)
+    return count
+
+
+def audit(path, turns):
+    """What the books say: the stock and the ledger from the database, the overlaps from the turns
+    that the workers reported (those that sold nothing count too)."""
+    db = sqlite3.connect(path)
+    (stock,) = db.execute("SELECT stock FROM item").fetchone()
+    sales, lowest = db.execute("SELECT count(*), min(stock_seen - 1) FROM sale").fetchone()
+    (most,) = db.execute(
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM sale GROUP BY stock_seen)"
+    ).fetchone()
+    db.close()
+    lowest = min(stock, ITEMS if lowest is None else lowest)
+    return Audit(sales, max(0, sales - ITEMS), stock, lowest, most or 0, overlaps(turns))
+
+
+def is_right(audit):
+    """Every item sold exactly once, never below zero, never two workers inside."""
+    return (
+        audit.sales == ITEMS
+        and audit.stock == 0
+        and audit.lowest == 0
+        and audit.most_per_item == 1
+        and audit.overlaps == 0
+    )

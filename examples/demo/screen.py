@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""The screen: whole lines, and one live line that is redrawn on a terminal and silent elsewhere.
+Colour only on a terminal and without NO_COLOR."""
+
+import os
+import time
+
+PAINT = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+REDRAW_SECONDS = 0.05
+
+
+class Screen:
+    def __init__(self, out):
+        self.out = out
+        self.terminal = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self.colour = self.terminal and not os.environ.get("NO_COLOR")
+        encoding = (out.encoding or "ascii").lower().replace("-", "")
+        # The text console of Linux has no braille in its font.
+        self.unicode = encoding == "utf8" and os.environ.get("TERM") != "linux"
+        self.drawn_at = 0.0
+
+    def paint(self, name, text):
+        return f"\033[{PAINT[name]}m{text}\033[0m" if self.colour else text
+
+    def line(self, text=""):
+        print(text, file=self.out, flush=True)
+
+    def live(self, text):
+        if self.terminal and time.monotonic() - self.drawn_at >= REDRAW_SECONDS:
+            self.drawn_at = time.monotonic()
+            print("\r\033[K" + text, end="", file=self.out, flush=True)
+
+    def settle(self, text):
+        """Replaces the live line for good."""
+        self.line(("\r\033[K" if self.terminal else "") + text)

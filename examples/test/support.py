@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the examples share. They run inside `redlock sandbox`; meson passes
+REDLOCK_COMMAND (the command) and EXAMPLES_DIR (the built examples)."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+REDLOCK = os.environ["REDLOCK_COMMAND"]
+EXAMPLES = os.environ["EXAMPLES_DIR"]
+SECONDS_MAX = 30
+
+
+def run(command, **changes):
+    """Runs a command to its end, with changes to its environment (None: unset)."""
+    environment = {**os.environ, **{k: v for k, v in changes.items() if v is not None}}
+    for name in [name for name, value in changes.items() if value is None]:
+        environment.pop(name, None)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+    )
+
+
+def example(name, *arguments, **changes):
+    return run([os.path.join(EXAMPLES, name), *arguments], **changes)
+
+
+def status_of(resource):
+    """0 held, 1 free, 3 unknown: the exit status of `redlock status`."""
+    return run([REDLOCK, "status", resource]).returncode
+
+
+def wait_until(condition, what):
+    give_up = time.monotonic() + SECONDS_MAX
+    while not condition():
+        if time.monotonic() > give_up:
+            raise AssertionError(f"did not happen: {what}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def held(resource):
+    """Somebody else holds the lock for as long as this lasts."""
+    holder = subprocess.Popen([REDLOCK, "run", resource, "--", "cat"], stdin=subprocess.PIPE)
+    try:
+        wait_until(lambda: status_of(resource) == 0, f"{resource} is held")
+        yield
+    finally:
+        holder.stdin.close()
+        holder.wait(SECONDS_MAX)

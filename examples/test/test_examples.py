@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Runs the example programs against real servers: what they print, how they end, what they leave."""
+
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import EXAMPLES, REDLOCK, example, held, run, status_of, wait_until
+
+NOBODY_THERE = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
+
+
+class Blocking(unittest.TestCase):
+    def test_works_under_the_lock_and_leaves_nothing(self):
+        done = example("blocking", "t:blocking")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"^t:blocking is ours for 9[0-9]{3} ms\n")
+        self.assertIn("the side effect\nreleased: ", done.stdout)
+        self.assertEqual(status_of("t:blocking"), 1)
+
+    def test_says_who_stands_in_the_way(self):
+        with held("t:taken"):
+            done = example("blocking", "t:taken")
+        self.assertEqual((done.returncode, done.stdout), (75, ""))
+        self.assertIn("not acquired: ", done.stderr)
+        self.assertEqual(done.stderr.count("\n  127.0.0.1:"), 5)  # a line for each node
+
+    def test_no_quorum(self):
+        done = example("blocking", REDLOCK_SERVERS=NOBODY_THERE)
+        self.assertEqual((done.returncode, done.stdout), (69, ""))
+        self.assertIn("refused", done.stderr)
+
+    def test_bad_address(self):
+        done = example("blocking", REDLOCK_SERVERS="redis://a:99999")
+        self.assertEqual(done.returncode, 78)
+        self.assertIn("99999", done.stderr)
+
+    def test_no_address(self):
+        self.assertEqual(example("blocking", REDLOCK_SERVERS=None).returncode, 64)
+
+
+class AutoExtend(unittest.TestCase):
+    def test_outlives_its_ttl(self):
+        begin = time.monotonic()
+        done = example("auto_extend", "t:long", "40")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertGreater(time.monotonic() - begin, 2.0)  # the TTL is one second
+        self.assertEqual(done.stdout.count("step "), 40)
+        self.assertIn("extended in time", done.stdout)
+        self.assertEqual(status_of("t:long"), 1)
+
+    def test_stops_when_the_lock_is_lost(self):
+        command = [os.path.join(EXAMPLES, "auto_extend"), "t:lost", "600"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as program:
+            while not program.stdout.readline().startswith("step 5"):
+                pass
+            broken = run([REDLOCK, "break", "--yes", "t:lost"])
+            self.assertEqual(broken.returncode, 0, broken.stderr)
+            begin = time.monotonic()
+            output, errors = program.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 1.5)  # the TTL and a little
+        self.assertEqual(program.returncode, 1)
+        self.assertRegex(errors, r"lost after \d+ steps")
+        self.assertNotIn("600 steps", output)
+
+
+class PollLoop(unittest.TestCase):
+    def test_several_locks_in_one_thread(self):
+        done = example("poll_loop", "t:a", "t:b", "t:c")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()
+        for name in ("t:a", "t:b", "t:c"):
+            mine = [line for line in lines if line.startswith(name)]
+            self.assertEqual(len(mine), 3, mine)
+            self.assertEqual(mine[:2], [f"{name}: held", f"{name}: done"])
+            self.assertEqual(status_of(name), 1)
+
+    def test_one_is_held_by_another(self):
+        with held("t:b"):
+            done = example("poll_loop", "t:a", "t:b")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("t:a: done", done.stdout)
+        self.assertIn("t:b: ", done.stderr)
+        self.assertNotIn("t:b: done", done.stdout)
+
+    def test_a_signal_cancels_what_waits(self):
+        with held("t:b"):
+            program = subprocess.Popen(
+                [os.path.join(EXAMPLES, "poll_loop"), "t:a", "t:b"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                bufsize=1,
+            )
+            wait_until(lambda: status_of("t:a") == 0 or program.poll() is not None, "t:a is held")
+            begin = time.monotonic()
+            program.send_signal(signal.SIGTERM)
+            _, errors = program.communicate(timeout=20)
+        self.assertLess(time.monotonic() - begin, 2.0)  # it would have waited for three seconds
+        self.assertEqual(program.returncode, 1)
+        self.assertIn("cancel", errors)
+
+    def test_usage(self):
+        self.assertEqual(example("poll_loop").returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
