@@ -53,6 +53,7 @@ void rl_client_drop(struct redlock *rl)
         close(rl->wake_fd);
     if (rl->news_fd >= 0)
         close(rl->news_fd);
+    pthread_cond_destroy(&rl->park);
     pthread_mutex_destroy(&rl->mutex);
     unmark_process(rl);
     struct rl_mem mem = rl->mem;
@@ -96,8 +97,10 @@ void rl_client_push(struct redlock *rl)
     /* Another caller is at the door: it sends for both. */
     if (atomic_load(&rl->entering) == 0)
         rl_engine_flush(&rl->engine);
-    if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl))
+    if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl)) {
         rl_engine_wake(&rl->engine);
+        rl_drive_recall(rl);
+    }
 }
 
 void rl_client_leave(struct redlock *rl)
@@ -200,6 +203,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     }
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
+    rl_drive_init(rl);
     mark_process(rl);
     warn_about_count(rl);
     error = open_engine(rl);
@@ -252,6 +256,8 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     pthread_mutex_lock(&rl->mutex);
     rl->draining = true;
     rl_review_end_all(rl, REDLOCK_ECLOSED);
+    rl_engine_end_locks(&rl->engine);
+    rl_drive_end(rl);
     rl_engine_close(&rl->engine);
     rl->closed = true;
     rl_dispatch(rl);

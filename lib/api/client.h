@@ -97,7 +97,11 @@ struct redlock {
     bool draining; /* shutdown began: nothing new starts */
     bool in_callback;
     pthread_t callback_thread;
-    bool in_process;      /* embedded: starts need no wake-up, the tick sends at its end */
+    bool in_process;     /* embedded: starts need no wake-up, the tick sends at its end */
+    pthread_cond_t park; /* where the I/O thread waits while callers drive (drive.c) */
+    bool parked, yielding, caller_drives;
+    unsigned sleepers, streak;
+    uint64_t drives;
     atomic_uint entering; /* threads on their way to the mutex */
     atomic_bool cancels;  /* a cancel was triggered */
     int wake_fd;          /* of the poller, as a duplicate that lives as long as the cancels */
@@ -158,6 +162,20 @@ void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
 int rl_loop_start(struct redlock *rl);
 void rl_loop_stop(struct redlock *rl);
 void rl_loop_turn(struct redlock *rl, int timeout_ms);
+
+/* Mutex held: finishes what a tick has brought. */
+void rl_loop_settle(struct redlock *rl);
+
+/* drive.c */
+void rl_drive_init(struct redlock *rl);
+/* Mutex held: sleeps, or turns the loop, until the waiter's operation is done. */
+void rl_drive_wait(struct redlock *rl, struct rl_waiter *waiter);
+/* I/O thread: stays away from the poller as long as callers drive. */
+void rl_drive_yield(struct redlock *rl);
+/* Mutex held, all operations ended: waits until no caller is in the poller any more. */
+void rl_drive_end(struct redlock *rl);
+/* Mutex held: the I/O thread has something to do. */
+void rl_drive_recall(struct redlock *rl);
 
 /* start.c: the common part of the asynchronous and the blocking calls. All take ret_refusal (may be
  * NULL), where a refusal leaves its words as a report. */

@@ -6,7 +6,7 @@
 
 /* Mutex held: finish what a tick has brought. Callbacks run here unless the user's own loop runs
  * them (hybrid). */
-static void settle(struct redlock *rl)
+void rl_loop_settle(struct redlock *rl)
 {
     do {
         rl_review(rl);
@@ -27,7 +27,7 @@ void rl_loop_turn(struct redlock *rl, int timeout_ms)
     pthread_mutex_lock(&rl->mutex);
     rl->in_process = true;
     rl_engine_tick(&rl->engine, ready, count);
-    settle(rl);
+    rl_loop_settle(rl);
     rl->in_process = false;
     pthread_mutex_unlock(&rl->mutex);
 }
@@ -36,8 +36,10 @@ static void *run(void *arg)
 {
     struct redlock *rl = arg;
 
-    while (!atomic_load(&rl->stop))
+    while (!atomic_load(&rl->stop)) {
         rl_loop_turn(rl, -1);
+        rl_drive_yield(rl);
+    }
     return NULL;
 }
 
@@ -64,6 +66,9 @@ void rl_loop_stop(struct redlock *rl)
         return;
     atomic_store(&rl->stop, true);
     rl_engine_wake(&rl->engine);
+    pthread_mutex_lock(&rl->mutex);
+    rl_drive_recall(rl);
+    pthread_mutex_unlock(&rl->mutex);
     pthread_join(rl->thread, NULL);
     rl->thread_runs = false;
 }

@@ -8,8 +8,7 @@
 static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
 {
     rl_client_push(rl);
-    while (!waiter->done)
-        pthread_cond_wait(&waiter->cond, &rl->mutex);
+    rl_drive_wait(rl, waiter);
 }
 
 /* A grant counts if it is still good now, not when the vote came in. */

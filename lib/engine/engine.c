@@ -174,7 +174,7 @@ static void free_all(struct rl_engine *engine)
     rl_poller_close(&engine->poller);
 }
 
-void rl_engine_close(struct rl_engine *engine)
+void rl_engine_end_locks(struct rl_engine *engine)
 {
     rl_engine_refresh(engine);
     while (engine->locks != NULL) {
@@ -186,6 +186,11 @@ void rl_engine_close(struct rl_engine *engine)
             rl_lock_event(engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
     }
     rl_engine_flush(engine);
+}
+
+void rl_engine_close(struct rl_engine *engine)
+{
+    rl_engine_end_locks(engine);
     for (unsigned i = 0; i < engine->count; i++)
         rl_node_close(&engine->nodes[i], REDLOCK_CAUSE_NONE, "client was closed", false,
                       engine->view.now.boot_ns);

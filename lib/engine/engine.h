@@ -66,7 +66,9 @@ struct rl_engine {
 /* 0, ENOMEM or ESYS; on failure nothing is left. Connections start with the first tick. */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
                    const struct rl_engine_listener *listener);
-/* Ends all locks with ECLOSED, closes connections after their rules, frees everything. */
+/* Ends all locks: what is held is released, what waits fails with ECLOSED. */
+void rl_engine_end_locks(struct rl_engine *engine);
+/* The same, then closes connections after their rules and frees everything. */
 void rl_engine_close(struct rl_engine *engine);
 /* In a forked child: memory and descriptors, not a byte on the wire, no announcements. */
 void rl_engine_abandon(struct rl_engine *engine);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Who turns the loop. Normally our I/O thread; but a caller that blocks alone turns it itself: two
+ * hand-overs between threads cost more than the work they hand over.
+ *
+ * While callers drive, the I/O thread is parked, not in the poller. It takes the loop back when
+ * nobody has driven for PARK_NS, and is called back at once when something is left to do that the
+ * leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon. */
+#include "api/client.h"
+
+#include <time.h>
+
+#define PARK_NS (2 * RL_MS)
+/* So many blocking calls in a row, each the only one, before a caller asks for the wheel. */
+#define STREAK 8
+
+void rl_drive_init(struct redlock *rl)
+{
+    pthread_condattr_t attr;
+
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&rl->park, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static void park(struct redlock *rl)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)PARK_NS;
+    until.tv_sec += until.tv_nsec / (long)RL_SECOND;
+    until.tv_nsec %= (long)RL_SECOND;
+    rl->parked = true;
+    pthread_cond_timedwait(&rl->park, &rl->mutex, &until);
+    rl->parked = false;
+}
+
+void rl_drive_yield(struct redlock *rl)
+{
+    pthread_mutex_lock(&rl->mutex);
+    while (!atomic_load(&rl->stop)) {
+        uint64_t drives = rl->drives;
+        bool needed = rl->sleepers > 0 || rl_dispatch_has_news(rl);
+        if (!rl->caller_drives && (needed || !rl->yielding))
+            break;
+        if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl))
+            rl_loop_settle(rl); /* callbacks are ours, whoever reads the sockets */
+        park(rl);
+        rl->yielding = rl->caller_drives || (rl->yielding && rl->drives != drives);
+    }
+    rl->yielding = false;
+    pthread_mutex_unlock(&rl->mutex);
+}
+
+void rl_drive_recall(struct redlock *rl)
+{
+    if (rl->parked)
+        pthread_cond_signal(&rl->park);
+}
+
+static bool may_drive(struct redlock *rl)
+{
+    if (rl->sleepers > 0 || rl->caller_drives || !rl->thread_runs) {
+        rl->streak = 0;
+        return false;
+    }
+    if (rl->parked)
+        return true;
+    return ++rl->streak >= STREAK;
+}
+
+static bool is_due_soon(const struct redlock *rl)
+{
+    const struct rl_lock *first = rl_heap_first(&rl->engine.timers);
+    uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
+
+    due_ns = rl_min_u64(due_ns, rl->engine.nodes_wake_ns);
+    due_ns = rl_min_u64(due_ns, rl_review_wake_ns(rl));
+    return due_ns <= rl_add_sat(rl->engine.view.now.boot_ns, PARK_NS);
+}
+
+static void drive(struct redlock *rl, struct rl_waiter *waiter)
+{
+    rl->caller_drives = true;
+    rl->yielding = true;
+    rl->drives++;
+    if (!rl->parked)
+        rl_engine_wake(&rl->engine); /* the I/O thread leaves the poller and parks */
+    while (!waiter->done) {
+        struct rl_ready ready[RL_READY_MAX];
+        pthread_mutex_unlock(&rl->mutex);
+        int count = rl_engine_wait(&rl->engine, ready, -1);
+        pthread_mutex_lock(&rl->mutex);
+        rl_engine_tick(&rl->engine, ready, count);
+        rl_review(rl);
+        if (rl->engine.dirty != 0)
+            rl_engine_flush(&rl->engine);
+        if (rl_dispatch_has_news(rl))
+            rl_drive_recall(rl);
+    }
+    rl->caller_drives = false;
+    if (rl->draining)
+        pthread_cond_broadcast(&rl->park);
+    else if (rl->sleepers > 0 || rl_dispatch_has_news(rl) || is_due_soon(rl))
+        rl_drive_recall(rl);
+}
+
+void rl_drive_end(struct redlock *rl)
+{
+    while (rl->caller_drives) {
+        rl_engine_wake(&rl->engine);
+        pthread_cond_wait(&rl->park, &rl->mutex);
+    }
+}
+
+void rl_drive_wait(struct redlock *rl, struct rl_waiter *waiter)
+{
+    if (!waiter->done && may_drive(rl)) {
+        drive(rl, waiter);
+        return;
+    }
+    rl->sleepers++;
+    while (!waiter->done)
+        pthread_cond_wait(&waiter->cond, &rl->mutex);
+    rl->sleepers--;
+}
