@@ -80,22 +80,22 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     return 0;
 }
 
-static int feed(struct guardian *guardian, enum guardian_order order, uint64_t value)
+static void feed(struct guardian *guardian, enum guardian_order order, uint64_t value)
 {
     struct guardian_message message = {.order = (uint32_t)order, .value = value};
-    ssize_t done = write(guardian->feed_fd, &message, sizeof message);
 
-    return done == (ssize_t)sizeof message ? 0 : -1;
+    if (write(guardian->feed_fd, &message, sizeof message) < 0)
+        return;
 }
 
-int guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns)
+void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns)
 {
-    return feed(guardian, ORDER_KILL_TIME, at_ns);
+    feed(guardian, ORDER_KILL_TIME, at_ns);
 }
 
-int guardian_set_group(struct guardian *guardian, pid_t group)
+void guardian_set_group(struct guardian *guardian, pid_t group)
 {
-    return feed(guardian, ORDER_GROUP, (uint64_t)group);
+    feed(guardian, ORDER_GROUP, (uint64_t)group);
 }
 
 bool guardian_end(struct guardian *guardian, bool kill_rest)

@@ -27,11 +27,12 @@ struct guardian {
  * Returns 0, or -1 with errno. */
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir);
 
-/* On CLOCK_BOOTTIME; UINT64_MAX: never. Returns 0, or -1 if there is no guardian any more. */
-int guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns);
+/* On CLOCK_BOOTTIME; UINT64_MAX: never. Without a guardian it does nothing: the end of the
+ * starter's reports tells. */
+void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns);
 
 /* The command's process group: where /proc cannot be read, the guardian kills that much. */
-int guardian_set_group(struct guardian *guardian, pid_t group);
+void guardian_set_group(struct guardian *guardian, pid_t group);
 
 /* The job is over. `kill_rest`: what still runs is killed first. Waits for the end of the
  * guardian; true if it had to kill because of its time. */

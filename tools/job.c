@@ -42,12 +42,32 @@ void job_take_terminal(struct job *job)
     job->has_terminal = false;
 }
 
+void job_signal(struct job *job, int sig)
+{
+    if (job->state == JOB_STARTING)
+        job->pending |= UINT64_C(1) << (sig - 1);
+    if (!job->pid || job->state == JOB_ENDED)
+        return;
+    if (sig == SIGCONT && job->state == JOB_SUSPENDED && tcgetpgrp(STDIN_FILENO) == getpgrp())
+        give_terminal(job);
+    kill(job->shares_group ? job->pid : -job->pid, sig);
+}
+
+static void send_pending(struct job *job)
+{
+    for (int sig = 1; sig <= 64; sig++)
+        if (job->pending & UINT64_C(1) << (sig - 1))
+            job_signal(job, sig);
+    job->pending = 0;
+}
+
 bool job_report(struct job *job, const struct start_report *report)
 {
     if (job->state == JOB_STARTING && report->kind == REPORT_STARTED) {
         job->pid = report->pid;
         job->state = JOB_RUNNING;
         job->has_terminal = job->wants_terminal;
+        send_pending(job);
         return true;
     }
     if (job->state == JOB_STARTING && report->kind == REPORT_FAILED) {
@@ -70,15 +90,6 @@ bool job_report(struct job *job, const struct start_report *report)
         job_take_terminal(job);
     }
     return true;
-}
-
-void job_signal(struct job *job, int sig)
-{
-    if (!job->pid || job->state == JOB_ENDED)
-        return;
-    if (sig == SIGCONT && tcgetpgrp(STDIN_FILENO) == getpgrp())
-        give_terminal(job);
-    kill(job->shares_group ? job->pid : -job->pid, sig);
 }
 
 bool job_group_alive(const struct job *job)

@@ -20,7 +20,8 @@ struct job {
     bool shares_group; /* --foreground: in our own process group */
     bool has_terminal; /* its group is the foreground group of the terminal on stdin */
     bool wants_terminal;
-    int status; /* JOB_ENDED: wait status; JOB_FAILED: errno */
+    uint64_t pending; /* bit n-1: signal n came before the command had a pid */
+    int status;       /* JOB_ENDED: wait status; JOB_FAILED: errno */
 };
 
 /* Asks the starter to start the command. 0, or -1 if there is no starter any more. */

@@ -3,7 +3,6 @@
  */
 #include "say.h"
 
-#include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "exits.h"
+#include "json.h"
 
 static int shown_max = SAY_NOTE;
 static bool as_json = false;
@@ -46,17 +46,11 @@ bool write_line(int fd, const char *line, size_t len)
 static void say_json(enum say_level level, const char *text)
 {
     static const char *const names[] = {"error", "warning", "note", "info", "debug"};
-    json_t *object = json_pack("{s:s, s:s, s:s}", "schema", "redlock.message/1", "level",
-                               names[level], "text", text);
-    char *line = json_dumps(object, JSON_COMPACT);
+    char *line = json_line(json_pack("{s:s, s:s, s:o}", "schema", "redlock.message/1", "level",
+                                     names[level], "text", json_text(text)));
 
-    if (line) {
-        char *ended = text_format("%s\n", line);
-        write_line(STDERR_FILENO, ended, strlen(ended));
-        free(ended);
-    }
+    write_line(STDERR_FILENO, line, strlen(line));
     free(line);
-    json_decref(object);
 }
 
 void say(enum say_level level, const char *format, ...)
@@ -69,6 +63,10 @@ void say(enum say_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    /* Names and server texts come from elsewhere; they shall not steer the terminal. */
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' && *at != '\n')
+            *at = '?';
     if (as_json) {
         say_json(level, text);
         return;

@@ -21,8 +21,8 @@ uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint6
 {
     uint64_t low = rl_max_u64(bounds->min_ns, times_sat(round_trip_ns, 3));
     uint64_t high = rl_max_u64(low, double_up_to(low, failures, bounds->max_ns));
-    uint64_t span = high - low;
 
-    /* The remainder favours small values by less than span / 2^64: nothing, for delays. */
-    return span == UINT64_MAX ? random : low + random % (span + 1);
+    /* high exceeds low only by doubling it, so low is not 0 then and the range has a size. The
+     * remainder favours small values by less than that size / 2^64: nothing, for delays. */
+    return low + random % (high - low + 1);
 }

@@ -30,6 +30,17 @@ uint64_t rl_random_word(struct rl_random *random)
     return z ^ (z >> 31);
 }
 
+/* A fresh seed from the kernel each time, stretched by ChaCha20: the kernel's own bytes cost seven
+ * times as much, and a seed that lived longer would live on in copies of this process's machine. */
+static void refill(struct rl_random *random)
+{
+    uint8_t seed[randombytes_SEEDBYTES];
+    randombytes_buf(seed, sizeof seed);
+    randombytes_buf_deterministic(random->pool, sizeof random->pool, seed);
+    sodium_memzero(seed, sizeof seed);
+    random->used = 0;
+}
+
 /* Arithmetic instead of a table: the digits of a secret leave no trace in the cache. */
 static char hex_digit(unsigned nibble)
 {
@@ -41,8 +52,7 @@ size_t rl_token_make(struct rl_random *random, const char *owner, size_t owner_l
 {
     RL_ASSERT(owner_len <= RL_OWNER_MAX);
     if (random->used == RL_RANDOM_POOL) {
-        randombytes_buf(random->pool, RL_RANDOM_POOL);
-        random->used = 0;
+        refill(random);
     }
     uint8_t *bytes = random->pool + random->used;
     for (size_t i = 0; i < TOKEN_BYTES; i++) {

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -314,6 +315,38 @@ START_TEST(a_signal_ends_a_wait)
 }
 END_TEST
 
+/* Wakes the poller once, right before or right after it takes its wake-up away. */
+static enum { QUIET, BEFORE, AFTER } waker;
+
+ssize_t read(int fd, void *buffer, size_t size)
+{
+    bool taken = waker != QUIET && fd == rl_poller_wake_fd(&poller);
+    if (taken && waker == BEFORE)
+        rl_poller_wake(&poller);
+    ssize_t got = syscall(SYS_read, fd, buffer, size);
+    if (taken && waker == AFTER)
+        rl_poller_wake(&poller);
+    if (taken)
+        waker = QUIET;
+    return got;
+}
+
+/* At these two moments a wake-up may be swallowed, because what it stands for is seen after the
+ * wait that runs. It must not swallow the next one. */
+START_TEST(wake_while_a_wake_up_is_taken)
+{
+    struct rl_ready ready[1];
+    rl_poller_wake(&poller);
+    waker = _i == 0 ? BEFORE : AFTER;
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, DEADLINE_MS), 0);
+    ck_assert_int_eq(waker, QUIET);
+    rl_poller_wait(&poller, ready, 1, 0);
+    ck_assert(!is_readable(0));
+    rl_poller_wake(&poller);
+    ck_assert(is_readable(0));
+}
+END_TEST
+
 #define WAKERS 3
 #define WAKES  20000
 
@@ -451,6 +484,7 @@ static void add_wake(Suite *suite)
     tcase_add_test(tcase, wake_keeps_errno);
     tcase_add_test(tcase, wake_from_a_signal_handler);
     tcase_add_test(tcase, a_signal_ends_a_wait);
+    tcase_add_loop_test(tcase, wake_while_a_wake_up_is_taken, 0, 2);
     tcase_add_test(tcase, no_wake_up_is_lost);
     tcase_add_test(tcase, wake_publishes_what_was_written);
     tcase_add_test(tcase, wake_from_a_cancelled_thread);

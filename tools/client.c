@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Builds the client; the only place that hands settings to the library.
+ */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "exits.h"
+#include "say.h"
+
+const char *client_owner(void)
+{
+    static char label[128];
+    char host[65];
+
+    if (*label)
+        return label;
+    if (gethostname(host, sizeof host) != 0)
+        strcpy(host, "localhost");
+    host[sizeof host - 1] = '\0';
+    for (char *at = host; *at; at++)
+        if (*at <= ' ' || *at > '~' || *at == '@')
+            *at = '-';
+    snprintf(label, sizeof label, "%s/%d/%llu", host, (int)getpid(),
+             (unsigned long long)(unix_ms() / 1000));
+    return label;
+}
+
+static void on_log(int level, const char *message, void *userdata)
+{
+    (void)userdata;
+    if (level <= REDLOCK_LOG_WARN)
+        say(SAY_INFO, "%s", message);
+    else
+        say(SAY_DEBUG, "%s", message);
+}
+
+static int refuse(redlock_config_t *config, const char *origin)
+{
+    say(SAY_ERROR, "%s: %s", origin, redlock_config_error(config));
+    redlock_config_free(config);
+    return EXIT_CONFIG;
+}
+
+static int set_all(const struct settings *settings, redlock_config_t *config)
+{
+    const struct setting *values = settings->values;
+    const char *user = values[SET_USER].text;
+
+    if (redlock_config_add_nodes(config, values[SET_SERVERS].text) != REDLOCK_OK)
+        return refuse(config, values[SET_SERVERS].origin);
+    if ((user || settings->password) &&
+        redlock_config_set_auth(config, user, settings->password) != REDLOCK_OK)
+        return refuse(config, values[user ? SET_USER : SET_PASSWORD].origin
+                                  ? values[user ? SET_USER : SET_PASSWORD].origin
+                                  : values[SET_PASS_FILE].origin);
+    if (redlock_config_set_key_prefix(config, values[SET_PREFIX].text) != REDLOCK_OK)
+        return refuse(config, values[SET_PREFIX].origin);
+    if (redlock_config_set_max_ttl_ms(config, settings->max_ttl_ms) != REDLOCK_OK)
+        return refuse(config, values[SET_MAX_TTL].origin);
+    if (redlock_config_set_connect_timeout_ms(config, settings->connect_timeout_ms) != REDLOCK_OK)
+        return refuse(config, values[SET_CONNECT_TIMEOUT].origin);
+    if (settings->node_timeout_ms &&
+        redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms) != REDLOCK_OK)
+        return refuse(config, values[SET_NODE_TIMEOUT].origin);
+    if (redlock_config_set_owner(config, client_owner()) != REDLOCK_OK)
+        return refuse(config, "owner");
+    if (redlock_config_set_log(config, say_shows(SAY_DEBUG) ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN,
+                               on_log, NULL) != REDLOCK_OK)
+        return refuse(config, "log");
+    return -1;
+}
+
+int client_configure(const struct settings *settings, redlock_config_t **ret_config)
+{
+    redlock_config_t *config;
+
+    if (!settings->values[SET_SERVERS].text) {
+        say(SAY_ERROR, "no servers: give -s a:6379,b:6379,c:6379, or set REDLOCK_SERVERS, or "
+                       "write a file (redlock config --help); to try: redlock sandbox");
+        return EXIT_CONFIG;
+    }
+    if (redlock_config_new(&config, NULL) != REDLOCK_OK) {
+        say(SAY_ERROR, "cannot start the client: %s", redlock_strerror(REDLOCK_ENOMEM));
+        return EXIT_SYSTEM;
+    }
+    int result = set_all(settings, config);
+    if (result >= 0)
+        return result;
+    *ret_config = config;
+    return -1;
+}
+
+void client_warn_count(const struct settings *settings, const redlock_t *rl)
+{
+    size_t count = redlock_node_count(rl);
+    bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
+
+    if (count == 1)
+        say(SAY_WARNING, "%sone server: the lock is lost with it; use three or five%s",
+            fallback ? "REDIS_URL names " : "", fallback ? " (REDLOCK_SERVERS)" : "");
+    else if (count % 2 == 0)
+        say(SAY_WARNING, "%zu servers survive no more failures than %zu; use an odd number", count,
+            count - 1);
+}
+
+int client_start(redlock_config_t *config, redlock_t **ret_rl)
+{
+    int error = redlock_new(ret_rl, config);
+
+    if (error != REDLOCK_OK) {
+        const char *why = redlock_config_error(config);
+        say(SAY_ERROR, "cannot start the client: %s", why && *why ? why : redlock_strerror(error));
+        return exit_of_error(error, EXIT_HELD);
+    }
+    return -1;
+}
+
+int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)
+{
+    redlock_config_t *config;
+    int result = settings_load(options, ret_settings);
+
+    if (result >= 0)
+        return result;
+    result = client_configure(ret_settings, &config);
+    if (result >= 0)
+        return result;
+    result = client_start(config, ret_rl);
+    redlock_config_free(config);
+    /* `nodes` says it in its verdict. */
+    if (result < 0 && options->command != CMD_NODES)
+        client_warn_count(ret_settings, *ret_rl);
+    return result;
+}
+
+void client_close(redlock_t *rl, uint64_t budget_ms)
+{
+    if (!rl)
+        return;
+    redlock_shutdown(rl, budget_ms);
+    redlock_free(rl);
+}
+
+int client_check_name(const char *command, const char *name)
+{
+    if (*name && strlen(name) <= REDLOCK_RESOURCE_LEN_MAX)
+        return -1;
+    say(SAY_ERROR, "%s: the name of the lock %s; use 1 to %d bytes", command,
+        *name ? "is too long" : "is empty", REDLOCK_RESOURCE_LEN_MAX);
+    return EXIT_USAGE;
+}
+
+int exit_of_error(int error, int conflict_code)
+{
+    switch (error) {
+    case REDLOCK_OK:
+        return EXIT_OK;
+    case REDLOCK_ECONTENDED:
+    case REDLOCK_ELOST:
+        return conflict_code;
+    case REDLOCK_ENOQUORUM:
+    case REDLOCK_ETOOSLOW:
+    case REDLOCK_EREFUSED:
+        return EXIT_NO_QUORUM;
+    case REDLOCK_EAUTH:
+        return EXIT_REFUSED;
+    case REDLOCK_EDUPLICATE:
+    case REDLOCK_EINVAL:
+        return EXIT_CONFIG;
+    case REDLOCK_ENOMEM:
+    case REDLOCK_ESYS:
+        return EXIT_SYSTEM;
+    default:
+        return EXIT_INTERNAL;
+    }
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * From settings to a client of the library, and from its errors to exit codes.
+ */
+#ifndef TOOLS_CLIENT_H
+#define TOOLS_CLIENT_H
+
+#include "redlock/redlock.h"
+#include "settings.h"
+
+/* Checks servers and settings. -1, or an exit code whose reason was said. */
+int client_configure(const struct settings *settings, redlock_config_t **ret_config);
+
+/* Starts the client. -1 or an exit code that was said. */
+int client_start(redlock_config_t *config, redlock_t **ret_rl);
+
+/* One server or an even count of them. */
+void client_warn_count(const struct settings *settings, const redlock_t *rl);
+
+/* Both at once, for commands that only ask. */
+int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);
+
+/* Releases what is held, sends what is owed, within the budget. */
+void client_close(redlock_t *rl, uint64_t budget_ms);
+
+/* The label of this process in tokens: "host/pid/start". Static. */
+const char *client_owner(void);
+
+/* Checks the name of a lock: -1 or EXIT_USAGE, said. */
+int client_check_name(const char *command, const char *name);
+
+int exit_of_error(int error, int conflict_code);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock acquire`: a lock that no process holds; its token goes to stdout.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "commands.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "signals.h"
+#include "timing.h"
+#include "wait.h"
+
+#define CLOSE_BUDGET_MS 1000
+
+static json_t *acquired_json(const struct settings *settings, const char *name,
+                             const struct wait *wait, const char *token)
+{
+    const redlock_report_info_t *info = &wait->evidence->info;
+    char *key = text_format("%s%s", settings->values[SET_PREFIX].text, name);
+    json_t *object = must(
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "schema",
+                  "redlock.acquire/1", "name", json_text(name), "key", json_text(key), "token",
+                  token, "owner", client_owner(), "ttl_ms", (json_int_t)settings->ttl_ms,
+                  "validity_ms", (json_int_t)redlock_lock_remaining_ms(wait->lock), "nodes",
+                  (int)info->nodes, "nodes_ok", (int)info->granted, "quorum", (int)info->quorum,
+                  "attempts", (int)info->attempts, "waited_ms", (json_int_t)wait->waited_ms));
+
+    free(key);
+    return object;
+}
+
+/* The token is written before the lock is given up to it: if nobody can read it, it is released. */
+static int hand_out(const struct options *options, const struct settings *settings,
+                    const struct wait *wait)
+{
+    const char *token = redlock_lock_token(wait->lock);
+    bool written;
+
+    if (options->json) {
+        written = json_print(acquired_json(settings, wait->name, wait, token));
+    } else {
+        bool failed = printf("%s\n", token) < 0;
+        written = fflush(stdout) == 0 && !failed;
+    }
+    if (!written) {
+        say(SAY_ERROR, "%s: the token cannot be written to stdout; released", wait->name);
+        return EXIT_OUTPUT;
+    }
+    int error = redlock_lock_detach(wait->lock);
+    if (error == REDLOCK_OK)
+        return EXIT_OK;
+    say(SAY_ERROR, "%s: %s", wait->name, redlock_strerror(error));
+    return exit_of_error(error, options->conflict_code);
+}
+
+static int acquire_with(const struct options *options, const struct settings *settings,
+                        redlock_t *rl)
+{
+    struct session session;
+    struct events events;
+    struct wait wait = {.session = &session,
+                        .events = &events,
+                        .name = options->operands[0],
+                        .conflict_code = options->conflict_code,
+                        .signal_fd = signals_open(),
+                        .watch_fd = -1};
+    redlock_opts_t opts = redlock_opts(settings->ttl_ms);
+    int result = session_open(&session, rl);
+
+    events_open(&events, wait.name, -1, options->json);
+    opts.wait_ms = settings->wait_ms;
+    if (result == 0)
+        result = wait_for_lock(&wait, opts);
+    if (result == 0)
+        result = hand_out(options, settings, &wait);
+    redlock_lock_free(wait.lock);
+    free(wait.evidence);
+    session_close(&session, CLOSE_BUDGET_MS);
+    close(wait.signal_fd);
+    return result;
+}
+
+static int check(const struct options *options, const struct settings *settings)
+{
+    struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
+    char why[512];
+
+    if (timing_check_ttl(&timing, why, sizeof why))
+        return -1;
+    say(SAY_ERROR, "%s: %s", options->command_name, why);
+    return EXIT_CONFIG;
+}
+
+int cmd_acquire(const struct options *options)
+{
+    struct settings settings;
+    redlock_config_t *config;
+    redlock_t *rl;
+
+    if (options->operand_count != 1) {
+        say(SAY_ERROR, "acquire: give one name; see: redlock acquire --help");
+        return EXIT_USAGE;
+    }
+    int result = client_check_name("acquire", options->operands[0]);
+    if (result < 0)
+        result = settings_load(options, &settings);
+    if (result >= 0)
+        return result;
+    result = check(options, &settings);
+    if (result < 0)
+        result = client_configure(&settings, &config);
+    if (result < 0) {
+        /* Before the client starts its thread: it inherits the mask. */
+        signals_block();
+        result = client_start(config, &rl);
+        redlock_config_free(config);
+        if (result < 0) {
+            client_warn_count(&settings, rl);
+            result = acquire_with(options, &settings, rl);
+        }
+    }
+    settings_free(&settings);
+    return result;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock config`: what is in effect, and where each value comes from.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "commands.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "settings.h"
+
+static const char *origin_of(const struct setting *setting)
+{
+    return setting->origin ? setting->origin : "default";
+}
+
+static void print_text(const struct settings *settings)
+{
+    for (int id = 0; id < SET_COUNT; id++) {
+        char *shown = setting_shown(settings, (enum setting_id)id);
+        printf("%-16s %-32s # %s\n", setting_name((enum setting_id)id),
+               !shown   ? "(not set)"
+               : *shown ? shown
+                        : "\"\"",
+               origin_of(&settings->values[id]));
+        free(shown);
+    }
+}
+
+static bool print_json(const struct settings *settings)
+{
+    json_t *values = must(json_object());
+
+    for (int id = 0; id < SET_COUNT; id++) {
+        char *shown = setting_shown(settings, (enum setting_id)id);
+        json_object_set_new(values, setting_name((enum setting_id)id),
+                            json_pack("{s:o, s:o}", "value", shown ? json_text(shown) : json_null(),
+                                      "origin", json_text(origin_of(&settings->values[id]))));
+        free(shown);
+    }
+    return json_print(json_pack("{s:s, s:o}", "schema", "redlock.config/1", "settings", values));
+}
+
+int cmd_config(const struct options *options)
+{
+    struct settings settings;
+    redlock_config_t *config;
+
+    if (options->operand_count > 0) {
+        say(SAY_ERROR, "config: takes no operand; see: redlock config --help");
+        return EXIT_USAGE;
+    }
+    int result = settings_load(options, &settings);
+    if (result >= 0)
+        return result;
+    if (options->json)
+        print_json(&settings);
+    else
+        print_text(&settings);
+    /* What cannot be used is refused here too, after it was shown. */
+    result = EXIT_OK;
+    if (settings.values[SET_SERVERS].text) {
+        result = client_configure(&settings, &config);
+        if (result < 0) {
+            redlock_config_free(config);
+            result = EXIT_OK;
+        }
+    }
+    settings_free(&settings);
+    return result;
+}

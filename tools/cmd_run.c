@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock run`: checks everything that can be checked without the servers, starts the guardian
+ * before the library starts a thread, takes the lock, runs the command.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "clock.h"
+#include "command_path.h"
+#include "commands.h"
+#include "exits.h"
+#include "run.h"
+#include "say.h"
+#include "signals.h"
+#include "wait.h"
+
+#define CLOSE_BUDGET_MS 1000
+#define TRY_MS          250
+
+static int check_operands(struct run *run)
+{
+    const struct options *options = run->options;
+
+    if (options->operand_count == 0) {
+        say(SAY_ERROR, "run: give the name of a lock and a command: redlock run NAME -- CMD");
+        return EXIT_USAGE;
+    }
+    run->name = options->operands[0];
+    if (options->shell_command && options->operand_count > 1) {
+        say(SAY_ERROR, "run: a command and -c were given; quote all of it: -c 'CMD ARG'");
+        return EXIT_USAGE;
+    }
+    if (!options->shell_command && options->operand_count < 2) {
+        say(SAY_ERROR,
+            "run: no command for %s; write: redlock run %s -- CMD (a lock without a command: "
+            "redlock acquire)",
+            run->name, run->name);
+        return EXIT_USAGE;
+    }
+    return client_check_name("run", run->name);
+}
+
+static int check_nested(const struct run *run)
+{
+    const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
+
+    if (run->options->allow_nested || !held || strcmp(held, "1") != 0 || !name ||
+        strcmp(name, run->name) != 0)
+        return -1;
+    say(SAY_ERROR,
+        "run: this already runs under the lock %s and would wait for itself; leave the inner "
+        "`redlock run` out, or give --allow-nested",
+        run->name);
+    return EXIT_USAGE;
+}
+
+static int check_timing(struct run *run)
+{
+    const struct settings *settings = &run->settings;
+    char why[512];
+
+    run->timing = (struct timing){
+        .ttl_ms = settings->ttl_ms,
+        .max_ttl_ms = settings->max_ttl_ms,
+        .renew_ms = run->options->no_renew ? 0 : settings->renew_ms,
+        .grace_ms = settings->grace_ms,
+        .min_hold_ms = run->options->min_hold_ms,
+        .max_hold_ms = run->options->max_hold_ms,
+        .try_ms = settings->node_timeout_ms ? settings->node_timeout_ms : TRY_MS,
+    };
+    if (timing_check(&run->timing, why, sizeof why))
+        return -1;
+    say(SAY_ERROR, "run: %s", why);
+    return EXIT_CONFIG;
+}
+
+static int find_command(struct run *run)
+{
+    static const char *shell[] = {"/bin/sh", "-c", NULL, NULL};
+
+    if (run->options->shell_command) {
+        shell[2] = run->options->shell_command;
+        run->argv = (char **)(void *)shell;
+    } else {
+        run->argv = run->options->operands + 1;
+    }
+    int result = command_resolve(run->argv[0], &run->path);
+    if (result == 0)
+        return -1;
+    say(SAY_ERROR, "run: %s: %s; the lock was not tried", run->argv[0],
+        result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
+    return result;
+}
+
+static void set_number(struct environment *environment, const char *name, uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    environment_set(environment, name, text);
+}
+
+static void fill_environment(struct run *run)
+{
+    struct environment *environment = &run->environment;
+
+    environment_copy(environment);
+    environment_unset(environment, "REDLOCK_TOKEN");
+    environment_set(environment, "REDLOCK_HELD", "1");
+    environment_set(environment, "REDLOCK_NAME", run->name);
+    environment_set(environment, "REDLOCK_KEY", run->key);
+    environment_set(environment, "REDLOCK_OWNER", client_owner());
+    set_number(environment, "REDLOCK_TTL_MS", run->timing.ttl_ms);
+    set_number(environment, "REDLOCK_ACQUIRED_AT", unix_ms());
+    if (run->options->export_token)
+        environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
+}
+
+/* Grants that leave no time to work are given back by the library. */
+static redlock_opts_t lock_options(const struct run *run)
+{
+    const struct timing *timing = &run->timing;
+    uint64_t end_ms = timing->grace_ms > KILL_RESERVE_MS ? timing->grace_ms : KILL_RESERVE_MS;
+    redlock_opts_t opts = redlock_opts(timing->ttl_ms);
+
+    opts.wait_ms = run->settings.wait_ms;
+    opts.validity_ms_min = end_ms + 1;
+    opts.hold_ms_max = timing->max_hold_ms;
+    /* Endangered comes before the command is stopped, so that it can be told apart. */
+    opts.margin_ms = end_ms + timing->ttl_ms / 10;
+    if (timing->renew_ms) {
+        opts.flags = REDLOCK_AUTO_EXTEND;
+        opts.extend_at_ms = timing_extend_at_ms(timing);
+    }
+    return opts;
+}
+
+static int take_lock(struct run *run)
+{
+    struct wait wait = {.session = &run->session,
+                        .events = &run->events,
+                        .name = run->name,
+                        .conflict_code = run->options->conflict_code,
+                        .signal_fd = run->signal_fd,
+                        .watch_fd = run->job.guardian.report_fd};
+    int result = wait_for_lock(&wait, lock_options(run));
+
+    run->lock = wait.lock;
+    if (result == 0 && wait.evidence) {
+        const redlock_report_info_t *info = &wait.evidence->info;
+        uint64_t validity_ms = redlock_lock_remaining_ms(run->lock);
+        say(SAY_INFO,
+            "%s: acquired on %u of %u servers after %" PRIu64 " ms, valid for %" PRIu64 " ms",
+            run->name, info->granted, info->nodes, wait.waited_ms, validity_ms);
+        event_emit(&run->events, "acquired",
+                   json_pack("{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info->granted,
+                             "nodes", (int)info->nodes, "quorum", (int)info->quorum, "attempts",
+                             (int)info->attempts, "waited_ms", (json_int_t)wait.waited_ms,
+                             "validity_ms", (json_int_t)validity_ms));
+    }
+    free(wait.evidence);
+    return result;
+}
+
+static int run_locked(struct run *run)
+{
+    run->acquired_ns = boottime_ns();
+    run_refresh_deadline(run);
+    /* The guardian knows the end before there is anything to end. */
+    run_feed_guardian(run);
+    fill_environment(run);
+    if (run->reports_end || job_start(&run->job, run->path, run->argv, run->environment.list,
+                                      run->options->foreground) != 0) {
+        say(SAY_ERROR, "%s: the guardian process was killed; the command was not started",
+            run->name);
+        return EXIT_INTERNAL;
+    }
+    run_job(run);
+    return run_end(run);
+}
+
+static int run_guarded(struct run *run, redlock_config_t *config)
+{
+    redlock_t *rl = NULL;
+    int result;
+
+    signals_block();
+    if (guardian_start(&run->job.guardian, NULL) != 0) {
+        say(SAY_ERROR, "run: cannot fork: %s", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    run->signal_fd = signals_open();
+    result = client_start(config, &rl);
+    if (result < 0) {
+        client_warn_count(&run->settings, rl);
+        result = session_open(&run->session, rl);
+        if (result == 0)
+            result = take_lock(run);
+        if (result == 0)
+            result = run_locked(run);
+        redlock_lock_free(run->lock);
+        session_close(&run->session, CLOSE_BUDGET_MS);
+    }
+    bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
+    close(run->signal_fd);
+    if (killed && !run->stop && run->end_signals < 2) {
+        say(SAY_ERROR, "%s: redlock was stopped for too long; its guardian killed the command",
+            run->name);
+        return run->options->preserve_status ? result : EXIT_STOPPED;
+    }
+    return result;
+}
+
+int cmd_run(const struct options *options)
+{
+    struct run run = {.options = options, .session = {.note_read = -1, .note_write = -1}};
+    redlock_config_t *config = NULL;
+    int result = check_operands(&run);
+
+    if (result < 0)
+        result = check_nested(&run);
+    if (result < 0)
+        result = settings_load(options, &run.settings);
+    if (result < 0)
+        result = check_timing(&run);
+    if (result < 0)
+        result = client_configure(&run.settings, &config);
+    if (result < 0)
+        result = find_command(&run);
+    if (result < 0) {
+        events_open(&run.events, run.name, options->status_fd, options->json);
+        run.key = text_format("%s%s", run.settings.values[SET_PREFIX].text, run.name);
+        result = run_guarded(&run, config);
+    }
+    redlock_config_free(config);
+    environment_free(&run.environment);
+    free(run.key);
+    free(run.path);
+    settings_free(&run.settings);
+    return result;
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock status` and `redlock break`: who holds a lock, and taking it away.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "commands.h"
+#include "evidence.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+
+#define CLOSE_BUDGET_MS 1000
+
+struct holding {
+    const char *owner; /* "" if it has no label */
+    struct votes votes;
+    uint64_t pttl_min_ms, pttl_max_ms; /* UINT64_MAX: not known */
+};
+
+static struct holding holding_of(const struct evidence *evidence)
+{
+    struct holding holding = {.owner = evidence_owner(evidence),
+                              .votes = evidence_votes(evidence),
+                              .pttl_min_ms = UINT64_MAX,
+                              .pttl_max_ms = UINT64_MAX};
+
+    for (size_t i = 0; evidence && i < evidence->count; i++) {
+        const struct evidence_node *node = &evidence->nodes[i];
+        if (node->vote != REDLOCK_VOTE_GRANTED || node->pttl_ms == UINT64_MAX)
+            continue;
+        if (node->pttl_ms < holding.pttl_min_ms)
+            holding.pttl_min_ms = node->pttl_ms;
+        if (holding.pttl_max_ms == UINT64_MAX || node->pttl_ms > holding.pttl_max_ms)
+            holding.pttl_max_ms = node->pttl_ms;
+    }
+    return holding;
+}
+
+static const char *state_name(int state)
+{
+    if (state == REDLOCK_STATE_HELD)
+        return "held";
+    return state == REDLOCK_STATE_FREE ? "free" : "unknown";
+}
+
+static const char *value_of(const struct evidence_node *node, const char *owner)
+{
+    if (node->vote == REDLOCK_VOTE_GRANTED)
+        return strcmp(node->owner, owner) == 0 ? "match" : "other";
+    return node->vote == REDLOCK_VOTE_DENIED ? "none" : "error";
+}
+
+static json_t *nodes_json(const struct evidence *evidence, const char *owner)
+{
+    json_t *array = must(json_array());
+
+    for (size_t i = 0; evidence && i < evidence->count; i++) {
+        const struct evidence_node *node = &evidence->nodes[i];
+        json_t *object = must(json_pack("{s:o, s:s, s:I}", "node", json_text(node->node), "value",
+                                        value_of(node, owner), "rtt_us", (json_int_t)node->rtt_us));
+        if (node->vote == REDLOCK_VOTE_GRANTED && node->pttl_ms != UINT64_MAX)
+            json_object_set_new(object, "pttl_ms", json_integer((json_int_t)node->pttl_ms));
+        if (*node->owner)
+            json_object_set_new(object, "owner", json_text(node->owner));
+        if (*node->text)
+            json_object_set_new(object, "text", json_text(node->text));
+        json_array_append_new(array, object);
+    }
+    return array;
+}
+
+static json_t *holding_json(const char *schema, const char *name, const struct evidence *evidence)
+{
+    struct holding holding = holding_of(evidence);
+    json_t *object = must(json_pack(
+        "{s:s, s:o, s:s, s:o, s:i, s:i, s:o}", "schema", schema, "name", json_text(name), "state",
+        state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN), "owner",
+        json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
+        (int)(evidence ? evidence->info.quorum : 0), "nodes", nodes_json(evidence, holding.owner)));
+
+    if (holding.pttl_min_ms != UINT64_MAX)
+        json_object_set_new(object, "ttl_ms",
+                            json_pack("{s:I, s:I}", "min", (json_int_t)holding.pttl_min_ms, "max",
+                                      (json_int_t)holding.pttl_max_ms));
+    return object;
+}
+
+static void print_holding(const char *name, const struct evidence *evidence)
+{
+    struct holding holding = holding_of(evidence);
+    size_t count = evidence ? evidence->count : 0;
+    size_t answered = holding.votes.granted + holding.votes.denied;
+
+    printf("%s: %s", name, state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN));
+    if (holding.votes.granted > 0)
+        printf(" by %s on %u of %zu servers",
+               *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
+               count);
+    if (holding.pttl_min_ms != UINT64_MAX)
+        printf(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
+               holding.pttl_max_ms);
+    printf("\n");
+    for (size_t i = 0; i < count; i++) {
+        const struct evidence_node *node = &evidence->nodes[i];
+        const char *value = value_of(node, holding.owner);
+        const char *shown = !strcmp(value, "match")  ? "held"
+                            : !strcmp(value, "none") ? "free"
+                                                     : value;
+        printf("  %-24s %-6s %s\n", node->node, shown,
+               node->vote == REDLOCK_VOTE_DENIED ? "" : node->text);
+    }
+    if (answered < count)
+        printf("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
+}
+
+static struct evidence *inspect(redlock_t *rl, const char *name, int *ret_error)
+{
+    redlock_report_t *report = NULL;
+
+    *ret_error = redlock_inspect(rl, name, &report);
+    struct evidence *evidence = evidence_copy(report);
+    redlock_report_free(report);
+    return evidence;
+}
+
+static int status_exit(int error, const struct evidence *evidence)
+{
+    if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL)
+        return exit_of_error(error, EXIT_HELD);
+    if (!evidence || evidence->info.state == REDLOCK_STATE_UNKNOWN)
+        return STATUS_UNKNOWN;
+    return evidence->info.state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
+}
+
+static int show_one(const struct options *options, redlock_t *rl, const char *name)
+{
+    int error;
+    struct evidence *evidence = inspect(rl, name, &error);
+    int result = status_exit(error, evidence);
+
+    if (options->json)
+        json_print(holding_json("redlock.status/1", name, evidence));
+    else
+        print_holding(name, evidence);
+    if (result >= EXIT_USAGE) {
+        say(SAY_ERROR, "%s: %s", name,
+            evidence && *evidence->text ? evidence->text : redlock_strerror(error));
+        evidence_say_nodes(evidence, SAY_ERROR);
+    }
+    free(evidence);
+    return result;
+}
+
+int cmd_status(const struct options *options)
+{
+    struct settings settings;
+    redlock_t *rl;
+    int worst = 0, result = -1;
+
+    if (options->operand_count == 0) {
+        say(SAY_ERROR, "status: give one name or more; see: redlock status --help");
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < options->operand_count && result < 0; i++)
+        result = client_check_name("status", options->operands[i]);
+    if (result < 0)
+        result = client_open(options, &settings, &rl);
+    if (result >= 0)
+        return result;
+    for (size_t i = 0; i < options->operand_count; i++) {
+        result = show_one(options, rl, options->operands[i]);
+        if (result > worst)
+            worst = result;
+    }
+    client_close(rl, CLOSE_BUDGET_MS);
+    settings_free(&settings);
+    return worst;
+}
+
+static int break_it(const struct options *options, redlock_t *rl, const char *name)
+{
+    int error;
+    struct evidence *before = inspect(rl, name, &error);
+    bool there = evidence_votes(before).granted > 0;
+    redlock_report_t *report = NULL;
+
+    if (!options->json)
+        print_holding(name, before);
+    if (error == REDLOCK_OK && !there) {
+        if (options->json)
+            json_print(holding_json("redlock.break/1", name, before));
+        free(before);
+        return STATUS_FREE;
+    }
+    error = redlock_break(rl, name, &report);
+    struct evidence *after = evidence_copy(report);
+    redlock_report_free(report);
+    unsigned deleted = evidence_votes(after).granted;
+    if (options->json) {
+        json_t *object = holding_json("redlock.break/1", name, before);
+        json_object_set_new(object, "deleted", json_integer(deleted));
+        json_print(object);
+    } else {
+        printf("%s: deleted on %u servers\n", name, deleted);
+    }
+    int result = exit_of_error(error, EXIT_HELD);
+    if (result != EXIT_OK) {
+        say(SAY_ERROR, "%s: %s", name,
+            after && *after->text ? after->text : redlock_strerror(error));
+        evidence_say_nodes(after, SAY_ERROR);
+    }
+    free(before);
+    free(after);
+    return result;
+}
+
+int cmd_break(const struct options *options)
+{
+    struct settings settings;
+    redlock_t *rl;
+
+    if (options->operand_count != 1) {
+        say(SAY_ERROR, "break: give one name; see: redlock break --help");
+        return EXIT_USAGE;
+    }
+    int result = client_check_name("break", options->operands[0]);
+    if (result >= 0)
+        return result;
+    if (!options->yes) {
+        say(SAY_ERROR,
+            "break: nothing was done; this takes %s away from its holder, who goes on "
+            "working: look with `redlock status`, then add --yes",
+            options->operands[0]);
+        return EXIT_USAGE;
+    }
+    result = client_open(options, &settings, &rl);
+    if (result >= 0)
+        return result;
+    result = break_it(options, rl, options->operands[0]);
+    client_close(rl, CLOSE_BUDGET_MS);
+    settings_free(&settings);
+    return result;
+}

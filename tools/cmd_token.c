@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock extend` and `redlock release`: what the owner of a token may do.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "commands.h"
+#include "evidence.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "timing.h"
+
+#define CLOSE_BUDGET_MS 1000
+
+/* The first line of the file, "-" is stdin. */
+static int read_token_file(const char *command, const char *path, char **ret_token)
+{
+    char text[512];
+    bool standard = !strcmp(path, "-");
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t more = 1;
+
+    while (fd >= 0 && len < sizeof text - 1 && more > 0) {
+        more = read(fd, text + len, sizeof text - 1 - len);
+        len += more > 0 ? (size_t)more : 0;
+    }
+    if (fd < 0 || more < 0) {
+        say(SAY_ERROR, "%s: --token-file %s: %s", command, path, strerror(errno));
+        return EXIT_USAGE;
+    }
+    if (!standard)
+        close(fd);
+    text[len] = '\0';
+    text[strcspn(text, "\r\n")] = '\0';
+    *ret_token = text_copy(text);
+    return -1;
+}
+
+static int get_token(const struct options *options, char **ret_token)
+{
+    size_t wanted = options->token_file ? 1 : 2;
+    int result = -1;
+
+    if (options->operand_count != wanted) {
+        say(SAY_ERROR,
+            "%s: give NAME and TOKEN, or NAME and --token-file FILE; see: redlock %s "
+            "--help",
+            options->command_name, options->command_name);
+        return EXIT_USAGE;
+    }
+    if (options->token_file)
+        result = read_token_file(options->command_name, options->token_file, ret_token);
+    else
+        *ret_token = text_copy(options->operands[1]);
+    if (result < 0 && !**ret_token) {
+        say(SAY_ERROR, "%s: the token is empty; give what `redlock acquire` printed",
+            options->command_name);
+        result = EXIT_USAGE;
+    }
+    return result < 0 ? client_check_name(options->command_name, options->operands[0]) : result;
+}
+
+static int explain(const struct options *options, int error, const struct evidence *evidence)
+{
+    const char *name = options->operands[0];
+    int code = exit_of_error(error, EXIT_HELD);
+    int level = code == EXIT_HELD || code == EXIT_NO_QUORUM ? SAY_NOTE : SAY_ERROR;
+
+    say((enum say_level)level, "%s: not %s: %s", name,
+        options->command == CMD_EXTEND ? "extended" : "released",
+        evidence && *evidence->text ? evidence->text : redlock_strerror(error));
+    if (code != EXIT_HELD)
+        evidence_say_nodes(evidence, level);
+    return code;
+}
+
+static bool print_result(const struct options *options, int error, uint64_t validity_ms,
+                         const struct evidence *evidence)
+{
+    bool extend = options->command == CMD_EXTEND;
+    struct votes votes = evidence_votes(evidence);
+    json_t *object = must(json_pack(
+        "{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
+        extend ? "redlock.extend/1" : "redlock.release/1", "name", json_text(options->operands[0]),
+        extend ? "extended" : "released", error == REDLOCK_OK, "error",
+        error == REDLOCK_OK ? "" : redlock_error_name(error), "nodes_ok", (int)votes.granted,
+        "nodes", evidence_nodes_json(evidence)));
+
+    if (extend)
+        json_object_set_new(object, "validity_ms", json_integer((json_int_t)validity_ms));
+    return json_print(object);
+}
+
+static int extend(const struct options *options, const struct settings *settings, redlock_t *rl,
+                  const char *token)
+{
+    redlock_opts_t opts = redlock_opts(settings->ttl_ms);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    uint64_t validity_ms = 0;
+    int error = redlock_adopt(rl, options->operands[0], token, &opts, &lock, &report);
+    struct evidence *evidence = evidence_copy(report);
+
+    redlock_report_free(report);
+    if (error == REDLOCK_OK) {
+        validity_ms = redlock_lock_remaining_ms(lock);
+        error = redlock_lock_detach(lock);
+    }
+    redlock_lock_free(lock);
+    int result = error == REDLOCK_OK ? EXIT_OK : explain(options, error, evidence);
+    if (options->json)
+        print_result(options, error, validity_ms, evidence);
+    else if (error == REDLOCK_OK)
+        printf("%s: valid for %" PRIu64 " ms\n", options->operands[0], validity_ms);
+    free(evidence);
+    return result;
+}
+
+static int release(const struct options *options, redlock_t *rl, const char *token)
+{
+    redlock_report_t *report = NULL;
+    int error = redlock_release_token(rl, options->operands[0], token, &report);
+    struct evidence *evidence = evidence_copy(report);
+    int result = EXIT_OK;
+
+    redlock_report_free(report);
+    if (error == REDLOCK_ELOST) {
+        say(SAY_WARNING, "%s was not held with this token any more; nothing was released",
+            options->operands[0]);
+        result = options->strict ? 1 : EXIT_OK;
+    } else if (error != REDLOCK_OK) {
+        result = explain(options, error, evidence);
+    }
+    if (options->json)
+        print_result(options, error, 0, evidence);
+    free(evidence);
+    return result;
+}
+
+static int check_ttl(const struct options *options, const struct settings *settings)
+{
+    struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
+    char why[512];
+
+    if (options->command != CMD_EXTEND || timing_check_ttl(&timing, why, sizeof why))
+        return -1;
+    say(SAY_ERROR, "extend: %s", why);
+    return EXIT_CONFIG;
+}
+
+static int with_token(const struct options *options)
+{
+    struct settings settings = {0};
+    redlock_t *rl = NULL;
+    char *token = NULL;
+    int result = get_token(options, &token);
+
+    if (result < 0)
+        result = client_open(options, &settings, &rl);
+    if (result < 0)
+        result = check_ttl(options, &settings);
+    if (result < 0) {
+        result = options->command == CMD_EXTEND ? extend(options, &settings, rl, token)
+                                                : release(options, rl, token);
+    }
+    client_close(rl, CLOSE_BUDGET_MS);
+    free(token);
+    settings_free(&settings);
+    return result;
+}
+
+int cmd_extend(const struct options *options)
+{
+    return with_token(options);
+}
+
+int cmd_release(const struct options *options)
+{
+    return with_token(options);
+}

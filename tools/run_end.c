@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock run` after the end of the command: nothing of it may outlive a lost lock, the lock is
+ * held for --min-hold, then released.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "clock.h"
+#include "descendants.h"
+#include "exits.h"
+#include "run.h"
+#include "say.h"
+#include "signals.h"
+
+#define LOOK_AGAIN_NS   (20 * NS_PER_MS)
+#define RELEASE_WAIT_NS (3 * UINT64_C(1000000000))
+
+static bool lost_for_good(const struct run *run)
+{
+    return run->stop == STOP_LOSS || run->stop == STOP_MAX_HOLD;
+}
+
+/* The command was told to stop: what it started gets the rest of the grace, the guardian ends it.
+ */
+static void wait_for_descendants(struct run *run)
+{
+    uint64_t give_up_ns = run->told_kill_ns + RELEASE_WAIT_NS;
+
+    while (boottime_ns() < give_up_ns) {
+        struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+        if (!pass.seen || pass.alive == 0)
+            return;
+        run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
+    }
+}
+
+/* Somebody ended the job with a signal: its process group gets the grace, and then KILL. */
+static void wait_for_group(struct run *run)
+{
+    uint64_t kill_ns = boottime_ns() + run->timing.grace_ms * NS_PER_MS;
+
+    while (job_group_alive(&run->job) && !run->stop) {
+        if (boottime_ns() >= kill_ns) {
+            kill(-run->job.pid, SIGKILL);
+            kill_ns = NEVER_NS;
+        }
+        run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
+    }
+}
+
+static void warn_about_leftovers(const struct run *run)
+{
+    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+
+    if (pass.alive > 0)
+        say(SAY_WARNING, "%s: %u processes that the command started still run, without the lock",
+            run->name, pass.alive);
+}
+
+static void settle_leftovers(struct run *run)
+{
+    if (run->stop == STOP_INTERNAL) {
+        if (!run->job.shares_group && run->job.pid)
+            kill(-run->job.pid, SIGKILL);
+        return;
+    }
+    if (run->job.state != JOB_ENDED)
+        return;
+    if (!run->stop && run->end_signals > 0)
+        wait_for_group(run);
+    if (run->stop)
+        wait_for_descendants(run);
+    else
+        warn_about_leftovers(run);
+}
+
+static void say_ended(struct run *run)
+{
+    int code = job_exit_code(&run->job);
+
+    if (run->job.state == JOB_FAILED) {
+        say(SAY_ERROR, "%s: %s: %s", run->name, run->argv[0], strerror(run->job.status));
+        return;
+    }
+    json_t *fields = json_pack("{s:i}", "exit", code);
+    if (WIFSIGNALED(run->job.status))
+        json_object_set_new(fields, "signal", json_string(signal_text(WTERMSIG(run->job.status))));
+    event_emit(&run->events, "child_exited", fields);
+}
+
+/* What of --min-hold is left, in ms. */
+static uint64_t hold_left_ms(const struct run *run)
+{
+    uint64_t until_ns = run->acquired_ns + run->timing.min_hold_ms * NS_PER_MS;
+    uint64_t now_ns = boottime_ns();
+
+    return now_ns < until_ns ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+/* The key can be left behind with exactly the rest of the time, so nobody has to wait for it. The
+ * rest is never longer than what is still ours. */
+static uint64_t wait_for_min_hold(struct run *run)
+{
+    unsigned signals = run->end_signals;
+    uint64_t left_ms;
+
+    while ((left_ms = hold_left_ms(run)) > 0 && !run->lost) {
+        uint64_t remaining_ms = redlock_lock_remaining_ms(run->lock);
+        if (left_ms <= remaining_ms)
+            return left_ms;
+        if (run->end_signals > signals)
+            return remaining_ms;
+        run_turn(run, boottime_ns() + (left_ms - remaining_ms) * NS_PER_MS);
+    }
+    return 0;
+}
+
+static void release(struct run *run)
+{
+    uint64_t after_ms = wait_for_min_hold(run);
+    uint64_t give_up_ns = boottime_ns() + RELEASE_WAIT_NS;
+
+    if (run->options->keep && !run->lost) {
+        int error = redlock_lock_detach(run->lock);
+        if (error != REDLOCK_OK)
+            say(SAY_WARNING, "%s: not kept: %s", run->name, redlock_strerror(error));
+        return;
+    }
+    int error = session_release(&run->session, run->lock, after_ms);
+    if (error != REDLOCK_OK) {
+        say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
+            redlock_strerror(error));
+        return;
+    }
+    while (!run->released && boottime_ns() < give_up_ns)
+        run_turn(run, give_up_ns);
+}
+
+int run_end(struct run *run)
+{
+    if (run->reports_end && run->job.state != JOB_ENDED && run->job.state != JOB_FAILED) {
+        say(SAY_ERROR, "%s: the guardian process was killed, so the command was ended too",
+            run->name);
+        run->stop = STOP_INTERNAL;
+    } else {
+        say_ended(run);
+    }
+    job_take_terminal(&run->job);
+    settle_leftovers(run);
+    release(run);
+    if (run->stop == STOP_INTERNAL)
+        return EXIT_INTERNAL;
+    int code = job_exit_code(&run->job);
+    return lost_for_good(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock run` while the command runs: renewals move the deadline, signals are passed on, and the
+ * command is told to stop before the lock can be lost. Killing is the guardian's job.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "durations.h"
+#include "exits.h"
+#include "run.h"
+#include "say.h"
+#include "signals.h"
+
+#define REPEAT_NS (10 * UINT64_C(1000000000))
+
+static bool job_over(const struct run *run)
+{
+    return run->job.state == JOB_ENDED || run->job.state == JOB_FAILED || run->reports_end;
+}
+
+void run_refresh_deadline(struct run *run)
+{
+    /* Clock first: what passes in between makes the deadline earlier than it is, never later. */
+    uint64_t now_ns = boottime_ns();
+    uint64_t remaining_ms = redlock_lock_remaining_ms(run->lock);
+
+    run->deadline_ns = now_ns + remaining_ms * NS_PER_MS;
+    if (remaining_ms == 0)
+        run->lost = true;
+    if (run->timing.max_hold_ms) {
+        uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
+        if (run->deadline_ns > most_ns)
+            run->deadline_ns = most_ns;
+    }
+}
+
+void run_feed_guardian(struct run *run)
+{
+    uint64_t grace_ms = run->timing.grace_ms;
+    uint64_t kill_ns = timing_kill_ns(run->deadline_ns, run->stopped_ns, grace_ms);
+
+    /* With --on-loss warn only a second signal sets a time. */
+    if (run->options->warn_on_loss && run->stop != STOP_MAX_HOLD)
+        kill_ns = run->stopped_ns ? run->stopped_ns + grace_ms * NS_PER_MS : NEVER_NS;
+    if (kill_ns == run->told_kill_ns || run->reports_end)
+        return;
+    run->told_kill_ns = kill_ns;
+    /* If there is no guardian any more, the starter's end of the pipe will say so. */
+    guardian_set_kill_time(&run->job.guardian, kill_ns);
+}
+
+static uint64_t term_ns(const struct run *run)
+{
+    uint64_t grace_ns = run->timing.grace_ms * NS_PER_MS;
+
+    return run->deadline_ns > grace_ns ? run->deadline_ns - grace_ns : 0;
+}
+
+static void say_stop(struct run *run)
+{
+    char left[DURATION_TEXT], hold[DURATION_TEXT];
+    uint64_t now_ns = boottime_ns();
+    uint64_t left_ms = run->deadline_ns > now_ns ? (run->deadline_ns - now_ns) / NS_PER_MS : 0;
+    const char *what = signal_text(run->options->stop_signal);
+
+    duration_text(left_ms, left);
+    if (run->stop == STOP_MAX_HOLD)
+        say(SAY_ERROR, "%s: --max-hold %s is over; sent %s to the command", run->name,
+            duration_text(run->timing.max_hold_ms, hold), what);
+    else
+        say(SAY_ERROR,
+            "%s: the lock cannot be kept, it is safe for %s more; sent %s to the command",
+            run->name, left, what);
+    event_emit(&run->events, "stopping",
+               json_pack("{s:s, s:s, s:I}", "reason",
+                         run->stop == STOP_MAX_HOLD ? "max_hold" : "lock_loss", "signal", what,
+                         "remaining_ms", (json_int_t)left_ms));
+}
+
+static void say_lost(struct run *run)
+{
+    if (!run->lost || run->lost_said)
+        return;
+    run->lost_said = true;
+    event_emit(&run->events, "lost", json_pack("{s:i}", "remaining_ms", 0));
+    if (run->options->warn_on_loss)
+        say(SAY_WARNING, "%s: the lock is lost; the command goes on without it (--on-loss warn)",
+            run->name);
+}
+
+/* Is it time to tell the command to stop? */
+static void check_deadline(struct run *run)
+{
+    if (run->stop || job_over(run) || boottime_ns() < term_ns(run))
+        return;
+    /* A renewal may have succeeded whose note is still under way. */
+    run_refresh_deadline(run);
+    say_lost(run);
+    if (boottime_ns() < term_ns(run))
+        return;
+    uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
+    bool max_hold = run->timing.max_hold_ms && run->deadline_ns >= most_ns;
+    if (run->options->warn_on_loss && !max_hold)
+        return;
+    run->stop = max_hold ? STOP_MAX_HOLD : STOP_LOSS;
+    if (!run->stopped_ns)
+        run->stopped_ns = boottime_ns();
+    say_stop(run);
+    job_signal(&run->job, run->options->stop_signal);
+    job_signal(&run->job, SIGCONT); /* what is suspended cannot take the signal */
+    run_feed_guardian(run);
+}
+
+static void renewal_failed(struct run *run, const struct note *note)
+{
+    struct votes votes = evidence_votes(note->evidence);
+    char left[DURATION_TEXT];
+    uint64_t now_ns = boottime_ns();
+
+    event_emit(&run->events, "extend_failed",
+               json_pack("{s:i, s:i, s:i, s:I, s:s}", "ok", (int)votes.granted, "conflict",
+                         (int)votes.denied, "error", (int)votes.failed, "remaining_ms",
+                         (json_int_t)note->remaining_ms, "code", redlock_error_name(note->status)));
+    if (now_ns < run->renew_failed_said_ns + REPEAT_NS && run->renew_failed_said_ns)
+        return;
+    run->renew_failed_said_ns = now_ns;
+    say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
+        duration_text(note->remaining_ms, left),
+        note->evidence ? note->evidence->text : redlock_strerror(note->status));
+}
+
+static void lock_event(struct run *run, const struct note *note)
+{
+    struct votes votes = evidence_votes(note->evidence);
+
+    switch (note->event) {
+    case REDLOCK_EVENT_EXTENDED:
+        run_refresh_deadline(run);
+        run->renew_failed_said_ns = 0;
+        event_emit(&run->events, "extended",
+                   json_pack("{s:i, s:I}", "ok", (int)votes.granted, "remaining_ms",
+                             (json_int_t)note->remaining_ms));
+        break;
+    case REDLOCK_EVENT_EXTEND_FAILED:
+        renewal_failed(run, note);
+        break;
+    case REDLOCK_EVENT_ENDANGERED:
+        event_emit(&run->events, "endangered",
+                   json_pack("{s:I}", "remaining_ms", (json_int_t)note->remaining_ms));
+        break;
+    case REDLOCK_EVENT_LOST:
+        run->lost = true;
+        run_refresh_deadline(run);
+        say_lost(run);
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_note(struct run *run, struct note *note)
+{
+    if (note->kind == NOTE_EVENT)
+        lock_event(run, note);
+    if (note->kind == NOTE_RELEASED) {
+        run->released = true;
+        event_emit(&run->events, note->status == REDLOCK_OK ? "released" : "release_failed",
+                   json_pack("{s:s}", "error",
+                             note->status == REDLOCK_OK ? "" : redlock_error_name(note->status)));
+        if (note->status == REDLOCK_ELOST && !run->lost)
+            say(SAY_WARNING,
+                "%s: the lock was no longer ours at its release; another client may have had it",
+                run->name);
+        else if (note->status != REDLOCK_OK && !run->lost)
+            say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
+                redlock_strerror(note->status));
+    }
+    note_free(note);
+}
+
+static void take_signal(struct run *run, const struct signalfd_siginfo *info)
+{
+    int sig = (int)info->ssi_signo;
+    bool ends = signal_ends(sig);
+
+    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
+        return;
+    /* In a shared group the terminal has sent it to the command too. */
+    if (!(run->job.shares_group && info->ssi_code == SI_KERNEL))
+        job_signal(&run->job, sig);
+    if (ends && run->job.state == JOB_SUSPENDED)
+        job_signal(&run->job, SIGCONT);
+    if (!ends)
+        return;
+    run->end_signals++;
+    if (run->end_signals == 2 && !run->stopped_ns) {
+        run->stopped_ns = boottime_ns();
+        run_feed_guardian(run);
+    }
+}
+
+static void take_report(struct run *run)
+{
+    struct start_report report;
+
+    if (!starter_read(run->job.guardian.report_fd, &report)) {
+        run->reports_end = true;
+        return;
+    }
+    job_report(&run->job, &report);
+    if (report.kind == REPORT_STARTED) {
+        guardian_set_group(&run->job.guardian, run->job.shares_group ? 0 : run->job.pid);
+        event_emit(&run->events, "child_started", json_pack("{s:i}", "pid", (int)report.pid));
+    } else if (report.kind == REPORT_STOPPED) {
+        say(SAY_NOTE,
+            "the command is suspended, the lock is kept; kill -CONT %d to go on, Ctrl-C to end it",
+            (int)getpid());
+    }
+}
+
+void run_turn(struct run *run, uint64_t at_ns)
+{
+    struct pollfd fds[3] = {
+        {.fd = run->signal_fd, .events = POLLIN},
+        {.fd = run->session.note_read, .events = POLLIN},
+        {.fd = run->reports_end ? -1 : run->job.guardian.report_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    struct note *note;
+
+    poll(fds, 3, poll_timeout(boottime_ns(), at_ns));
+    if (fds[2].revents)
+        take_report(run);
+    while ((note = session_next(&run->session)))
+        take_note(run, note);
+    while (signals_next(run->signal_fd, &info))
+        take_signal(run, &info);
+    check_deadline(run);
+    run_feed_guardian(run);
+}
+
+/* When something has to be done even if nothing happens. */
+static uint64_t next_wake_ns(const struct run *run)
+{
+    if (run->stop || run->lost)
+        return NEVER_NS;
+    /* With --on-loss warn the time of the stop passes by; the next is the loss itself. */
+    if (run->options->warn_on_loss && boottime_ns() >= term_ns(run))
+        return run->deadline_ns + NS_PER_MS;
+    return term_ns(run);
+}
+
+void run_job(struct run *run)
+{
+    while (!job_over(run))
+        run_turn(run, next_wake_ns(run));
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT
+ * Carries callbacks of the library's I/O thread to the main thread through a pipe of pointers.
+ */
+#include "session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "exits.h"
+#include "say.h"
+
+/* A pointer is far below PIPE_BUF, so it is written whole or not at all. */
+static void post(const struct session *session, struct note note, const redlock_report_t *report)
+{
+    struct note *copy = must(malloc(sizeof *copy));
+
+    *copy = note;
+    copy->evidence = evidence_copy(report);
+    if (write(session->note_write, &copy, sizeof copy) != (ssize_t)sizeof copy)
+        note_free(copy);
+}
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl;
+    post(userdata,
+         (struct note){.kind = NOTE_EVENT,
+                       .event = event->kind,
+                       .status = event->status,
+                       .remaining_ms = event->remaining_ms},
+         event->report);
+}
+
+static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    post(userdata, (struct note){.kind = NOTE_ACQUIRED, .status = status, .lock = lock}, report);
+}
+
+static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    (void)lock;
+    post(userdata, (struct note){.kind = NOTE_RELEASED, .status = status}, report);
+}
+
+int session_open(struct session *session, redlock_t *rl)
+{
+    int fds[2];
+
+    *session = (struct session){.rl = rl, .note_read = -1, .note_write = -1};
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+        say(SAY_ERROR, "cannot make a pipe: %s", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    session->note_read = fds[0];
+    session->note_write = fds[1];
+    int error = redlock_cancel_new(&session->cancel, rl);
+    if (error != REDLOCK_OK) {
+        say(SAY_ERROR, "cannot start: %s", redlock_strerror(error));
+        return exit_of_error(error, EXIT_HELD);
+    }
+    return 0;
+}
+
+int session_acquire(struct session *session, const char *name, redlock_opts_t opts)
+{
+    opts.cancel = session->cancel;
+    opts.event_fn = on_event;
+    opts.event_userdata = session;
+    return redlock_acquire_start(session->rl, name, &opts, on_acquired, session);
+}
+
+int session_release(struct session *session, redlock_lock_t *lock, uint64_t after_ms)
+{
+    if (after_ms)
+        return redlock_release_after_start(lock, after_ms, on_released, session);
+    return redlock_release_start(lock, on_released, session);
+}
+
+struct note *session_next(const struct session *session)
+{
+    struct note *note = NULL;
+
+    return read(session->note_read, &note, sizeof note) == (ssize_t)sizeof note ? note : NULL;
+}
+
+void note_free(struct note *note)
+{
+    if (!note)
+        return;
+    free(note->evidence);
+    free(note);
+}
+
+void session_close(struct session *session, uint64_t budget_ms)
+{
+    struct note *note;
+
+    client_close(session->rl, budget_ms);
+    redlock_cancel_free(session->cancel);
+    /* After redlock_free() no callback runs any more; what it left is ours. */
+    while ((note = session_next(session))) {
+        if (note->kind == NOTE_ACQUIRED && note->lock)
+            redlock_lock_free(note->lock);
+        note_free(note);
+    }
+    if (session->note_read >= 0) {
+        close(session->note_read);
+        close(session->note_write);
+    }
+    *session = (struct session){.note_read = -1, .note_write = -1};
+}

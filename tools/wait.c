@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT
+ * The loop of a wait.
+ */
+#include "wait.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "clock.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "signals.h"
+
+#define REPEAT_NS   (10 * UINT64_C(1000000000))
+#define END_WAIT_NS (UINT64_C(1000000000))
+
+struct waiting {
+    struct wait *wait;
+    int signal_code;
+    uint64_t give_up_ns; /* once canceled: the end should come at once */
+    uint64_t say_at_ns;  /* next time that a line about waiting is due */
+    bool over, gone;
+    int status;
+};
+
+static json_t *cause_json(const struct evidence *evidence, int status)
+{
+    json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
+                                    redlock_strerror(status)));
+
+    if (evidence) {
+        json_object_set_new(fields, "text", json_text(evidence->text));
+        json_object_set_new(fields, "attempts", json_integer(evidence->info.attempts));
+        json_object_set_new(fields, "waited_ms",
+                            json_integer((json_int_t)(evidence->info.waited_us / 1000)));
+        json_object_set_new(fields, "nodes", evidence_nodes_json(evidence));
+    }
+    return fields;
+}
+
+static const char *cause_text(const struct evidence *evidence, int status)
+{
+    return evidence && *evidence->text ? evidence->text : redlock_strerror(status);
+}
+
+static void tell_waiting(struct waiting *waiting, const struct note *note)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (now_ns < waiting->say_at_ns)
+        return;
+    waiting->say_at_ns = now_ns + REPEAT_NS;
+    say(SAY_NOTE, "waiting for %s: %s", waiting->wait->name,
+        cause_text(note->evidence, note->status));
+    event_emit(waiting->wait->events, "waiting", cause_json(note->evidence, note->status));
+}
+
+static void take_note(struct waiting *waiting, struct note *note)
+{
+    struct wait *wait = waiting->wait;
+
+    if (note->kind == NOTE_EVENT && note->event == REDLOCK_EVENT_WAITING && !waiting->signal_code)
+        tell_waiting(waiting, note);
+    if (note->kind == NOTE_ACQUIRED) {
+        waiting->over = true;
+        waiting->status = note->status;
+        wait->lock = note->status == REDLOCK_OK ? note->lock : NULL;
+        free(wait->evidence);
+        wait->evidence = note->evidence;
+        note->evidence = NULL;
+    }
+    note_free(note);
+}
+
+static void take_signals(struct waiting *waiting)
+{
+    struct signalfd_siginfo info;
+
+    while (signals_next(waiting->wait->signal_fd, &info)) {
+        int sig = (int)info.ssi_signo;
+        if (signal_ends(sig) && !waiting->signal_code) {
+            waiting->signal_code = EXIT_SIGNAL_BASE + sig;
+            waiting->give_up_ns = boottime_ns() + END_WAIT_NS;
+            redlock_cancel_trigger(waiting->wait->session->cancel);
+        }
+        /* Nothing is held yet, so stopping is harmless; validity is checked again afterwards. */
+        if (sig == SIGTSTP)
+            raise(SIGSTOP);
+    }
+}
+
+static void turn(struct waiting *waiting)
+{
+    struct wait *wait = waiting->wait;
+    struct pollfd fds[3] = {{.fd = wait->signal_fd, .events = POLLIN},
+                            {.fd = wait->session->note_read, .events = POLLIN},
+                            {.fd = wait->watch_fd, .events = POLLIN}};
+    struct note *note;
+
+    if (poll(fds, 3, poll_timeout(boottime_ns(), waiting->give_up_ns)) < 0)
+        return;
+    take_signals(waiting);
+    while ((note = session_next(wait->session)))
+        take_note(waiting, note);
+    if (wait->watch_fd >= 0 && fds[2].revents)
+        waiting->gone = true;
+    if (boottime_ns() >= waiting->give_up_ns)
+        waiting->over = true;
+}
+
+static int explain(const struct waiting *waiting)
+{
+    const struct wait *wait = waiting->wait;
+    int code = exit_of_error(waiting->status, wait->conflict_code);
+    bool may_be_quiet = code == wait->conflict_code || code == EXIT_NO_QUORUM;
+    int level = may_be_quiet ? SAY_NOTE : SAY_ERROR;
+    json_t *fields = cause_json(wait->evidence, waiting->status);
+
+    say((enum say_level)level, "%s: not acquired: %s", wait->name,
+        cause_text(wait->evidence, waiting->status));
+    if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
+        evidence_say_nodes(wait->evidence, level);
+    json_object_set_new(fields, "exit", json_integer(code));
+    event_emit(wait->events, "not_acquired", fields);
+    return code;
+}
+
+int wait_for_lock(struct wait *wait, redlock_opts_t opts)
+{
+    struct waiting waiting = {.wait = wait, .give_up_ns = NEVER_NS};
+    uint64_t start_ns = boottime_ns();
+
+    waiting.status = session_acquire(wait->session, wait->name, opts);
+    if (waiting.status != REDLOCK_OK)
+        return explain(&waiting);
+    while (!waiting.over && !waiting.gone)
+        turn(&waiting);
+    /* A signal that came with the lock still wins: the command is never started after it. */
+    take_signals(&waiting);
+    wait->waited_ms = (boottime_ns() - start_ns) / NS_PER_MS;
+    if (waiting.gone) {
+        say(SAY_ERROR, "the guardian process was killed");
+        return EXIT_INTERNAL;
+    }
+    if (waiting.signal_code) {
+        redlock_lock_free(wait->lock); /* starts its release */
+        wait->lock = NULL;
+        return waiting.signal_code;
+    }
+    return waiting.status == REDLOCK_OK ? 0 : explain(&waiting);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT
+ * Taking a lock with patience: says at once and every ten seconds why it waits; a signal ends it.
+ */
+#ifndef TOOLS_WAIT_H
+#define TOOLS_WAIT_H
+
+#include "events.h"
+#include "session.h"
+
+struct wait {
+    struct session *session;
+    struct events *events;
+    const char *name;
+    int conflict_code;
+    int signal_fd;
+    int watch_fd; /* readable: somebody whom the lock is for has gone; -1: none */
+    /* results */
+    redlock_lock_t *lock;
+    struct evidence *evidence;
+    uint64_t waited_ms;
+};
+
+/* 0 and wait->lock, or the exit code; the reason was said. Frees nothing: evidence is the caller's.
+ */
+int wait_for_lock(struct wait *wait, redlock_opts_t opts);
+
+#endif
