@@ -48,7 +48,8 @@ def source_of(path):
 
 class Includes(unittest.TestCase):
     def complain(self, found):
-        self.assertEqual(found, [], "\n" + "\n".join(found))
+        if found:
+            self.fail("\n" + "\n".join(found))
 
     def test_every_file_of_lib_is_on_a_floor(self):
         files = tree.files_below("lib", ".c", ".h")
@@ -98,7 +99,6 @@ class Includes(unittest.TestCase):
     def is_ours(path):
         return path != "redlock/redlock.h" and (
             os.path.exists(os.path.join(tree.SOURCE, "lib", path))
-            or os.path.exists(os.path.join(tree.SOURCE, "test", "lib", path))
             or os.path.exists(os.path.join(tree.SOURCE, "include", path))
         )
 
@@ -112,7 +112,8 @@ class Symbols(unittest.TestCase):
         self.objects = tree.objects()
 
     def complain(self, found):
-        self.assertEqual(found, [], "\n" + "\n".join(found))
+        if found:
+            self.fail("\n" + "\n".join(found))
 
     def test_every_floor_is_built(self):
         for floor in tree.FLOORS:

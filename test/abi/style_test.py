@@ -73,7 +73,8 @@ class Style(unittest.TestCase):
     code = [name for name in files if is_code(name)]
 
     def complain(self, found):
-        self.assertEqual(found, [], "\n" + "\n".join(found))
+        if found:
+            self.fail("\n" + "\n".join(found))
 
     def find(self, pattern, names, text=tree.text, allowed=()):
         found = []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The source tree and the build directory, as the tests of this folder see them."""
 
+import functools
 import glob
 import os
 import re
@@ -74,6 +75,7 @@ def objects():
     return {floor: sorted(glob.glob(f"{glob.escape(folder)}/{floor}_*.o")) for floor in FLOORS}
 
 
+@functools.lru_cache(maxsize=None)
 def symbols(path, *options):
     """[(name, type letter)] by nm."""
     listed = subprocess.run(
