@@ -221,6 +221,9 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
  * alone, and only descriptors are closed. */
 static void free_in_child(struct redlock *rl)
 {
+    if (rl->news_fd >= 0)
+        close(rl->news_fd); /* shared with the parent: not to be written to */
+    rl->news_fd = -1;
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
         rl_engine_abandon(&rl->engine);
         rl->closed = true;

@@ -259,6 +259,10 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if ((news & table[i].flag) == 0)
             continue;
+        /* What happened to a lock that was never told of happened to nobody. */
+        bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_NEWS_RELEASED;
+        if (of_holder && !lock->owned_by_user && !acquired)
+            continue;
         int status = table[i].flag == RL_FX_LOST                             ? REDLOCK_ELOST
                      : table[i].flag & (RL_FX_WAITING | RL_FX_EXTEND_FAILED) ? lock->news_status
                                                                              : REDLOCK_OK;

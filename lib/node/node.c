@@ -219,6 +219,7 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
         return;
     }
     node->state = RL_NODE_GREETING;
+    node->opened_ns = now_ns;
     node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
     rl_node_flush(node, now_ns);
 }
@@ -272,6 +273,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
             rl_node_answer(node, &node->decoder.reply, now_ns);
             continue;
         }
+        if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
+            node->srtt_ns = rl_sub_sat(now_ns, node->opened_ns);
         int cause = rl_greeting_reply(node, &node->decoder.reply);
         if (cause != REDLOCK_CAUSE_NONE)
             rl_node_close(node, cause, NULL, true, now_ns);

@@ -96,11 +96,12 @@ struct rl_node {
     bool duplicate; /* set by the engine: another address shows the same server */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
-    unsigned failures; /* connection attempts that failed in a row */
-    unsigned features; /* RL_FEATURE_*: shown to be there */
-    unsigned missing;  /* RL_FEATURE_*: shown not to be there */
-    unsigned trying;   /* RL_FEATURE_*: asked, not answered yet */
-    uint64_t due_ns;   /* DOWN: reconnect; CONNECTING, GREETING: give up */
+    unsigned failures;  /* connection attempts that failed in a row */
+    unsigned features;  /* RL_FEATURE_*: shown to be there */
+    unsigned missing;   /* RL_FEATURE_*: shown not to be there */
+    unsigned trying;    /* RL_FEATURE_*: asked, not answered yet */
+    uint64_t due_ns;    /* DOWN: reconnect; CONNECTING, GREETING: give up */
+    uint64_t opened_ns; /* when the greeting left */
     uint64_t suspect_since_ns;
     uint64_t debts_due_ns; /* retry of undos that were answered with an error */
     uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */

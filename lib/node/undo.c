@@ -123,7 +123,9 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 {
     if (rl_pipeline_cut(&node->pipe, claim))
         return RL_VOTE_DENIED;
-    if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX) {
+    /* While a connection is being made, a release waits in its pipeline like any request. */
+    bool connecting = node->state != RL_NODE_READY && rl_node_is_up(node);
+    if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
         rl_debts_add(node, claim, now_ns);
         if (node->state == RL_NODE_READY)
             node->debts_due_ns = now_ns + RETRY_NS / 10;
