@@ -7,8 +7,6 @@
  * leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon. */
 #include "api/client.h"
 
-#include <time.h>
-
 #define PARK_NS (2 * RL_MS)
 /* So many blocking calls in a row, each the only one, before a caller asks for the wheel. */
 #define STREAK 8
@@ -27,10 +25,7 @@ static void park(struct redlock *rl)
 {
     struct timespec until;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)PARK_NS;
-    until.tv_sec += until.tv_nsec / (long)RL_SECOND;
-    until.tv_nsec %= (long)RL_SECOND;
+    rl_clock_wait_until(&until, PARK_NS);
     rl->parked = true;
     pthread_cond_timedwait(&rl->park, &rl->mutex, &until);
     rl->parked = false;

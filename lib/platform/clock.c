@@ -26,3 +26,11 @@ uint64_t rl_clock_wall_us(void)
 {
     return read_ns(CLOCK_REALTIME) / RL_US;
 }
+
+void rl_clock_wait_until(struct timespec *ret, uint64_t ns)
+{
+    clock_gettime(CLOCK_MONOTONIC, ret);
+    ns += (uint64_t)ret->tv_nsec;
+    ret->tv_sec += (time_t)(ns / RL_SECOND);
+    ret->tv_nsec = (long)(ns % RL_SECOND);
+}

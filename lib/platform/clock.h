@@ -5,10 +5,15 @@
 
 #include "core/types.h"
 
+#include <time.h>
+
 /* Both clocks that validity is judged by. */
 struct rl_now rl_clock_now(void);
 
 /* Microseconds since 1970, for people only: this clock may jump. */
 uint64_t rl_clock_wall_us(void);
+
+/* `ns` from now on CLOCK_MONOTONIC: how long to wait for a condition variable of that clock. */
+void rl_clock_wait_until(struct timespec *ret, uint64_t ns);
 
 #endif
