@@ -138,6 +138,7 @@ int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, en
         return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
     if (!rl_pipeline_reserve(&node->pipe, undo_bytes + 64, undo_bytes))
         return REDLOCK_CAUSE_NO_MEMORY;
+    claim->asked_ns = now_ns;
     enum rl_form form = choose_form(node, claim, verb);
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;

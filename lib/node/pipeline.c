@@ -59,6 +59,8 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     slot->len = (uint32_t)len;
     if (slot->claim != NULL)
         rl_claim_ref(slot->claim);
+    if (pipe->out_len == 0)
+        pipe->unsent_since_ns = request->sent_ns;
     memcpy(pipe->out + pipe->out_len, bytes, len);
     pipe->out_len += len;
     pipe->tail++;
