@@ -3,9 +3,9 @@
  * but the text that says why. */
 #include "api/config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "heap.h"
 #include "suite.h"
 
 static struct redlock_config *config;
@@ -328,35 +328,6 @@ START_TEST(refusal_is_bounded)
 END_TEST
 
 /* ---- memory ---- */
-
-struct heap {
-    int left, live;
-    bool has_secrets;
-};
-
-static void *heap_malloc(size_t size, void *userdata)
-{
-    struct heap *heap = userdata;
-    if (heap->left-- <= 0)
-        return NULL;
-    heap->live++;
-    return malloc(size);
-}
-
-static void *heap_realloc(void *ptr, size_t size, void *userdata)
-{
-    struct heap *heap = userdata;
-    return heap->left-- <= 0 ? NULL : realloc(ptr, size);
-}
-
-static void heap_free(void *ptr, void *userdata)
-{
-    struct heap *heap = userdata;
-    heap->live--;
-    if (*(char *)ptr == 'Q')
-        heap->has_secrets = true;
-    free(ptr);
-}
 
 static const redlock_allocator_t ALLOCATOR = {.size = sizeof ALLOCATOR,
                                               .malloc_fn = heap_malloc,

@@ -56,8 +56,8 @@ START_TEST(words_are_exact)
             ck_assert_uint_eq(arg->len, strlen(arg->data));
             word = "<script>", len = 8;
         }
-        strncat(joined, i > 0 ? "|" : "", 2);
-        strncat(joined, word, len);
+        size_t used = strlen(joined);
+        snprintf(joined + used, sizeof joined - used, "%s%.*s", i > 0 ? "|" : "", (int)len, word);
     }
     ck_assert_str_eq(joined, said->words);
 }

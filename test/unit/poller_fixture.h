@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * A poller, three pairs of sockets, and an outer poll() to look at the poller from outside. */
+#ifndef TEST_UNIT_POLLER_FIXTURE_H
+#define TEST_UNIT_POLLER_FIXTURE_H
+
+#include "platform/poller.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+#define DEADLINE_MS 10000 /* for what must happen; it happens at once */
+
+static struct rl_poller poller;
+static int pair[3][2];
+
+static inline void setup(void)
+{
+    ck_assert_int_eq(rl_poller_open(&poller), 0);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair[i]), 0);
+}
+
+static inline void teardown(void)
+{
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned j = 0; j < 2; j++)
+            if (pair[i][j] >= 0)
+                close(pair[i][j]);
+    rl_poller_close(&poller);
+}
+
+static inline bool is_readable(int timeout_ms)
+{
+    struct pollfd fd = {.fd = rl_poller_fd(&poller), .events = POLLIN};
+    int got = poll(&fd, 1, timeout_ms);
+    ck_assert_int_ge(got, 0);
+    return got == 1;
+}
+
+#endif

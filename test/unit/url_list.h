@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * A growing list of parsed addresses, as the configuration keeps one. */
+#ifndef TEST_UNIT_URL_LIST_H
+#define TEST_UNIT_URL_LIST_H
+
+#include "api/url.h"
+
+#include <string.h>
+
+struct list {
+    struct rl_mem mem;
+    struct rl_node_spec *nodes;
+    size_t count;
+    char error[512];
+};
+
+static inline struct list empty_list(void)
+{
+    struct list list;
+    memset(&list, 0, sizeof list);
+    list.mem = rl_mem_libc();
+    return list;
+}
+
+static inline int parse(struct list *list, const char *text)
+{
+    return rl_url_parse_list(&list->mem, text, &list->nodes, &list->count, list->error,
+                             sizeof list->error);
+}
+
+static inline void done(struct list *list)
+{
+    while (list->count > 0)
+        rl_node_spec_done(&list->mem, &list->nodes[--list->count]);
+    rl_free(&list->mem, list->nodes);
+}
+
+#endif
