@@ -7,16 +7,19 @@
 
 /* Scripts carry no "#!lua" line: with one, a server at maxmemory refuses them before they could
  * delete. Any change of a byte changes the SHA1 next to it (test_wire computes all three). */
+/* Never shortens, but always writes: a master that became a replica must refuse (READONLY) rather
+ * than confirm a key that is no longer its own. */
 static const char SCRIPT_EXTEND[] =
     "if redis.call('GET',KEYS[1])==ARGV[1] then "
-    "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
-    "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1 end return 0";
+    "local left=redis.call('PTTL',KEYS[1]) local ttl=tonumber(ARGV[2]) "
+    "if left>ttl then ttl=left end "
+    "redis.call('PEXPIRE',KEYS[1],ttl) return 1 end return 0";
 static const char SCRIPT_RELEASE[] =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0";
 static const char SCRIPT_SHORTEN[] = "if redis.call('GET',KEYS[1])==ARGV[1] then "
                                      "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0";
 
-static const char SHA_EXTEND[] = "fac8df30cf149ce8a5e635394df7786e3cc31ac3";
+static const char SHA_EXTEND[] = "367d0abe679838553ab6fab13be5d9b0cfae092b";
 static const char SHA_RELEASE[] = "5c714dd8ed5b943a1f472132e06290c53ab22693";
 static const char SHA_SHORTEN[] = "68acc660facaa8309b44ff34c73caa7e7a12688a";
 
