@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def suite_of(test):
 
 
 def tail(text, lines=TAIL_LINES):
+    """The end of an output, without the cases that passed."""
+    text = re.sub(r"^ok \d+.*\n", "", text, flags=re.MULTILINE)
     return "\n".join("    | " + line for line in text.rstrip().split("\n")[-lines:])
 
 
