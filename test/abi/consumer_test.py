@@ -55,8 +55,10 @@ class Consumer(unittest.TestCase):
             self.skipTest(f"{compiler} is not installed")
         program = os.path.join(self.project, "consumer")
         flags = self.pkg_config("--cflags", "--libs", *(["--static"] if static else []))
-        done = run([compiler, "-x", language, f"-std={standard}", *WARNINGS, "main.c", "-x", "none",
-                    "-o", program, *static, *flags], cwd=self.project)  # fmt: skip
+        source = f"consumer.{'c' if language == 'c' else 'cc'}"
+        shutil.copy(os.path.join(self.project, "main.c"), os.path.join(self.project, source))
+        done = run([compiler, f"-std={standard}", *WARNINGS, source, "-o", program, *static, *flags],
+                   cwd=self.project)  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout)
         environment = {**os.environ, "LD_LIBRARY_PATH": "" if static else self.libdir}
         done = run([program], env=environment, timeout=60)

@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,8 @@ def suite_of(test):
 
 
 def tail(text, lines=TAIL_LINES):
+    """The end of an output, without the cases that passed."""
+    text = re.sub(r"^ok \d+.*\n", "", text, flags=re.MULTILINE)
     return "\n".join("    | " + line for line in text.rstrip().split("\n")[-lines:])
 
 
@@ -173,6 +176,20 @@ def check_table(tests, totals):
         say(f"suite {suite}: has no tests")
 
 
+def check_names(tests, names):
+    """Before an hour of compiling, not after it."""
+    known = {suite_of(test) for test in tests} | {test["name"] for test in tests}
+    for name in names:
+        if name not in known:
+            sys.exit(f"dev test: no suite or test is named {name}")
+
+
+def concerns(build, names):
+    """False if only suites are asked for and that build runs none of them."""
+    suites = {suite for each in table.BUILDS for suite in each.suites}
+    return not names or not set(names) <= suites or bool(set(names) & set(build.suites))
+
+
 def print_table(builds, totals):
     suites = sorted({suite for suite, _ in totals.seconds})
     if not suites:
@@ -209,6 +226,7 @@ def main():
     chosen = arguments()
     os.chdir(SOURCE)
     builds = [build for build in table.BUILDS if not chosen.build or build.name in chosen.build]
+    builds = [build for build in builds if concerns(build, chosen.names)]
     if chosen.list:
         return list_tests(builds, chosen.names)
     started = time.monotonic()
@@ -218,9 +236,11 @@ def main():
         tests = prepare(build, totals)
         if tests is None:
             continue
-        if not checked:
+        if not checked and chosen.names:
+            check_names(tests, chosen.names)
+        elif not checked:
             check_table(tests, totals)
-            checked = True
+        checked = True
         run_tests(build, choose(tests, build, chosen.names), totals)
     print_table(builds, totals)
     say(f"\n{time.monotonic() - started:.0f} s in all")
