@@ -11,8 +11,10 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.environ["SOURCE_DIR"], "test", "lib"))
 import lanes
 import ledger
+import tapcase
 from ledger import Turn
 from screen import Screen
 
@@ -30,7 +32,7 @@ def run_demo(build):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=120 * int(os.environ.get("REDLOCK_TEST_SLOW", "1")),
         check=False,
     )
 
@@ -124,4 +126,4 @@ class Colour(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tapcase.main()

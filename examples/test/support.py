@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: MIT
 """What the tests of the examples share. They run inside `redlock sandbox`; meson passes
-REDLOCK_COMMAND (the command) and EXAMPLES_DIR (the built examples)."""
+REDLOCK_COMMAND (the command), EXAMPLES_DIR (the built examples) and SOURCE_DIR."""
 
 import contextlib
 import os
 import subprocess
+import sys
 import time
 
 REDLOCK = os.environ["REDLOCK_COMMAND"]
 EXAMPLES = os.environ["EXAMPLES_DIR"]
-SECONDS_MAX = 30
+SOURCE = os.environ["SOURCE_DIR"]
+SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))  # sanitizers stretch deadlines
+SECONDS_MAX = 30 * SLOW
+
+sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
+import tapcase  # noqa: E402, F401
 
 
 def run(command, **changes):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What README.md and docs/embedding.md show is extracted, compiled and run. meson passes CC,
-REDLOCK_INCLUDE, REDLOCK_LIBRARY and SOURCE_DIR."""
+REDLOCK_INCLUDE and REDLOCK_LIBRARY."""
 
 import os
 import re
@@ -8,9 +8,8 @@ import shlex
 import tempfile
 import unittest
 
-from support import REDLOCK, held, run
+from support import REDLOCK, SOURCE, held, run, tapcase
 
-SOURCE = os.environ["SOURCE_DIR"]
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-misleading-indentation"]
 PREAMBLE = """
 #include <redlock/redlock.h>
@@ -100,4 +99,4 @@ class Embedding(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    tapcase.main()
