@@ -203,7 +203,10 @@ static void on_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ball
             end(lease, outcome == RL_OUTCOME_WON ? REDLOCK_OK : rl_round_status(&lease->round), fx);
         return;
     }
-    rl_lease_note_set(lease, ballot);
+    if (lease->params.kind == RL_LEASE_ACQUIRE)
+        rl_lease_note_set(lease, ballot);
+    else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
+        lease->ours &= ~RL_NODE(ballot->node);
     judge_attempt(lease, view, fx);
 }
 

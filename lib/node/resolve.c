@@ -2,6 +2,7 @@
  * Host names to addresses, on a thread that may outlive the client that asked. */
 #include "node/resolve.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -61,9 +62,28 @@ static int ask(const char *host, uint16_t port, int flags, struct rl_addresses *
     return ret->count > 0 ? 0 : EAI_NONAME;
 }
 
+/* Without memory, which getaddrinfo() takes: an address must not become a name that is looked up on
+ * a thread because memory is short. */
+static bool parse(const char *host, uint16_t port, struct rl_addresses *ret)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    bool is_v4 = inet_pton(AF_INET, host, &v4.sin_addr) == 1;
+
+    if (!is_v4 && inet_pton(AF_INET6, host, &v6.sin6_addr) != 1)
+        return false;
+    memset(ret, 0, sizeof *ret);
+    ret->count = 1;
+    ret->len[0] = is_v4 ? sizeof v4 : sizeof v6;
+    memcpy(&ret->list[0], is_v4 ? (void *)&v4 : (void *)&v6, ret->len[0]);
+    return true;
+}
+
 int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret)
 {
     struct rl_addresses found;
+    if (parse(host, port, ret))
+        return 1;
     if (ask(host, port, AI_NUMERICHOST, &found) != 0)
         return 0;
     *ret = found;

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * The client, its calls and its loop; what is on the servers. */
+#include "rig.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc_fail.h"
+
+#define FINISH_MS 10000
+#define SPIN_MAX  200 /* turns in one millisecond that a sane loop does not exceed */
+
+struct rig rig;
+
+void rig_open_cluster(void)
+{
+    const struct cluster_opts opts = {.nodes = RIG_NODES, .password = "sesame"};
+    rig.cluster = cluster_start_with(&opts);
+}
+
+void rig_close_cluster(void)
+{
+    cluster_stop(rig.cluster);
+    rig.cluster = NULL;
+}
+
+/* Asks for all that a report can tell: each of its parts may be missing for want of memory. */
+static void read_report(const redlock_report_t *report, struct rig_call *call)
+{
+    redlock_node_report_t node;
+
+    snprintf(call->text, sizeof call->text, "%s", redlock_report_text(report));
+    if (redlock_report_get_info(report, &call->info, sizeof call->info) != REDLOCK_OK)
+        return;
+    for (size_t i = 0; i < call->info.nodes; i++) {
+        if (redlock_report_get_node(report, i, &node, sizeof node) != REDLOCK_OK)
+            abort();
+        if (node.node[0] == '\0' || node.text[0] == '\0' || node.owner == NULL)
+            abort();
+        call->granted += node.vote == REDLOCK_VOTE_GRANTED;
+        call->denied += node.vote == REDLOCK_VOTE_DENIED;
+        call->failed += node.vote == REDLOCK_VOTE_FAILED;
+    }
+}
+
+void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+              void *userdata)
+{
+    struct rig_call *call = userdata;
+
+    (void)rl;
+    call->told++;
+    call->status = status;
+    call->lock = call->borrows ? NULL : lock;
+    if (report != NULL)
+        read_report(report, call);
+}
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    redlock_node_stats_t node;
+    redlock_stats_t stats;
+
+    (void)userdata;
+    if (event->kind > 0 && event->kind < 16)
+        rig.events[event->kind]++;
+    if (event->report != NULL && redlock_report_text(event->report) == NULL)
+        abort();
+    if (redlock_get_stats(rl, &stats, sizeof stats) != REDLOCK_OK ||
+        redlock_get_node_stats(rl, 0, &node, sizeof node) != REDLOCK_OK)
+        abort();
+}
+
+static void on_log(int level, const char *message, void *userdata)
+{
+    (void)level;
+    (void)userdata;
+    if (message == NULL || message[0] == '\0')
+        abort();
+}
+
+static void configure(int error)
+{
+    ck_assert_msg(error == REDLOCK_OK, "%s", redlock_config_error(rig.config));
+}
+
+void rig_new_config(int mode)
+{
+    ck_assert_int_eq(redlock_config_new(&rig.config, NULL), REDLOCK_OK);
+    configure(redlock_config_add_nodes(rig.config, cluster_urls(rig.cluster)));
+    configure(redlock_config_set_mode(rig.config, mode));
+    configure(redlock_config_set_owner(rig.config, "oom@test"));
+    configure(redlock_config_set_event(rig.config, on_event, NULL));
+    configure(redlock_config_set_log(rig.config, REDLOCK_LOG_DEBUG, on_log, NULL));
+    configure(redlock_config_set_retry_ms(rig.config, 1, 3));
+    /* A busy machine must not look like a dead server. */
+    configure(redlock_config_set_node_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
+    configure(redlock_config_set_connect_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
+}
+
+void rig_started(unsigned i, int result)
+{
+    rig.call[i].used = true;
+    rig.call[i].started = result;
+}
+
+void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
+{
+    rig_started(i, redlock_acquire_start(rig.client, resource, opts, rig_done, &rig.call[i]));
+}
+
+void rig_release(unsigned i, redlock_lock_t *lock)
+{
+    rig.call[i].borrows = true;
+    rig_started(i, redlock_release_start(lock, rig_done, &rig.call[i]));
+}
+
+bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
+{
+    const uint64_t begin = wait_now_ms();
+    const uint64_t end = begin + wait_scaled_ms(deadline_ms);
+    uint64_t turns = 0;
+
+    while (!until()) {
+        const uint64_t now = wait_now_ms();
+        if (now >= end)
+            return false;
+        if (turns++ > (now - begin + 20) * SPIN_MAX) {
+            fprintf(stderr, "the loop spins\n");
+            abort();
+        }
+        struct pollfd ready = {.fd = redlock_get_fd(rig.client), .events = POLLIN};
+        const uint64_t left = end - now;
+        (void)poll(&ready, 1, left < 5 ? (int)left : 5);
+        if (redlock_process(rig.client) != REDLOCK_OK)
+            abort();
+    }
+    return true;
+}
+
+bool rig_all_told(void)
+{
+    for (unsigned i = 0; i < RIG_CALLS; i++)
+        if (rig.call[i].used && rig.call[i].started == REDLOCK_OK && rig.call[i].told == 0)
+            return false;
+    return true;
+}
+
+void rig_finish(void)
+{
+    if (rig_drive(rig_all_told, FINISH_MS))
+        return;
+    fprintf(stderr, "an operation has not ended within %d ms\n", FINISH_MS);
+    abort();
+}
+
+void rig_command(unsigned node, const char *command)
+{
+    alloc_fail_exempt(true);
+    free(cluster_command(rig.cluster, node, command));
+    alloc_fail_exempt(false);
+}
+
+void rig_command_all(const char *command)
+{
+    alloc_fail_exempt(true);
+    cluster_command_all(rig.cluster, command);
+    alloc_fail_exempt(false);
+}
+
+static bool is_ours(const char *key, const char *value)
+{
+    return rig.lock != NULL && strcmp(key, redlock_lock_resource(rig.lock)) == 0 &&
+           strcmp(value, redlock_lock_token(rig.lock)) == 0;
+}
+
+/* Keys of one node: held ones, and those that nobody can explain. */
+static void count_keys(unsigned node, unsigned *ret_held, size_t *ret_strays)
+{
+    char **keys = cluster_keys(rig.cluster, node);
+
+    for (char **key = keys; *key != NULL; key++) {
+        char *value = cluster_command(rig.cluster, node, "GET %s", *key);
+        const bool gone = value == NULL || strcmp(value, "(nil)") == 0;
+        const bool ours = !gone && is_ours(*key, value);
+        const bool foreign = !gone && strncmp(value, "foreign", 7) == 0;
+        *ret_held += ours;
+        *ret_strays += !gone && !ours && !foreign;
+        free(value);
+    }
+    cluster_keys_free(keys);
+}
+
+unsigned rig_count_held(void)
+{
+    unsigned held = 0;
+    size_t strays = 0;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        count_keys(i, &held, &strays);
+    return held;
+}
+
+size_t rig_strays(void)
+{
+    unsigned held = 0;
+    size_t strays = 0;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        count_keys(i, &held, &strays);
+    return strays;
+}
+
+void rig_expect(unsigned i, const int *allowed)
+{
+    const struct rig_call *call = &rig.call[i];
+    const int status = call->started != REDLOCK_OK ? call->started : call->status;
+
+    ck_assert_msg(call->used, "call %u was not made", i);
+    ck_assert_uint_eq(call->told, call->started == REDLOCK_OK ? 1 : 0);
+    if (!rig.hit) {
+        ck_assert_msg(status == allowed[0], "nothing failed, but %s: %s",
+                      redlock_error_name(status), call->text);
+        return;
+    }
+    while (*allowed != RIG_END && *allowed != status)
+        allowed++;
+    ck_assert_msg(*allowed == status, "call %u: %s (%s) is not what this failure explains", i,
+                  redlock_error_name(status), call->text);
+}
+
+static bool call_0_told(void)
+{
+    return rig.call[0].told > 0;
+}
+
+/* Calls of the harness itself: their answers are taken away again. */
+static void settle_call(int expected, const char *what)
+{
+    ck_assert_msg(rig.call[0].started == REDLOCK_OK, "%s: %s", what,
+                  redlock_error_name(rig.call[0].started));
+    ck_assert_msg(rig_drive(call_0_told, FINISH_MS), "%s does not end", what);
+    ck_assert_msg(rig.call[0].status == expected, "%s: %s: %s", what,
+                  redlock_error_name(rig.call[0].status), rig.call[0].text);
+}
+
+void rig_hold(const char *resource, const redlock_opts_t *opts)
+{
+    memset(rig.call, 0, sizeof rig.call);
+    rig_acquire(0, resource, opts);
+    settle_call(REDLOCK_OK, "taking the lock");
+    rig.lock = rig.call[0].lock;
+    memset(rig.call, 0, sizeof rig.call);
+}
+
+static bool all_up(void)
+{
+    redlock_node_stats_t node;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        if (redlock_get_node_stats(rig.client, i, &node, sizeof node) != REDLOCK_OK ||
+            node.may_vote == 0 || node.run_id[0] == '\0')
+            return false;
+    return true;
+}
+
+void rig_connect(void)
+{
+    rig_new_config(REDLOCK_MODE_EMBEDDED);
+    ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
+    redlock_config_free(rig.config);
+    rig.config = NULL;
+    ck_assert_msg(rig_drive(all_up, FINISH_MS), "not all nodes answered");
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT
+ * Five real servers, a client in embedded mode, and the loop that runs one piece of code once for
+ * each allocation in it: that one fails, or that one and all later ones. After each run memory is
+ * back, and then everything must come right again: no key that nobody holds, no block, no
+ * descriptor, and a client that takes and gives a lock.
+ *
+ * While allocations fail a scenario only notes what happens (in `rig`); it is judged afterwards,
+ * because Check allocates as well. */
+#ifndef TEST_OOM_RIG_H
+#define TEST_OOM_RIG_H
+
+#include <redlock/redlock.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cluster.h"
+#include "suite.h"
+#include "wait.h"
+
+#define RIG_NODES  5
+#define RIG_CALLS  4
+#define RIG_TTL_MS 20000 /* longer than any wait in here: expiry explains nothing */
+
+/* One asynchronous operation and what was told of its end. */
+struct rig_call {
+    bool used, borrows; /* the lock that is told of belongs to another call */
+    int started;        /* result of the starting call */
+    unsigned told;
+    int status;
+    redlock_lock_t *lock; /* acquire, adopt: ours now */
+    redlock_report_info_t info;
+    unsigned granted, denied, failed;
+    char text[512];
+};
+
+struct rig {
+    struct cluster *cluster;
+    redlock_config_t *config;
+    redlock_t *client;
+    redlock_lock_t *lock; /* held by prepare(), released after the run unless act() did it */
+    redlock_cancel_t *cancel;
+    struct rig_call call[RIG_CALLS];
+    unsigned events[16];
+    bool hit;    /* judge(): an allocation has failed */
+    bool starve; /* and so did all later ones */
+};
+
+extern struct rig rig;
+
+struct scenario {
+    const char *name;
+    void (*prepare)(void); /* may be NULL; the client is connected */
+    void (*act)(void);     /* with failing allocations */
+    void (*judge)(void);   /* may be NULL; with memory again */
+    bool bare;             /* no client yet: act() makes it */
+    bool last;             /* act() ends the client: it is freed, and not asked for another lock */
+    bool quiet;            /* act() need not allocate at all */
+};
+
+/* Once with each allocation failing alone, once with all later ones failing too. */
+void rig_sweep(const struct scenario *scenario);
+
+/* Every how many allocations this build tries one: 1 unless REDLOCK_TEST_SLOW says it is slow. */
+unsigned rig_step(void);
+
+/* Names what runs on stderr if the program dies. */
+void rig_note(const char *name, bool starve, uint64_t k);
+void rig_silence(void);
+/* Checked teardown: after a failed assertion says where it was, and clears up for the next case. */
+void rig_after(void);
+
+void rig_open_cluster(void);
+void rig_close_cluster(void);
+
+/* For act(): the calls. An answer goes to rig.call[i]. */
+void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+              void *call);
+void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts);
+void rig_release(unsigned i, redlock_lock_t *lock);
+/* Notes the result of a starting call. */
+void rig_started(unsigned i, int result);
+
+/* Turns the loop until the condition holds. False: the deadline (scaled) has passed. */
+typedef bool (*rig_condition_fn)(void);
+bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
+/* All calls that were started have been answered. */
+bool rig_all_told(void);
+/* Turns the loop until then; dies after ten seconds. */
+void rig_finish(void);
+
+/* A command on all servers, with memory whatever the scenario has taken away. */
+void rig_command_all(const char *command);
+void rig_command(unsigned node, const char *command);
+/* The key of rig.lock is there with its token. */
+unsigned rig_count_held(void);
+/* Keys on all servers that neither rig.lock nor a foreign token ("foreign…") explains. */
+size_t rig_strays(void);
+
+/* For judge(): the status is one of the list, ended by INT_MAX. */
+#define RIG_EXPECT(i, ...) rig_expect(i, (const int[]){__VA_ARGS__, RIG_END})
+#define RIG_END            0x7fffffff
+void rig_expect(unsigned i, const int *allowed);
+
+/* For prepare(): a lock in rig.lock. */
+void rig_hold(const char *resource, const redlock_opts_t *opts);
+void rig_new_config(int mode);
+void rig_connect(void);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT
+ * One scenario, once for each allocation in it. */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "alloc_fail.h"
+#include "fdcheck.h"
+#include "rig.h"
+
+#define RECOVER_MS      5000
+#define RUN_SECONDS     60 /* then the run hangs */
+#define MISSES_MAX      3  /* the number of allocations may vary by a few */
+#define ALLOCATIONS_MAX 5000
+
+static char note[160];
+static volatile sig_atomic_t note_len;
+static struct sigaction before_segv, before_abort;
+static struct fdcheck descriptors;
+
+/* Sanitizers end the process without a signal that could be caught. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static void tell_note(void)
+{
+    const ssize_t written = write(STDERR_FILENO, note, (size_t)note_len);
+    (void)written;
+}
+
+static void on_signal(int number)
+{
+    tell_note();
+    if (number == SIGALRM) {
+        static const char hang[] = "it hangs\n";
+        const ssize_t written = write(STDERR_FILENO, hang, sizeof hang - 1);
+        (void)written;
+        _exit(1);
+    }
+    sigaction(number, number == SIGABRT ? &before_abort : &before_segv, NULL);
+    raise(number);
+}
+
+static void watch(void)
+{
+    static bool done;
+    const struct sigaction action = {.sa_handler = on_signal};
+
+    if (done)
+        return;
+    done = true;
+    sigaction(SIGSEGV, &action, &before_segv);
+    sigaction(SIGABRT, &action, &before_abort);
+    sigaction(SIGALRM, &action, NULL);
+    if (__sanitizer_set_death_callback != NULL)
+        __sanitizer_set_death_callback(tell_note);
+}
+
+void rig_note(const char *name, bool starve, uint64_t k)
+{
+    watch();
+    note_len = 0;
+    const int len = snprintf(note, sizeof note, "in \"%s\", allocation %llu%s fails\n", name,
+                             (unsigned long long)k, starve ? " and each later one" : "");
+    note_len = len;
+    alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
+}
+
+void rig_silence(void)
+{
+    alarm(0);
+    note_len = 0;
+}
+
+void rig_after(void)
+{
+    alloc_fail_stop();
+    if (note_len == 0)
+        return;
+    printf("# that was %s", note);
+    fflush(stdout);
+    rig_silence();
+    redlock_free(rig.client);
+    cluster_command_all(rig.cluster, "FLUSHALL");
+}
+
+unsigned rig_step(void)
+{
+    const uint64_t slow = wait_scaled_ms(1);
+
+    return slow <= 1 ? 1 : slow <= 3 ? 3 : 13;
+}
+
+static bool no_strays(void)
+{
+    return rig_strays() == 0;
+}
+
+static bool no_keys(void)
+{
+    return cluster_count_all_keys(rig.cluster) == 0;
+}
+
+static bool call_0_told(void)
+{
+    return rig.call[0].told > 0;
+}
+
+/* Whatever act() was given is given back. */
+static void let_go(void)
+{
+    for (unsigned i = 0; i < RIG_CALLS; i++) {
+        if (rig.call[i].lock != NULL && rig.call[i].lock != rig.lock)
+            redlock_lock_free(rig.call[i].lock);
+        rig.call[i].lock = NULL;
+    }
+    redlock_lock_free(rig.lock);
+    rig.lock = NULL;
+}
+
+static void prove_that_it_works(void)
+{
+    redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
+
+    opts.wait_ms = wait_scaled_ms(RECOVER_MS);
+    rig_hold("works again", &opts);
+    rig_release(0, rig.lock);
+    ck_assert_int_eq(rig.call[0].started, REDLOCK_OK);
+    ck_assert_msg(rig_drive(call_0_told, RECOVER_MS), "a release does not end");
+    ck_assert_msg(rig.call[0].status == REDLOCK_OK, "release: %s", rig.call[0].text);
+    let_go();
+    ck_assert_msg(rig_drive(no_keys, RECOVER_MS), "keys stay after a release");
+}
+
+/* Memory is back: votes are given back at once, held locks when they are let go. */
+static void recover(const struct scenario *scenario)
+{
+    if (!scenario->last && rig.client != NULL) {
+        const bool clean = rig_drive(no_strays, RECOVER_MS);
+        ck_assert_msg(clean, "%zu keys stay that nobody holds", rig_strays());
+        let_go();
+        rig_command_all("DEL foreign other");
+        ck_assert_msg(rig_drive(no_keys, RECOVER_MS), "%zu keys stay after the release",
+                      cluster_count_all_keys(rig.cluster));
+        prove_that_it_works();
+    }
+    let_go();
+    redlock_cancel_free(rig.cancel);
+    ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
+    redlock_config_free(rig.config);
+    ck_assert_msg(WAIT_UNTIL(no_keys(), RECOVER_MS), "%zu keys outlive the client",
+                  cluster_count_all_keys(rig.cluster));
+}
+
+static void forget(void)
+{
+    struct cluster *cluster = rig.cluster;
+
+    memset(&rig, 0, sizeof rig);
+    rig.cluster = cluster;
+}
+
+static bool run(const struct scenario *scenario, bool starve, uint64_t k)
+{
+    forget();
+    rig_note(scenario->name, starve, k);
+    fdcheck_begin(&descriptors);
+    const int64_t live = alloc_fail_live();
+    if (!scenario->bare)
+        rig_connect();
+    if (scenario->prepare != NULL)
+        scenario->prepare();
+    memset(rig.events, 0, sizeof rig.events);
+    rig.starve = starve;
+    if (starve)
+        alloc_fail_from(k, ALLOC_FAIL_ALL_THREADS);
+    else
+        alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+    scenario->act();
+    const bool hit = alloc_fail_stop();
+    rig.hit = hit;
+    if (scenario->judge != NULL)
+        scenario->judge();
+    recover(scenario);
+    forget();
+    const char *open = fdcheck_leaked(&descriptors, 1000);
+    ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
+    ck_assert_msg(alloc_fail_live() == live, "%lld blocks are not freed",
+                  (long long)(alloc_fail_live() - live));
+    rig_silence();
+    return hit;
+}
+
+void rig_sweep(const struct scenario *scenario)
+{
+    const unsigned step = rig_step();
+    unsigned hits[2] = {0, 0};
+    const uint64_t begin = wait_now_ms();
+
+    run(scenario, false, UINT64_MAX); /* what is allocated once per process and never freed */
+    for (int starve = 0; starve < 2; starve++) {
+        unsigned misses = 0;
+        for (uint64_t k = 0; misses < MISSES_MAX; k += step) {
+            const bool hit = run(scenario, starve != 0, k);
+            misses = hit ? 0 : misses + 1;
+            hits[starve] += hit;
+            ck_assert_msg(k < ALLOCATIONS_MAX, "no end of allocations");
+        }
+    }
+    ck_assert_msg(scenario->quiet || (hits[0] > 0 && hits[1] > 0), "nothing was allocated");
+    printf("# %s: %u and %u failures%s, %llu ms\n", scenario->name, hits[0], hits[1],
+           step > 1 ? " (each of the slow builds tries a part)" : "",
+           (unsigned long long)(wait_now_ms() - begin));
+    fflush(stdout);
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while a lock is taken, waited for, given up or adopted. */
+#include <string.h>
+
+#include "rig.h"
+
+#define WAIT_MS 60 /* how long an acquisition goes on trying without memory */
+
+static redlock_opts_t opts;
+static char token[128];
+
+static void plain(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+}
+
+static void acquire(void)
+{
+    rig_acquire(0, "resource", &opts);
+    rig_finish();
+}
+
+/* A grant is a lock: on a majority, with its token. */
+static void judge_grant(unsigned i)
+{
+    if (rig.call[i].lock == NULL)
+        return;
+    rig.lock = rig.call[i].lock;
+    rig.call[i].lock = NULL;
+    ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_OK);
+    ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
+}
+
+static void judge_acquire(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(rig.events[REDLOCK_EVENT_ACQUIRED], rig.call[0].lock != NULL);
+    judge_grant(0);
+}
+
+START_TEST(uncontended)
+{
+    rig_sweep(&(struct scenario){
+        .name = "acquire", .prepare = plain, .act = acquire, .judge = judge_acquire});
+}
+END_TEST
+
+/* ---- one token on many nodes, several locks in one tick ---- */
+
+static void acquire_three(void)
+{
+    rig_acquire(0, "one", &opts);
+    rig_acquire(1, "two", &opts);
+    rig_acquire(2, "two", &opts);
+    rig_finish();
+}
+
+static void judge_three(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert(rig.call[1].lock == NULL || rig.call[2].lock == NULL);
+    if (!rig.hit)
+        ck_assert(rig.call[1].lock != NULL || rig.call[2].lock != NULL);
+    for (unsigned i = 0; i < 3; i++) {
+        redlock_lock_free(rig.call[i].lock);
+        rig.call[i].lock = NULL;
+    }
+}
+
+START_TEST(three_at_once)
+{
+    rig_sweep(&(struct scenario){
+        .name = "three at once", .prepare = plain, .act = acquire_three, .judge = judge_three});
+}
+END_TEST
+
+/* ---- held by another ---- */
+
+static void take_away(void)
+{
+    plain();
+    rig_command_all("SET foreign foreign-token");
+}
+
+static void acquire_foreign(void)
+{
+    rig_acquire(0, "foreign", &opts);
+    rig_finish();
+}
+
+static void judge_denied(void)
+{
+    RIG_EXPECT(0, REDLOCK_ECONTENDED, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        ck_assert_msg(cluster_replies(rig.cluster, i, "foreign-token", "GET foreign"),
+                      "the other client's key is gone");
+}
+
+START_TEST(held_by_another)
+{
+    rig_sweep(&(struct scenario){.name = "held by another",
+                                 .prepare = take_away,
+                                 .act = acquire_foreign,
+                                 .judge = judge_denied});
+}
+END_TEST
+
+static bool waits_or_told(void)
+{
+    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_told();
+}
+
+static void wait_for_foreign(void)
+{
+    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+    rig_acquire(0, "foreign", &opts);
+    rig_drive(waits_or_told, 10000);
+    rig_command_all("DEL foreign");
+    rig_finish();
+}
+
+static void judge_retry(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
+    judge_grant(0);
+}
+
+START_TEST(waited_for)
+{
+    rig_sweep(&(struct scenario){
+        .name = "waited for", .prepare = take_away, .act = wait_for_foreign, .judge = judge_retry});
+}
+END_TEST
+
+/* ---- connections are lost under it ---- */
+
+static unsigned ups(void)
+{
+    return rig.events[REDLOCK_EVENT_NODE_UP];
+}
+
+static bool told_and_back(void)
+{
+    return rig_all_told() && ups() >= 2;
+}
+
+static void acquire_while_reconnecting(void)
+{
+    rig_command(0, "CLIENT KILL TYPE normal");
+    rig_command(1, "CLIENT KILL TYPE normal");
+    rig_acquire(0, "resource", &opts);
+    rig_drive(told_and_back, WAIT_MS);
+    rig_finish();
+}
+
+static void judge_reconnect(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    judge_grant(0);
+}
+
+START_TEST(reconnect)
+{
+    rig_sweep(&(struct scenario){.name = "reconnect",
+                                 .prepare = plain,
+                                 .act = acquire_while_reconnecting,
+                                 .judge = judge_reconnect});
+}
+END_TEST
+
+/* ---- given up ---- */
+
+static void acquire_and_cancel(void)
+{
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    if (redlock_cancel_new(&rig.cancel, rig.client) != REDLOCK_OK)
+        rig.cancel = NULL;
+    opts.cancel = rig.cancel;
+    rig_acquire(0, "foreign", &opts);
+    rig_drive(waits_or_told, 10000);
+    redlock_cancel_trigger(rig.cancel);
+    if (rig.cancel != NULL)
+        rig_finish();
+}
+
+static void judge_cancel(void)
+{
+    if (rig.cancel == NULL) { /* nothing to give up with: it waits until somebody lets go */
+        rig_command_all("DEL foreign");
+        rig_finish();
+        RIG_EXPECT(0, REDLOCK_ECANCELED, REDLOCK_OK, REDLOCK_ENOMEM);
+        judge_grant(0);
+        return;
+    }
+    RIG_EXPECT(0, REDLOCK_ECANCELED, REDLOCK_ENOMEM);
+}
+
+START_TEST(canceled)
+{
+    rig_sweep(&(struct scenario){.name = "canceled",
+                                 .prepare = take_away,
+                                 .act = acquire_and_cancel,
+                                 .judge = judge_cancel});
+}
+END_TEST
+
+/* ---- adopted ---- */
+
+static void give_token(void)
+{
+    plain();
+    rig_hold("resource", &opts);
+    snprintf(token, sizeof token, "%s", redlock_lock_token(rig.lock));
+    ck_assert_int_eq(redlock_lock_detach(rig.lock), REDLOCK_OK);
+}
+
+static void adopt(void)
+{
+    rig_started(0,
+                redlock_adopt_start(rig.client, "resource", token, &opts, rig_done, &rig.call[0]));
+    rig_finish();
+}
+
+static void judge_adoption(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    if (rig.call[0].lock != NULL) {
+        redlock_lock_free(rig.lock);
+        judge_grant(0);
+        ck_assert_str_eq(redlock_lock_token(rig.lock), token);
+        return;
+    }
+    /* Who could not adopt it has not taken it from its owner either. */
+    ck_assert_uint_eq(rig_count_held(), RIG_NODES);
+    rig_command_all("DEL resource");
+}
+
+START_TEST(adopted)
+{
+    rig_sweep(&(struct scenario){
+        .name = "adopted", .prepare = give_token, .act = adopt, .judge = judge_adoption});
+}
+END_TEST
+
+/* ---- another call from inside the callback ---- */
+
+static void release_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
+                                const redlock_report_t *report, void *userdata)
+{
+    rig_done(rl, status, lock, report, userdata);
+    if (status != REDLOCK_OK)
+        return;
+    rig_started(1, redlock_inspect_start(rl, "resource", NULL, rig_done, &rig.call[1]));
+    rig_release(2, lock);
+}
+
+static void chain(void)
+{
+    rig_started(
+        0, redlock_acquire_start(rig.client, "resource", &opts, release_in_callback, &rig.call[0]));
+    rig_finish();
+}
+
+static void judge_chain(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    if (rig.call[0].lock == NULL)
+        return;
+    RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    RIG_EXPECT(2, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+}
+
+START_TEST(calls_in_a_callback)
+{
+    rig_sweep(&(struct scenario){
+        .name = "calls in a callback", .prepare = plain, .act = chain, .judge = judge_chain});
+}
+END_TEST
+
+static Suite *lock_suite(void)
+{
+    Suite *suite = suite_create("oom_lock");
+    TCase *tcase = tcase_create("lock");
+    tcase_add_unchecked_fixture(tcase, rig_open_cluster, rig_close_cluster);
+    tcase_add_checked_fixture(tcase, NULL, rig_after);
+    tcase_set_timeout(tcase, 0);
+    tcase_add_test(tcase, uncontended);
+    tcase_add_test(tcase, three_at_once);
+    tcase_add_test(tcase, held_by_another);
+    tcase_add_test(tcase, waited_for);
+    tcase_add_test(tcase, reconnect);
+    tcase_add_test(tcase, canceled);
+    tcase_add_test(tcase, adopted);
+    tcase_add_test(tcase, calls_in_a_callback);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    return suite_run_nofork(lock_suite());
+}
