@@ -211,6 +211,24 @@ void free(void *block)
     next_free(block);
 }
 
+/* The address sanitizer's strdup() does not call malloc(), and its blocks would only be seen going.
+ */
+char *strndup(const char *text, size_t size)
+{
+    const size_t length = strnlen(text, size);
+    char *copy = malloc(length + 1);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+char *strdup(const char *text)
+{
+    return strndup(text, SIZE_MAX);
+}
+
 /* Sanitizers call this in each new thread and give up when it fails; it allocates. */
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *ret_attr)
 {
