@@ -29,6 +29,7 @@ struct rl_decoder {
     void *reader;
     struct rl_reply_text *text;
     struct rl_reply reply;
+    size_t len_max;  /* most bytes that were in the reader */
     size_t bulk_max; /* of the reply that is read next */
     bool refused;    /* the reply was too long, or of a kind we never ask for */
 };

@@ -82,7 +82,8 @@ void rig_after(void)
     fflush(stdout);
     rig_silence();
     redlock_free(rig.client);
-    cluster_command_all(rig.cluster, "FLUSHALL");
+    if (rig.cluster != NULL)
+        cluster_command_all(rig.cluster, "FLUSHALL");
 }
 
 unsigned rig_step(void)
