@@ -156,6 +156,13 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
     return reader->len - reader->pos <= RL_UNPARSED_MAX;
 }
 
+bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
+{
+    const redisReader *reader = decoder->reader;
+
+    return reader->err == REDIS_ERR_OOM;
+}
+
 int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max)
 {
     void *object = NULL;

@@ -42,6 +42,9 @@ void rl_decoder_close(struct rl_decoder *decoder);
  * complete reply: the connection is of no use any more. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
 
+/* After a failure: it was for want of memory. */
+bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
+
 /* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
  * the protocol, or a reply beyond the limits. */
 int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max);

@@ -15,6 +15,7 @@
 #define REPLY   "+OK\r\n"
 
 static struct rl_reply_text text;
+static bool says_why;
 static char many[REPLIES * (sizeof REPLY - 1)];
 
 /* Feeds bytes and takes all replies; false: the decoder gave up. */
@@ -22,8 +23,10 @@ static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsi
 {
     int got;
 
-    if (!rl_decoder_feed(decoder, bytes, len))
+    if (!rl_decoder_feed(decoder, bytes, len)) {
+        says_why = rl_decoder_lacks_memory(decoder);
         return false;
+    }
     while ((got = rl_decoder_next(decoder, RL_BULK_MAX)) == 1)
         (*ret_taken)++;
     return got == 0;
@@ -56,9 +59,11 @@ static void sweep_decoder(bool starve)
             alloc_fail_from(k, ALLOC_FAIL_ALL_THREADS);
         else
             alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+        says_why = true;
         const unsigned taken = converse();
         hit = alloc_fail_stop();
         ck_assert_int_eq(alloc_fail_live(), live);
+        ck_assert(says_why);
         ck_assert_uint_le(taken, 3 * (REPLIES + 1));
         ck_assert_msg(hit || (k > 4 && taken == 3 * (REPLIES + 1)), "%u replies, %u allocations",
                       taken, (unsigned)k);
