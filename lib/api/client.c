@@ -182,6 +182,12 @@ static int check_config(struct redlock_config *config)
     return rl_random_init();
 }
 
+static int refuse_start(struct redlock_config *config, int error)
+{
+    rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));
+    return error;
+}
+
 REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
 {
     if (ret_rl == NULL || config == NULL)
@@ -191,7 +197,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
         return error;
     struct redlock *rl = rl_alloc(&config->mem, sizeof *rl);
     if (rl == NULL)
-        return REDLOCK_ENOMEM;
+        return refuse_start(config, REDLOCK_ENOMEM);
     rl->mem = config->mem;
     rl->wake_fd = rl->news_fd = -1;
     rl->mode = config->mode;
@@ -199,7 +205,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     error = rl_config_copy(&rl->config, config);
     if (error != REDLOCK_OK) {
         rl_free(&config->mem, rl);
-        return error;
+        return refuse_start(config, error);
     }
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
@@ -208,10 +214,9 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     warn_about_count(rl);
     error = open_engine(rl);
     if (error != REDLOCK_OK) {
-        rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));
         rl->closed = true;
         rl_client_drop(rl);
-        return error;
+        return refuse_start(config, error);
     }
     *ret_rl = rl;
     return REDLOCK_OK;

@@ -52,8 +52,8 @@ static void end(struct rl_lease *lease, int status, struct rl_effects *fx)
 /* Errors that another attempt cannot mend: the configuration is wrong, not the moment. */
 static bool is_final(int status)
 {
-    return status == REDLOCK_ENOMEM || status == REDLOCK_EAUTH || status == REDLOCK_EDUPLICATE ||
-           status == REDLOCK_ECANCELED || status == REDLOCK_ECLOSED || status == REDLOCK_ELOST;
+    return status == REDLOCK_EAUTH || status == REDLOCK_EDUPLICATE || status == REDLOCK_ECANCELED ||
+           status == REDLOCK_ECLOSED || status == REDLOCK_ELOST;
 }
 
 /* How long to sleep before the next attempt, or 0 if the budget does not allow another one. The

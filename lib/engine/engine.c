@@ -155,7 +155,8 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     error = open_nodes(engine);
     if (error != REDLOCK_OK)
         rl_poller_close(&engine->poller);
-    rl_poller_wake(&engine->poller); /* the first tick connects */
+    else
+        rl_poller_wake(&engine->poller); /* the first tick connects */
     return error;
 }
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define KEPT_MAX ((size_t)16 * 1024) /* an empty buffer that once held no more is kept */
+
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
@@ -99,14 +101,24 @@ static redisReplyObjectFunctions reply_functions = {
     .freeObject = free_object,
 };
 
-bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
+static redisReader *create_reader(struct rl_decoder *decoder)
 {
     redisReader *reader = redisReaderCreateWithFunctions(&reply_functions);
+
+    if (reader != NULL) {
+        reader->privdata = decoder;
+        reader->maxbuf = 0; /* never gives back its buffer: see shrink() */
+    }
+    return reader;
+}
+
+bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
+{
+    redisReader *reader = create_reader(decoder);
 
     if (reader == NULL)
         return false;
     *decoder = (struct rl_decoder){.reader = reader, .text = text};
-    reader->privdata = decoder;
     return true;
 }
 
@@ -117,13 +129,38 @@ void rl_decoder_close(struct rl_decoder *decoder)
     decoder->reader = NULL;
 }
 
+/* Gives back a buffer that was large once and is empty. hiredis 0.14 would do it by itself, but
+ * then it ends the process if there is no memory for a small one. */
+static void shrink(struct rl_decoder *decoder)
+{
+    const redisReader *old = decoder->reader;
+
+    if (decoder->len_max <= KEPT_MAX || old->len != 0 || old->ridx != -1)
+        return;
+    redisReader *reader = create_reader(decoder);
+    if (reader == NULL)
+        return; /* the large one does */
+    redisReaderFree(decoder->reader);
+    decoder->reader = reader;
+    decoder->len_max = 0;
+}
+
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
+    shrink(decoder);
     redisReader *reader = decoder->reader;
-
     if (redisReaderFeed(reader, bytes, len) != REDIS_OK)
         return false;
+    if (reader->len > decoder->len_max)
+        decoder->len_max = reader->len;
     return reader->len - reader->pos <= RL_UNPARSED_MAX;
+}
+
+bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
+{
+    const redisReader *reader = decoder->reader;
+
+    return reader->err == REDIS_ERR_OOM;
 }
 
 int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max)

@@ -29,6 +29,7 @@ struct rl_decoder {
     void *reader;
     struct rl_reply_text *text;
     struct rl_reply reply;
+    size_t len_max;  /* most bytes that were in the reader */
     size_t bulk_max; /* of the reply that is read next */
     bool refused;    /* the reply was too long, or of a kind we never ask for */
 };
@@ -40,6 +41,9 @@ void rl_decoder_close(struct rl_decoder *decoder);
 /* Takes bytes from the wire. false: no memory, or more than RL_UNPARSED_MAX bytes without a
  * complete reply: the connection is of no use any more. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
+
+/* After a failure: it was for want of memory. */
+bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
 /* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
  * the protocol, or a reply beyond the limits. */

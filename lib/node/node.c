@@ -256,7 +256,9 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
         return;
     if (!rl_decoder_feed(&node->decoder, bytes, len)) {
-        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply too long", true, now_ns);
+        bool memory = rl_decoder_lacks_memory(&node->decoder);
+        rl_node_close(node, memory ? REDLOCK_CAUSE_NO_MEMORY : REDLOCK_CAUSE_PROTOCOL,
+                      memory ? "out of memory" : "reply too long", true, now_ns);
         return;
     }
     while (node->decoder.reader != NULL) {

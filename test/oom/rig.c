@@ -14,16 +14,42 @@
 
 struct rig rig;
 
-void rig_open_cluster(void)
+static void open_cluster(void)
 {
     const struct cluster_opts opts = {.nodes = RIG_NODES, .password = "sesame"};
     rig.cluster = cluster_start_with(&opts);
 }
 
-void rig_close_cluster(void)
+static void close_cluster(void)
 {
     cluster_stop(rig.cluster);
     rig.cluster = NULL;
+}
+
+void rig_add_fixtures(TCase *tcase)
+{
+    tcase_add_unchecked_fixture(tcase, open_cluster, close_cluster);
+    tcase_add_checked_fixture(tcase, NULL, rig_after);
+    tcase_set_timeout(tcase, 0); /* each run has its own */
+}
+
+int rig_main(Suite *suite)
+{
+    if (cluster_available())
+        return suite_run_nofork(suite);
+    srunner_free(srunner_create(suite));
+    return suite_skip(CLUSTER_MISSING);
+}
+
+void rig_die(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+void rig_exempt(bool on)
+{
+    alloc_fail_exempt(on);
 }
 
 /* Asks for all that a report can tell: each of its parts may be missing for want of memory. */
@@ -117,6 +143,22 @@ void rig_release(unsigned i, redlock_lock_t *lock)
     rig_started(i, redlock_release_start(lock, rig_done, &rig.call[i]));
 }
 
+void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms)
+{
+    rig.call[i].borrows = true;
+    rig_started(i, redlock_extend_start(lock, ttl_ms, rig_done, &rig.call[i]));
+}
+
+bool rig_never(void)
+{
+    return false;
+}
+
+bool rig_no_keys(void)
+{
+    return cluster_count_all_keys(rig.cluster) == 0;
+}
+
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
 {
     const uint64_t begin = wait_now_ms();
@@ -127,10 +169,8 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
         const uint64_t now = wait_now_ms();
         if (now >= end)
             return false;
-        if (turns++ > (now - begin + 20) * SPIN_MAX) {
-            fprintf(stderr, "the loop spins\n");
-            abort();
-        }
+        if (turns++ > (now - begin + 20) * SPIN_MAX)
+            rig_die("the loop spins");
         struct pollfd ready = {.fd = redlock_get_fd(rig.client), .events = POLLIN};
         const uint64_t left = end - now;
         (void)poll(&ready, 1, left < 5 ? (int)left : 5);
@@ -150,24 +190,22 @@ bool rig_all_told(void)
 
 void rig_finish(void)
 {
-    if (rig_drive(rig_all_told, FINISH_MS))
-        return;
-    fprintf(stderr, "an operation has not ended within %d ms\n", FINISH_MS);
-    abort();
+    if (!rig_drive(rig_all_told, FINISH_MS))
+        rig_die("an operation has not ended within ten seconds");
 }
 
 void rig_command(unsigned node, const char *command)
 {
-    alloc_fail_exempt(true);
+    rig_exempt(true);
     free(cluster_command(rig.cluster, node, command));
-    alloc_fail_exempt(false);
+    rig_exempt(false);
 }
 
 void rig_command_all(const char *command)
 {
-    alloc_fail_exempt(true);
+    rig_exempt(true);
     cluster_command_all(rig.cluster, command);
-    alloc_fail_exempt(false);
+    rig_exempt(false);
 }
 
 static bool is_ours(const char *key, const char *value)

@@ -69,14 +69,17 @@ void rig_silence(void);
 /* Checked teardown: after a failed assertion says where it was, and clears up for the next case. */
 void rig_after(void);
 
-void rig_open_cluster(void);
-void rig_close_cluster(void);
+/* Servers for all cases together, and clearing up after each. */
+void rig_add_fixtures(TCase *tcase);
+/* What main() returns: all cases in this process. */
+int rig_main(Suite *suite);
 
 /* For act(): the calls. An answer goes to rig.call[i]. */
 void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
               void *call);
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts);
 void rig_release(unsigned i, redlock_lock_t *lock);
+void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms);
 /* Notes the result of a starting call. */
 void rig_started(unsigned i, int result);
 
@@ -85,9 +88,16 @@ typedef bool (*rig_condition_fn)(void);
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
 /* All calls that were started have been answered. */
 bool rig_all_told(void);
-/* Turns the loop until then; dies after ten seconds. */
+bool rig_never(void);
+/* No key on any server. */
+bool rig_no_keys(void);
+/* Turns the loop until all calls have been answered; dies after ten seconds. */
 void rig_finish(void);
 
+/* For act(), where no assertion can be made. */
+_Noreturn void rig_die(const char *what);
+/* What the calling thread allocates in between is neither counted nor failed. */
+void rig_exempt(bool on);
 /* A command on all servers, with memory whatever the scenario has taken away. */
 void rig_command_all(const char *command);
 void rig_command(unsigned node, const char *command);

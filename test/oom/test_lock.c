@@ -281,9 +281,7 @@ static Suite *lock_suite(void)
 {
     Suite *suite = suite_create("oom_lock");
     TCase *tcase = tcase_create("lock");
-    tcase_add_unchecked_fixture(tcase, rig_open_cluster, rig_close_cluster);
-    tcase_add_checked_fixture(tcase, NULL, rig_after);
-    tcase_set_timeout(tcase, 0);
+    rig_add_fixtures(tcase);
     tcase_add_test(tcase, uncontended);
     tcase_add_test(tcase, three_at_once);
     tcase_add_test(tcase, held_by_another);
@@ -298,7 +296,5 @@ static Suite *lock_suite(void)
 
 int main(void)
 {
-    if (!cluster_available())
-        return suite_skip(CLUSTER_MISSING);
-    return suite_run_nofork(lock_suite());
+    return rig_main(lock_suite());
 }

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while a configuration is built, a client is made, connects and greets, and while
+ * it leaves. */
+#include <string.h>
+
+#include "alloc_fail.h"
+#include "rig.h"
+
+#define READY_MS    40 /* how long the nodes are waited for without memory */
+#define EXPIRE_MS   300
+#define SHUTDOWN_MS 60
+
+static redlock_opts_t opts;
+
+/* ---- the configuration ---- */
+
+static int build(redlock_config_t **ret_config)
+{
+    int error = redlock_config_new(ret_config, NULL);
+    if (error != REDLOCK_OK)
+        return error;
+    redlock_config_t *config = *ret_config;
+    error = redlock_config_add_nodes(config, "redis://ada:secret@one:6379/3, two:6380, "
+                                             "unix:///run/three.sock");
+    if (error == REDLOCK_OK)
+        error = redlock_config_add_nodes(config, "redis://:other@[::1]:6381");
+    if (error == REDLOCK_OK)
+        error = redlock_config_set_auth(config, "user", "password");
+    if (error == REDLOCK_OK)
+        error = redlock_config_set_key_prefix(config, "prefix:");
+    if (error == REDLOCK_OK)
+        error = redlock_config_set_owner(config, "owner");
+    return error;
+}
+
+static void sweep_config(bool starve)
+{
+    redlock_config_t *config;
+    bool hit = true;
+
+    for (uint64_t k = 0; hit; k++) {
+        const int64_t live = alloc_fail_live();
+        config = NULL;
+        rig_note("configuration", starve, k);
+        if (starve)
+            alloc_fail_from(k, ALLOC_FAIL_ALL_THREADS);
+        else
+            alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+        const int error = build(&config);
+        hit = alloc_fail_stop();
+        ck_assert_int_eq(error, hit ? REDLOCK_ENOMEM : REDLOCK_OK);
+        if (hit && config != NULL)
+            ck_assert_ptr_nonnull(strstr(redlock_config_error(config), "memory"));
+        redlock_config_free(config);
+        ck_assert_int_eq(alloc_fail_live(), live);
+        ck_assert_msg(hit || k > 5, "only %u allocations", (unsigned)k);
+        rig_silence();
+    }
+}
+
+START_TEST(configuration)
+{
+    sweep_config(false);
+    sweep_config(true);
+}
+END_TEST
+
+/* ---- a client that connects ---- */
+
+static void configure(void)
+{
+    rig_new_config(REDLOCK_MODE_EMBEDDED);
+}
+
+static void connect_and_wait(void)
+{
+    rig_started(0, redlock_new(&rig.client, rig.config));
+    if (rig.call[0].started != REDLOCK_OK)
+        return;
+    rig.call[0].used = false;
+    rig_started(1, redlock_wait_ready_start(rig.client, wait_scaled_ms(READY_MS), NULL, rig_done,
+                                            &rig.call[1]));
+    rig_finish();
+}
+
+static void judge_connecting(void)
+{
+    if (rig.client == NULL) {
+        ck_assert(rig.hit);
+        ck_assert_int_eq(rig.call[0].started, REDLOCK_ENOMEM);
+        ck_assert_ptr_nonnull(strstr(redlock_config_error(rig.config), "memory"));
+        return;
+    }
+    /* A slow machine may need longer than that with all memory, too. */
+    RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ENOMEM);
+}
+
+START_TEST(connecting)
+{
+    rig_sweep(&(struct scenario){.name = "connect and greet",
+                                 .prepare = configure,
+                                 .act = connect_and_wait,
+                                 .judge = judge_connecting,
+                                 .bare = true});
+}
+END_TEST
+
+/* ---- shutting down: a lock held, one wanted, an undo owed ---- */
+
+static void be_busy(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    rig_hold("resource", &opts);
+    rig_command_all("SET foreign foreign-token");
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    rig_acquire(1, "foreign", &opts);
+}
+
+static void shut_down(void)
+{
+    rig_started(
+        0, redlock_shutdown_start(rig.client, wait_scaled_ms(SHUTDOWN_MS), rig_done, &rig.call[0]));
+    if (rig.call[0].started == REDLOCK_OK)
+        rig_finish();
+}
+
+static void judge_shutdown(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    rig_command_all("DEL foreign");
+    if (rig.call[0].started != REDLOCK_OK)
+        rig_release(2, rig.lock); /* nothing has begun: the client is as it was */
+    rig_finish();
+    ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_ELOST);
+    RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_OK, REDLOCK_ENOMEM);
+    redlock_lock_free(rig.call[1].lock);
+    redlock_lock_free(rig.lock);
+    rig.lock = NULL;
+    rig.call[1].lock = NULL;
+    ck_assert_msg(rig_drive(rig_no_keys, 5000), "shut down, and keys stay");
+}
+
+START_TEST(shutting_down)
+{
+    rig_sweep(&(struct scenario){.name = "shutdown",
+                                 .prepare = be_busy,
+                                 .act = shut_down,
+                                 .judge = judge_shutdown,
+                                 .last = true});
+}
+END_TEST
+
+/* ---- freed in the middle of everything: what it cannot undo any more, expires ---- */
+
+static void be_busy_shortly(void)
+{
+    opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
+    rig_hold("resource", &opts);
+    rig_acquire(1, "other", &opts);
+    rig_started(2, redlock_inspect_start(rig.client, "resource", NULL, rig_done, &rig.call[2]));
+    rig_started(3, redlock_wait_ready_start(rig.client, 1000, NULL, rig_done, &rig.call[3]));
+}
+
+static void free_client(void)
+{
+    if (redlock_free(rig.client) != REDLOCK_OK)
+        rig_die("free has failed");
+    rig.client = NULL;
+}
+
+static void judge_freeing(void)
+{
+    RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_ENOMEM);
+    RIG_EXPECT(2, REDLOCK_ECLOSED, REDLOCK_ENOMEM);
+    RIG_EXPECT(3, REDLOCK_ECLOSED, REDLOCK_ENOMEM);
+}
+
+START_TEST(freed)
+{
+    rig_sweep(&(struct scenario){.name = "free",
+                                 .prepare = be_busy_shortly,
+                                 .act = free_client,
+                                 .judge = judge_freeing,
+                                 .last = true});
+}
+END_TEST
+
+static Suite *client_suite(void)
+{
+    Suite *suite = suite_create("oom_client");
+    TCase *tcase = tcase_create("client");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, configuration);
+    tcase_add_test(tcase, connecting);
+    tcase_add_test(tcase, shutting_down);
+    tcase_add_test(tcase, freed);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(client_suite());
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while a lock is held: extended, lost, released, kept for a while. */
+#include <poll.h>
+
+#include "rig.h"
+
+#define SHORT_TTL_MS 150
+#define HEAL_MS      40 /* how long a heal may take without failing */
+#define KEEP_MS      30
+
+static redlock_opts_t opts;
+static int lost_fd;
+
+static void hold(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    rig_hold("resource", &opts);
+}
+
+static void extend(void)
+{
+    rig_extend(0, rig.lock, RIG_TTL_MS);
+    rig_finish();
+}
+
+/* A failed extension leaves a lock that is still valid alone. */
+static void judge_extension(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(redlock_lock_check(rig.lock, RIG_TTL_MS / 2), REDLOCK_OK);
+    ck_assert_uint_ge(rig_count_held(), RIG_NODES / 2 + 1);
+}
+
+START_TEST(extension)
+{
+    rig_sweep(&(struct scenario){
+        .name = "extend", .prepare = hold, .act = extend, .judge = judge_extension});
+}
+END_TEST
+
+static void hold_without_scripts(void)
+{
+    hold();
+    rig_command_all("SCRIPT FLUSH");
+}
+
+START_TEST(extension_without_scripts)
+{
+    rig_sweep(&(struct scenario){.name = "extend after SCRIPT FLUSH",
+                                 .prepare = hold_without_scripts,
+                                 .act = extend,
+                                 .judge = judge_extension});
+}
+END_TEST
+
+static void hold_with_a_gap(void)
+{
+    hold();
+    rig_command(0, "FLUSHALL");
+}
+
+static bool healed(void)
+{
+    rig_exempt(true);
+    const bool there = cluster_integer(rig.cluster, 0, "EXISTS resource") == 1;
+    rig_exempt(false);
+    return there;
+}
+
+static void extend_and_heal(void)
+{
+    extend();
+    rig_drive(healed, HEAL_MS);
+}
+
+static void judge_heal(void)
+{
+    judge_extension();
+    ck_assert_msg(rig.hit || rig_count_held() == RIG_NODES, "the gap is not healed");
+}
+
+START_TEST(heal)
+{
+    rig_sweep(&(struct scenario){
+        .name = "heal", .prepare = hold_with_a_gap, .act = extend_and_heal, .judge = judge_heal});
+}
+END_TEST
+
+/* ---- extended by itself, until memory is gone for longer than the lock is valid ---- */
+
+static void hold_for_long(void)
+{
+    opts = redlock_opts(wait_scaled_ms(SHORT_TTL_MS));
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    rig_hold("resource", &opts);
+}
+
+static bool kept_or_lost(void)
+{
+    return rig.events[REDLOCK_EVENT_EXTENDED] >= 2 || rig.events[REDLOCK_EVENT_LOST] > 0;
+}
+
+static void keep(void)
+{
+    lost_fd = redlock_lock_fd(rig.lock);
+    if (!rig_drive(kept_or_lost, 10 * SHORT_TTL_MS))
+        rig_die("neither extended nor lost");
+}
+
+static void judge_keeping(void)
+{
+    struct pollfd ready = {.fd = lost_fd, .events = POLLIN};
+
+    ck_assert_int_ge(lost_fd, 0);
+    const bool lost = rig.events[REDLOCK_EVENT_LOST] > 0;
+    ck_assert_int_eq(poll(&ready, 1, 0), lost);
+    ck_assert_int_eq(redlock_lock_check(rig.lock, 0), lost ? REDLOCK_ELOST : REDLOCK_OK);
+    if (!rig.starve)
+        ck_assert_msg(!lost, "one failed allocation has lost the lock");
+    if (!lost)
+        return;
+    ck_assert_uint_eq(rig.events[REDLOCK_EVENT_LOST], 1);
+    ck_assert_uint_eq(rig.events[REDLOCK_EVENT_ENDANGERED], 1);
+    redlock_lock_free(rig.lock);
+    rig.lock = NULL;
+}
+
+START_TEST(auto_extension)
+{
+    rig_sweep(&(struct scenario){.name = "extended by itself",
+                                 .prepare = hold_for_long,
+                                 .act = keep,
+                                 .judge = judge_keeping});
+}
+END_TEST
+
+/* ---- released ---- */
+
+static void release(void)
+{
+    rig_release(0, rig.lock);
+    rig_finish();
+}
+
+/* Whatever the caller was told, the lock is on its way out. */
+static void judge_release(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_ELOST);
+    redlock_lock_free(rig.lock);
+    rig.lock = NULL;
+}
+
+START_TEST(released)
+{
+    rig_sweep(&(struct scenario){
+        .name = "release", .prepare = hold, .act = release, .judge = judge_release});
+}
+END_TEST
+
+START_TEST(released_without_scripts)
+{
+    rig_sweep(&(struct scenario){.name = "release after SCRIPT FLUSH",
+                                 .prepare = hold_without_scripts,
+                                 .act = release,
+                                 .judge = judge_release});
+}
+END_TEST
+
+static void release_after_reconnect(void)
+{
+    rig_command(3, "CLIENT KILL TYPE normal");
+    rig_command(4, "CLIENT KILL TYPE normal");
+    release();
+}
+
+START_TEST(released_over_a_lost_connection)
+{
+    rig_sweep(&(struct scenario){.name = "release over a lost connection",
+                                 .prepare = hold,
+                                 .act = release_after_reconnect,
+                                 .judge = judge_release});
+}
+END_TEST
+
+static void keep_for_a_while(void)
+{
+    rig.call[0].borrows = true;
+    rig_started(0, redlock_release_after_start(rig.lock, KEEP_MS, rig_done, &rig.call[0]));
+    rig_finish();
+}
+
+START_TEST(released_later)
+{
+    rig_sweep(&(struct scenario){
+        .name = "release_after", .prepare = hold, .act = keep_for_a_while, .judge = judge_release});
+}
+END_TEST
+
+static void forget_handle(void)
+{
+    redlock_lock_free(rig.lock);
+    rig.lock = NULL;
+    rig_drive(rig_never, 3);
+}
+
+START_TEST(freed)
+{
+    rig_sweep(&(struct scenario){.name = "lock freed", .prepare = hold, .act = forget_handle});
+}
+END_TEST
+
+static Suite *hold_suite(void)
+{
+    Suite *suite = suite_create("oom_hold");
+    TCase *tcase = tcase_create("hold");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, extension);
+    tcase_add_test(tcase, extension_without_scripts);
+    tcase_add_test(tcase, heal);
+    tcase_add_test(tcase, auto_extension);
+    tcase_add_test(tcase, released);
+    tcase_add_test(tcase, released_without_scripts);
+    tcase_add_test(tcase, released_over_a_lost_connection);
+    tcase_add_test(tcase, released_later);
+    tcase_add_test(tcase, freed);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(hold_suite());
+}
