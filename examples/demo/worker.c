@@ -61,7 +61,7 @@ static int take_lock(struct worker *worker, redlock_lock_t **ret_lock)
     int rc = redlock_acquire(worker->rl, RESOURCE, &opts, ret_lock, &report);
     if (rc != REDLOCK_OK)
         fprintf(stderr, "demo-worker %d: no lock: %s: %s\n", worker->number, redlock_strerror(rc),
-                report ? redlock_report_text(report) : "no report");
+                redlock_report_text(report));
     redlock_report_free(report);
     return rc == REDLOCK_OK ? 0 : -1;
 }
