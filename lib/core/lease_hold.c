@@ -175,6 +175,9 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
+    /* A SET without an answer by now may still run late, and its vote is not heard any more. */
+    if (lease->round.verb == RL_VERB_ACQUIRE)
+        lease->fresh |= rl_round_pending(&lease->round);
     rl_nodes seen = lease->fresh & lease->confirmed;
 
     lease->probation |= seen;
