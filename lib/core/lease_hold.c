@@ -280,6 +280,8 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
+    else if (rl_nodes_count(lease->ours) < lease->params.quorum)
+        lose(lease, fx); /* proven after the round had failed for want of answers */
 }
 
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
