@@ -183,13 +183,14 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->probation |= seen;
     lease->fresh &= ~seen;
     lease->confirmed = 0;
-    rl_nodes barred = lease->fresh | lease->probation;
+    /* Where our key is known not to be, nobody waits for the answer either. */
+    rl_nodes barred = lease->fresh | lease->probation | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
                   barred | ~view->voters, view);
-    for (rl_nodes rest = barred; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = lease->round.barred; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (lease->round.cause[node] == REDLOCK_CAUSE_NONE)
             lease->round.cause[node] = REDLOCK_CAUSE_HEALED;
@@ -272,10 +273,13 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
     if (!rl_round_count(&lease->round, ballot))
         return;
-    if (ballot->vote == RL_VOTE_GRANTED)
+    if (ballot->vote == RL_VOTE_GRANTED) {
+        lease->fresh |= bit & ~lease->ours; /* a late SET of ours after all */
+        lease->ours |= bit;
         lease->confirmed |= lease->fresh & bit;
-    else if (ballot->vote == RL_VOTE_DENIED)
+    } else if (ballot->vote == RL_VOTE_DENIED) {
         lease->ours &= ~bit;
+    }
     if (!decided)
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
