@@ -175,18 +175,22 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
+    /* A SET without an answer by now may still run late, and its vote is not heard any more. */
+    if (lease->round.verb == RL_VERB_ACQUIRE)
+        lease->fresh |= rl_round_pending(&lease->round);
     rl_nodes seen = lease->fresh & lease->confirmed;
 
     lease->probation |= seen;
     lease->fresh &= ~seen;
     lease->confirmed = 0;
-    rl_nodes barred = lease->fresh | lease->probation;
+    /* Where our key is known not to be, nobody waits for the answer either. */
+    rl_nodes barred = lease->fresh | lease->probation | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
                   barred | ~view->voters, view);
-    for (rl_nodes rest = barred; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = lease->round.barred; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (lease->round.cause[node] == REDLOCK_CAUSE_NONE)
             lease->round.cause[node] = REDLOCK_CAUSE_HEALED;
@@ -269,14 +273,19 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
     if (!rl_round_count(&lease->round, ballot))
         return;
-    if (ballot->vote == RL_VOTE_GRANTED)
+    if (ballot->vote == RL_VOTE_GRANTED) {
+        lease->fresh |= bit & ~lease->ours; /* a late SET of ours after all */
+        lease->ours |= bit;
         lease->confirmed |= lease->fresh & bit;
-    else if (ballot->vote == RL_VOTE_DENIED)
+    } else if (ballot->vote == RL_VOTE_DENIED) {
         lease->ours &= ~bit;
+    }
     if (!decided)
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
+    else if (rl_nodes_count(lease->ours) < lease->params.quorum)
+        lose(lease, fx); /* proven after the round had failed for want of answers */
 }
 
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,

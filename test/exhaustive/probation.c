@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT
+ * Which keys count in an extension: a search through all that can happen in a small world. There is
+ * one holder under test, servers that execute its requests late or never, lose all their keys, or
+ * are in the hands of a third client, and another client that comes, gets a majority and leaves
+ * again. That it was there must never be hidden: no extension may succeed on the vote of a server
+ * whose key was put back after the visit. And, by a model of its own: a key that was put back, or
+ * whose SET has no known outcome, counts only after it was seen and a later round succeeded without
+ * it.
+ *
+ * One race is left out, and counted: a visit while the SET of the acquisition itself is still on
+ * its way to a slow server, which then grants it in time. Not counting such late grants would make
+ * every lock that was granted by a bare majority depend on each single node of it. */
+#include "walk.h"
+
+#include <stdlib.h>
+
+#define QUEUE_MAX 4
+
+enum key { NOBODY, OURS, FOREIGN };
+
+enum standing {
+    NOT_THERE,    /* known not to have our key */
+    AWAITED,      /* the SET of the acquisition has no answer yet */
+    NOT_SEEN,     /* put back, or its SET has no known outcome */
+    SEEN,         /* and was seen since */
+    ON_PROBATION, /* and a round has begun since */
+    COUNTED
+};
+
+struct request {
+    uint8_t verb;
+    bool told; /* its vote failed; it may still be executed */
+    uint32_t round;
+};
+
+struct server {
+    uint8_t key, standing, queued;
+    bool was_free; /* at the time of a visit */
+    struct request queue[QUEUE_MAX];
+};
+
+struct world {
+    struct rig rig;
+    struct world_limits left;
+    bool hides; /* in this round a vote was counted that comes from after a visit */
+    struct server server[WALK_NODES_MAX];
+};
+
+static struct world_tally tally;
+static bool orphans;
+
+/* ---- states that were seen before: a set of hashes ---- */
+
+#define SEEN_BITS 24
+static uint64_t *seen;
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ (hash >> 29);
+}
+
+static uint64_t describe(const struct world *world, unsigned node)
+{
+    const struct server *server = &world->server[node];
+    const struct rl_lease *lease = &world->rig.lease;
+    const struct rl_round *round = &lease->round;
+    const rl_nodes masks[] = {round->asked,  round->granted,   round->denied,
+                              round->failed, round->barred,    lease->ours,
+                              lease->fresh,  lease->confirmed, lease->probation};
+    uint64_t word = server->key | (uint64_t)server->standing << 2 | (uint64_t)server->was_free << 5;
+
+    for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
+        word = word << 1 | ((masks[i] >> node) & 1);
+    for (unsigned i = 0; i < server->queued; i++) {
+        const struct request *request = &server->queue[i];
+        word = word << 6 | 1u << 5 | (uint64_t)request->told << 4 |
+               (uint64_t)(request->round == round->number) << 3 | request->verb;
+    }
+    return word;
+}
+
+/* false: this state was searched already, maybe with its servers in another order. */
+static bool is_new(const struct world *world)
+{
+    unsigned nodes = world->left.nodes;
+    uint64_t words[WALK_NODES_MAX];
+
+    for (unsigned i = 0; i < nodes; i++) {
+        uint64_t word = describe(world, i);
+        unsigned at = i;
+        for (; at > 0 && words[at - 1] > word; at--)
+            words[at] = words[at - 1];
+        words[at] = word;
+    }
+    const struct world_limits *left = &world->left;
+    uint64_t hash = mix(world->rig.lease.state, world->rig.lease.round.outcome);
+    hash = mix(hash, world->hides | left->flushes << 1 | left->visits << 5 | left->failures << 9 |
+                         left->rounds << 13 | left->foreign << 17);
+    for (unsigned i = 0; i < nodes; i++)
+        hash = mix(hash, words[i]);
+    hash |= 1; /* 0 is an empty place */
+    uint64_t at = hash >> (64 - SEEN_BITS);
+    while (seen[at] != 0 && seen[at] != hash)
+        at = (at + 1) & ((UINT64_C(1) << SEEN_BITS) - 1);
+    if (seen[at] == hash)
+        return false;
+    seen[at] = hash;
+    tally.states++;
+    MUST(tally.states < UINT64_C(3) << (SEEN_BITS - 2), "too many states to remember");
+    return true;
+}
+
+/* ---- the holder's side ---- */
+
+static void search(const struct world *world);
+
+static void enqueue(struct world *world, unsigned node, enum rl_verb verb)
+{
+    struct server *server = &world->server[node];
+
+    MUST(server->queued < QUEUE_MAX, "queue of node %u", node);
+    server->queue[server->queued++] =
+        (struct request){.verb = (uint8_t)verb, .round = world->rig.lease.round.number};
+}
+
+/* Who can be asked: a server that owes an answer is not asked before it has caught up. */
+static rl_nodes reachable(const struct world *world)
+{
+    rl_nodes up = rl_nodes_all(world->left.nodes);
+
+    for (unsigned i = 0; i < world->left.nodes && !orphans; i++)
+        for (unsigned j = 0; j < world->server[i].queued; j++)
+            if (world->server[i].queue[j].told)
+                up &= ~RL_NODE(i);
+    return up;
+}
+
+static void check_ours(const struct world *world, rl_nodes ours)
+{
+    for (unsigned i = 0; i < world->left.nodes && !orphans; i++) {
+        const struct server *server = &world->server[i];
+        bool owes = server->key == OURS;
+        for (unsigned j = 0; j < server->queued; j++)
+            owes = owes || server->queue[j].verb != RL_VERB_EXTEND;
+        MUST(!owes || (ours & RL_NODE(i)) != 0, "a key of ours may stay on node %u", i);
+    }
+}
+
+static void note_won(struct world *world)
+{
+    const struct rl_effects *fx = &world->rig.fx;
+
+    MUST(!world->hides, "the extension hides that another client was there");
+    tally.extended++;
+    for (unsigned i = 0; i < world->left.nodes; i++) {
+        struct server *server = &world->server[i];
+        if (server->standing == ON_PROBATION)
+            server->standing = COUNTED;
+        MUST((fx->heal & RL_NODE(i)) == 0 || server->standing == NOT_THERE, "heals node %u", i);
+    }
+}
+
+/* Takes over the effects of the step that was just made. false: the story ends here. */
+static bool follow(struct world *world, uint8_t before)
+{
+    const struct rl_effects *fx = &world->rig.fx;
+    uint8_t state = world->rig.lease.state;
+
+    walk_tally.steps++;
+    if (state == RL_STATE_ENDED) {
+        if ((fx->flags & RL_FX_LOST) == 0)
+            return false; /* no majority at first */
+        tally.lost++;
+        for (unsigned i = 0; i < world->left.nodes; i++)
+            if (world->server[i].was_free) {
+                tally.found_out++;
+                break;
+            }
+        check_ours(world, fx->undo);
+        return false;
+    }
+    if (before == RL_STATE_ASKING && state == RL_STATE_HELD)
+        for (unsigned i = 0; i < world->left.nodes; i++)
+            world->server[i].was_free = false;
+    if (fx->flags & RL_FX_EXTENDED)
+        note_won(world);
+    for (unsigned i = 0; i < world->left.nodes; i++) {
+        if (fx->ask & RL_NODE(i))
+            enqueue(world, i, (enum rl_verb)world->rig.lease.round.verb);
+        if (fx->heal & RL_NODE(i)) {
+            enqueue(world, i, RL_VERB_HEAL);
+            world->server[i].standing = NOT_SEEN;
+        }
+    }
+    if (state != RL_STATE_ASKING)
+        check_ours(world, world->rig.lease.ours);
+    return true;
+}
+
+/* The model: what a vote says of the key on that node. */
+static void note_vote(struct world *world, unsigned node, const struct request *request,
+                      enum rl_vote vote)
+{
+    struct server *server = &world->server[node];
+
+    if (request->round != world->rig.lease.round.number)
+        return;
+    if (request->verb == RL_VERB_EXTEND) {
+        if (vote == RL_VOTE_DENIED)
+            server->standing = NOT_THERE;
+        if (vote != RL_VOTE_GRANTED)
+            return;
+        world->hides = world->hides || (server->standing == COUNTED && server->was_free);
+        if (server->standing < SEEN)
+            server->standing = SEEN;
+    } else if (vote == RL_VOTE_DENIED) {
+        server->standing = NOT_THERE;
+    } else if (request->verb == RL_VERB_ACQUIRE) {
+        server->standing = vote == RL_VOTE_GRANTED ? COUNTED : NOT_SEEN;
+    } else if (vote == RL_VOTE_GRANTED) {
+        server->standing = SEEN;
+    }
+}
+
+static bool deliver(struct world *world, unsigned node, const struct request *request,
+                    enum rl_vote vote)
+{
+    uint8_t before = world->rig.lease.state;
+    bool races = request->verb == RL_VERB_ACQUIRE && vote == RL_VOTE_GRANTED &&
+                 request->round == world->rig.lease.round.number && world->server[node].was_free;
+
+    if (races) {
+        tally.races++;
+        return false;
+    }
+    note_vote(world, node, request, vote);
+    world->rig.view.up = reachable(world);
+    rig_ballot(&world->rig, (struct rl_ballot){
+                                .node = (uint8_t)node,
+                                .vote = (uint8_t)vote,
+                                .cause = vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_TIMEOUT : 0,
+                                .verb = request->verb,
+                                .round = request->round,
+                            });
+    return follow(world, before);
+}
+
+/* ---- what can happen ---- */
+
+static void try_extension(const struct world *world)
+{
+    struct world next = *world;
+
+    if (world->left.rounds == 0)
+        return;
+    for (unsigned i = 0; i < world->left.nodes; i++)
+        if (world->server[i].queued + 2 > QUEUE_MAX)
+            return;
+    next.left.rounds--;
+    next.hides = false;
+    rl_nodes uncounted = 0;
+    for (unsigned i = 0; i < next.left.nodes; i++) {
+        struct server *server = &next.server[i];
+        if (server->standing == AWAITED)
+            server->standing = NOT_SEEN;
+        if (server->standing == SEEN)
+            server->standing = ON_PROBATION;
+        if (server->standing != COUNTED)
+            uncounted |= RL_NODE(i);
+    }
+    next.rig.view.up = reachable(&next);
+    walk_enter('X', 0, 0);
+    rig_extend(&next.rig, 0);
+    MUST(next.rig.lease.round.barred == uncounted, "barred %x, must not count %x",
+         next.rig.lease.round.barred, uncounted);
+    if (follow(&next, world->rig.lease.state))
+        search(&next);
+    walk_leave();
+}
+
+static void try_execution(const struct world *world, unsigned node, unsigned at)
+{
+    struct world next = *world;
+    struct server *server = &next.server[node];
+    struct request request = server->queue[at];
+    bool granted = request.verb == RL_VERB_EXTEND ? server->key == OURS : server->key == NOBODY;
+
+    for (unsigned i = at + 1; i < server->queued; i++)
+        server->queue[i - 1] = server->queue[i];
+    server->queued--;
+    if (request.verb != RL_VERB_EXTEND && granted)
+        server->key = OURS;
+    walk_enter(request.told ? 'q' : 'x', node, request.verb);
+    if (request.told || deliver(&next, node, &request, granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED))
+        search(&next);
+    walk_leave();
+}
+
+/* All that waits for this server fails at once, as it does after a time-out or a lost connection.
+ */
+static void try_failure(const struct world *world, unsigned node)
+{
+    struct world next = *world;
+    bool any = false;
+
+    if (world->left.failures == 0)
+        return;
+    next.left.failures--;
+    walk_enter('f', node, 0);
+    bool goes_on = true;
+    for (unsigned i = 0; goes_on && i < world->server[node].queued; i++) {
+        struct request request = next.server[node].queue[i];
+        if (request.told)
+            continue;
+        any = true;
+        next.server[node].queue[i].told = true;
+        goes_on = deliver(&next, node, &request, RL_VOTE_FAILED);
+    }
+    if (any && goes_on)
+        search(&next);
+    walk_leave();
+}
+
+static void try_server(const struct world *world, unsigned node)
+{
+    const struct server *server = &world->server[node];
+    struct world next;
+
+    bool first = true; /* of those that are in their order */
+    for (unsigned i = 0; i < server->queued; i++) {
+        bool orphan = orphans && server->queue[i].told;
+        if (orphan || first)
+            try_execution(world, node, i);
+        first = first && orphan;
+    }
+    try_failure(world, node);
+    if (world->left.flushes > 0 && server->key == OURS) {
+        next = *world;
+        next.left.flushes--;
+        next.server[node].key = NOBODY;
+        walk_enter('F', node, 0);
+        search(&next);
+        walk_leave();
+    }
+    if (server->key == FOREIGN || (world->left.foreign > 0 && server->key == NOBODY)) {
+        next = *world;
+        next.left.foreign -= server->key == NOBODY;
+        next.server[node].key = server->key == NOBODY ? FOREIGN : NOBODY;
+        walk_enter('C', node, 0);
+        search(&next);
+        walk_leave();
+    }
+}
+
+/* The other client takes every free server, holds the lock, and releases it. */
+static void try_visit(const struct world *world)
+{
+    struct world next = *world;
+    unsigned free = 0;
+
+    if (world->left.visits == 0)
+        return;
+    for (unsigned i = 0; i < world->left.nodes; i++) {
+        if (world->server[i].key != NOBODY)
+            continue;
+        free++;
+        next.server[i].was_free = true;
+    }
+    if (free < world->left.nodes / 2 + 1)
+        return;
+    next.left.visits--;
+    walk_enter('V', 0, 0);
+    search(&next);
+    walk_leave();
+}
+
+static void search(const struct world *world)
+{
+    if (!is_new(world))
+        return;
+    for (unsigned i = 0; i < world->left.nodes; i++)
+        try_server(world, i);
+    if (world->rig.lease.state == RL_STATE_ASKING)
+        return;
+    try_visit(world);
+    try_extension(world);
+}
+
+struct world_tally walk_world(const struct world_limits *limits)
+{
+    struct world world;
+
+    memset(&world, 0, sizeof world);
+    memset(&tally, 0, sizeof tally);
+    orphans = limits->orphans;
+    seen = calloc(UINT64_C(1) << SEEN_BITS, sizeof *seen);
+    MUST(seen != NULL, "no memory");
+    world.left = *limits;
+    rig_init(&world.rig, limits->nodes);
+    rig_start(&world.rig);
+    for (unsigned i = 0; i < limits->nodes; i++) {
+        world.server[i].standing = AWAITED;
+        enqueue(&world, i, RL_VERB_ACQUIRE);
+    }
+    search(&world);
+    free(seen);
+    return tally;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Every way in which the nodes can answer a release, in every order, from every set of nodes that
+ * may have the key and every set that can be asked. */
+#include "walk.h"
+
+struct branch {
+    struct rig rig;
+    struct truth truth;
+};
+
+static struct branch fork_of(const struct branch *branch)
+{
+    struct branch copy;
+
+    memcpy(&copy, branch, sizeof copy);
+    walk_tally.steps++;
+    return copy;
+}
+
+static const enum answer KINDS[] = {GRANTED, DENIED, TIMED_OUT, UNSENT};
+static unsigned kind_count;
+
+static int expected_status(enum verdict verdict)
+{
+    if (verdict == CERTAIN)
+        return REDLOCK_OK;
+    return verdict == PROVEN_GONE ? REDLOCK_ELOST : REDLOCK_ENOQUORUM;
+}
+
+/* After the outcome nothing means anything any more. */
+static void probe_ended(const struct branch *branch)
+{
+    static const uint8_t events[] = {RL_EVENT_TICK, RL_EVENT_CANCEL, RL_EVENT_CONFIRM};
+
+    walk_noise(&branch->rig, &branch->truth);
+    walk_check_wake(&branch->rig);
+    for (unsigned i = 0; i < sizeof events; i++) {
+        struct branch copy = fork_of(branch);
+        rig_event(&copy.rig, events[i]);
+        walk_check_no_effect(&copy.rig);
+    }
+}
+
+static void probe_open(const struct branch *branch)
+{
+    walk_noise(&branch->rig, &branch->truth);
+    walk_check_wake(&branch->rig);
+    MUST(rig_remaining_ns(&branch->rig) == 0, "still held");
+    struct branch copy = fork_of(branch);
+    rig_pass(&copy.rig, RIG_TTL_NS);
+    rig_tick(&copy.rig); /* never lost once a release has begun */
+    walk_check_no_effect(&copy.rig);
+    rig_event(&copy.rig, RL_EVENT_CANCEL);
+    MUST(copy.rig.fx.flags == (RL_FX_DONE | RL_FX_ENDED) &&
+             copy.rig.fx.status == REDLOCK_ECANCELED && copy.rig.fx.undo == 0,
+         "flags %x status %d undo %x", copy.rig.fx.flags, copy.rig.fx.status, copy.rig.fx.undo);
+    probe_ended(&copy);
+}
+
+static void walk(const struct branch *before)
+{
+    probe_open(before);
+    for (unsigned node = 0; node < before->truth.nodes; node++) {
+        if ((truth_silent(&before->truth) & RL_NODE(node)) == 0)
+            continue;
+        for (unsigned i = 0; i < kind_count; i++) {
+            struct branch after = fork_of(before);
+            walk_enter('r', node, KINDS[i]);
+            walk_answer(&after.rig, &after.truth, node, KINDS[i]);
+            walk_tally.sequences++;
+            walk_check_round(&after.rig, &after.truth);
+            enum verdict verdict = truth_release(&after.truth);
+            if (verdict == UNDECIDED) {
+                walk_check_no_effect(&after.rig);
+                walk(&after);
+            } else {
+                const struct rl_effects *fx = &after.rig.fx;
+                MUST(fx->flags == (RL_FX_DONE | RL_FX_ENDED) && fx->undo == 0 && fx->ask == 0,
+                     "flags %x undo %x", fx->flags, fx->undo);
+                MUST(fx->status == expected_status(verdict), "status %d, expected %d", fx->status,
+                     expected_status(verdict));
+                probe_ended(&after);
+            }
+            walk_leave();
+        }
+    }
+}
+
+static void begin(struct branch *branch, rl_nodes ours, rl_nodes up, uint8_t event)
+{
+    const struct rl_effects *fx = &branch->rig.fx;
+    rl_nodes all = rl_nodes_all(branch->truth.nodes);
+
+    branch->truth.asked = ours & up;
+    branch->truth.absent = all & ~ours;
+    branch->rig.view.up = up;
+    walk_enter('b', ours, up);
+    rig_event(&branch->rig, event);
+    MUST((fx->ask | fx->undo) == ours && (fx->ask & fx->undo) == 0, "ask %x undo %x of %x", fx->ask,
+         fx->undo, ours);
+    enum verdict verdict = truth_release(&branch->truth);
+    if (verdict == UNDECIDED) {
+        MUST(fx->ask == (ours & up) && fx->flags == RL_FX_DEADLINE, "ask %x flags %x", fx->ask,
+             fx->flags);
+        walk(branch);
+    } else {
+        MUST(fx->undo == ours && fx->flags == (RL_FX_DEADLINE | RL_FX_DONE | RL_FX_ENDED) &&
+                 fx->status == expected_status(verdict),
+             "undo %x flags %x status %d", fx->undo, fx->flags, fx->status);
+        for (unsigned i = 0; i < branch->truth.nodes; i++)
+            branch->truth.answer[i] = TIMED_OUT;
+        probe_ended(branch);
+    }
+    walk_leave();
+}
+
+/* A lock that is held with our key on `ours`: a quorum granted, the others denied or never heard of
+ * it; a release, or a release at a later time. */
+static void start_held(unsigned nodes, rl_nodes ours, rl_nodes up, uint8_t event)
+{
+    struct branch branch;
+
+    memset(&branch, 0, sizeof branch);
+    rig_init(&branch.rig, nodes);
+    rig_start(&branch.rig);
+    for (unsigned i = 0; i < nodes; i++) {
+        struct truth acquisition = {.nodes = nodes};
+        walk_answer(&branch.rig, &acquisition, i, (ours & RL_NODE(i)) != 0 ? GRANTED : DENIED);
+    }
+    branch.truth = (struct truth){.nodes = nodes, .quorum = nodes / 2 + 1};
+    begin(&branch, ours, up, event);
+}
+
+/* A release by token: nothing is known of where the key is. */
+static void start_by_token(unsigned nodes, rl_nodes up)
+{
+    struct branch branch;
+
+    memset(&branch, 0, sizeof branch);
+    rig_init(&branch.rig, nodes);
+    branch.rig.params.kind = RL_LEASE_RELEASE;
+    rl_lease_init(&branch.rig.lease, &branch.rig.params);
+    branch.truth = (struct truth){.nodes = nodes, .quorum = nodes / 2 + 1};
+    begin(&branch, rl_nodes_all(nodes), up, RL_EVENT_START);
+}
+
+void walk_release(unsigned nodes)
+{
+    rl_nodes all = rl_nodes_all(nodes);
+
+    kind_count = nodes == 5 ? 3 : sizeof KINDS / sizeof KINDS[0];
+    for (rl_nodes up = 0; up <= all; up++) {
+        start_by_token(nodes, up);
+        for (rl_nodes ours = 0; ours <= all; ours++) {
+            if (rl_nodes_count(ours) < nodes / 2 + 1)
+                continue;
+            start_held(nodes, ours, up, RL_EVENT_RELEASE);
+            start_held(nodes, ours, up, RL_EVENT_SHORTEN);
+        }
+    }
+}

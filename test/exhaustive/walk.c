@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT
+ * The record of a round and its verdicts, by brute force; noise; the path to a failure. */
+#include "walk.h"
+
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+struct tally walk_tally;
+
+static struct {
+    char what;
+    uint8_t node, detail;
+} path[64];
+static unsigned path_len;
+
+void walk_enter(char what, unsigned node, unsigned detail)
+{
+    if (path_len < sizeof path / sizeof path[0]) {
+        path[path_len].what = what;
+        path[path_len].node = (uint8_t)node;
+        path[path_len].detail = (uint8_t)detail;
+    }
+    path_len++;
+}
+
+void walk_leave(void)
+{
+    path_len--;
+}
+
+_Noreturn void walk_wrong(const char *file, int line, const char *condition, const char *format,
+                          ...)
+{
+    char text[1600];
+    size_t at = 0;
+    va_list args;
+
+    va_start(args, format);
+    at += (size_t)vsnprintf(text, 400, format, args);
+    va_end(args);
+    if (at > 399)
+        at = 399;
+    at += (size_t)snprintf(text + at, sizeof text - at, "; path:");
+    for (unsigned i = 0; i < path_len && i < sizeof path / sizeof path[0]; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, " %c%u.%u", path[i].what, path[i].node,
+                               path[i].detail);
+    ck_abort_msg("%s:%d: '%s' does not hold: %s", file, line, condition, text);
+}
+
+rl_nodes truth_with(const struct truth *truth, enum answer answer)
+{
+    rl_nodes set = 0;
+
+    for (unsigned i = 0; i < truth->nodes; i++)
+        if ((truth->asked & RL_NODE(i)) != 0 && truth->answer[i] == answer)
+            set |= RL_NODE(i);
+    return set;
+}
+
+rl_nodes truth_failed(const struct truth *truth)
+{
+    return truth_with(truth, TIMED_OUT) | truth_with(truth, ERROR_REPLY) |
+           truth_with(truth, UNSENT);
+}
+
+rl_nodes truth_silent(const struct truth *truth)
+{
+    return truth_with(truth, SILENT);
+}
+
+enum verdict truth_majority(const struct truth *truth)
+{
+    rl_nodes open = truth_silent(truth);
+    bool can_win = false, can_fail = false;
+
+    for (rl_nodes more = 0; more < RL_NODE(truth->nodes); more++) {
+        if ((more & ~open) != 0)
+            continue;
+        unsigned grants = 0;
+        for (unsigned i = 0; i < truth->nodes; i++) {
+            bool granted = truth->answer[i] == GRANTED || (more & RL_NODE(i)) != 0;
+            grants += granted && (truth->counts & truth->asked & RL_NODE(i)) != 0;
+        }
+        if (grants >= truth->quorum)
+            can_win = true;
+        else
+            can_fail = true;
+    }
+    if (can_win && can_fail)
+        return UNDECIDED;
+    return can_win ? CERTAIN : IMPOSSIBLE;
+}
+
+/* Who may have had our key until now, and who certainly does not have it any more. */
+enum verdict truth_release(const struct truth *truth)
+{
+    unsigned may_have_had = 0, free = 0, may_become_free = 0;
+
+    for (unsigned i = 0; i < truth->nodes; i++) {
+        bool absent = (truth->absent & RL_NODE(i)) != 0;
+        bool asked = (truth->asked & RL_NODE(i)) != 0;
+        uint8_t answer = truth->answer[i];
+        bool silent = asked && answer == SILENT;
+        bool gone = absent || (asked && answer == DENIED);
+        bool deleted = asked && answer == GRANTED;
+        may_have_had += !gone;
+        free += gone || deleted;
+        may_become_free += gone || deleted || silent;
+    }
+    if (may_have_had < truth->quorum)
+        return PROVEN_GONE;
+    if (free >= truth->quorum)
+        return CERTAIN;
+    return may_become_free < truth->quorum ? IMPOSSIBLE : UNDECIDED;
+}
+
+int truth_status(const struct truth *truth)
+{
+    unsigned spoke = 0;
+
+    for (unsigned i = 0; i < truth->nodes; i++) {
+        if ((truth->asked & RL_NODE(i)) == 0)
+            continue;
+        uint8_t answer = truth->answer[i];
+        bool counts = (truth->counts & RL_NODE(i)) != 0;
+        spoke += answer == DENIED || (counts && (answer == GRANTED || answer == SILENT));
+    }
+    return spoke < truth->quorum ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
+}
+
+static struct rl_ballot ballot_of(const struct rig *rig, unsigned node, enum answer answer)
+{
+    static const uint8_t votes[ANSWERS] = {
+        0, RL_VOTE_GRANTED, RL_VOTE_DENIED, RL_VOTE_FAILED, RL_VOTE_FAILED, RL_VOTE_FAILED};
+    static const uint8_t causes[ANSWERS] = {
+        0, 0, 0, REDLOCK_CAUSE_TIMEOUT, REDLOCK_CAUSE_ERROR_REPLY, REDLOCK_CAUSE_CONNECT};
+
+    return (struct rl_ballot){
+        .node = (uint8_t)node,
+        .vote = votes[answer],
+        .cause = causes[answer],
+        .verb = rig->lease.round.verb,
+        .unsent = answer == UNSENT,
+        .round = rig->lease.round.number,
+        .rtt_us = 1,
+    };
+}
+
+void walk_answer(struct rig *rig, struct truth *truth, unsigned node, enum answer answer)
+{
+    truth->answer[node] = (uint8_t)answer;
+    walk_tally.steps++;
+    rig_ballot(rig, ballot_of(rig, node, answer));
+}
+
+static void check_ignored(const struct rig *before, const struct rl_ballot *ballot)
+{
+    struct rig after;
+
+    memcpy(&after, before, sizeof after);
+    walk_tally.steps++;
+    rig_ballot(&after, *ballot);
+    MUST(memcmp(&after.lease, &before->lease, sizeof after.lease) == 0,
+         "a vote %u of node %u, round %u, changed the lease", ballot->vote, ballot->node,
+         ballot->round);
+    walk_check_no_effect(&after);
+}
+
+void walk_noise(const struct rig *rig, const struct truth *truth)
+{
+    rl_nodes silent = rig->lease.state == RL_STATE_ENDED || rig->lease.state == RL_STATE_WAITING
+                          ? 0
+                          : truth_silent(truth);
+
+    for (unsigned node = 0; node < truth->nodes; node++) {
+        for (unsigned answer = GRANTED; answer < ANSWERS; answer++) {
+            struct rl_ballot ballot = ballot_of(rig, node, (enum answer)answer);
+            ballot.round--;
+            check_ignored(rig, &ballot);
+            ballot.round += 2;
+            check_ignored(rig, &ballot);
+            ballot.round--;
+            if ((silent & RL_NODE(node)) == 0) /* a second vote, or one that was not asked for */
+                check_ignored(rig, &ballot);
+        }
+    }
+}
+
+void walk_check_round(const struct rig *rig, const struct truth *truth)
+{
+    const struct rl_round *round = &rig->lease.round;
+    rl_nodes all = rl_nodes_all(truth->nodes);
+
+    MUST((round->granted & round->denied) == 0, "granted and denied");
+    MUST(((round->granted | round->denied) & round->failed) == 0, "answered and failed");
+    MUST(round->granted == truth_with(truth, GRANTED), "granted %x", round->granted);
+    MUST(round->denied == truth_with(truth, DENIED), "denied %x", round->denied);
+    MUST(round->failed == (truth_failed(truth) | (all & ~truth->asked & ~truth->absent)),
+         "failed %x", round->failed);
+}
+
+void walk_check_no_effect(const struct rig *rig)
+{
+    const struct rl_effects *fx = &rig->fx;
+
+    MUST(fx->flags == 0 && fx->status == 0 && (fx->ask | fx->undo | fx->heal) == 0,
+         "flags %x status %d ask %x undo %x heal %x", fx->flags, fx->status, fx->ask, fx->undo,
+         fx->heal);
+}
+
+void walk_check_wake(const struct rig *rig)
+{
+    uint8_t state = rig->lease.state;
+    bool timed = state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_HELD ||
+                 state == RL_STATE_EXTENDING;
+
+    if (timed)
+        MUST(rig->lease.wake_ns != RL_NEVER && rig->lease.wake_ns > rig->view.now.boot_ns,
+             "state %u would sleep until %llu", state, (unsigned long long)rig->lease.wake_ns);
+    else
+        MUST(rig->lease.wake_ns == RL_NEVER, "state %u has a timer", state);
+}

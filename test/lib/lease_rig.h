@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * A lease in virtual time: short words for "this happened", and the effects of the last step. Both
+ * clocks start at different readings, so that mixing them up shows. */
+#ifndef TEST_LEASE_RIG_H
+#define TEST_LEASE_RIG_H
+
+#include "core/lease.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+struct rig {
+    struct rl_lease_params params; /* change before rig_start() */
+    struct rl_lease lease;
+    struct rl_view view;
+    struct rl_effects fx; /* of the last step */
+};
+
+#define RIG_TTL_NS (10 * RL_SECOND)
+/* 10 s - (1 % + 2 ms) - 10 ms */
+#define RIG_USABLE_NS (9888 * RL_MS)
+
+/* `nodes` nodes that are all up and may vote; one attempt. */
+static inline void rig_init(struct rig *rig, unsigned nodes)
+{
+    memset(rig, 0, sizeof *rig);
+    rig->params = (struct rl_lease_params){
+        .kind = RL_LEASE_ACQUIRE,
+        .nodes = (uint8_t)nodes,
+        .quorum = (uint8_t)(nodes / 2 + 1),
+        .drift = {.ppm = 10000, .floor_us = 2000},
+        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
+        .ttl_ns = RIG_TTL_NS,
+        .validity_min_ns = RL_MS,
+        .margin_ns = RL_SECOND,
+    };
+    rig->view = (struct rl_view){
+        .now = {.boot_ns = 5000 * RL_SECOND, .raw_ns = 700 * RL_SECOND},
+        .up = rl_nodes_all(nodes),
+        .voters = rl_nodes_all(nodes),
+        .random = UINT64_C(0x9e3779b97f4a7c15),
+        .round_trip_ns = RL_MS,
+    };
+}
+
+static inline void rig_step(struct rig *rig, const struct rl_event *event)
+{
+    rl_lease_step(&rig->lease, event, &rig->view, &rig->fx);
+}
+
+static inline void rig_event(struct rig *rig, uint8_t kind)
+{
+    const struct rl_event event = {.kind = kind, .status = REDLOCK_ECANCELED};
+
+    rig_step(rig, &event);
+}
+
+static inline void rig_start(struct rig *rig)
+{
+    rl_lease_init(&rig->lease, &rig->params);
+    rig_event(rig, RL_EVENT_START);
+}
+
+static inline void rig_extend(struct rig *rig, uint64_t ttl_ns)
+{
+    const struct rl_event event = {.kind = RL_EVENT_EXTEND, .ttl_ns = ttl_ns};
+
+    rig_step(rig, &event);
+}
+
+static inline void rig_ballot(struct rig *rig, struct rl_ballot ballot)
+{
+    const struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = ballot};
+
+    rig_step(rig, &event);
+}
+
+/* A vote in the present round. */
+static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
+{
+    rig_ballot(rig, (struct rl_ballot){
+                        .node = (uint8_t)node,
+                        .vote = (uint8_t)vote,
+                        .cause = vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_TIMEOUT : 0,
+                        .verb = rig->lease.round.verb,
+                        .round = rig->lease.round.number,
+                        .rtt_us = 500,
+                    });
+}
+
+static inline void rig_grant(struct rig *rig, unsigned node)
+{
+    rig_vote(rig, node, RL_VOTE_GRANTED);
+}
+
+static inline void rig_deny(struct rig *rig, unsigned node)
+{
+    rig_vote(rig, node, RL_VOTE_DENIED);
+}
+
+static inline void rig_fail(struct rig *rig, unsigned node)
+{
+    rig_vote(rig, node, RL_VOTE_FAILED);
+}
+
+/* The answer to a heal of the present round. */
+static inline void rig_heal_vote(struct rig *rig, unsigned node, enum rl_vote vote)
+{
+    rig_ballot(rig, (struct rl_ballot){
+                        .node = (uint8_t)node,
+                        .vote = (uint8_t)vote,
+                        .verb = RL_VERB_HEAL,
+                        .round = rig->lease.round.number,
+                    });
+}
+
+/* Time goes by on both clocks; nothing is told. */
+static inline void rig_pass(struct rig *rig, uint64_t ns)
+{
+    rig->view.now = rl_later(rig->view.now, ns);
+}
+
+static inline void rig_tick(struct rig *rig)
+{
+    rig_event(rig, RL_EVENT_TICK);
+}
+
+static inline uint64_t rig_remaining_ns(const struct rig *rig)
+{
+    return rl_lease_remaining_ns(&rig->lease, rig->view.now);
+}
+
+#endif
