@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * One descriptor for everything a client waits for: its sockets, its next deadline, and a wake-up
  * from another thread. Readable in somebody else's poll() when, and only when, there is something
- * to do here. One user at a time, except for rl_poller_wake(). In a forked child only
- * rl_poller_close() may be called: the epoll set is shared with the parent. */
+ * to do here. One user at a time, except for rl_poller_wake(), and for rl_poller_arm() while
+ * another thread waits. In a forked child only rl_poller_close() may be called: the epoll set is
+ * shared with the parent. */
 #ifndef RL_PLATFORM_POLLER_H
 #define RL_PLATFORM_POLLER_H
 
@@ -12,10 +13,10 @@
 
 struct rl_poller {
     int epoll_fd;
-    int timer_fd;           /* CLOCK_BOOTTIME */
-    int wake_fd;            /* eventfd */
-    atomic_bool woken;      /* a write to wake_fd is under way or not consumed yet */
-    uint64_t armed_boot_ns; /* what timer_fd stands at; RL_NEVER: nothing, or fired */
+    int timer_fd;                   /* CLOCK_BOOTTIME */
+    int wake_fd;                    /* eventfd */
+    atomic_bool woken;              /* a write to wake_fd is under way or not consumed yet */
+    _Atomic uint64_t armed_boot_ns; /* what timer_fd stands at; RL_NEVER: nothing, or fired */
 };
 
 struct rl_ready {
@@ -44,8 +45,9 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
                    int timeout_ms);
 
 /* Makes sure that a wait ends at the deadline at the latest. A later deadline than the one that
- * stands costs nothing and changes nothing: waking too early is harmless. To be called again after
- * each wait, which may have used the timer up. RL_NEVER: nothing. */
+ * stands costs nothing and changes nothing: waking too early is harmless. To be called again, with
+ * the earliest deadline of all, after each wait, which may have used the timer up. RL_NEVER:
+ * nothing. */
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns);
 
 /* Ends the wait that runs, or the next one. Any thread, and signal handlers; errno is kept. What

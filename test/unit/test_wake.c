@@ -3,6 +3,8 @@
  * many cost as much as one. */
 #include "platform/poller.h"
 
+#include "platform/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -162,6 +164,41 @@ START_TEST(no_wake_up_is_lost)
 }
 END_TEST
 
+/* As an engine does it: whoever holds the mutex arms the timer, also while another thread waits. */
+static void *post_deadlines(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WAKES; i++) {
+        pthread_mutex_lock(&mailbox.mutex);
+        mailbox.posted++;
+        rl_poller_arm(&poller, rl_clock_now().boot_ns);
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    return NULL;
+}
+
+START_TEST(no_deadline_of_another_thread_is_lost)
+{
+    pthread_t thread;
+    struct rl_ready ready[1];
+    unsigned taken = 0;
+
+    mailbox.posted = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, post_deadlines, NULL), 0);
+    while (taken < WAKES) {
+        uint64_t start_ms = wait_now_ms();
+        rl_poller_wait(&poller, ready, 1, (int)wait_scaled_ms(DEADLINE_MS));
+        ck_assert_msg(wait_now_ms() - start_ms < wait_scaled_ms(DEADLINE_MS),
+                      "a deadline was lost after %u posts", taken);
+        pthread_mutex_lock(&mailbox.mutex);
+        taken += mailbox.posted;
+        mailbox.posted = 0;
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    pthread_join(thread, NULL);
+}
+END_TEST
+
 static unsigned published;
 
 static void *publish(void *arg)
@@ -218,6 +255,7 @@ int main(void)
     tcase_add_test(tcase, a_signal_ends_a_wait);
     tcase_add_loop_test(tcase, wake_while_a_wake_up_is_taken, 0, 2);
     tcase_add_test(tcase, no_wake_up_is_lost);
+    tcase_add_test(tcase, no_deadline_of_another_thread_is_lost);
     tcase_add_test(tcase, wake_publishes_what_was_written);
     tcase_add_test(tcase, wake_from_a_cancelled_thread);
     return suite_run_nofork(suite);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * Servers and client of the live tests. */
+#include "live.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct live live;
+
+static redlock_report_t *report;
+
+void live_start_servers_with(const struct cluster_opts *opts)
+{
+    live.cluster = cluster_start_with(opts);
+}
+
+void live_start_servers(void)
+{
+    live.cluster = cluster_start(NODES);
+}
+
+void live_stop_servers(void)
+{
+    cluster_stop(live.cluster);
+    live.cluster = NULL;
+}
+
+void live_setup(void)
+{
+    struct cluster *cluster = live.cluster;
+    memset(&live, 0, sizeof live);
+    live.cluster = cluster;
+    fdcheck_begin(&live.before);
+}
+
+void live_teardown(void)
+{
+    live_disconnect();
+    live_resume_all();
+    live_restart_dead();
+    if (live.heal != NULL)
+        live.heal();
+    const bool clean = live_wait_no_keys(PATIENCE_MS);
+    if (!clean)
+        cluster_command_all(live.cluster, "FLUSHALL"); /* the next case is another one */
+    ck_assert_msg(clean, "keys are left");
+    const char *leaked = fdcheck_leaked(&live.before, PATIENCE_MS);
+    ck_assert_msg(leaked == NULL, "descriptors are left open: %s", leaked);
+}
+
+void live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times)
+{
+    TCase *group = tcase_create(name);
+    tcase_add_checked_fixture(group, live_setup, live_teardown);
+    tcase_add_loop_test(group, test, 0, (int)times);
+    suite_add_tcase(suite, group);
+}
+
+void live_add(Suite *suite, const char *name, const TTest *test)
+{
+    live_add_each(suite, name, test, 1);
+}
+
+static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
+{
+    return (uint32_t)wait_scaled_ms(chosen_ms != 0 ? chosen_ms : usual_ms);
+}
+
+redlock_config_t *live_config_of(const char *urls)
+{
+    redlock_config_t *config = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_msg(redlock_config_add_nodes(config, urls) == REDLOCK_OK, "%s: %s", urls,
+                  redlock_config_error(config));
+    const int mode = live.mode != 0 ? live.mode : REDLOCK_MODE_THREADED;
+    const uint64_t max_ttl_ms = live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS;
+    const uint32_t node_time_ms = scaled_or(live.node_time_ms, NODE_TIME_MS);
+    const uint32_t connect_time_ms = scaled_or(live.connect_time_ms, NODE_TIME_MS);
+    ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, max_ttl_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, node_time_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, connect_time_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_retry_ms(config, 2, 20), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_event(config, live.event_fn, live.event_userdata),
+                     REDLOCK_OK);
+    return config;
+}
+
+redlock_config_t *live_config(void)
+{
+    return live_config_of(cluster_urls(live.cluster));
+}
+
+redlock_t *live_open(redlock_config_t *config)
+{
+    redlock_t *client = NULL;
+    const int status = redlock_new(&client, config);
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s", redlock_error_name(status),
+                  redlock_config_error(config));
+    redlock_config_free(config);
+    const size_t nodes = redlock_node_count(client);
+    ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, PATIENCE_MS),
+                  "%u of %zu nodes may vote", live_voters(client), nodes);
+    return client;
+}
+
+void live_connect(void)
+{
+    live.client = live_open(live_config());
+}
+
+void live_disconnect(void)
+{
+    live_keep_report(NULL);
+    if (live.client != NULL)
+        ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
+    live.client = NULL;
+}
+
+void live_keep_report(redlock_report_t *taken)
+{
+    redlock_report_free(report);
+    report = taken;
+}
+
+int live_acquire(const char *resource, uint64_t ttl_ms, uint64_t wait_ms, redlock_lock_t **ret)
+{
+    redlock_report_t *taken = NULL;
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.wait_ms = wait_ms;
+    const int status = redlock_acquire(live.client, resource, &opts, ret, &taken);
+    live_keep_report(taken);
+    return status;
+}
+
+int live_extend(redlock_lock_t *lock, uint64_t ttl_ms)
+{
+    redlock_report_t *taken = NULL;
+    const int status = redlock_extend(lock, ttl_ms, &taken);
+    live_keep_report(taken);
+    return status;
+}
+
+int live_release(redlock_lock_t *lock)
+{
+    redlock_report_t *taken = NULL;
+    const int status = redlock_release(lock, &taken);
+    live_keep_report(taken);
+    redlock_lock_free(lock);
+    return status;
+}
+
+int live_inspect(const char *resource)
+{
+    redlock_report_t *taken = NULL;
+    const int status = redlock_inspect(live.client, resource, &taken);
+    live_keep_report(taken);
+    return status;
+}
+
+redlock_lock_t *live_lock(const char *resource, uint64_t ttl_ms)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire(resource, ttl_ms, PATIENCE_MS, &lock), REDLOCK_OK);
+    ck_assert_ptr_nonnull(lock);
+    return lock;
+}
+
+void live_check_works(void)
+{
+    redlock_lock_t *lock = live_lock("works", LONG_TTL_MS);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+
+redlock_report_info_t live_info(void)
+{
+    redlock_report_info_t info;
+    ck_assert_ptr_nonnull(report);
+    ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
+    return info;
+}
+
+redlock_node_report_t live_node(unsigned node)
+{
+    redlock_node_report_t told;
+    ck_assert_ptr_nonnull(report);
+    ck_assert_int_eq(redlock_report_get_node(report, node, &told, sizeof told), REDLOCK_OK);
+    return told;
+}
+
+const char *live_text(void)
+{
+    static char text[4096];
+    redlock_node_report_t told;
+    if (report == NULL)
+        return "no report";
+    size_t len = (size_t)snprintf(text, sizeof text, "%s", redlock_report_text(report));
+    for (size_t i = 0; redlock_report_get_node(report, i, &told, sizeof told) == REDLOCK_OK; i++)
+        if (len < sizeof text)
+            len += (size_t)snprintf(text + len, sizeof text - len,
+                                    "; n%zu vote %d cause %d rtt %" PRIu64 " us \"%s\"", i,
+                                    told.vote, told.cause, told.rtt_us, told.text);
+    return text;
+}
+
+redlock_stats_t live_stats(redlock_t *client)
+{
+    redlock_stats_t stats;
+    ck_assert_int_eq(redlock_get_stats(client, &stats, sizeof stats), REDLOCK_OK);
+    return stats;
+}
+
+redlock_node_stats_t live_node_stats(redlock_t *client, unsigned node)
+{
+    redlock_node_stats_t stats;
+    ck_assert_int_eq(redlock_get_node_stats(client, node, &stats, sizeof stats), REDLOCK_OK);
+    return stats;
+}
+
+unsigned live_voters(redlock_t *client)
+{
+    unsigned voters = 0;
+    for (unsigned i = 0; i < redlock_node_count(client); i++)
+        voters += live_node_stats(client, i).may_vote == 1;
+    return voters;
+}
+
+void live_turn(redlock_t *client, int timeout_ms)
+{
+    const int fd = redlock_get_fd(client);
+    if (fd == REDLOCK_EMODE) {
+        wait_pause();
+        return;
+    }
+    ck_assert_int_ge(fd, 0);
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    poll(&ready, 1, timeout_ms);
+    ck_assert_int_eq(redlock_process(client), REDLOCK_OK);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * Servers that fail: two of five killed, stopped or restarted change nothing for the caller, three
+ * are "no quorum" with a reason for each node, and as soon as they are back all works again. */
+#include "live.h"
+#include "suite.h"
+
+static void check_node(unsigned node, int vote, int cause)
+{
+    const redlock_node_report_t told = live_node(node);
+    ck_assert_msg(told.vote == vote && told.cause == cause,
+                  "node %u: expected vote %d cause %d; %s", node, vote, cause, live_text());
+    ck_assert_str_ne(told.text, "");
+}
+
+/* Whoever may vote was there before the fault; afterwards only those that are left. */
+static void wait_voters(unsigned voters)
+{
+    ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, PATIENCE_MS),
+                  "%u nodes may vote instead of %u", live_voters(live.client), voters);
+}
+
+/* A killed server may accept one more connection while it is dying. */
+static void wait_refused(unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == REDLOCK_CAUSE_CONNECT,
+                             PATIENCE_MS));
+}
+
+/* One attempt each, no second chance. */
+static void check_works_at_once(void)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire("works", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(lock, LONG_TTL_MS / 2), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+
+START_TEST(two_killed_cost_nothing)
+{
+    live_connect();
+    cluster_kill(live.cluster, (unsigned)_i);
+    cluster_kill(live.cluster, (unsigned)_i + 1);
+    check_works_at_once();
+    wait_voters(NODES - 2);
+    check_works_at_once();
+    live_restart_dead();
+    wait_voters(NODES);
+    check_works_at_once();
+}
+END_TEST
+
+START_TEST(two_stopped_cost_nothing)
+{
+    live.node_time_ms = 100;
+    live_connect();
+    live_pause((unsigned)_i, 2);
+    check_works_at_once();
+    wait_voters(NODES - 2);
+    check_works_at_once();
+    live_resume_all();
+    wait_voters(NODES);
+    check_works_at_once();
+}
+END_TEST
+
+/* A lock that is held when two nodes go stays held, is extended and released. */
+START_TEST(a_held_lock_survives_two)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("held", LONG_TTL_MS);
+    cluster_kill(live.cluster, 1);
+    live_pause(3, 1);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_uint_gt(redlock_lock_remaining_ms(lock), 0);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    live_resume_all();
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static void check_no_quorum(int cause)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire("none", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    ck_assert_ptr_null(lock);
+    for (unsigned i = 0; i < 3; i++)
+        check_node(i, REDLOCK_VOTE_FAILED, cause);
+    ck_assert_uint_eq(live_info().nodes, NODES);
+    ck_assert_uint_eq(live_info().quorum, QUORUM);
+    ck_assert_uint_lt(live_info().granted, QUORUM);
+    ck_assert_uint_eq(live_info().validity_ms, 0);
+
+    /* The whole budget is used, and no more than it. */
+    const uint64_t budget_ms = wait_scaled_ms(300);
+    CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
+    const uint64_t waited_ms = live_info().waited_us / 1000;
+    ck_assert_msg(waited_ms >= budget_ms * 4 / 5 && waited_ms < budget_ms + wait_scaled_ms(500),
+                  "waited %d ms of %d", (int)waited_ms, (int)budget_ms);
+    ck_assert_uint_gt(live_info().attempts, 1);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);
+}
+
+START_TEST(three_killed_are_no_quorum)
+{
+    live_connect();
+    redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
+    for (unsigned i = 0; i < 3; i++)
+        cluster_kill(live.cluster, i);
+    wait_refused(0, 3);
+    check_no_quorum(REDLOCK_CAUSE_CONNECT);
+    ck_assert_msg(strstr(live_node(0).text, "refused") != NULL, "%s", live_text());
+    ck_assert_msg(strstr(live_text(), cluster_url(live.cluster, 0) + strlen("redis://")) != NULL,
+                  "the report does not name the node: %s", live_text());
+    CHECK_STATUS(live_extend(held, 0), REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK); /* still valid: nobody else has it */
+    CHECK_STATUS(live_release(held), REDLOCK_ENOQUORUM);
+    live_restart_dead();
+    live_check_works(); /* the same client */
+}
+END_TEST
+
+START_TEST(three_stopped_are_no_quorum)
+{
+    live.node_time_ms = 50;
+    live_connect();
+    live_pause(0, 3);
+    check_no_quorum(REDLOCK_CAUSE_TIMEOUT);
+    live_resume_all();
+    live_check_works();
+}
+END_TEST
+
+/* Nodes known to be down are not asked, and their time limits are not waited for. */
+START_TEST(known_down_nodes_cost_nothing)
+{
+    redlock_lock_t *lock = NULL;
+    uint64_t before[NODES];
+    live.node_time_ms = 100;
+    live.connect_time_ms = 20000;
+    live_connect();
+    live_pause(0, 1);
+    cluster_kill(live.cluster, 1);
+    CHECK_STATUS(live_acquire("first", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    wait_voters(NODES - 2);
+    wait_refused(1, 2);
+    for (unsigned i = 0; i < NODES; i++)
+        before[i] = live_node_stats(live.client, i).requests;
+    CHECK_STATUS(live_acquire("second", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++) {
+        const uint64_t sent = live_node_stats(live.client, i).requests - before[i];
+        ck_assert_msg(sent == (i < 2 ? 0 : 1), "node %u was sent %d requests", i, (int)sent);
+    }
+    check_node(0, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
+    check_node(1, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_CONNECT);
+    ck_assert_uint_eq(live_info().attempts, 1);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+
+    /* With a third one the answer is known before anybody is asked. */
+    cluster_kill(live.cluster, 2);
+    wait_refused(1, 3);
+    for (unsigned i = 0; i < NODES; i++)
+        before[i] = live_node_stats(live.client, i).requests;
+    CHECK_STATUS(live_acquire("third", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(live_node_stats(live.client, i).requests, before[i]);
+    ck_assert_uint_lt(live_info().elapsed_us, wait_scaled_ms(live.connect_time_ms) * 1000 / 4);
+}
+END_TEST
+
+START_TEST(a_restart_with_data_keeps_the_vote)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("data", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("data") == NODES, PATIENCE_MS));
+    for (unsigned i = 0; i < 3; i++) {
+        cluster_restart(live.cluster, i, true);
+        ck_assert_msg(live_has_key(i, "data"), "node %u came back without its data", i);
+    }
+    wait_voters(NODES);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(a_restart_without_data_is_healed)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("empty", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS));
+    cluster_restart(live.cluster, 0, false);
+    cluster_restart(live.cluster, 4, false);
+    wait_voters(NODES);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS),
+                  "%u nodes have the key", live_nodes_with("empty"));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(three_restarts_without_data_are_a_loss)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("lost", LONG_TTL_MS);
+    for (unsigned i = 0; i < 3; i++)
+        cluster_restart(live.cluster, i, false);
+    wait_voters(NODES);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
+    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* what was left on the other two is taken back */
+}
+END_TEST
+
+static Suite *faults_suite(void)
+{
+    Suite *suite = suite_create("faults");
+    live_add_each(suite, "two killed", two_killed_cost_nothing, NODES - 1);
+    live_add_each(suite, "two stopped", two_stopped_cost_nothing, NODES - 1);
+    live_add(suite, "held lock", a_held_lock_survives_two);
+    live_add(suite, "three killed", three_killed_are_no_quorum);
+    live_add(suite, "three stopped", three_stopped_are_no_quorum);
+    live_add(suite, "known down", known_down_nodes_cost_nothing);
+    live_add(suite, "restart with data", a_restart_with_data_keeps_the_vote);
+    live_add(suite, "restart without data", a_restart_without_data_is_healed);
+    live_add(suite, "three restarts", three_restarts_without_data_are_a_loss);
+    return suite;
+}
+
+int main(void)
+{
+    const struct cluster_opts opts = {.keep_data = true};
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&opts);
+    const int status = suite_run_nofork(faults_suite());
+    live_stop_servers();
+    return status;
+}
