@@ -29,7 +29,7 @@ static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
 int rl_poller_open(struct rl_poller *poller)
 {
     atomic_init(&poller->woken, false);
-    poller->armed_boot_ns = RL_NEVER;
+    atomic_init(&poller->armed_boot_ns, RL_NEVER);
     poller->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     poller->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
     poller->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -104,7 +104,7 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
     for (int i = 0; i < got; i++) {
         if (events[i].data.u64 == DATA_TIMER) {
             consume(poller->timer_fd);
-            poller->armed_boot_ns = RL_NEVER;
+            atomic_store(&poller->armed_boot_ns, RL_NEVER);
         } else if (events[i].data.u64 == DATA_WAKE) {
             /* In this order. A waker that comes between the two lines finds the flag set and does
              * not write, but what it wants done was published before and is seen after this wait.
@@ -126,7 +126,7 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
 
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
 {
-    if (deadline_boot_ns >= poller->armed_boot_ns)
+    if (deadline_boot_ns >= atomic_load(&poller->armed_boot_ns))
         return; /* covers RL_NEVER */
 
     uint64_t at = deadline_boot_ns == 0 ? 1 : deadline_boot_ns; /* 0 would disarm */
@@ -134,8 +134,11 @@ void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
     memset(&when, 0, sizeof when);
     when.it_value.tv_sec = (time_t)(at / RL_SECOND);
     when.it_value.tv_nsec = (long)(at % RL_SECOND);
-    if (timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
-        poller->armed_boot_ns = deadline_boot_ns;
+    /* Noted first: the timer may fire at once, and a wait in another thread takes it away and the
+     * note back. The other way round the note would stay, and hold back every later deadline. */
+    atomic_store(&poller->armed_boot_ns, deadline_boot_ns);
+    if (timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) != 0)
+        atomic_store(&poller->armed_boot_ns, RL_NEVER);
 }
 
 void rl_poller_wake(struct rl_poller *poller)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * One descriptor for everything a client waits for: its sockets, its next deadline, and a wake-up
  * from another thread. Readable in somebody else's poll() when, and only when, there is something
- * to do here. One user at a time, except for rl_poller_wake(). In a forked child only
- * rl_poller_close() may be called: the epoll set is shared with the parent. */
+ * to do here. One user at a time, except for rl_poller_wake(), and for rl_poller_wait(), beside
+ * which another thread may use the rest. In a forked child only rl_poller_close() may be called:
+ * the epoll set is shared with the parent. */
 #ifndef RL_PLATFORM_POLLER_H
 #define RL_PLATFORM_POLLER_H
 
@@ -12,10 +13,11 @@
 
 struct rl_poller {
     int epoll_fd;
-    int timer_fd;           /* CLOCK_BOOTTIME */
-    int wake_fd;            /* eventfd */
-    atomic_bool woken;      /* a write to wake_fd is under way or not consumed yet */
-    uint64_t armed_boot_ns; /* what timer_fd stands at; RL_NEVER: nothing, or fired */
+    int timer_fd;      /* CLOCK_BOOTTIME */
+    int wake_fd;       /* eventfd */
+    atomic_bool woken; /* a write to wake_fd is under way or not consumed yet */
+    /* what timer_fd stands at or is being set to; RL_NEVER: nothing, fired, or not known */
+    atomic_uint_fast64_t armed_boot_ns;
 };
 
 struct rl_ready {
@@ -45,7 +47,8 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
 
 /* Makes sure that a wait ends at the deadline at the latest. A later deadline than the one that
  * stands costs nothing and changes nothing: waking too early is harmless. To be called again after
- * each wait, which may have used the timer up. RL_NEVER: nothing. */
+ * each wait, for all that is due some time: the wait may have used the timer up. RL_NEVER: nothing.
+ */
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns);
 
 /* Ends the wait that runs, or the next one. Any thread, and signal handlers; errno is kept. What
