@@ -77,11 +77,11 @@ void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_rep
     struct rig_call *call = userdata;
 
     (void)rl;
-    call->told++;
     call->status = status;
     call->lock = call->borrows ? NULL : lock;
     if (report != NULL)
         read_report(report, call);
+    call->told++; /* at last: another thread may be waiting for it */
 }
 
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
@@ -171,6 +171,10 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
             return false;
         if (turns++ > (now - begin + 20) * SPIN_MAX)
             rig_die("the loop spins");
+        if (rig.threaded) {
+            wait_pause();
+            continue;
+        }
         struct pollfd ready = {.fd = redlock_get_fd(rig.client), .events = POLLIN};
         const uint64_t left = end - now;
         (void)poll(&ready, 1, left < 5 ? (int)left : 5);

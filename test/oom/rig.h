@@ -10,6 +10,7 @@
 #define TEST_OOM_RIG_H
 
 #include <redlock/redlock.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +26,7 @@
 struct rig_call {
     bool used, borrows; /* the lock that is told of belongs to another call */
     int started;        /* result of the starting call */
-    unsigned told;
+    atomic_uint told;
     int status;
     redlock_lock_t *lock; /* acquire, adopt: ours now */
     redlock_report_info_t info;
@@ -40,9 +41,10 @@ struct rig {
     redlock_lock_t *lock; /* held by prepare(), released after the run unless act() did it */
     redlock_cancel_t *cancel;
     struct rig_call call[RIG_CALLS];
-    unsigned events[16];
-    bool hit;    /* judge(): an allocation has failed */
-    bool starve; /* and so did all later ones */
+    atomic_uint events[16];
+    bool threaded; /* set by prepare(): the client turns its own loop */
+    bool hit;      /* judge(): an allocation has failed */
+    bool starve;   /* and so did all later ones */
 };
 
 extern struct rig rig;

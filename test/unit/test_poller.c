@@ -6,6 +6,8 @@
 #include <redlock/redlock.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "fdcheck.h"
@@ -181,6 +183,31 @@ START_TEST(arming_is_lazy)
 }
 END_TEST
 
+/* A wait in another thread takes the timer away the moment it is set. */
+static bool takes_at_once;
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
+{
+    int rc = (int)syscall(SYS_timerfd_settime, fd, flags, when, old);
+    if (takes_at_once) {
+        struct rl_ready ready[1];
+        takes_at_once = false;
+        rl_poller_wait(&poller, ready, 1, DEADLINE_MS);
+    }
+    return rc;
+}
+
+START_TEST(a_timer_that_is_taken_while_it_is_set)
+{
+    takes_at_once = true;
+    rl_poller_arm(&poller, 1); /* long ago */
+    ck_assert(!takes_at_once);
+    ck_assert(!is_readable(0));
+    rl_poller_arm(&poller, 2); /* later than that */
+    ck_assert(is_readable(DEADLINE_MS));
+}
+END_TEST
+
 /* An armed deadline that has passed but was not consumed stays visible, whatever is armed then. */
 START_TEST(fired_deadline_is_not_lost)
 {
@@ -243,6 +270,7 @@ static void add_timer(Suite *suite)
     tcase_add_test(tcase, deadline_ends_a_wait_and_not_before);
     tcase_add_test(tcase, arming_is_lazy);
     tcase_add_test(tcase, fired_deadline_is_not_lost);
+    tcase_add_test(tcase, a_timer_that_is_taken_while_it_is_set);
     tcase_add_test(tcase, timer_and_sockets_together);
 }
 
