@@ -262,7 +262,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
         return REDLOCK_EDEADLK;
     rl_loop_stop(rl);
     pthread_mutex_lock(&rl->mutex);
-    rl->draining = true;
+    rl_review_begin_shutdown(rl);
     rl_review_end_all(rl, REDLOCK_ECLOSED);
     rl_engine_end_locks(&rl->engine);
     rl_drive_end(rl);

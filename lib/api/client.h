@@ -153,6 +153,8 @@ void rl_dispatch(struct redlock *rl);
 bool rl_dispatch_has_news(const struct redlock *rl);
 /* Tells the waiter, or queues the callback. */
 void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status);
+/* A grant is about to be told: still good? false: it was not, and the next attempt follows. */
+bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock);
 /* The ACQUIRED event of a blocking call. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
 /* Queues the callback of an operation of the client that is over, and takes the item. */
@@ -199,6 +201,7 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
 
 /* review.c */
 void rl_review_begin_shutdown(struct redlock *rl);
+void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status);
 /* Ends operations whose cancel was triggered, and client operations that are due. */
 void rl_review(struct redlock *rl);
 /* When the next client operation runs out of time (boot clock). */

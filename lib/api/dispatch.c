@@ -57,7 +57,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
 {
     struct rl_op *op = &lock->op;
 
-    if (op->kind == RL_OP_NONE)
+    if (op->kind == RL_OP_NONE || op->done)
         return;
     op->done = true;
     op->status = status;
@@ -91,7 +91,6 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
             memcpy(rl_api_lock_token(lock), token.data, token.len);
     }
     if (flags & RL_FX_WAITING) {
-        lock->op.done = false; /* a grant that was not confirmed */
         lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
     }
     if ((flags & events) != 0 && wants_events(rl, lock)) {
@@ -220,6 +219,18 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
         rl_api_lock_drop(lock); /* the operation's reference; with a grant it becomes the user's */
 }
 
+bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
+{
+    bool gave_up;
+
+    lock->op.done = false; /* whoever fails it now tells again */
+    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
+    gave_up = lock->op.done;
+    bool retries = lock->engine.active && lock->engine.lease.state == RL_STATE_WAITING;
+    lock->op.done = gave_up || !retries;
+    return lock->op.done;
+}
+
 /* Time may have passed since the vote: what is told must be true when it is told. */
 static void confirm(struct redlock *rl, struct redlock_lock *lock)
 {
@@ -229,10 +240,10 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock)
     if (!grant || rl->closed)
         return;
     rl_engine_refresh(&rl->engine);
-    if (lock->engine.active)
-        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
-    if (!lock->engine.active && lock->op.done)
-        lock->op.status = lock->op.status == REDLOCK_OK ? REDLOCK_ETOOSLOW : lock->op.status;
+    if (!lock->engine.active)
+        lock->op.status = REDLOCK_ETOOSLOW;
+    else
+        (void)rl_dispatch_confirm(rl, lock);
 }
 
 static void tell_lock(struct redlock *rl, struct redlock_lock *lock)

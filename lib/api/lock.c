@@ -166,7 +166,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
         lock->owned_by_user = false;
         lock->event_fn = NULL;
         if (held && lock->engine.active)
-            rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+            rl_review_release(rl, lock, REDLOCK_ECANCELED);
     }
     rl_api_lock_drop(lock); /* under the mutex: the engine may be letting go of it as well */
     if (entered)

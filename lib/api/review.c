@@ -107,11 +107,22 @@ uint64_t rl_review_wake_ns(const struct redlock *rl)
     return wake_ns;
 }
 
+/* Releases a held lock on nobody's behalf. An extension that runs on it ends with `status`: the
+ * answer to the release must not be taken for its own. */
+void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status)
+{
+    if (lock->op.kind == RL_OP_EXTEND)
+        rl_dispatch_done(rl, lock, status);
+    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+}
+
 /* What waits is ended, what is held is released, nothing new starts. */
 void rl_review_begin_shutdown(struct redlock *rl)
 {
     struct rl_lock *next;
 
+    if (rl->draining)
+        return;
     rl->draining = true;
     for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
         uint8_t state = item->lease.state;
@@ -119,6 +130,6 @@ void rl_review_begin_shutdown(struct redlock *rl)
         if (state == RL_STATE_ASKING || state == RL_STATE_WAITING)
             rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
         else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING)
-            rl_lock_event(&rl->engine, item, RL_EVENT_RELEASE, 0, 0);
+            rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);
     }
 }

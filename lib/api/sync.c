@@ -24,8 +24,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_wai
             return;
         }
         waiter->done = false;
-        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
-        if (lock->op.done) {
+        if (rl_dispatch_confirm(rl, lock)) {
             waiter->done = true;
             return; /* confirmed, or given up for good; the status says which */
         }
@@ -55,7 +54,17 @@ static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
     if (rl == NULL)
         return REDLOCK_EINVAL;
     int error = rl_client_may_block(rl);
-    return error != REDLOCK_OK ? error : rl_client_enter(rl);
+    if (error == REDLOCK_OK)
+        error = rl_client_enter(rl);
+    if (error == REDLOCK_OK)
+        rl_client_ref(rl); /* redlock_free() may come while this thread sleeps */
+    return error;
+}
+
+static void leave_blocking(struct redlock *rl)
+{
+    rl_client_leave(rl);
+    rl_client_drop(rl);
 }
 
 REDLOCK_API int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
@@ -91,7 +100,7 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
             rl_api_lock_drop(lock);
         }
     }
-    rl_client_leave(rl);
+    leave_blocking(rl);
     return error;
 }
 
@@ -106,7 +115,7 @@ static int wait_on_lock(struct redlock_lock *lock, struct rl_waiter *waiter, int
         error = finish(rl, lock, waiter, ret_report);
         rl_api_lock_drop(lock);
     }
-    rl_client_leave(rl);
+    leave_blocking(rl);
     return error;
 }
 
@@ -156,7 +165,7 @@ static int question(redlock_t *rl, const char *resource, const char *token, uint
         return error;
     error = rl_start_question(rl, resource, token, kind, &call, &lock);
     if (error != REDLOCK_OK) {
-        rl_client_leave(rl);
+        leave_blocking(rl);
         return error;
     }
     return wait_on_lock(lock, &waiter, error, ret_report);
@@ -191,7 +200,7 @@ static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
         sleep_until_done(rl, &waiter);
         error = waiter.status;
     }
-    rl_client_leave(rl);
+    leave_blocking(rl);
     pthread_cond_destroy(&waiter.cond);
     return error;
 }

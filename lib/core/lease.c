@@ -222,7 +222,11 @@ static void on_attempt_tick(struct rl_lease *lease, const struct rl_view *view,
     if (!too_slow && !budget_used)
         return;
     rl_round_expire(&lease->round, REDLOCK_CAUSE_TIMEOUT);
-    int status = too_slow ? REDLOCK_ETOOSLOW : rl_round_status(&lease->round);
+    /* An attempt that the end of the budget cuts short has learned nothing: the one before it is
+     * the last that has a cause. */
+    int status = too_slow              ? REDLOCK_ETOOSLOW
+                 : lease->attempts > 1 ? lease->status
+                                       : rl_round_status(&lease->round);
     fail_attempt(lease, status, view, fx);
 }
 

@@ -190,7 +190,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
                   barred | ~view->voters, view);
-    for (rl_nodes rest = lease->round.barred; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = lease->fresh | lease->probation; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (lease->round.cause[node] == REDLOCK_CAUSE_NONE)
             lease->round.cause[node] = REDLOCK_CAUSE_HEALED;

@@ -18,7 +18,7 @@ struct rl_claim {
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
-    uint64_t asked_ns;        /* boot time of the last request: older than unsent bytes means sent */
+    uint64_t asked_ns;      /* boot time of the last request: older than unsent bytes means sent */
     uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
     uint32_t key_len;
     uint32_t token_len;

@@ -28,7 +28,7 @@ struct rl_pipeline {
     const struct rl_mem *mem;
     char *out; /* bytes not taken by the transport yet */
     size_t out_len, out_cap;
-    uint64_t sent; /* bytes taken so far: place of out[0] */
+    uint64_t sent;            /* bytes taken so far: place of out[0] */
     uint64_t unsent_since_ns; /* boot time at which `out` stopped being empty */
     struct rl_request *ring;
     uint32_t ring_cap;   /* a power of two, or 0 */

@@ -121,8 +121,7 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node)
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause)
 {
-    bool maybe_unsent =
-        node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
+    bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
     if (maybe_unsent && rl_pipeline_cut(&node->pipe, claim))
         return RL_VOTE_DENIED;
     /* While a connection is being made, a release waits in its pipeline like any request. */
