@@ -66,8 +66,9 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
         return 0;
     uint64_t delay = rl_backoff_ns(&params->backoff, lease->failures, view->round_trip_ns,
                                    rl_jitter(view->random, params->salt, lease->attempts));
+    delay = rl_max_u64(delay, 1); /* 0 means the end */
     if (params->wait_ns == RL_NEVER)
-        return rl_max_u64(delay, 1);
+        return delay;
     uint64_t left = rl_remaining_ns(lease->wait_until, view->now);
     uint64_t reserve = rl_max_u64(2 * view->round_trip_ns, RL_MS);
     if (left <= reserve)
