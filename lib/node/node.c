@@ -354,7 +354,8 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
-    bool was_ready = node->state == RL_NODE_READY;
+    /* Whoever was silent before is known to be down, not worth waiting for once more. */
+    bool was_ready = node->state == RL_NODE_READY && !node->suspect;
 
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, rl_pipeline_has_bare_set(&node->pipe));

@@ -35,23 +35,40 @@ size_t fdcheck_count(void)
     return count;
 }
 
+static void find_target(int fd, char *ret_target, size_t size)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    const ssize_t length = readlink(path, ret_target, size - 1);
+    ret_target[length < 0 ? 0 : length] = '\0';
+}
+
+/* Check opens its message file anew between a fixture and a case. */
+static bool belongs_to_check(int fd, const struct stat *status)
+{
+    char target[256];
+    if (!S_ISREG(status->st_mode) || status->st_nlink != 0)
+        return false;
+    find_target(fd, target, sizeof target);
+    return strstr(target, "/check_") != NULL;
+}
+
 /* Is fd open now without having been open, as the same file, before? */
 static bool is_new(const struct fdcheck *before, int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return false;
-    return !before->open[fd] || before->device[fd] != (uint64_t)status.st_dev ||
-           before->inode[fd] != (uint64_t)status.st_ino;
+    if (before->open[fd] && before->device[fd] == (uint64_t)status.st_dev &&
+        before->inode[fd] == (uint64_t)status.st_ino)
+        return false;
+    return !belongs_to_check(fd, &status);
 }
 
 static void append_descriptor(int fd)
 {
-    char path[64];
     char target[256];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    const ssize_t length = readlink(path, target, sizeof target - 1);
-    target[length < 0 ? 0 : length] = '\0';
+    find_target(fd, target, sizeof target);
     const size_t used = strlen(leak_text);
     snprintf(leak_text + used, sizeof leak_text - used, "%s%d -> %s", used == 0 ? "" : ", ", fd,
              target);

@@ -171,6 +171,27 @@ START_TEST(known_down_nodes_cost_nothing)
 }
 END_TEST
 
+/* A node that hangs is connected anew after a while; until it answers it is asked nothing. */
+START_TEST(a_hung_node_is_not_asked)
+{
+    live.node_time_ms = 50;
+    live_connect();
+    live_pause(0, 1);
+    check_works_at_once();
+    wait_voters(NODES - 1);
+    const redlock_node_stats_t before = live_node_stats(live.client, 0);
+    const uint64_t end_ms = wait_now_ms() + 2600; /* a suspect node is given two seconds */
+    while (wait_now_ms() < end_ms) {
+        check_works_at_once();
+        ck_assert_uint_eq(live_node_stats(live.client, 0).requests, before.requests);
+    }
+    ck_assert_uint_gt(live_node_stats(live.client, 0).reconnects, before.reconnects);
+    live_resume_all();
+    wait_voters(NODES);
+    check_works_at_once();
+}
+END_TEST
+
 START_TEST(a_restart_with_data_keeps_the_vote)
 {
     live_connect();
@@ -225,6 +246,7 @@ static Suite *faults_suite(void)
     live_add(suite, "three killed", three_killed_are_no_quorum);
     live_add(suite, "three stopped", three_stopped_are_no_quorum);
     live_add(suite, "known down", known_down_nodes_cost_nothing);
+    live_add(suite, "hung", a_hung_node_is_not_asked);
     live_add(suite, "restart with data", a_restart_with_data_keeps_the_vote);
     live_add(suite, "restart without data", a_restart_without_data_is_healed);
     live_add(suite, "three restarts", three_restarts_without_data_are_a_loss);
