@@ -17,9 +17,9 @@ static uint64_t pttl_of(const struct rl_seen *seen)
 static void copy_owner(char *to, const struct rl_seen *seen)
 {
     size_t at = 0;
+    bool ours = seen->value != NULL && seen->len > RL_TOKEN_HEX && seen->value[RL_TOKEN_HEX] == '@';
 
-    for (size_t i = RL_TOKEN_HEX + 1;
-         seen->value != NULL && seen->value[RL_TOKEN_HEX] == '@' && i < seen->len; i++) {
+    for (size_t i = RL_TOKEN_HEX + 1; ours && i < seen->len; i++) {
         if (at < RL_OWNER_MAX)
             to[at++] = seen->value[i] > 0x20 && seen->value[i] < 0x7f ? seen->value[i] : '?';
     }

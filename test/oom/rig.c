@@ -154,6 +154,11 @@ bool rig_never(void)
     return false;
 }
 
+bool rig_has_failed(void)
+{
+    return alloc_fail_seen() > rig.k;
+}
+
 bool rig_no_keys(void)
 {
     return cluster_count_all_keys(rig.cluster) == 0;

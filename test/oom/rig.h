@@ -43,6 +43,7 @@ struct rig {
     struct rig_call call[RIG_CALLS];
     atomic_uint events[16];
     bool threaded; /* set by prepare(): the client turns its own loop */
+    uint64_t k;    /* the allocation that fails */
     bool hit;      /* judge(): an allocation has failed */
     bool starve;   /* and so did all later ones */
 };
@@ -91,6 +92,9 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
 /* All calls that were started have been answered. */
 bool rig_all_told(void);
 bool rig_never(void);
+/* For act(): the allocation that shall fail has come. Before that everything goes well, if slowly.
+ */
+bool rig_has_failed(void);
 /* No key on any server. */
 bool rig_no_keys(void);
 /* Turns the loop until all calls have been answered; dies after ten seconds. */

@@ -69,9 +69,13 @@ static void call_everything(void)
     steps = 0;
     if (note(redlock_new(&rig.client, rig.config), NULL) != REDLOCK_OK)
         return;
-    if (note(redlock_wait_ready(rig.client, wait_scaled_ms(READY_MS)), NULL) != REDLOCK_OK)
+    int error;
+    do {
+        error = redlock_wait_ready(rig.client, READY_MS);
+    } while (error == REDLOCK_ENOQUORUM && !rig_has_failed());
+    if (note(error, NULL) != REDLOCK_OK)
         return;
-    int error = redlock_acquire(rig.client, "resource", &opts, &rig.lock, &report);
+    error = redlock_acquire(rig.client, "resource", &opts, &rig.lock, &report);
     if (note(error, &report) == REDLOCK_OK)
         ask_about_lock();
     note(redlock_with(rig.client, "other", &opts, &result, &report, body, NULL), &report);
