@@ -83,6 +83,8 @@ static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->type != REDIS_REPLY_STRING)
+        return refuse(decoder); /* a nil array, or the null of RESP3: no answer of ours */
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
     return &decoder->reply;
 }
