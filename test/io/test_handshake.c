@@ -39,15 +39,21 @@ static void check_fails(int wanted)
     ck_assert_ptr_null(lock);
 }
 
+/* The first `servers` servers have failed for this reason, as far as the attempt has waited for
+ * them: it is over when two have failed. */
 static void check_cause(size_t servers, int cause)
 {
+    unsigned failed = 0;
     for (size_t i = 0; i < servers; i++) {
-        ck_assert_msg(trio_node(i).cause == cause, "wanted cause %d:%s", cause, trio_text());
-        ck_assert_msg(trio_node(i).vote == REDLOCK_VOTE_FAILED, "%s", trio_text());
+        bool answered = trio_node(i).vote != REDLOCK_VOTE_NONE;
+        failed += trio_node(i).vote == REDLOCK_VOTE_FAILED;
+        ck_assert_msg(!answered || trio_node(i).vote == REDLOCK_VOTE_FAILED, "%s", trio_text());
+        ck_assert_msg(!answered || trio_node(i).cause == cause, "wanted %d:%s", cause, trio_text());
+        ck_assert(WAIT_UNTIL(trio_stats(i).cause == cause, PATIENCE_MS));
         ck_assert_int_eq(trio_stats(i).may_vote, 0);
-        ck_assert_int_eq(trio_stats(i).cause, cause);
         ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
     }
+    ck_assert_uint_ge(failed, 2);
 }
 
 /* All is in order again; the client finds out by itself. */
@@ -190,15 +196,13 @@ START_TEST(strange_info)
                  {":::\n\n\n:\nrole\nrun_id:\x01\x02\xff\x1b[31m\r\nrun_id:%s%n\r\n", 0},
                  {"run_id:", 5000},
                  {"run_id:", RL_INFO_MAX}};
-    answer_info(TRIO, infos[_i].text, infos[_i].len);
+    answer_info(1, infos[_i].text, infos[_i].len); /* not two: they would show one run_id */
     trio_connect();
     ck_assert(trio_wait_all_vote());
     trio_check_works();
-    for (size_t i = 0; i < TRIO; i++) {
-        const redlock_node_stats_t stats = trio_stats(i);
-        for (const char *c = stats.run_id; *c != '\0'; c++)
-            ck_assert(*c > 0x20 && *c < 0x7f);
-    }
+    const redlock_node_stats_t stats = trio_stats(0);
+    for (const char *c = stats.run_id; *c != '\0'; c++)
+        ck_assert(*c > 0x20 && *c < 0x7f);
 }
 END_TEST
 
@@ -292,7 +296,7 @@ START_TEST(loading_servers_wait)
 {
     profile(2, &(struct fake_profile){.loading = true});
     trio_connect();
-    check_fails(REDLOCK_ENOQUORUM);
+    check_fails(REDLOCK_EREFUSED);
     check_cause(2, REDLOCK_CAUSE_LOADING);
     ck_assert_uint_eq(count_sets(2), 0);
     profile(2, NULL);
@@ -332,38 +336,62 @@ START_TEST(masters_that_become_replicas)
 }
 END_TEST
 
+static bool duplicate_is_known(void)
+{
+    return WAIT_UNTIL(trio_stats(0).cause == REDLOCK_CAUSE_DUPLICATE ||
+                          trio_stats(1).cause == REDLOCK_CAUSE_DUPLICATE,
+                      PATIENCE_MS);
+}
+
+/* Again and again: the second address is looked at anew, and still is no server of its own. */
+static void check_duplicate(void)
+{
+    uint64_t end_ms = wait_now_ms() + wait_scaled_ms(300);
+    ck_assert(duplicate_is_known());
+    do {
+        redlock_lock_t *lock = NULL;
+        int status = trio_acquire(&lock, wait_scaled_ms(50));
+        ck_assert_msg(status == REDLOCK_EDUPLICATE, "%s%s", redlock_strerror(status), trio_text());
+        ck_assert(trio_node(0).cause == REDLOCK_CAUSE_DUPLICATE ||
+                  trio_node(1).cause == REDLOCK_CAUSE_DUPLICATE);
+    } while (wait_now_ms() < end_ms);
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EDUPLICATE);
+    ck_assert(trio_wait_no_keys());
+}
+
 /* Two addresses, one server: a majority of addresses would be no majority of servers. */
 START_TEST(one_server_twice)
 {
     profile(2, &(struct fake_profile){.run_id = "the-same"});
     trio_connect();
-    check_fails(REDLOCK_EDUPLICATE);
-    check_fails(REDLOCK_EDUPLICATE);
-    ck_assert(trio_node(0).cause == REDLOCK_CAUSE_DUPLICATE ||
-              trio_node(1).cause == REDLOCK_CAUSE_DUPLICATE);
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EDUPLICATE);
-    ck_assert(trio_wait_no_keys());
+    check_duplicate();
     fake_redis_set_profile(trio.fake[1], NULL);
     fake_redis_drop_connections(trio.fake[1]);
     check_recovers();
 }
 END_TEST
 
-/* The second address moves to the same server while the client is connected. */
+/* The second address moves to the same server while the client is connected. The lock that is held
+ * stays held: the third server and the first one have it. */
 START_TEST(one_server_twice_later)
 {
     redlock_lock_t *lock = NULL;
     trio_connect();
     ck_assert(trio_wait_all_vote());
-    trio_check_works();
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
     profile(2, &(struct fake_profile){.run_id = "the-same"});
     fake_redis_drop_connections(trio.fake[0]);
     fake_redis_drop_connections(trio.fake[1]);
-    ck_assert(fake_redis_wait(trio.fake[0], "INFO server", 2, PATIENCE_MS));
-    ck_assert(fake_redis_wait(trio.fake[1], "INFO server", 2, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(trio_stats(1).may_vote == 0 || trio_stats(0).may_vote == 0, PATIENCE_MS));
-    int status = trio_acquire(&lock, wait_scaled_ms(500));
-    ck_assert_msg(status == REDLOCK_EDUPLICATE, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert(duplicate_is_known());
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert_uint_eq(trio_info().granted, 2);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    fake_redis_flush(trio.fake[0]);
+    fake_redis_flush(trio.fake[1]);
+    check_duplicate();
     profile(2, NULL);
     fake_redis_drop_connections(trio.fake[0]);
     fake_redis_drop_connections(trio.fake[1]);
