@@ -51,15 +51,17 @@ static void start_next(struct embedded_slot *slot)
     }
 }
 
-static void finish_pair(struct embedded_slot *slot, bool worked)
+static void finish_pair(struct embedded_slot *slot, int status)
 {
     struct embedded *embedded = slot->embedded;
     embedded->result->pairs++;
     embedded->running--;
-    if (worked)
+    if (status == REDLOCK_OK) {
         histogram_record(&embedded->result->pair, result_now_ns() - slot->start_ns);
-    else
+    } else {
         embedded->result->failed++;
+        embedded->result->last_error = status;
+    }
     start_next(slot);
 }
 
@@ -72,7 +74,7 @@ static void released(redlock_t *client, int status, redlock_lock_t *lock,
     slot->embedded->called++;
     redlock_lock_free(lock);
     slot->lock = NULL;
-    finish_pair(slot, status == REDLOCK_OK);
+    finish_pair(slot, status);
 }
 
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
@@ -84,7 +86,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     (void)report;
     embedded->called++;
     if (status != REDLOCK_OK) {
-        finish_pair(slot, false);
+        finish_pair(slot, status);
         return;
     }
     histogram_record(&embedded->result->acquire, result_now_ns() - slot->start_ns);
@@ -95,7 +97,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     if (status != REDLOCK_OK) {
         redlock_lock_free(lock);
         slot->lock = NULL;
-        finish_pair(slot, false);
+        finish_pair(slot, status);
     }
 }
 

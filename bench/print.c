@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <redlock/redlock.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +114,8 @@ static void table_side(const char *scenario, const char *name, const struct resu
     printf("%-14s%-11s%10.0f", scenario, name, result_pairs_per_second(result));
     for (size_t i = 0; i < POINTS; i++)
         printf("%10.1f", percentile_us(&result->pair, points[i]));
-    printf("%8" PRIu64 "\n", result->failed);
+    printf("%8" PRIu64 "%s%s\n", result->failed, result->last_error != 0 ? "  " : "",
+           result->last_error != 0 ? redlock_strerror(result->last_error) : "");
 }
 
 static void table_add(const struct scenario_result *result)
@@ -182,11 +184,12 @@ static json_t *json_percentiles(const struct histogram *histogram)
 
 static json_t *json_side(const char *name, const struct result *side)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o}", "side", name, "pairs",
-                     (json_int_t)side->pairs, "failed", (json_int_t)side->failed, "violations",
-                     (json_int_t)side->violations, "pairs_per_s", result_pairs_per_second(side),
-                     "acquire_us", json_percentiles(&side->acquire), "pair_us",
-                     json_percentiles(&side->pair));
+    return json_pack("{s:s, s:I, s:I, s:s, s:I, s:f, s:o, s:o}", "side", name, "pairs",
+                     (json_int_t)side->pairs, "failed", (json_int_t)side->failed, "last_error",
+                     side->last_error == 0 ? "" : redlock_error_name(side->last_error),
+                     "violations", (json_int_t)side->violations, "pairs_per_s",
+                     result_pairs_per_second(side), "acquire_us", json_percentiles(&side->acquire),
+                     "pair_us", json_percentiles(&side->pair));
 }
 
 static json_t *json_ratio(const struct ratio *ratio)

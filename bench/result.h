@@ -12,6 +12,7 @@ struct result {
     struct histogram acquire; /* first byte of the request to "you have it", ns */
     struct histogram pair;    /* first byte of the acquire to "it is given back", ns */
     uint64_t pairs, failed;   /* finished closed-loop turns; those of them without the lock */
+    int last_error;           /* of the last one that failed; 0: none has */
     uint64_t violations;      /* somebody else held what we were just given */
     uint64_t elapsed_ns;      /* wall time of all slices */
 };
@@ -29,6 +30,8 @@ static inline void result_add(struct result *sum, const struct result *part)
     histogram_add(&sum->pair, &part->pair);
     sum->pairs += part->pairs;
     sum->failed += part->failed;
+    if (part->last_error != 0)
+        sum->last_error = part->last_error;
     sum->violations += part->violations;
     sum->elapsed_ns += part->elapsed_ns;
 }

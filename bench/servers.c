@@ -24,7 +24,8 @@ static int parse_one(struct server *server, const char *item, char *error, size_
     if (start != NULL && strncasecmp(item, "redis://", 8) != 0 &&
         strncasecmp(item, "valkey://", 9) != 0) {
         snprintf(error, error_size,
-                 "%s: the benchmark speaks plain TCP only: use redis://host:port", item);
+                 "%.*s: the benchmark speaks plain TCP only: use redis://host:port",
+                 (int)(start - item), item);
         return -1;
     }
     start = start == NULL ? item : start + 3;

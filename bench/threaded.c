@@ -47,10 +47,12 @@ static void one_pair(struct worker *worker)
         redlock_lock_free(lock);
     }
     worker->result.pairs++;
-    if (status == REDLOCK_OK)
+    if (status == REDLOCK_OK) {
         histogram_record(&worker->result.pair, result_now_ns() - start_ns);
-    else
+    } else {
         worker->result.failed++;
+        worker->result.last_error = status;
+    }
 }
 
 static void *work(void *argument)
