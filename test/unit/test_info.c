@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * INFO: what is read out of it, and that nothing else in it can do harm. */
+#include "node/info.h"
+
+#include <string.h>
+
+#include "core/wire.h"
+#include "suite.h"
+
+static struct rl_info parse(const char *text)
+{
+    struct rl_info info = {.run_id = ""};
+
+    rl_info_parse(&info, text, strlen(text));
+    return info;
+}
+
+START_TEST(a_redis_server)
+{
+    struct rl_info info = parse("# Server\r\n"
+                                "redis_version:7.0.15\r\n"
+                                "redis_git_sha1:00000000\r\n"
+                                "redis_mode:standalone\r\n"
+                                "process_id:7\r\n"
+                                "run_id:ebf25a6c4ffeb83d3ae7d1b1b1e6a2ea4a2d4e0f\r\n"
+                                "tcp_port:6379\r\n"
+                                "uptime_in_seconds:90061\r\n"
+                                "uptime_in_days:1\r\n");
+
+    ck_assert_str_eq(info.version, "redis 7.0.15");
+    ck_assert_uint_eq(info.major, 7);
+    ck_assert_uint_eq(info.minor, 0);
+    ck_assert(!info.is_valkey);
+    ck_assert_str_eq(info.run_id, "ebf25a6c4ffeb83d3ae7d1b1b1e6a2ea4a2d4e0f");
+    ck_assert_uint_eq(info.uptime_s, 90061);
+    ck_assert_str_eq(info.role, "");
+    static const char more[] = "# Replication\r\nrole:slave\r\nmaster_host:10.0.0.1\r\n";
+    rl_info_parse(&info, more, sizeof more - 1); /* the next section adds to it */
+    ck_assert_str_eq(info.role, "slave");
+    ck_assert_str_eq(info.version, "redis 7.0.15");
+}
+END_TEST
+
+/* Valkey also names the version of Redis it is compatible with, before or after its own. */
+START_TEST(a_valkey_server)
+{
+    static const char *const texts[] = {
+        "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\n",
+        "valkey_version:8.1.1\r\nredis_version:7.2.4\r\n",
+    };
+    struct rl_info info = parse(texts[_i]);
+
+    ck_assert_str_eq(info.version, "valkey 8.1.1");
+    ck_assert(info.is_valkey);
+    ck_assert_uint_eq(info.major, 8);
+    ck_assert_uint_eq(info.minor, 1);
+}
+END_TEST
+
+static const struct {
+    const char *text, *version;
+    unsigned major, minor;
+} VERSIONS[] = {
+    {"redis_version:8.4.0\r\n", "redis 8.4.0", 8, 4},
+    {"redis_version:8.4.0\n", "redis 8.4.0", 8, 4},
+    {"redis_version:8.4.0", "redis 8.4.0", 8, 4}, /* without a line end */
+    {"redis_version:9\r\n", "redis 9", 9, 0},
+    {"redis_version:7.4-rc1\r\n", "redis 7.4-rc1", 7, 4},
+    {"redis_version:255.255.255\r\n", "redis 255.255.255", 255, 255}, /* a development version */
+    {"redis_version:99999999999999999999.1\r\n", "redis 99999999999999999999.1", 9999, 0},
+    {"redis_version:unstable\r\n", "redis unstable", 0, 0},
+    {"redis_version:1.2.3 with a tail that is too long\r\n", "redis 1.2.3?with?a?tail?that?", 1, 2},
+    {"redis_version:\x1b[31m7\r\n", "redis ?[31m7", 0, 0}, /* nothing a terminal would obey */
+    {"redis_version:\r\n", "redis ", 0, 0},
+    {"redis_versions:7.0\r\n", "", 0, 0},
+    {"xredis_version:7.0\r\n", "", 0, 0},
+    {"redis_version=7.0\r\n", "", 0, 0},
+    {"redis_version", "", 0, 0},
+};
+
+START_TEST(versions)
+{
+    struct rl_info info = parse(VERSIONS[_i].text);
+
+    ck_assert_str_eq(info.version, VERSIONS[_i].version);
+    ck_assert_uint_eq(info.major, VERSIONS[_i].major);
+    ck_assert_uint_eq(info.minor, VERSIONS[_i].minor);
+}
+END_TEST
+
+START_TEST(malformed_fields)
+{
+    struct rl_info info = parse("uptime_in_seconds:-3599\r\nrun_id:\r\nrole:\r\n");
+
+    ck_assert_uint_eq(info.uptime_s, 0);
+    ck_assert_str_eq(info.run_id, "");
+    ck_assert_str_eq(info.role, "");
+    info.uptime_s = 5;
+    static const char text[] = "uptime_in_seconds:soon\r\n";
+    rl_info_parse(&info, text, sizeof text - 1);
+    ck_assert_uint_eq(info.uptime_s, 5); /* left as it was */
+    info = parse("uptime_in_seconds:99999999999999999999999999\r\n");
+    ck_assert_uint_eq(info.uptime_s, 999999999999999999); /* no overflow */
+    info = parse("run_id:0123456789012345678901234567890123456789012345678901234567890123\r\n"
+                 "role:a-role-that-is-much-too-long-to-be-true\r\n");
+    ck_assert_str_eq(info.run_id, "01234567890123456789012345678901234567890123456");
+    ck_assert_str_eq(info.role, "a-role-that-is-");
+    info = parse("\r\n\r\n:\r\n::\r\n\n\r\r\r\nrole:master\r\r\r\n");
+    ck_assert_str_eq(info.role, "master");
+}
+END_TEST
+
+/* The text has a length, not an end: nothing behind it is looked at, and NUL is a byte like any. */
+START_TEST(every_length)
+{
+    static const char text[] =
+        "redis_version:7.0.15\r\nrole:master\r\nrun_id:abc\r\nuptime_in_seconds"
+        ":77\r\nvalkey_version:8.0.1\0\r\nrole:slave\r\n";
+
+    for (size_t len = 0; len < sizeof text; len++) {
+        char *copy = malloc(len + 1); /* a sanitizer sees a step beyond it */
+        ck_assert_ptr_nonnull(copy);
+        memcpy(copy, text, len);
+        struct rl_info info = {.run_id = ""};
+        rl_info_parse(&info, copy, len);
+        free(copy);
+        if (len == sizeof text - 1)
+            ck_assert_str_eq(info.version, "valkey 8.0.1?");
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    unsigned features;
+} FEATURES[] = {
+    {"", 0},
+    {"redis_version:6.2.0\n", 0},
+    {"redis_version:7.9.9\n", 0},
+    {"redis_version:8.3.9\n", 0},
+    {"redis_version:8.4.0\n", RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ},
+    {"redis_version:9.0.0\n", RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ},
+    {"redis_version:8.4.0\nvalkey_version:8.0.0\n", 0},
+    {"redis_version:8.4.0\nvalkey_version:8.1.0\n", RL_FEATURE_SET_IFEQ},
+    {"redis_version:7.2.4\nvalkey_version:9.0.0\n", RL_FEATURE_SET_IFEQ | RL_FEATURE_DELIFEQ},
+    {"redis_version:7.2.4\nvalkey_version:10.0.0\n", RL_FEATURE_SET_IFEQ | RL_FEATURE_DELIFEQ},
+};
+
+START_TEST(features)
+{
+    struct rl_info info = parse(FEATURES[_i].text);
+
+    ck_assert_uint_eq(rl_info_features(&info), FEATURES[_i].features);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("info");
+    TCase *tcase = tcase_create("info");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, a_redis_server);
+    tcase_add_loop_test(tcase, a_valkey_server, 0, 2);
+    tcase_add_loop_test(tcase, versions, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
+    tcase_add_test(tcase, malformed_fields);
+    tcase_add_test(tcase, every_length);
+    tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
+    return suite_run(suite);
+}
