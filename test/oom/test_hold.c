@@ -6,6 +6,7 @@
 
 #define SHORT_TTL_MS 150
 #define HEAL_MS      40 /* how long a heal may take without failing */
+#define BACK_MS      60 /* how long a reconnection may take without failing */
 #define KEEP_MS      30
 
 static redlock_opts_t opts;
@@ -167,11 +168,17 @@ START_TEST(released_without_scripts)
 }
 END_TEST
 
+static bool are_back(void)
+{
+    return rig.events[REDLOCK_EVENT_NODE_UP] >= 2;
+}
+
 static void release_after_reconnect(void)
 {
     rig_command(3, "CLIENT KILL TYPE normal");
     rig_command(4, "CLIENT KILL TYPE normal");
     release();
+    rig_drive(are_back, BACK_MS);
 }
 
 START_TEST(released_over_a_lost_connection)

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ * Each function of the public interface once, on real servers, in each mode. For valgrind, which
+ * looks for bad accesses, leaks and open descriptors; valgrind_test.py runs it and compares its
+ * source with the list of public functions. It says nothing if all went well. */
+#include <poll.h>
+#include <pthread.h>
+#include <redlock/redlock.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "wait.h"
+
+#define TTL_MS  10000
+#define WAIT_MS 20000 /* valgrind is slow */
+
+static struct cluster *cluster;
+static atomic_uint events;
+
+static void require_at(bool holds, int line, const char *what)
+{
+    if (holds)
+        return;
+    printf("line %d: %s\n", line, what);
+    cluster_stop(cluster);
+    exit(1);
+}
+#define REQUIRE(condition) require_at((condition), __LINE__, #condition)
+#define REQUIRE_OK(call)   require_at((call) == REDLOCK_OK, __LINE__, #call)
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl;
+    (void)userdata;
+    REQUIRE(event->size == sizeof *event);
+    if (event->report != NULL)
+        REQUIRE(redlock_report_text(event->report) != NULL);
+    events++;
+}
+
+static void on_log(int level, const char *message, void *userdata)
+{
+    (void)userdata;
+    REQUIRE(level >= REDLOCK_LOG_ERROR && message[0] != '\0');
+}
+
+/* An allocator of one's own: each block is counted. */
+static void *counted_malloc(size_t size, void *userdata)
+{
+    ++*(atomic_int *)userdata;
+    return malloc(size);
+}
+
+static void *counted_realloc(void *block, size_t size, void *userdata)
+{
+    *(atomic_int *)userdata += block == NULL;
+    return realloc(block, size);
+}
+
+static void counted_free(void *block, void *userdata)
+{
+    *(atomic_int *)userdata -= block != NULL;
+    free(block);
+}
+
+static atomic_int blocks;
+static const redlock_allocator_t allocator = {
+    .size = sizeof allocator,
+    .malloc_fn = counted_malloc,
+    .realloc_fn = counted_realloc,
+    .free_fn = counted_free,
+    .userdata = &blocks,
+};
+
+static redlock_t *new_client(int mode, const char *password)
+{
+    redlock_config_t *config;
+    redlock_t *rl;
+
+    REQUIRE_OK(redlock_config_new(&config, &allocator));
+    REQUIRE(redlock_config_add_nodes(config, "nonsense://x") == REDLOCK_EINVAL);
+    REQUIRE(redlock_config_error(config)[0] != '\0');
+    for (unsigned i = 0; i < cluster_nodes(cluster); i++) {
+        char url[64];
+        snprintf(url, sizeof url, "127.0.0.1:%d", cluster_port(cluster, i));
+        REQUIRE_OK(redlock_config_add_nodes(config, url));
+    }
+    REQUIRE_OK(redlock_config_set_auth(config, NULL, password));
+    REQUIRE_OK(redlock_config_set_mode(config, mode));
+    REQUIRE_OK(redlock_config_set_key_prefix(config, "smoke:"));
+    REQUIRE_OK(redlock_config_set_owner(config, "smoke"));
+    REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
+    REQUIRE_OK(redlock_config_set_connect_timeout_ms(config, 10000));
+    REQUIRE_OK(redlock_config_set_node_timeout_ms(config, 10000));
+    REQUIRE_OK(redlock_config_set_retry_ms(config, 1, 10));
+    REQUIRE_OK(redlock_config_set_drift(config, 1000, 1000));
+    REQUIRE_OK(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, on_log, NULL));
+    REQUIRE_OK(redlock_config_set_event(config, on_event, NULL));
+    REQUIRE_OK(redlock_new(&rl, config));
+    redlock_config_free(config);
+    return rl;
+}
+
+static void read_report(redlock_report_t *report, int status)
+{
+    redlock_report_info_t info;
+    redlock_node_report_t node;
+
+    REQUIRE(report != NULL && redlock_report_text(report)[0] != '\0');
+    REQUIRE_OK(redlock_report_get_info(report, &info, sizeof info));
+    REQUIRE(info.status == status);
+    for (size_t i = 0; i < info.nodes; i++) {
+        REQUIRE_OK(redlock_report_get_node(report, i, &node, sizeof node));
+        REQUIRE(node.text[0] != '\0' && node.owner != NULL);
+    }
+    REQUIRE(redlock_report_get_node(report, info.nodes, &node, sizeof node) == REDLOCK_EINVAL);
+    redlock_report_free(report);
+}
+
+static int body(redlock_lock_t *lock, void *userdata)
+{
+    (void)userdata;
+    return redlock_lock_check(lock, 1) == REDLOCK_OK ? 42 : 0;
+}
+
+static void *trigger_late(void *cancel)
+{
+    REQUIRE(WAIT_UNTIL(atomic_load(&events) > 0, WAIT_MS));
+    redlock_cancel_trigger(cancel);
+    return NULL;
+}
+
+/* Somebody else waits for the lock, until another thread has enough of it. */
+static void cancel_a_wait(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *none;
+    redlock_report_t *report;
+    pthread_t thread;
+
+    events = 0;
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    REQUIRE_OK(redlock_cancel_new(&opts.cancel, rl));
+    REQUIRE(pthread_create(&thread, NULL, trigger_late, opts.cancel) == 0);
+    REQUIRE(redlock_acquire(rl, "name", &opts, &none, &report) == REDLOCK_ECANCELED);
+    read_report(report, REDLOCK_ECANCELED);
+    REQUIRE(pthread_join(thread, NULL) == 0);
+    redlock_cancel_free(opts.cancel);
+}
+
+/* Taken, extended, looked at, handed over, kept for a moment. */
+static void hold_and_hand_over(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *lock, *heir;
+    redlock_report_t *report;
+
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.event_fn = on_event;
+    REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, &report));
+    read_report(report, REDLOCK_OK);
+    REQUIRE_OK(redlock_lock_check(lock, 1));
+    REQUIRE(redlock_lock_remaining_ms(lock) > 0 && redlock_lock_fd(lock) >= 0);
+    REQUIRE(strcmp(redlock_lock_resource(lock), "name") == 0);
+    REQUIRE_OK(redlock_extend(lock, TTL_MS, &report));
+    read_report(report, REDLOCK_OK);
+    REQUIRE_OK(redlock_inspect(rl, "name", &report));
+    read_report(report, REDLOCK_OK);
+    cancel_a_wait(rl);
+    REQUIRE_OK(redlock_lock_detach(lock));
+    REQUIRE_OK(redlock_adopt(rl, "name", redlock_lock_token(lock), &opts, &heir, &report));
+    read_report(report, REDLOCK_OK);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_release_after(heir, 1, &report));
+    read_report(report, REDLOCK_OK);
+    redlock_lock_free(heir);
+}
+
+static void take_away(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *lock, *unused;
+    redlock_report_t *report;
+    int result = 0;
+
+    opts.wait_ms = WAIT_MS; /* until the key that was kept for a moment is gone */
+    REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, NULL));
+    opts.wait_ms = 0;
+    REQUIRE(redlock_acquire(rl, "name", &opts, &unused, &report) == REDLOCK_ECONTENDED);
+    read_report(report, REDLOCK_ECONTENDED);
+    REQUIRE_OK(redlock_break(rl, "name", &report));
+    read_report(report, REDLOCK_OK);
+    REQUIRE(redlock_extend(lock, 0, NULL) == REDLOCK_ELOST);
+    REQUIRE(redlock_release(lock, &report) == REDLOCK_ELOST);
+    read_report(report, REDLOCK_ELOST);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, NULL));
+    REQUIRE_OK(redlock_release_token(rl, "name", redlock_lock_token(lock), &report));
+    read_report(report, REDLOCK_OK);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_with(rl, "name", &opts, &result, &report, body, NULL));
+    read_report(report, REDLOCK_OK);
+    REQUIRE(result == 42);
+    REQUIRE(redlock_acquire(rl, "", &opts, &lock, &report) == REDLOCK_EINVAL);
+    read_report(report, REDLOCK_EINVAL);
+}
+
+static void read_statistics(redlock_t *rl)
+{
+    redlock_stats_t stats;
+    redlock_node_stats_t node;
+
+    REQUIRE_OK(redlock_get_stats(rl, &stats, sizeof stats));
+    REQUIRE(stats.acquired > 0);
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        REQUIRE_OK(redlock_get_node_stats(rl, i, &node, sizeof node));
+}
+
+static void block(const char *password)
+{
+    redlock_t *rl = new_client(REDLOCK_MODE_THREADED, password);
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *lock, *forgotten;
+
+    REQUIRE_OK(redlock_wait_ready(rl, WAIT_MS));
+    REQUIRE(redlock_get_fd(rl) == REDLOCK_EMODE);
+    hold_and_hand_over(rl);
+    take_away(rl);
+    read_statistics(rl);
+    REQUIRE_OK(redlock_acquire(rl, "kept", &opts, &lock, NULL));
+    REQUIRE_OK(redlock_acquire(rl, "forgotten", &opts, &forgotten, NULL));
+    redlock_lock_free(forgotten); /* still held */
+    REQUIRE_OK(redlock_shutdown(rl, WAIT_MS));
+    REQUIRE_OK(redlock_free(rl));
+    REQUIRE(redlock_lock_check(lock, 0) == REDLOCK_ELOST);
+    redlock_lock_free(lock); /* outlives its client */
+}
+
+/* ---- without blocking ---- */
+
+struct answer {
+    bool told;
+    int status;
+    redlock_lock_t *lock;
+};
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    struct answer *answer = userdata;
+
+    (void)rl;
+    REQUIRE(!answer->told);
+    if (report != NULL)
+        REQUIRE(redlock_report_text(report)[0] != '\0');
+    *answer = (struct answer){true, status, lock};
+}
+
+static redlock_lock_t *await(redlock_t *rl, struct answer *answer, int status)
+{
+    const uint64_t end = wait_now_ms() + WAIT_MS;
+    redlock_lock_t *lock;
+
+    while (!answer->told) {
+        struct pollfd ready = {.fd = redlock_get_fd(rl), .events = POLLIN};
+        REQUIRE(wait_now_ms() < end);
+        REQUIRE(poll(&ready, 1, 1000) >= 0);
+        REQUIRE_OK(redlock_process(rl));
+    }
+    REQUIRE(answer->status == status);
+    lock = answer->lock;
+    *answer = (struct answer){false, 0, NULL};
+    return lock;
+}
+
+static void start(int mode, const char *password)
+{
+    redlock_t *rl = new_client(mode, password);
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    struct answer one = {false, 0, NULL};
+    redlock_lock_t *lock, *heir;
+
+    REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    opts.wait_ms = WAIT_MS;
+    REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &one));
+    lock = await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_extend_start(lock, TTL_MS, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_inspect_start(rl, "name", NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_lock_detach(lock));
+    REQUIRE_OK(redlock_adopt_start(rl, "name", redlock_lock_token(lock), &opts, on_done, &one));
+    heir = await(rl, &one, REDLOCK_OK);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_release_start(heir, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    redlock_lock_free(heir);
+    REQUIRE_OK(redlock_acquire_start(rl, "other", &opts, on_done, &one));
+    lock = await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(
+        redlock_release_token_start(rl, "other", redlock_lock_token(lock), NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_break_start(rl, "other", NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_acquire_start(rl, "kept", &opts, on_done, &one));
+    lock = await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_release_after_start(lock, 1, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_shutdown_start(rl, WAIT_MS, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_free(rl));
+}
+
+/* Freed with everything under way: each answer comes all the same. */
+static void leave_in_the_middle(const char *password)
+{
+    redlock_t *rl = new_client(REDLOCK_MODE_EMBEDDED, password);
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    struct answer answers[3] = {{false, 0, NULL}};
+
+    REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &answers[0]));
+    REQUIRE_OK(redlock_process(rl));
+    REQUIRE_OK(redlock_inspect_start(rl, "name", NULL, on_done, &answers[1]));
+    REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &answers[2]));
+    REQUIRE_OK(redlock_free(rl));
+    for (unsigned i = 0; i < 3; i++)
+        REQUIRE(answers[i].told && answers[i].lock == NULL);
+}
+
+int main(void)
+{
+    static const char password[] = "secret";
+    const struct cluster_opts opts = {.password = password};
+
+    if (!cluster_available()) {
+        puts(CLUSTER_MISSING);
+        return 77;
+    }
+    cluster = cluster_start_with(&opts);
+    REQUIRE(redlock_version_number() > 0);
+    REQUIRE(redlock_strerror(REDLOCK_ELOST)[0] != '\0');
+    REQUIRE(strcmp(redlock_error_name(REDLOCK_ELOST), "REDLOCK_ELOST") == 0);
+    REQUIRE(redlock_error_is_retriable(REDLOCK_ENOQUORUM));
+    block(password);
+    start(REDLOCK_MODE_EMBEDDED, password);
+    start(REDLOCK_MODE_HYBRID, password);
+    leave_in_the_middle(password);
+    REQUIRE(blocks == 0);
+    cluster_stop(cluster);
+    return 0;
+}
