@@ -180,6 +180,7 @@ static int run_locked(struct run *run)
             run->name);
         return EXIT_INTERNAL;
     }
+    guardian_close_requests(&run->job.guardian);
     run_job(run);
     return run_end(run);
 }

@@ -54,8 +54,9 @@ static void warn_about_leftovers(const struct run *run)
     struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
 
     if (pass.alive > 0)
-        say(SAY_WARNING, "%s: %u processes that the command started still run, without the lock",
-            run->name, pass.alive);
+        say(SAY_WARNING,
+            "%s: what the command started still runs, without the lock (processes: %u)", run->name,
+            pass.alive);
 }
 
 static void settle_leftovers(struct run *run)
@@ -67,6 +68,10 @@ static void settle_leftovers(struct run *run)
     }
     if (run->job.state != JOB_ENDED)
         return;
+    /* The starter goes at once; until then it would be counted as a leftover. */
+    uint64_t give_up_ns = boottime_ns() + RELEASE_WAIT_NS;
+    while (!run->reports_end && boottime_ns() < give_up_ns)
+        run_turn(run, give_up_ns);
     if (!run->stop && run->end_signals > 0)
         wait_for_group(run);
     if (run->stop)
