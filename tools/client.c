@@ -3,6 +3,7 @@
  */
 #include "client.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "clock.h"
 #include "exits.h"
 #include "say.h"
+
+#define SETTLE_MS 30
 
 const char *client_owner(void)
 {
@@ -118,6 +121,25 @@ int client_start(redlock_config_t *config, redlock_t **ret_rl)
         return exit_of_error(error, EXIT_HELD);
     }
     return -1;
+}
+
+static bool all_answered(redlock_t *rl)
+{
+    redlock_node_stats_t stats;
+
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        if (redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK && !stats.may_vote &&
+            stats.cause == REDLOCK_CAUSE_NONE)
+            return false;
+    return true;
+}
+
+void client_settle(redlock_t *rl)
+{
+    uint64_t give_up_ns = boottime_ns() + SETTLE_MS * NS_PER_MS;
+
+    while (!all_answered(rl) && boottime_ns() < give_up_ns)
+        poll(NULL, 0, 1);
 }
 
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)

@@ -60,14 +60,14 @@ static void wait_for_answers(redlock_t *rl, const struct settings *settings,
     }
 }
 
-/* A few questions to all, of the kind that locks need, so the rights of the user are seen too. The
- * shortest time counts: the others measure this process. */
+/* A few questions to all, of the kind that locks need. The shortest time counts: the others, and
+ * the long greeting that the library has measured, say more about this process. */
 static void measure(redlock_t *rl, struct examination *exam)
 {
-    redlock_report_t *report = NULL;
     redlock_node_report_t node;
 
     for (int round = 0; round < MEASURE_ROUNDS; round++) {
+        redlock_report_t *report = NULL;
         int error = redlock_inspect(rl, "redlock-nodes", &report);
         say(SAY_DEBUG, "question: %s", redlock_strerror(error));
         for (size_t i = 0; report && i < exam->count; i++) {
@@ -143,16 +143,17 @@ static void verdict(const struct examination *exam, char *text, size_t size)
 
 static void print_text(const struct examination *exam)
 {
-    char note[256], text[160];
+    char note[256], text[160], rtt[24];
 
-    printf("%-26s %-5s %-7s %-16s %8s  %s\n", "server", "votes", "role", "version", "rtt ms", "");
+    printf("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
+        uint64_t rtt_us = exam->rtt_us[i];
         node_note(exam, i, note, sizeof note);
-        printf("%-26s %-5s %-7s %-16s %4" PRIu64 ".%03" PRIu64 "  %s\n", node->node,
+        snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
+        printf("%-26s %-5s %-7s %-16s %8s%s%s\n", node->node,
                node->may_vote && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
-               *node->version ? node->version : "-", exam->rtt_us[i] / 1000, exam->rtt_us[i] % 1000,
-               note);
+               *node->version ? node->version : "-", rtt_us ? rtt : "-", *note ? "  " : "", note);
     }
     verdict(exam, text, sizeof text);
     printf("%s: %s\n", health_name(exam->health), text);

@@ -151,7 +151,7 @@ static int take_lock(struct run *run)
     int result = wait_for_lock(&wait, lock_options(run));
 
     run->lock = wait.lock;
-    if (result == 0 && wait.evidence) {
+    if (result < 0 && wait.evidence) {
         const redlock_report_info_t *info = &wait.evidence->info;
         uint64_t validity_ms = redlock_lock_remaining_ms(run->lock);
         say(SAY_INFO,
@@ -199,10 +199,11 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     result = client_start(config, &rl);
     if (result < 0) {
         client_warn_count(&run->settings, rl);
+        client_settle(rl);
         result = session_open(&run->session, rl);
-        if (result == 0)
+        if (result < 0)
             result = take_lock(run);
-        if (result == 0)
+        if (result < 0)
             result = run_locked(run);
         redlock_lock_free(run->lock);
         session_close(&run->session, CLOSE_BUDGET_MS);

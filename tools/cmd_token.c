@@ -124,21 +124,10 @@ static int extend(const struct options *options, const struct settings *settings
     return result;
 }
 
-/* A release does not wait for connections that are being made, so they are made first; what does
- * not answer by then shows in the report. */
-static void connect_first(const struct settings *settings, redlock_t *rl)
-{
-    int ready = redlock_wait_ready(rl, (uint64_t)settings->connect_timeout_ms + 250);
-
-    say(SAY_DEBUG, "connections: %s", redlock_strerror(ready));
-}
-
-static int release(const struct options *options, const struct settings *settings, redlock_t *rl,
-                   const char *token)
+static int release(const struct options *options, redlock_t *rl, const char *token)
 {
     redlock_report_t *report = NULL;
 
-    connect_first(settings, rl);
     int error = redlock_release_token(rl, options->operands[0], token, &report);
     struct evidence *evidence = evidence_copy(report);
     int result = EXIT_OK;
@@ -181,7 +170,7 @@ static int with_token(const struct options *options)
         result = check_ttl(options, &settings);
     if (result < 0) {
         result = options->command == CMD_EXTEND ? extend(options, &settings, rl, token)
-                                                : release(options, &settings, rl, token);
+                                                : release(options, rl, token);
     }
     client_close(rl, CLOSE_BUDGET_MS);
     free(token);

@@ -133,6 +133,8 @@ static void release(struct run *run)
         return;
     }
     int error = session_release(&run->session, run->lock, after_ms);
+    if (error == REDLOCK_ELOST && run->lost)
+        return; /* the library has taken back what was left of it */
     if (error != REDLOCK_OK) {
         say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
             redlock_strerror(error));

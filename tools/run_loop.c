@@ -71,6 +71,8 @@ static void say_stop(struct run *run)
     if (run->stop == STOP_MAX_HOLD)
         say(SAY_ERROR, "%s: --max-hold %s is over; sent %s to the command", run->name,
             duration_text(run->timing.max_hold_ms, hold), what);
+    else if (left_ms == 0)
+        say(SAY_ERROR, "%s: the lock is lost; the command is stopped at once", run->name);
     else
         say(SAY_ERROR,
             "%s: the lock cannot be kept, it is safe for %s more; sent %s to the command",
@@ -103,7 +105,9 @@ static void check_deadline(struct run *run)
     if (boottime_ns() < term_ns(run))
         return;
     uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
-    bool max_hold = run->timing.max_hold_ms && run->deadline_ns >= most_ns;
+    /* The library knows --max-hold too and ends the lock a little before it. */
+    bool max_hold = run->timing.max_hold_ms &&
+                    run->deadline_ns + timing_drift_ms(run->timing.ttl_ms) * NS_PER_MS >= most_ns;
     if (run->options->warn_on_loss && !max_hold)
         return;
     run->stop = max_hold ? STOP_MAX_HOLD : STOP_LOSS;
@@ -125,7 +129,8 @@ static void renewal_failed(struct run *run, const struct note *note)
                json_pack("{s:i, s:i, s:i, s:I, s:s}", "ok", (int)votes.granted, "conflict",
                          (int)votes.denied, "error", (int)votes.failed, "remaining_ms",
                          (json_int_t)note->remaining_ms, "code", redlock_error_name(note->status)));
-    if (now_ns < run->renew_failed_said_ns + REPEAT_NS && run->renew_failed_said_ns)
+    bool said = run->renew_failed_said_ns && now_ns < run->renew_failed_said_ns + REPEAT_NS;
+    if (said || note->remaining_ms == 0)
         return;
     run->renew_failed_said_ns = now_ns;
     say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
