@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,8 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     }
     bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
     close(run->signal_fd);
-    if (killed && !run->stop && run->end_signals < 2) {
+    /* Not by our order: nobody was there to give one. */
+    if (killed && !run->stop && run->end_signals < 2 && result == EXIT_SIGNAL_BASE + SIGKILL) {
         say(SAY_ERROR, "%s: redlock was stopped for too long; its guardian killed the command",
             run->name);
         return run->options->preserve_status ? result : EXIT_STOPPED;

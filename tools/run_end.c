@@ -155,6 +155,8 @@ int run_end(struct run *run)
     }
     job_take_terminal(&run->job);
     settle_leftovers(run);
+    run->settled = true;
+    run_feed_guardian(run);
     release(run);
     if (run->stop == STOP_INTERNAL)
         return EXIT_INTERNAL;

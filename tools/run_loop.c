@@ -46,7 +46,9 @@ void run_feed_guardian(struct run *run)
     /* With --on-loss warn only a second signal sets a time. */
     if (run->options->warn_on_loss && run->stop != STOP_MAX_HOLD)
         kill_ns = run->stopped_ns ? run->stopped_ns + grace_ms * NS_PER_MS : NEVER_NS;
-    if (kill_ns == run->told_kill_ns || run->reports_end)
+    if (run->settled)
+        kill_ns = NEVER_NS;
+    if (kill_ns == run->told_kill_ns)
         return;
     run->told_kill_ns = kill_ns;
     /* If there is no guardian any more, the starter's end of the pipe will say so. */

@@ -139,6 +139,14 @@ class Servers:
         finally:
             connection.close()
 
+    def ask_with_password(self, index, password, *words):
+        connection = Resp(self.ports[index])
+        try:
+            connection.ask("AUTH", password)
+            return connection.ask(*words)
+        finally:
+            connection.close()
+
     def ask_all(self, *words):
         return [self.ask(index, *words) for index in range(len(self.ports))]
 
