@@ -87,6 +87,11 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
                        "write a file (redlock config --help); to try: redlock sandbox");
         return EXIT_CONFIG;
     }
+    if (settings->values[SET_USER].text && !settings->password) {
+        say(SAY_ERROR, "%s: user %s without a password; set REDLOCK_AUTH or give --pass-file",
+            settings->values[SET_USER].origin, settings->values[SET_USER].text);
+        return EXIT_CONFIG;
+    }
     if (redlock_config_new(&config, NULL) != REDLOCK_OK) {
         say(SAY_ERROR, "cannot start the client: %s", redlock_strerror(REDLOCK_ENOMEM));
         return EXIT_SYSTEM;

@@ -164,19 +164,10 @@ class Servers:
         self.process.wait(PATIENCE)
 
 
-class Case(unittest.TestCase):
-    """Five servers for the class, emptied before each test."""
-
-    count = 5
-
-    @classmethod
-    def setUpClass(cls):
-        cls.servers = Servers(cls.count)
-        cls.addClassCleanup(cls.servers.end)
+class CommandCase(unittest.TestCase):
+    """A directory for files, and the command. No servers."""
 
     def setUp(self):
-        self.servers.go_on()
-        self.servers.ask_all("FLUSHALL")
         self.directory = tempfile.mkdtemp(prefix="cli-")
         self.addCleanup(self.remove_directory)
 
@@ -193,7 +184,7 @@ class Case(unittest.TestCase):
         return path
 
     def environment(self, **more):
-        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
+        return clean_environment(**more)
 
     def redlock(self, *args, **options):
         """Runs the command to its end."""
@@ -208,6 +199,28 @@ class Case(unittest.TestCase):
             check=False,
             **options,
         )
+
+    def assertCode(self, result, code):
+        self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
+
+
+class Case(CommandCase):
+    """Five servers for the class, emptied before each test."""
+
+    count = 5
+
+    @classmethod
+    def setUpClass(cls):
+        cls.servers = Servers(cls.count)
+        cls.addClassCleanup(cls.servers.end)
+
+    def setUp(self):
+        super().setUp()
+        self.servers.go_on()
+        self.servers.ask_all("FLUSHALL")
+
+    def environment(self, **more):
+        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
 
     def start(self, *args, **options):
         """Starts the command; stdout is a pipe, stderr goes to a file. Killed after the test."""
@@ -270,6 +283,3 @@ class Case(unittest.TestCase):
         result = self.redlock("acquire", "-n", "-t", ttl, name)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.strip()
-
-    def assertCode(self, result, code):
-        self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
