@@ -65,6 +65,7 @@ bool job_report(struct job *job, const struct start_report *report)
 {
     if (job->state == JOB_STARTING && report->kind == REPORT_STARTED) {
         job->pid = report->pid;
+        job->starter = report->starter;
         job->state = JOB_RUNNING;
         job->has_terminal = job->wants_terminal;
         send_pending(job);

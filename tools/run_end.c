@@ -28,7 +28,8 @@ static void wait_for_descendants(struct run *run)
     uint64_t give_up_ns = run->told_kill_ns + RELEASE_WAIT_NS;
 
     while (boottime_ns() < give_up_ns) {
-        struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+        struct descendants_pass pass =
+            descendants_signal(run->job.guardian.pid, run->job.starter, 0);
         if (!pass.seen || pass.alive == 0)
             return;
         run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
@@ -51,7 +52,7 @@ static void wait_for_group(struct run *run)
 
 static void warn_about_leftovers(const struct run *run)
 {
-    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, run->job.starter, 0);
 
     if (pass.alive > 0)
         say(SAY_WARNING,
@@ -68,10 +69,6 @@ static void settle_leftovers(struct run *run)
     }
     if (run->job.state != JOB_ENDED)
         return;
-    /* The starter goes at once; until then it would be counted as a leftover. */
-    uint64_t give_up_ns = boottime_ns() + RELEASE_WAIT_NS;
-    while (!run->reports_end && boottime_ns() < give_up_ns)
-        run_turn(run, give_up_ns);
     if (!run->stop && run->end_signals > 0)
         wait_for_group(run);
     if (run->stop)

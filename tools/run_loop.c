@@ -183,8 +183,8 @@ static void take_note(struct run *run, struct note *note)
                 "%s: the lock was no longer ours at its release; another client may have had it",
                 run->name);
         else if (note->status != REDLOCK_OK && !run->lost)
-            say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
-                redlock_strerror(note->status));
+            say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
+                run->name, redlock_strerror(note->status));
     }
     note_free(note);
 }

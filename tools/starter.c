@@ -101,7 +101,8 @@ bool starter_read(int report_fd, struct start_report *ret_report)
 
 static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
 {
-    struct start_report message = {.kind = (int32_t)kind, .pid = (int32_t)pid, .value = value};
+    struct start_report message = {
+        .kind = (int32_t)kind, .pid = (int32_t)pid, .value = value, .starter = (int32_t)getpid()};
 
     write_all(report_fd, &message, sizeof message);
 }

@@ -32,6 +32,7 @@ enum report_kind {
 
 struct start_report {
     int32_t kind, pid, value;
+    int32_t starter; /* who reports */
 };
 
 /* Sends a request; 0, or -1 if the starter is gone. Each is answered by STARTED or FAILED. */
