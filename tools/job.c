@@ -12,7 +12,8 @@
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
 {
-    struct start_request request = {.path = path, .argv = argv, .envp = envp};
+    struct start_request request = {
+        .path = path, .argv = argv, .envp = envp, .group = share_group ? getpgrp() : 0};
 
     job->shares_group = share_group;
     if (!share_group) {

@@ -20,6 +20,7 @@ struct start_request {
     const char *directory; /* NULL: stay */
     const char *log;       /* NULL: inherit; else stdout and stderr are appended to this file */
     uint32_t flags;
+    pid_t group; /* without START_NEW_GROUP: the process group to join; 0: the starter's */
 };
 
 enum report_kind {
