@@ -149,18 +149,20 @@ void client_settle(redlock_t *rl)
 
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)
 {
-    redlock_config_t *config;
+    redlock_config_t *config = NULL;
     int result = settings_load(options, ret_settings);
 
-    if (result >= 0)
-        return result;
-    result = client_configure(ret_settings, &config);
-    if (result >= 0)
-        return result;
-    result = client_start(config, ret_rl);
+    if (result < 0)
+        result = client_configure(ret_settings, &config);
+    if (result < 0)
+        result = client_start(config, ret_rl);
     redlock_config_free(config);
+    if (result >= 0) {
+        settings_free(ret_settings);
+        return result;
+    }
     /* `nodes` says it in its verdict. */
-    if (result < 0 && options->command != CMD_NODES)
+    if (options->command != CMD_NODES)
         client_warn_count(ret_settings, *ret_rl);
     return result;
 }

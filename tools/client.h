@@ -21,7 +21,7 @@ void client_warn_count(const struct settings *settings, const redlock_t *rl);
  * way. */
 void client_settle(redlock_t *rl);
 
-/* Both at once, for commands that only ask. */
+/* Settings and client at once, for commands that only ask. On a refusal nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);
 
 /* Releases what is held, sends what is owed, within the budget. */

@@ -34,9 +34,11 @@ static const char *after_scheme(const char *at)
 /* From the first ':' to the last '@'; without a scheme everything before the '@'. */
 static char *mask_one(const char *at, const char *rest, const char *end)
 {
-    const char *login_end = memrchr(rest, '@', (size_t)(end - rest));
+    const char *login_end = end;
 
-    if (!login_end)
+    while (login_end > rest && *login_end != '@')
+        login_end--;
+    if (*login_end != '@')
         return text_format("%.*s", (int)(end - at), at);
     const char *colon = memchr(rest, ':', (size_t)(login_end - rest));
     const char *keep = rest > at && colon ? colon + 1 : rest;

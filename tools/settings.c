@@ -219,19 +219,25 @@ static int read_password(struct settings *settings)
     return -1;
 }
 
+static int merge(const struct options *options, struct settings *settings)
+{
+    offer_flags(options, settings);
+    offer_environment(settings);
+    int result = settings_read_file(options, settings);
+    if (result >= 0)
+        return result;
+    offer_defaults(settings);
+    result = read_numbers(settings);
+    return result >= 0 ? result : read_password(settings);
+}
+
 int settings_load(const struct options *options, struct settings *ret_settings)
 {
     *ret_settings = (struct settings){0};
-    offer_flags(options, ret_settings);
-    offer_environment(ret_settings);
-    int result = settings_read_file(options, ret_settings);
+    int result = merge(options, ret_settings);
     if (result >= 0)
-        return result;
-    offer_defaults(ret_settings);
-    result = read_numbers(ret_settings);
-    if (result >= 0)
-        return result;
-    return read_password(ret_settings);
+        settings_free(ret_settings);
+    return result;
 }
 
 void settings_free(struct settings *settings)
