@@ -3,6 +3,7 @@
  */
 #include "client.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "clock.h"
 #include "exits.h"
 #include "say.h"
+
+#define SETTLE_MS 30
 
 const char *client_owner(void)
 {
@@ -84,6 +87,11 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
                        "write a file (redlock config --help); to try: redlock sandbox");
         return EXIT_CONFIG;
     }
+    if (settings->values[SET_USER].text && !settings->password) {
+        say(SAY_ERROR, "%s: user %s without a password; set REDLOCK_AUTH or give --pass-file",
+            settings->values[SET_USER].origin, settings->values[SET_USER].text);
+        return EXIT_CONFIG;
+    }
     if (redlock_config_new(&config, NULL) != REDLOCK_OK) {
         say(SAY_ERROR, "cannot start the client: %s", redlock_strerror(REDLOCK_ENOMEM));
         return EXIT_SYSTEM;
@@ -120,20 +128,41 @@ int client_start(redlock_config_t *config, redlock_t **ret_rl)
     return -1;
 }
 
+static bool all_answered(redlock_t *rl)
+{
+    redlock_node_stats_t stats;
+
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        if (redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK && !stats.may_vote &&
+            stats.cause == REDLOCK_CAUSE_NONE)
+            return false;
+    return true;
+}
+
+void client_settle(redlock_t *rl)
+{
+    uint64_t give_up_ns = boottime_ns() + SETTLE_MS * NS_PER_MS;
+
+    while (!all_answered(rl) && boottime_ns() < give_up_ns)
+        poll(NULL, 0, 1);
+}
+
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)
 {
-    redlock_config_t *config;
+    redlock_config_t *config = NULL;
     int result = settings_load(options, ret_settings);
 
-    if (result >= 0)
-        return result;
-    result = client_configure(ret_settings, &config);
-    if (result >= 0)
-        return result;
-    result = client_start(config, ret_rl);
+    if (result < 0)
+        result = client_configure(ret_settings, &config);
+    if (result < 0)
+        result = client_start(config, ret_rl);
     redlock_config_free(config);
+    if (result >= 0) {
+        settings_free(ret_settings);
+        return result;
+    }
     /* `nodes` says it in its verdict. */
-    if (result < 0 && options->command != CMD_NODES)
+    if (options->command != CMD_NODES)
         client_warn_count(ret_settings, *ret_rl);
     return result;
 }

@@ -74,9 +74,9 @@ static int acquire_with(const struct options *options, const struct settings *se
 
     events_open(&events, wait.name, -1, options->json);
     opts.wait_ms = settings->wait_ms;
-    if (result == 0)
+    if (result < 0)
         result = wait_for_lock(&wait, opts);
-    if (result == 0)
+    if (result < 0)
         result = hand_out(options, settings, &wait);
     redlock_lock_free(wait.lock);
     free(wait.evidence);
@@ -121,6 +121,7 @@ int cmd_acquire(const struct options *options)
         redlock_config_free(config);
         if (result < 0) {
             client_warn_count(&settings, rl);
+            client_settle(rl);
             result = acquire_with(options, &settings, rl);
         }
     }

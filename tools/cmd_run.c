@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +152,7 @@ static int take_lock(struct run *run)
     int result = wait_for_lock(&wait, lock_options(run));
 
     run->lock = wait.lock;
-    if (result == 0 && wait.evidence) {
+    if (result < 0 && wait.evidence) {
         const redlock_report_info_t *info = &wait.evidence->info;
         uint64_t validity_ms = redlock_lock_remaining_ms(run->lock);
         say(SAY_INFO,
@@ -180,6 +181,7 @@ static int run_locked(struct run *run)
             run->name);
         return EXIT_INTERNAL;
     }
+    guardian_close_requests(&run->job.guardian);
     run_job(run);
     return run_end(run);
 }
@@ -198,17 +200,19 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     result = client_start(config, &rl);
     if (result < 0) {
         client_warn_count(&run->settings, rl);
+        client_settle(rl);
         result = session_open(&run->session, rl);
-        if (result == 0)
+        if (result < 0)
             result = take_lock(run);
-        if (result == 0)
+        if (result < 0)
             result = run_locked(run);
         redlock_lock_free(run->lock);
         session_close(&run->session, CLOSE_BUDGET_MS);
     }
     bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
     close(run->signal_fd);
-    if (killed && !run->stop && run->end_signals < 2) {
+    /* Not by our order: nobody was there to give one. */
+    if (killed && !run->stop && run->end_signals < 2 && result == EXIT_SIGNAL_BASE + SIGKILL) {
         say(SAY_ERROR, "%s: redlock was stopped for too long; its guardian killed the command",
             run->name);
         return run->options->preserve_status ? result : EXIT_STOPPED;

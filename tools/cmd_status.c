@@ -97,7 +97,8 @@ static void print_holding(const char *name, const struct evidence *evidence)
 
     printf("%s: %s", name, state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN));
     if (holding.votes.granted > 0)
-        printf(" by %s on %u of %zu servers",
+        printf("%s by %s on %u of %zu servers",
+               evidence->info.state == REDLOCK_STATE_HELD ? "" : ", but held",
                *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
                count);
     if (holding.pttl_min_ms != UINT64_MAX)

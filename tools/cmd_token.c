@@ -127,6 +127,7 @@ static int extend(const struct options *options, const struct settings *settings
 static int release(const struct options *options, redlock_t *rl, const char *token)
 {
     redlock_report_t *report = NULL;
+
     int error = redlock_release_token(rl, options->operands[0], token, &report);
     struct evidence *evidence = evidence_copy(report);
     int result = EXIT_OK;

@@ -53,7 +53,8 @@ void evidence_say_nodes(const struct evidence *evidence, int level)
 {
     for (size_t i = 0; evidence && i < evidence->count; i++) {
         const struct evidence_node *node = &evidence->nodes[i];
-        if (node->vote != REDLOCK_VOTE_GRANTED && *node->text)
+        /* The line about the whole names the first few already. */
+        if (node->vote >= REDLOCK_VOTE_DENIED && *node->text && !strstr(evidence->text, node->node))
             say((enum say_level)level, "  %s: %s", node->node, node->text);
     }
 }

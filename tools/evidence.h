@@ -29,7 +29,7 @@ struct votes {
 struct evidence *evidence_copy(const redlock_report_t *report);
 struct votes evidence_votes(const struct evidence *evidence);
 
-/* One line per node that did not grant, at this say_level. */
+/* One line per node that denied or failed and that evidence->text does not name. */
 void evidence_say_nodes(const struct evidence *evidence, int level);
 
 json_t *evidence_nodes_json(const struct evidence *evidence);

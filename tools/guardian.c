@@ -98,13 +98,20 @@ void guardian_set_group(struct guardian *guardian, pid_t group)
     feed(guardian, ORDER_GROUP, (uint64_t)group);
 }
 
+void guardian_close_requests(struct guardian *guardian)
+{
+    if (guardian->request_fd >= 0)
+        close(guardian->request_fd);
+    guardian->request_fd = -1;
+}
+
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
     int status = 0;
 
     if (guardian->pid <= 0)
         return false;
-    close(guardian->request_fd);
+    guardian_close_requests(guardian);
     feed(guardian, kill_rest ? ORDER_KILL : ORDER_LEAVE, 0);
     close(guardian->feed_fd);
     close(guardian->report_fd);

@@ -34,6 +34,9 @@ void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns);
 /* The command's process group: where /proc cannot be read, the guardian kills that much. */
 void guardian_set_group(struct guardian *guardian, pid_t group);
 
+/* Nothing more will be started: the starter ends with the last command. */
+void guardian_close_requests(struct guardian *guardian);
+
 /* The job is over. `kill_rest`: what still runs is killed first. Waits for the end of the
  * guardian; true if it had to kill because of its time. */
 bool guardian_end(struct guardian *guardian, bool kill_rest);

@@ -12,7 +12,8 @@
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
 {
-    struct start_request request = {.path = path, .argv = argv, .envp = envp};
+    struct start_request request = {
+        .path = path, .argv = argv, .envp = envp, .group = share_group ? getpgrp() : 0};
 
     job->shares_group = share_group;
     if (!share_group) {
@@ -65,6 +66,7 @@ bool job_report(struct job *job, const struct start_report *report)
 {
     if (job->state == JOB_STARTING && report->kind == REPORT_STARTED) {
         job->pid = report->pid;
+        job->starter = report->starter;
         job->state = JOB_RUNNING;
         job->has_terminal = job->wants_terminal;
         send_pending(job);

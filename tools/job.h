@@ -17,6 +17,7 @@ struct job {
     struct guardian guardian;
     enum job_state state;
     pid_t pid;         /* also the process group, unless `shares_group` */
+    pid_t starter;     /* its parent */
     bool shares_group; /* --foreground: in our own process group */
     bool has_terminal; /* its group is the foreground group of the terminal on stdin */
     bool wants_terminal;

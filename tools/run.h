@@ -43,6 +43,7 @@ struct run {
     unsigned end_signals; /* INT, TERM, HUP, QUIT that were passed on */
     bool lost, lost_said;
     bool reports_end; /* the starter has gone */
+    bool settled;     /* nothing is left to guard */
     bool released;    /* the answer to the release is here */
 };
 

@@ -28,7 +28,8 @@ static void wait_for_descendants(struct run *run)
     uint64_t give_up_ns = run->told_kill_ns + RELEASE_WAIT_NS;
 
     while (boottime_ns() < give_up_ns) {
-        struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+        struct descendants_pass pass =
+            descendants_signal(run->job.guardian.pid, run->job.starter, 0);
         if (!pass.seen || pass.alive == 0)
             return;
         run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
@@ -51,11 +52,12 @@ static void wait_for_group(struct run *run)
 
 static void warn_about_leftovers(const struct run *run)
 {
-    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, 0, 0);
+    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, run->job.starter, 0);
 
     if (pass.alive > 0)
-        say(SAY_WARNING, "%s: %u processes that the command started still run, without the lock",
-            run->name, pass.alive);
+        say(SAY_WARNING,
+            "%s: what the command started still runs, without the lock (processes: %u)", run->name,
+            pass.alive);
 }
 
 static void settle_leftovers(struct run *run)
@@ -128,6 +130,8 @@ static void release(struct run *run)
         return;
     }
     int error = session_release(&run->session, run->lock, after_ms);
+    if (error == REDLOCK_ELOST && run->lost)
+        return; /* the library has taken back what was left of it */
     if (error != REDLOCK_OK) {
         say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
             redlock_strerror(error));
@@ -148,6 +152,8 @@ int run_end(struct run *run)
     }
     job_take_terminal(&run->job);
     settle_leftovers(run);
+    run->settled = true;
+    run_feed_guardian(run);
     release(run);
     if (run->stop == STOP_INTERNAL)
         return EXIT_INTERNAL;

@@ -46,7 +46,9 @@ void run_feed_guardian(struct run *run)
     /* With --on-loss warn only a second signal sets a time. */
     if (run->options->warn_on_loss && run->stop != STOP_MAX_HOLD)
         kill_ns = run->stopped_ns ? run->stopped_ns + grace_ms * NS_PER_MS : NEVER_NS;
-    if (kill_ns == run->told_kill_ns || run->reports_end)
+    if (run->settled)
+        kill_ns = NEVER_NS;
+    if (kill_ns == run->told_kill_ns)
         return;
     run->told_kill_ns = kill_ns;
     /* If there is no guardian any more, the starter's end of the pipe will say so. */
@@ -71,6 +73,8 @@ static void say_stop(struct run *run)
     if (run->stop == STOP_MAX_HOLD)
         say(SAY_ERROR, "%s: --max-hold %s is over; sent %s to the command", run->name,
             duration_text(run->timing.max_hold_ms, hold), what);
+    else if (left_ms == 0)
+        say(SAY_ERROR, "%s: the lock is lost; the command is stopped at once", run->name);
     else
         say(SAY_ERROR,
             "%s: the lock cannot be kept, it is safe for %s more; sent %s to the command",
@@ -103,7 +107,9 @@ static void check_deadline(struct run *run)
     if (boottime_ns() < term_ns(run))
         return;
     uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
-    bool max_hold = run->timing.max_hold_ms && run->deadline_ns >= most_ns;
+    /* The library knows --max-hold too and ends the lock a little before it. */
+    bool max_hold = run->timing.max_hold_ms &&
+                    run->deadline_ns + timing_drift_ms(run->timing.ttl_ms) * NS_PER_MS >= most_ns;
     if (run->options->warn_on_loss && !max_hold)
         return;
     run->stop = max_hold ? STOP_MAX_HOLD : STOP_LOSS;
@@ -125,7 +131,8 @@ static void renewal_failed(struct run *run, const struct note *note)
                json_pack("{s:i, s:i, s:i, s:I, s:s}", "ok", (int)votes.granted, "conflict",
                          (int)votes.denied, "error", (int)votes.failed, "remaining_ms",
                          (json_int_t)note->remaining_ms, "code", redlock_error_name(note->status)));
-    if (now_ns < run->renew_failed_said_ns + REPEAT_NS && run->renew_failed_said_ns)
+    bool said = run->renew_failed_said_ns && now_ns < run->renew_failed_said_ns + REPEAT_NS;
+    if (said || note->remaining_ms == 0)
         return;
     run->renew_failed_said_ns = now_ns;
     say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
@@ -176,8 +183,8 @@ static void take_note(struct run *run, struct note *note)
                 "%s: the lock was no longer ours at its release; another client may have had it",
                 run->name);
         else if (note->status != REDLOCK_OK && !run->lost)
-            say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
-                redlock_strerror(note->status));
+            say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
+                run->name, redlock_strerror(note->status));
     }
     note_free(note);
 }

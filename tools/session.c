@@ -66,7 +66,7 @@ int session_open(struct session *session, redlock_t *rl)
         say(SAY_ERROR, "cannot start: %s", redlock_strerror(error));
         return exit_of_error(error, EXIT_HELD);
     }
-    return 0;
+    return -1;
 }
 
 int session_acquire(struct session *session, const char *name, redlock_opts_t opts)

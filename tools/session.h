@@ -25,7 +25,7 @@ struct session {
     int note_read, note_write;
 };
 
-/* Takes a client that was started. 0, or an exit code that was said. */
+/* Takes a client that was started. -1, or an exit code that was said. */
 int session_open(struct session *session, redlock_t *rl);
 
 /* Starts an acquisition; its end comes as NOTE_ACQUIRED if this returned REDLOCK_OK. */

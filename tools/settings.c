@@ -13,6 +13,7 @@
 
 #include "durations.h"
 #include "exits.h"
+#include "mask.h"
 #include "redlock/redlock.h"
 #include "say.h"
 
@@ -218,19 +219,25 @@ static int read_password(struct settings *settings)
     return -1;
 }
 
+static int merge(const struct options *options, struct settings *settings)
+{
+    offer_flags(options, settings);
+    offer_environment(settings);
+    int result = settings_read_file(options, settings);
+    if (result >= 0)
+        return result;
+    offer_defaults(settings);
+    result = read_numbers(settings);
+    return result >= 0 ? result : read_password(settings);
+}
+
 int settings_load(const struct options *options, struct settings *ret_settings)
 {
     *ret_settings = (struct settings){0};
-    offer_flags(options, ret_settings);
-    offer_environment(ret_settings);
-    int result = settings_read_file(options, ret_settings);
+    int result = merge(options, ret_settings);
     if (result >= 0)
-        return result;
-    offer_defaults(ret_settings);
-    result = read_numbers(ret_settings);
-    if (result >= 0)
-        return result;
-    return read_password(ret_settings);
+        settings_free(ret_settings);
+    return result;
 }
 
 void settings_free(struct settings *settings)
@@ -245,42 +252,13 @@ void settings_free(struct settings *settings)
     *settings = (struct settings){0};
 }
 
-/* Masks from the first ':' behind "://" to the last '@' of each address, and everything before an
- * '@' in an address without scheme. An unescaped comma in a password splits the list in the wrong
- * place, so an address is taken to end where the next scheme begins, not at a comma. */
-static char *mask_servers(const char *list)
-{
-    char *shown = text_copy("");
-    const char *at = list;
-
-    while (*at) {
-        const char *scheme = strstr(at, "://");
-        const char *start = scheme ? scheme + 3 : at;
-        const char *next = strstr(start, "://");
-        const char *end = next ? next : at + strlen(at);
-        while (next && end > start && end[-1] != ',' && end[-1] != ' ')
-            end--;
-        const char *login = memrchr(start, '@', (size_t)(end - start));
-        const char *colon = login ? memchr(start, ':', (size_t)(login - start)) : NULL;
-        const char *keep = login ? (scheme && colon ? colon + 1 : start) : end;
-        char *longer = text_format("%s%.*s%s%.*s", shown, (int)(keep - at), at, login ? "***" : "",
-                                   login ? (int)(end - login) : 0, login ? login : "");
-        free(shown);
-        shown = longer;
-        if (end == at)
-            break;
-        at = end;
-    }
-    return shown;
-}
-
 char *setting_shown(const struct settings *settings, enum setting_id id)
 {
     const char *text = settings->values[id].text;
     char buffer[DURATION_TEXT];
 
     if (id == SET_SERVERS && text)
-        return mask_servers(text);
+        return mask_addresses(text);
     if (id == SET_PASSWORD && text)
         return text_copy("***");
     if (text)

@@ -64,6 +64,8 @@ static _Noreturn void become_command(const struct start_request *request, pid_t 
         _exit(1);
     if (request->flags & START_NEW_GROUP)
         setpgid(0, 0);
+    else if (request->group)
+        setpgid(0, request->group);
     if (request->flags & START_TERMINAL)
         tcsetpgrp(STDIN_FILENO, getpgrp());
     bool ready = (!request->log || redirect(request->log)) &&

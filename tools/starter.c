@@ -18,7 +18,8 @@
 
 struct request_header {
     uint64_t bytes; /* of the strings */
-    uint32_t flags, argc, envc, unused;
+    uint32_t flags, argc, envc;
+    int32_t group;
 };
 
 static bool read_all(int fd, void *buffer, size_t len)
@@ -70,6 +71,7 @@ static char *append(char *at, const char *text)
 int starter_request(int request_fd, const struct start_request *request)
 {
     struct request_header header = {.flags = request->flags,
+                                    .group = (int32_t)request->group,
                                     .argc = vector_count(request->argv),
                                     .envc = vector_count(request->envp)};
     const char *fixed[] = {request->path, request->directory, request->log};
@@ -101,7 +103,8 @@ bool starter_read(int report_fd, struct start_report *ret_report)
 
 static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
 {
-    struct start_report message = {.kind = (int32_t)kind, .pid = (int32_t)pid, .value = value};
+    struct start_report message = {
+        .kind = (int32_t)kind, .pid = (int32_t)pid, .value = value, .starter = (int32_t)getpid()};
 
     write_all(report_fd, &message, sizeof message);
 }
@@ -146,7 +149,7 @@ static bool serve(int request_fd, int report_fd, unsigned *children)
         return false;
     }
     char *at = strings;
-    struct start_request request = {.flags = header.flags};
+    struct start_request request = {.flags = header.flags, .group = header.group};
     request.path = next_string(&at);
     request.directory = next_optional(&at);
     request.log = next_optional(&at);

@@ -20,6 +20,7 @@ struct start_request {
     const char *directory; /* NULL: stay */
     const char *log;       /* NULL: inherit; else stdout and stderr are appended to this file */
     uint32_t flags;
+    pid_t group; /* without START_NEW_GROUP: the process group to join; 0: the starter's */
 };
 
 enum report_kind {
@@ -32,6 +33,7 @@ enum report_kind {
 
 struct start_report {
     int32_t kind, pid, value;
+    int32_t starter; /* who reports */
 };
 
 /* Sends a request; 0, or -1 if the starter is gone. Each is answered by STARTED or FAILED. */

@@ -152,5 +152,5 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
         wait->lock = NULL;
         return waiting.signal_code;
     }
-    return waiting.status == REDLOCK_OK ? 0 : explain(&waiting);
+    return waiting.status == REDLOCK_OK ? -1 : explain(&waiting);
 }

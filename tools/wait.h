@@ -20,8 +20,8 @@ struct wait {
     uint64_t waited_ms;
 };
 
-/* 0 and wait->lock, or the exit code; the reason was said. Frees nothing: evidence is the caller's.
- */
+/* -1 and wait->lock, or the exit code (0 is possible: -E 0); the reason was said. The evidence is
+ * the caller's to free. */
 int wait_for_lock(struct wait *wait, redlock_opts_t opts);
 
 #endif

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Where settings come from, the configuration file, and that secrets stay secret. Needs no server."""
+
+import json
+import os
+import stat
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import CommandCase, clean_environment  # noqa: E402
+
+FILE = """
+# a comment
+[redlock]
+servers = f1:1,f2:2
+prefix = file:
+user = fileuser
+password = filesecret
+max-ttl = 20s
+ttl = 10s
+grace = 1s
+renew = 2s
+wait = 5s
+connect-timeout = 100ms
+node-timeout = 50ms
+"""
+
+
+class Settings(CommandCase):
+    def settings(self, *args, **environment):
+        result = self.redlock("config", "--json", *args, env=clean_environment(**environment))
+        self.assertCode(result, 0)
+        return json.loads(result.stdout)["settings"]
+
+    def check(self, settings, name, value, origin):
+        self.assertEqual(settings[name]["value"], value)
+        self.assertIn(origin, settings[name]["origin"])
+
+    def test_defaults(self):
+        settings = self.settings()
+        self.check(settings, "servers", None, "default")
+        self.check(settings, "prefix", "", "default")
+        self.check(settings, "ttl", "30s", "default")
+        self.check(settings, "max-ttl", "30s", "default")
+        self.check(settings, "grace", "5s", "default")
+        self.check(settings, "renew", "10s", "default")
+        self.check(settings, "wait", "for ever", "default")
+        self.check(settings, "connect-timeout", "250ms", "default")
+
+    def test_file(self):
+        path = self.path("conf", FILE)
+        for settings in self.settings("-f", path), self.settings(REDLOCK_CONFIG=path):
+            self.check(settings, "servers", "f1:1,f2:2", f"{path}:4")
+            self.check(settings, "prefix", "file:", f"{path}:5")
+            self.check(settings, "max-ttl", "20s", path)
+            self.check(settings, "ttl", "10s", path)
+            self.check(settings, "wait", "5s", path)
+            self.check(settings, "node-timeout", "50ms", path)
+
+    def test_environment_wins_over_the_file_and_flags_over_both(self):
+        path = self.path("conf", FILE)
+        environment = {"REDLOCK_SERVERS": "e:1", "REDLOCK_PREFIX": "env:", "REDLOCK_MAX_TTL": "25s", "REDIS_URL": "r:1"}
+        settings = self.settings("-f", path, **environment)
+        self.check(settings, "servers", "e:1", "REDLOCK_SERVERS")
+        self.check(settings, "prefix", "env:", "REDLOCK_PREFIX")
+        self.check(settings, "max-ttl", "25s", "REDLOCK_MAX_TTL")
+        self.check(settings, "ttl", "10s", path)
+        settings = self.settings("-f", path, "-s", "a:1", "-s", "b:2,c:3", "--prefix", "", "--max-ttl", "28s", "-t", "9s", **environment)
+        self.check(settings, "servers", "a:1 b:2,c:3", "flag -s")
+        self.check(settings, "prefix", "", "flag --prefix")
+        self.check(settings, "max-ttl", "28s", "flag --max-ttl")
+        self.check(settings, "ttl", "9s", "flag -t")
+
+    def test_redis_url_is_the_last_resort_and_warns(self):
+        self.check(self.settings(REDIS_URL="redis://r:1"), "servers", "redis://r:1", "REDIS_URL")
+        path = self.path("conf", FILE)
+        self.check(self.settings("-f", path, REDIS_URL="redis://r:1"), "servers", "f1:1,f2:2", path)
+        result = self.redlock("acquire", "-n", "x", env=clean_environment(REDIS_URL="redis://127.0.0.1:1"))
+        self.assertCode(result, 69)
+        self.assertIn("warning: REDIS_URL names one server", result.stderr)
+
+    def test_node_sections(self):
+        path = self.path("conf", "[node.a]\nurl = redis://a:1\n[node.b]\nurl = b:2\n[redlock]\nservers = c:3\n")
+        self.check(self.settings("-f", path), "servers", "redis://a:1 b:2 c:3", path)
+
+    def test_home_directory(self):
+        os.mkdir(self.path("redlock"))
+        self.addCleanup(os.rmdir, self.path("redlock"))
+        path = self.path("redlock/redlock.conf", "[redlock]\nservers = x:1\n")
+        self.addCleanup(os.unlink, path)
+        self.check(self.settings(XDG_CONFIG_HOME=self.directory), "servers", "x:1", path)
+
+    def test_bad_files_are_refused_with_place_and_advice(self):
+        cases = {
+            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers",
+            "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
+            "servers = a\n": r":1: unknown section \(none\)",
+            "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
+            "[redlock]\nnonsense\n": r":2: cannot be understood; write",
+            "[node.a]\nhost = a\n": r":2: unknown key host; a \[node.NAME\] section has: url",
+            "[redlock]\nservers = " + "a," * 100 + "\n": r":2: the line is too long; put each server",
+            "[redlock]\nttl = 30x\n": r":2: ttl 30x: not a duration; write 250ms",
+            "[redlock]\npass-file = a\npassword = b\n": r"both password and pass-file",
+        }
+        for text, pattern in cases.items():
+            with self.subTest(text=text[:40]):
+                path = self.path("conf", text)
+                result = self.redlock("config", "-f", path, env=clean_environment())
+                self.assertCode(result, 78)
+                self.assertRegex(result.stderr, pattern)
+        result = self.redlock("config", "-f", "/nonexistent/file", env=clean_environment())
+        self.assertCode(result, 78)
+        self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)
+
+    def test_secrets_are_masked(self):
+        secret = "s3cr3t"
+        lists = [
+            f"redis://user:{secret}@a:1,redis://:{secret}@b:2",
+            f"redis://user:{secret},x@a:1",
+            f"user:{secret}@a:1 redis://b:2",
+            f"redis://u:{secret}@ss@a:1",
+            f"://u:{secret}@a,redis://b",
+            f"redis://u:a://{secret}@b",
+            f"a:1,u:{secret}@b:2",
+            f"valkey://u:{secret}@a:1 c:3 unix://u:{secret}@/run/x",
+        ]
+        for servers in lists:
+            with self.subTest(servers=servers):
+                for flags in ["--json"], []:
+                    result = self.redlock(
+                        "config", *flags, env=clean_environment(REDLOCK_SERVERS=servers, REDLOCK_AUTH=secret)
+                    )
+                    self.assertNotIn(secret, result.stdout + result.stderr)
+                    self.assertIn("***", result.stdout)
+
+    def test_user_needs_a_password(self):
+        result = self.redlock("acquire", "--user", "ada", "x", env=clean_environment(REDLOCK_SERVERS="a:1"))
+        self.assertCode(result, 78)
+        self.assertIn("flag --user: user ada without a password; set REDLOCK_AUTH", result.stderr)
+
+    def test_pass_file(self):
+        path = self.path("pass", "s3cr3t\n")
+        os.chmod(path, 0o600)
+        settings = self.settings("--pass-file", path, REDLOCK_AUTH="other")
+        self.check(settings, "pass-file", path, "flag --pass-file")
+        os.chmod(path, stat.S_IRUSR | stat.S_IROTH)
+        result = self.redlock("config", "--pass-file", path, env=clean_environment())
+        self.assertIn("can be read by everybody", result.stderr)
+        result = self.redlock("config", "--pass-file", "/nonexistent/x", env=clean_environment())
+        self.assertCode(result, 78)
+        empty = self.path("empty", "")
+        self.assertCode(self.redlock("config", "--pass-file", empty, env=clean_environment()), 78)
+
+
+if __name__ == "__main__":
+    tapcase.main()

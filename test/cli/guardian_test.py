@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""Nothing that the command started lives past the deadline, whatever happens to the wrapper."""
+
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import SLOW, Case, children_of, runs, stat_fields, until  # noqa: E402
+
+# The command, a child of it in its group, and a grandchild that has left session and parent.
+FAMILY = """
+trap '' TERM HUP INT
+sleep 1000 & echo $!
+setsid sh -c 'trap "" TERM HUP INT; sleep 1000 & echo $!; echo $$ ; wait' &
+echo $$
+while :; do sleep 1; done
+"""
+
+
+def comm(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
+
+
+def processor_ticks():
+    return os.sysconf("SC_CLK_TCK")
+
+
+class Guardian(Case):
+    def family(self, *flags, name="g"):
+        process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY)
+        pids = [int(process.stdout.readline()) for _ in range(4)]
+        self.addCleanup(self.kill_all, pids)
+        return process, pids
+
+    @staticmethod
+    def kill_all(pids):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def guardian_of(self, process):
+        return until(
+            lambda: [pid for pid in children_of(process.pid) if comm(pid) == "redlock-guard"],
+            "the guardian",
+        )[0]
+
+    def assert_gone_within(self, pids, since, seconds):
+        for pid in pids:
+            until(lambda pid=pid: not runs(pid), f"end of {pid}")
+        self.assertLess(time.monotonic() - since, seconds)
+
+    def test_flushed_majority_ends_all_before_the_deadline(self):
+        process, pids = self.family("-t", "3s")
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+        self.assert_gone_within(pids, time.monotonic(), 3.0)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+
+    def test_killed_wrapper(self):
+        process, pids = self.family("-t", "10s")
+        guardian = self.guardian_of(process)
+        process.kill()
+        self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
+        self.wait_gone(guardian)
+
+    def test_stopped_wrapper(self):
+        process, pids = self.family("-t", "2s")
+        guardian = self.guardian_of(process)
+        process.send_signal(signal.SIGSTOP)
+        # The last renewal was before the stop: the lock ends 2 s after it at the latest.
+        self.assert_gone_within(pids, time.monotonic(), 2.0)
+        self.wait_gone(guardian)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+
+    def test_killed_guardian_ends_the_command(self):
+        process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        pid = int(process.stdout.readline())
+        os.kill(self.guardian_of(process), signal.SIGKILL)
+        self.wait_gone(pid)
+        self.assertEqual(process.wait(10 * SLOW), 70)
+        self.assertIn("guardian process was killed", self.error_text())
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def test_guardian_killed_while_waiting(self):
+        self.hold("g")
+        process = self.start("run", "g", "--", "true")
+        self.wait_error("waiting for g")
+        os.kill(self.guardian_of(process), signal.SIGKILL)
+        self.assertEqual(process.wait(10 * SLOW), 70)
+
+    def test_own_session_few_descriptors_and_gone_at_the_end(self):
+        process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        pid = int(process.stdout.readline())
+        guardian = self.guardian_of(process)
+        starter = children_of(guardian)[0]
+        self.assertEqual(stat_fields(guardian)[3], guardian)
+        self.assertEqual(stat_fields(pid)[3], stat_fields(process.pid)[3])
+        self.assertEqual(stat_fields(pid)[1], starter)
+        self.assertEqual(stat_fields(pid)[2], pid)
+        links = until(
+            lambda: sorted(os.readlink(f"/proc/{guardian}/fd/{fd}") for fd in os.listdir(f"/proc/{guardian}/fd")),
+            "descriptors",
+        )
+        self.assertEqual(len(links), 2, links)
+        self.assertEqual([link.split(":")[0] for link in links], ["anon_inode", "pipe"])
+        process.send_signal(signal.SIGTERM)
+        process.wait(10 * SLOW)
+        self.assertFalse(runs(guardian))
+        self.assertFalse(runs(starter))
+
+    def test_only_waits_while_nothing_happens(self):
+        process = self.start("run", "-t", "30s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        process.stdout.readline()
+        guardian = self.guardian_of(process)
+
+        def ticks():
+            total = 0
+            for pid in (process.pid, guardian):
+                with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                    fields = file.read().rpartition(")")[2].split()
+                total += int(fields[11]) + int(fields[12])
+            return total
+
+        before = ticks()
+        end = time.monotonic() + 1.0
+        until(lambda: time.monotonic() > end, "a second")
+        self.assertLess(ticks() - before, processor_ticks() * 0.2)
+
+    def test_leftovers_of_a_finished_command_stay_and_are_named(self):
+        process = self.start("run", "g", "--", "sh", "-c", "setsid sleep 1000 >/dev/null & echo $!")
+        pid = int(process.stdout.readline())
+        self.addCleanup(self.kill_all, [pid])
+        self.assertEqual(process.wait(10 * SLOW), 0)
+        self.assertTrue(runs(pid))
+        self.assertIn("still runs, without the lock", self.error_text())
+
+    def test_signal_waits_for_the_rest_of_the_group(self):
+        script = (
+            "sh -c 'trap \"echo cleaned; exit\" TERM; echo ready; while :; do sleep 0.01; done' &"
+            "wait"
+        )
+        process = self.start("run", "-t", "20s", "g", "--", "sh", "-c", script)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.stdout.readline(), "cleaned\n")
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+
+    def test_max_hold(self):
+        process, pids = self.family("-t", "20s", "-k", "500ms", "--max-hold", "2s")
+        started = time.monotonic()
+        self.assert_gone_within(pids, started, 2.0 * SLOW)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertIn("--max-hold 2s is over", self.error_text())
+
+    def test_inherited_descriptors(self):
+        """The command gets what the caller gave, and nothing of ours."""
+        read, write = os.pipe()
+        result = self.redlock("run", "g", "--", "ls", "/proc/self/fd", pass_fds=[write])
+        os.close(read)
+        os.close(write)
+        self.assertEqual({int(fd) for fd in result.stdout.split()}, {0, 1, 2, 3, write} if write != 3 else {0, 1, 2, 3, 4})
+
+    def test_signal_state_is_reset(self):
+        result = self.redlock("run", "g", "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
+        self.assertEqual(result.stdout.split()[1::2], ["0" * 16, "0" * 16])
+
+
+if __name__ == "__main__":
+    tapcase.main()

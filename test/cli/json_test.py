@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""What programs read: every JSON line is valid and has its schema; events; readers that stall."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, Case, until  # noqa: E402
+
+RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+
+
+class Json(Case):
+    def json(self, *args, code=0):
+        result = self.redlock(*args)
+        self.assertCode(result, code)
+        objects = [json.loads(line) for line in result.stdout.splitlines()]
+        for value in objects:
+            self.assertRegex(value["schema"], r"^redlock\.\w+/1$")
+        return objects
+
+    def test_acquire_status_extend_release_break(self):
+        taken = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
+        self.assertEqual((taken["schema"], taken["name"], taken["key"]), ("redlock.acquire/1", "j", "p:j"))
+        self.assertEqual(set(self.servers.values("p:j")), {taken["token"].encode()})
+        self.assertGreaterEqual(taken["nodes_ok"], taken["quorum"])
+        self.assertLessEqual(taken["validity_ms"], 20000)
+        held, free = self.json("status", "--json", "--prefix", "p:", "j", "k", code=1)
+        self.assertEqual((held["state"], free["state"]), ("held", "free"))
+        self.assertEqual(held["owner"], taken["owner"])
+        self.assertGreater(held["ttl_ms"]["min"], 15000)
+        self.assertEqual({node["value"] for node in held["nodes"]}, {"match"})
+        self.assertEqual({node["value"] for node in free["nodes"]}, {"none"})
+        extended = self.json("extend", "--json", "--prefix", "p:", "j", taken["token"])[0]
+        self.assertTrue(extended["extended"])
+        self.assertGreater(extended["validity_ms"], 20000)
+        released = self.json("release", "--json", "--prefix", "p:", "j", taken["token"])[0]
+        self.assertTrue(released["released"])
+        again = self.json("release", "--json", "--strict", "--prefix", "p:", "j", taken["token"], code=1)[0]
+        self.assertEqual((again["released"], again["error"]), (False, "REDLOCK_ELOST"))
+        self.hold("j")
+        broken = self.json("break", "--json", "--yes", "j")[0]
+        self.assertEqual(broken["state"], "held")
+        self.assertGreaterEqual(broken["deleted"], 3)
+
+    def test_nodes_and_config(self):
+        nodes = self.json("nodes", "--json")[0]
+        self.assertEqual((nodes["state"], nodes["configured"], nodes["may_vote"]), ("OK", 5, 5))
+        for node in nodes["nodes"]:
+            self.assertEqual(node["role"], "master")
+            self.assertGreater(node["rtt_us"], 0)
+            self.assertRegex(node["version"], r"^(redis|valkey) \d")
+        self.assertEqual(self.json("config", "--json")[0]["settings"]["servers"]["value"], self.servers.list)
+
+    def test_names_of_any_bytes(self):
+        name = b"\xff\xfe\x01 a"
+        result = subprocess.run(
+            [REDLOCK, "status", "--json", name],
+            capture_output=True,
+            env=self.environment(),
+            timeout=60 * SLOW,
+            check=False,
+        )
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(json.loads(result.stdout)["name"], "\ufffd\ufffd\x01 a")
+
+    def test_life_of_a_lock_in_events(self):
+        process, path = self.start_with_events("-t", "1500ms", "j", "--", "sh", "-c", "echo; exec sleep 1000")
+        process.stdout.readline()
+        self.wait_event(path, "extended")
+        process.send_signal(signal.SIGTERM)
+        process.wait(10 * SLOW)
+        events = self.events(path)
+        for event in events:
+            self.assertEqual((event["schema"], event["name"]), ("redlock.event/1", "j"))
+            self.assertRegex(event["t"], RFC3339)
+        names = [event["event"] for event in events]
+        self.assertEqual(names[:2], ["acquired", "child_started"])
+        self.assertEqual(names[-2:], ["child_exited", "released"])
+        acquired = events[0]
+        self.assertGreaterEqual(acquired["nodes_ok"], acquired["quorum"])
+        self.assertLess(acquired["validity_ms"], 1500)
+        self.assertEqual(events[-2]["signal"], "TERM")
+        self.assertEqual(events[-2]["exit"], 143)
+
+    def test_waiting_and_not_acquired(self):
+        self.hold("j")
+        path = self.path("events", "")
+        with open(path, "ab") as file:
+            fd = str(file.fileno())
+            result = self.redlock("run", "-w", "1s", "--status-fd", fd, "j", "--", "true", pass_fds=[int(fd)])
+        self.assertCode(result, 75)
+        waiting, end = self.events(path)
+        self.assertEqual((waiting["event"], waiting["error"]), ("waiting", "REDLOCK_ECONTENDED"))
+        self.assertEqual((end["event"], end["error"], end["exit"]), ("not_acquired", "REDLOCK_ECONTENDED", 75))
+        self.assertEqual(len(end["nodes"]), 5)
+
+    def test_run_json_speaks_json_on_stderr(self):
+        result = self.redlock("run", "--json", "j", "--", "sh", "-c", "echo out")
+        self.assertCode(result, 0)
+        self.assertEqual(result.stdout, "out\n")
+        for line in result.stderr.splitlines():
+            self.assertIn(json.loads(line)["schema"], ("redlock.event/1", "redlock.message/1"))
+        result = self.redlock("run", "--json", "-t", "1h", "j", "--", "true")
+        self.assertCode(result, 78)
+        self.assertEqual(json.loads(result.stderr)["level"], "error")
+
+    def test_stalled_readers_do_not_hold_up_the_lock(self):
+        """Nobody reads the events nor stderr, both pipes are full: the lock is kept all the same."""
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
+        flags = fcntl.fcntl(write, fcntl.F_GETFL)
+        fcntl.fcntl(write, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+        os.write(write, b"x" * 4096)
+        fcntl.fcntl(write, fcntl.F_SETFL, flags)
+        process = subprocess.Popen(
+            [REDLOCK, "run", "-vv", "--status-fd", str(write), "-t", "1500ms", "j", "--", "sleep", "2.5"],
+            stdout=subprocess.PIPE,
+            stderr=write,
+            env=self.environment(),
+            pass_fds=[write],
+        )
+        os.close(write)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.wait(20 * SLOW), 0)
+
+    def test_closed_readers_do_not_end_the_command(self):
+        read, write = os.pipe()
+        os.close(read)
+        process = subprocess.Popen(
+            [REDLOCK, "run", "-vv", "--status-fd", str(write), "j", "--", "sh", "-c", "exit 6"],
+            stdout=subprocess.PIPE,
+            stderr=write,
+            env=self.environment(),
+            pass_fds=[write],
+        )
+        os.close(write)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.wait(20 * SLOW), 6)
+
+    def test_end_of_events_is_seen_though_the_command_left_a_process(self):
+        read, write = os.pipe()
+        process = self.start(
+            "run", "--status-fd", str(write), "j", "--", "sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!",
+            pass_fds=[write],
+        )  # fmt: skip
+        os.close(write)
+        pid = int(process.stdout.readline())
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        with os.fdopen(read, encoding="utf-8") as file:
+            names = [json.loads(line)["event"] for line in file]
+        self.assertEqual(names[-1], "released")
+        until(lambda: process.poll() is not None, "end of redlock")
+
+
+if __name__ == "__main__":
+    tapcase.main()

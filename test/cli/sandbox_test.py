@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""The sandbox starts servers, runs a command and leaves nothing, by whatever way it ends."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, CommandCase, Resp, clean_environment, runs, until  # noqa: E402
+
+TELL = "echo $REDLOCK_SANDBOX_DIR; cat $REDLOCK_SANDBOX_DIR/*/pid; echo end"
+
+
+class Sandbox(CommandCase):
+    def begin(self, *args, **options):
+        process = subprocess.Popen(
+            [REDLOCK, "sandbox", *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=clean_environment(),
+            **options,
+        )
+        self.addCleanup(self.finish, process)
+        return process
+
+    @staticmethod
+    def finish(process):
+        if process.poll() is None:
+            process.kill()
+        process.stdout.close()
+        process.stderr.close()
+        process.wait()
+
+    @staticmethod
+    def told(process):
+        """What TELL says: (directory, pids)"""
+        lines = []
+        for line in process.stdout:
+            if line == "end\n":
+                break
+            lines.append(line.strip())
+        return lines[0], [int(line) for line in lines[1:]]
+
+    def assert_nothing_left(self, directory, pids):
+        for pid in pids:
+            until(lambda pid=pid: not runs(pid), f"end of server {pid}")
+        until(lambda: not os.path.exists(directory), f"{directory} to be removed")
+
+    def test_status_and_arguments_of_the_command(self):
+        result = self.redlock("sandbox", "-n", "1", "--", "sh", "-c", 'printf "[%s]" "$@"; exit 7', "sh", "a b", "-n")
+        self.assertCode(result, 7)
+        self.assertEqual(result.stdout, "[a b][-n]")
+        self.assertCode(self.redlock("sandbox", "-n", "1", "sh", "-c", "kill -TERM $$"), 143)
+
+    def test_servers_answer_and_are_described(self):
+        script = f"{REDLOCK} nodes && cat $REDLOCK_SANDBOX_DIR/2/port $REDLOCK_SANDBOX_DIR/2/pid && test -s $REDLOCK_SANDBOX_DIR/2/log && echo $REDLOCK_SERVERS"
+        result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
+        self.assertCode(result, 0)
+        self.assertIn("OK: 3 of 3", result.stdout)
+        port, pid, servers = result.stdout.splitlines()[-3:]
+        self.assertEqual(servers.split(",")[1], f"127.0.0.1:{port}")
+        self.assertFalse(runs(int(pid)))
+
+    def test_nothing_is_left_after_the_command(self):
+        process = self.begin("--", "sh", "-c", TELL)
+        directory, pids = self.told(process)
+        self.assertEqual(len(pids), 5)
+        self.assertEqual(process.wait(20 * SLOW), 0)
+        # Not "soon after": when the command has returned, all is gone.
+        self.assertEqual([pid for pid in pids if runs(pid)], [])
+        self.assertFalse(os.path.exists(directory))
+
+    def test_every_ending_signal_cleans_up(self):
+        for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=sig.name):
+                process = self.begin("-n", "3", "--", "sh", "-c", TELL + "; exec sleep 1000")
+                directory, pids = self.told(process)
+                process.send_signal(sig)
+                self.assertEqual(process.wait(20 * SLOW), 128 + sig)
+                self.assert_nothing_left(directory, pids)
+
+    def test_waits_without_a_command_and_ends_on_ctrl_c(self):
+        process = self.begin("-n", "3")
+        text = ""
+        while "Ctrl-C ends them" not in text:
+            text += process.stdout.readline()
+        directory = re.search(r"removes (\S+)", text).group(1)
+        self.assertRegex(text, r"export REDLOCK_SERVERS=127\.0\.0\.1:\d+,")
+        pids = [int(open(f"{directory}/{i}/pid", encoding="ascii").read()) for i in (1, 2, 3)]
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20 * SLOW), 130)
+        self.assert_nothing_left(directory, pids)
+
+    def test_killed_sandbox_leaves_nothing(self):
+        script = "setsid sleep 1000 >/dev/null & echo $! > $REDLOCK_SANDBOX_DIR/x; " + TELL + "; exec sleep 1000"
+        process = self.begin("-n", "3", "--", "sh", "-c", script)
+        directory, pids = self.told(process)
+        with open(f"{directory}/x", encoding="ascii") as file:
+            pids.append(int(file.read()))
+        process.kill()
+        self.assert_nothing_left(directory, pids)
+
+    def test_killed_guardian_leaves_nothing(self):
+        process = self.begin("-n", "3", "--", "sh", "-c", TELL + "; exec sleep 1000")
+        directory, pids = self.told(process)
+        with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+            os.kill(int(file.read().split()[0]), signal.SIGKILL)
+        self.assertEqual(process.wait(20 * SLOW), 70)
+        self.assert_nothing_left(directory, pids)
+
+    def test_killed_node_can_be_started_again(self):
+        script = (
+            "cd $REDLOCK_SANDBOX_DIR; kill -9 $(cat 1/pid); "
+            f"until ! {REDLOCK} nodes >/dev/null; do :; done; "
+            "./redis-server 1/conf & "
+            f"until {REDLOCK} nodes >/dev/null; do :; done; cat 1/pid"
+        )
+        result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
+        self.assertCode(result, 0)
+        self.assertFalse(runs(int(result.stdout.split()[-1])))
+
+    def test_two_at_once_do_not_meet(self):
+        first = self.begin("--", "sh", "-c", TELL + "; exec sleep 1000")
+        second = self.begin("--", "sh", "-c", TELL + "; exec sleep 1000")
+        (one, one_pids), (two, two_pids) = self.told(first), self.told(second)
+        self.assertNotEqual(one, two)
+        self.assertEqual(set(one_pids) & set(two_pids), set())
+        first.terminate()
+        first.wait(20 * SLOW)
+        self.assertTrue(all(runs(pid) for pid in two_pids))
+        with open(f"{two}/1/port", encoding="ascii") as file:
+            connection = Resp(int(file.read()))
+        self.assertEqual(connection.ask("PING"), b"PONG")
+        connection.close()
+
+    def test_no_server_program(self):
+        result = self.redlock("sandbox", env=clean_environment(PATH="/nonexistent"))
+        self.assertCode(result, 69)
+        self.assertIn("apt-get install redis-tools", result.stderr)
+
+    def test_unwritable_directory(self):
+        result = self.redlock("sandbox", env=clean_environment(TMPDIR="/proc"))
+        self.assertCode(result, 71)
+        self.assertIn("set TMPDIR", result.stderr)
+
+    def test_server_that_does_not_start_shows_its_log(self):
+        server = self.path("redis-server", "#!/bin/sh\necho no way; exit 1\n")
+        os.chmod(server, 0o755)
+        result = self.redlock("sandbox", "-n", "1", env=clean_environment(PATH=f"{self.directory}:/usr/bin:/bin"))
+        self.assertCode(result, 69)
+        self.assertIn("no way", result.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()

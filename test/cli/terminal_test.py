@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""On a terminal: the command gets it, Ctrl-C and Ctrl-Z reach the command, the shell gets it back."""
+
+import os
+import pty
+import select
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import PATIENCE, REDLOCK, Case, state_of, stat_fields, until  # noqa: E402
+
+
+class Terminal(Case):
+    def setUp(self):
+        super().setUp()
+        self.text = ""
+
+    def spawn(self, *args):
+        """Runs the command as the leader of a session with its own terminal."""
+        environment = self.environment()
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve(REDLOCK, [REDLOCK, *args], environment)
+        self.addCleanup(self.hang_up)
+
+    def hang_up(self):
+        os.close(self.fd)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+
+    def read_until(self, word):
+        give_up = time.monotonic() + PATIENCE
+        while word not in self.text:
+            if not select.select([self.fd], [], [], max(0, give_up - time.monotonic()))[0]:
+                raise AssertionError(f"{word!r} did not come: {self.text!r}")
+            try:
+                self.text += os.read(self.fd, 4096).decode()
+            except OSError as error:
+                raise AssertionError(f"{word!r} did not come: {self.text!r}") from error
+
+    def wait(self):
+        def ended():
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            return (status,) if pid else None
+
+        status = until(ended, "end of redlock")[0]
+        self.pid = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def child(self):
+        self.read_until("pid=")
+        self.read_until("\n")
+        return int(self.text.partition("pid=")[2].split()[0])
+
+    def test_command_owns_the_terminal(self):
+        self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line; exit 3")
+        child = self.child()
+        _, _, group, session, _, foreground = stat_fields(child)
+        self.assertEqual((group, session, foreground), (child, self.pid, child))
+        os.write(self.fd, b"hello\n")
+        self.read_until("got hello")
+        self.assertEqual(self.wait(), 3)
+
+    def test_terminal_comes_back(self):
+        script = f"{REDLOCK} run t -- true; read line; echo back $line"
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execve("/bin/bash", ["bash", "-c", script], self.environment())
+        self.addCleanup(self.hang_up)
+        os.write(self.fd, b"hello\n")
+        self.read_until("back hello")
+        self.assertEqual(self.wait(), 0)
+
+    def test_ctrl_c_reaches_the_command(self):
+        self.spawn("run", "t", "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo pid=$$; while :; do sleep 0.01; done")
+        self.child()
+        os.write(self.fd, b"\x03")
+        self.read_until("caught")
+        self.assertEqual(self.wait(), 5)
+
+    def test_ctrl_z_suspends_the_command_and_keeps_the_lock(self):
+        self.spawn("run", "-t", "1500ms", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line")
+        child = self.child()
+        os.write(self.fd, b"\x1a")
+        self.read_until("suspended")
+        self.assertEqual(state_of(child), "T")
+        end = time.monotonic() + 2.5
+        until(lambda: time.monotonic() > end, "more than a TTL")
+        self.assertEqual(len(set(self.servers.values("t"))), 1)
+        self.assertEqual(state_of(child), "T")
+        os.kill(self.pid, signal.SIGCONT)
+        until(lambda: state_of(child) != "T", "the command to go on")
+        os.write(self.fd, b"hello\n")
+        self.read_until("got hello")
+        self.assertEqual(self.wait(), 0)
+
+    def test_ctrl_c_ends_a_suspended_command(self):
+        self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line")
+        self.child()
+        os.write(self.fd, b"\x1a")
+        self.read_until("suspended")
+        os.write(self.fd, b"\x03")
+        self.assertEqual(self.wait(), 130)
+
+    def test_ctrl_c_while_waiting(self):
+        token = self.hold("t").encode()
+        self.spawn("run", "t", "--", "true")
+        self.read_until("waiting for t")
+        os.write(self.fd, b"\x03")
+        self.assertEqual(self.wait(), 130)
+        self.assertEqual(set(self.servers.values("t")), {token})
+
+    def test_foreground_shares_the_group(self):
+        self.spawn("run", "--foreground", "t", "--", "sh", "-c", "trap 'echo once' INT; echo pid=$$; read line; read line; echo end")
+        child = self.child()
+        _, _, group, _, _, foreground = stat_fields(child)
+        self.assertEqual((group, foreground), (self.pid, self.pid))
+        os.write(self.fd, b"\x03")
+        self.read_until("once")
+        os.write(self.fd, b"a\nb\n")
+        self.wait()
+        self.assertEqual(self.text.count("once"), 1)
+
+    def test_hang_up_ends_the_command(self):
+        self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; exec sleep 1000")
+        child = self.child()
+        os.kill(self.pid, signal.SIGHUP)
+        self.assertEqual(self.wait(), 129)
+        self.wait_gone(child)
+
+    def test_forwarded_stop_and_go_on(self):
+        process = self.start("run", "-t", "20s", "t", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        child = int(process.stdout.readline())
+        process.send_signal(signal.SIGTSTP)
+        until(lambda: state_of(child) == "T", "the command to stop")
+        self.assertNotEqual(state_of(process.pid), "T")
+        process.send_signal(signal.SIGCONT)
+        until(lambda: state_of(child) != "T", "the command to go on")
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""R09 to R15 of what users of other tools complained about: upkeep of the lock, tokens, insight."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, Case, Resp, runs, until  # noqa: E402
+
+SLEEP = "echo $$; exec sleep 1000"
+
+
+class R09(Case):
+    """Lost connections are made again, for renewals and for the release."""
+
+    def kill_connections(self):
+        for port in self.servers.ports:
+            connection = Resp(port)
+            connection.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            connection.close()
+
+    def test_release_after_lost_connections(self):
+        process = self.start("run", "-t", "20s", "r09", "--", "sh", "-c", SLEEP)
+        process.stdout.readline()
+        self.kill_connections()
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def test_renewal_after_lost_connections(self):
+        process, events = self.start_with_events("-t", "3s", "r09", "--", "sh", "-c", SLEEP)
+        pid = int(process.stdout.readline())
+        self.kill_connections()
+        self.wait_event(events, "extended")
+        self.assertTrue(runs(pid))
+
+
+class R10(Case):
+    """The help says for how long a lock is held."""
+
+    def test_help_says_what_ends_the_hold(self):
+        run = " ".join(self.redlock("run", "--help").stdout.split())
+        self.assertIn("renewed until CMD ends, then released", run)
+        acquire = " ".join(self.redlock("acquire", "--help").stdout.split())
+        self.assertIn("it lives for its TTL, or until `redlock release NAME TOKEN`", acquire)
+
+
+class R11(Case):
+    """What happens on loss can be chosen, and programs can follow it."""
+
+    def lose(self):
+        """A majority forgets the key."""
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+
+    def test_warn_lets_the_command_go_on(self):
+        process, events = self.start_with_events(
+            "-t", "1500ms", "--on-loss", "warn", "r11", "--", "sh", "-c", SLEEP
+        )
+        pid = int(process.stdout.readline())
+        self.lose()
+        self.wait_event(events, "lost")
+        self.wait_error("the command goes on without it")
+        self.assertTrue(runs(pid))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        self.assertNotIn("stopping", [event["event"] for event in self.events(events)])
+
+    def test_stop_is_the_default_and_shows_in_events(self):
+        process, events = self.start_with_events("-t", "2s", "r11", "--", "sh", "-c", SLEEP)
+        process.stdout.readline()
+        self.lose()
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        names = [event["event"] for event in self.events(events)]
+        for name in ("acquired", "child_started", "extend_failed", "stopping", "child_exited"):
+            self.assertIn(name, names)
+        self.assertEqual(self.wait_event(events, "stopping")["reason"], "lock_loss")
+
+    def test_preserved_status(self):
+        process = self.start(
+            "run", "-t", "2s", "--preserve-status", "r11", "--", "sh", "-c",
+            "trap 'exit 9' TERM; echo $$; while :; do sleep 0.01; done",
+        )  # fmt: skip
+        process.stdout.readline()
+        self.servers.stop(0, 1, 2)
+        self.assertEqual(process.wait(10 * SLOW), 9)
+
+
+class R12(Case):
+    """A lock can be held over several processes with its token."""
+
+    def test_acquire_extend_release(self):
+        token = self.hold("r12", "5s")
+        self.assertEqual(self.servers.values("r12"), [token.encode()] * len(self.servers.ports))
+        result = self.redlock("extend", "-t", "20s", "r12", token)
+        self.assertCode(result, 0)
+        self.assertGreater(min(self.servers.ask_all("PTTL", "r12")[:3]), 0)
+        until(
+            lambda: sum(ttl > 10000 for ttl in self.servers.ask_all("PTTL", "r12")) >= 3,
+            "a longer TTL on a majority",
+        )
+        self.assertCode(self.redlock("release", "r12", token), 0)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def test_wrong_token_changes_nothing(self):
+        token = self.hold("r12")
+        other = "0" * 40
+        result = self.redlock("extend", "r12", other)
+        self.assertCode(result, 75)
+        result = self.redlock("release", "r12", other)
+        self.assertCode(result, 0)
+        self.assertIn("was not held with this token", result.stderr)
+        self.assertCode(self.redlock("release", "--strict", "r12", other), 1)
+        self.assertEqual(set(self.servers.values("r12")), {token.encode()})
+
+    def test_token_file(self):
+        path = self.path("token", self.hold("r12") + "\n")
+        self.assertCode(self.redlock("extend", "--token-file", path, "r12"), 0)
+        self.assertCode(self.redlock("release", "r12", "--token-file", path), 0)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def test_unwritable_token_is_released(self):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = self.redlock_to(full)
+        self.assertEqual(result, 74)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def redlock_to(self, file):
+        return subprocess.run(
+            [REDLOCK, "acquire", "r12"],
+            stdout=file,
+            stderr=subprocess.DEVNULL,
+            env=self.environment(),
+            timeout=60 * SLOW,
+            check=False,
+        ).returncode
+
+
+class R13(Case):
+    """Who holds it can be asked, and a dead holder's lock taken away, explicitly."""
+
+    def test_status(self):
+        self.assertCode(self.redlock("status", "r13"), 1)
+        process = self.start("run", "r13", "--", "sh", "-c", "echo $REDLOCK_OWNER; exec sleep 1000")
+        owner = process.stdout.readline().strip()
+        result = self.redlock("status", "r13")
+        self.assertCode(result, 0)
+        self.assertIn(f"r13: held by {owner} on", result.stdout)
+        result = self.redlock("status", "r13", "free")
+        self.assertCode(result, 1)
+
+    def test_status_without_a_majority_is_unknown(self):
+        self.servers.stop(0, 1, 2)
+        result = self.redlock("status", "r13")
+        self.assertCode(result, 3)
+        self.assertIn("2 of 5 servers answered", result.stdout)
+
+    def test_break(self):
+        self.hold("r13")
+        result = self.redlock("break", "r13")
+        self.assertCode(result, 64)
+        self.assertIn("--yes", result.stderr)
+        self.assertEqual(len(self.servers.values("r13")), 5)
+        result = self.redlock("break", "--yes", "r13")
+        self.assertCode(result, 0)
+        self.assertRegex(result.stdout, r"(?s)r13: held by \S+ on . of 5 servers.*deleted on")
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+        self.assertCode(self.redlock("break", "--yes", "r13"), 1)
+
+
+class R14(Case):
+    """A failed renewal is neither swallowed nor the end: it is tried again until it is too late."""
+
+    def test_passing_failure_is_survived(self):
+        process, events = self.start_with_events("-t", "4s", "r14", "--", "sh", "-c", SLEEP)
+        pid = int(process.stdout.readline())
+        self.wait_event(events, "acquired")
+        self.servers.stop(0, 1, 2)
+        failed = self.wait_event(events, "extend_failed")
+        self.assertGreater(failed["remaining_ms"], 0)
+        self.assertIn("not renewed, trying again", self.error_text())
+        self.servers.go_on()
+        until(
+            lambda: any(event["event"] == "extended" for event in self.events(events)),
+            "a renewal after the failure",
+        )
+        self.assertTrue(runs(pid))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+
+    def test_lasting_failure_stops_the_command_in_time(self):
+        process = self.start("run", "-t", "3s", "r14", "--", "sh", "-c", SLEEP)
+        pid = int(process.stdout.readline())
+        self.servers.stop(0, 1, 2)
+        stopped = time.monotonic()
+        self.wait_gone(pid)
+        self.assertLess(time.monotonic() - stopped, 3.0)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+
+
+class R15(Case):
+    """The danger is announced while the lock is still safe."""
+
+    def test_endangered_comes_before_stopping(self):
+        script = "trap 'date +%s%N; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
+        process, events = self.start_with_events("-t", "4s", "r15", "--", "sh", "-c", script)
+        process.stdout.readline()
+        self.servers.stop(0, 1, 2)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertTrue(process.stdout.readline(), "the command had the time to end by itself")
+        names = [event["event"] for event in self.events(events)]
+        self.assertLess(names.index("endangered"), names.index("stopping"))
+        endangered = self.wait_event(events, "endangered")
+        stopping = self.wait_event(events, "stopping")
+        self.assertGreater(endangered["remaining_ms"], stopping["remaining_ms"])
+        # The default grace is a quarter of the TTL.
+        self.assertGreater(stopping["remaining_ms"], 500)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""Help texts, and what is refused before any server is asked. Needs no server."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import CommandCase, clean_environment  # noqa: E402
+
+COMMANDS = "run acquire extend release status nodes break config sandbox".split()
+
+# arguments, exit code, what the message must name
+BAD_INPUT = [
+    (["frobnicate"], 64, "unknown command frobnicate"),
+    (["rnu", "x"], 64, "did you mean run"),
+    (["backup", "./backup.sh"], 64, "redlock run NAME -- CMD"),
+    (["--frob"], 64, "unknown command --frob"),
+    (["run"], 64, "give the name of a lock and a command"),
+    (["run", "x"], 64, "no command for x"),
+    (["run", "", "true"], 64, "the name of the lock is empty; use 1 to 512 bytes"),
+    (["run", "n" * 513, "true"], 64, "too long; use 1 to 512 bytes"),
+    (["run", "--grcae", "1s", "x", "true"], 64, "did you mean --grace"),
+    (["run", "--tll=3s", "x", "true"], 64, "did you mean --ttl"),
+    (["run", "-z", "x", "true"], 64, "unknown flag -z"),
+    (["run", "--strict", "x", "true"], 64, "unknown flag --strict (a flag of release)"),
+    (["run", "--password", "x", "true"], 64, "unknown flag --password"),
+    (["release", "--yes", "x", "t"], 64, "a flag of break"),
+    (["run", "-t"], 64, "-t needs a value"),
+    (["run", "--keep=1", "x", "true"], 64, "takes no value"),
+    (["run", "-t", "30x", "x", "true"], 64, "ttl 30x: not a duration; write 250ms"),
+    (["run", "-t", "-1", "x", "true"], 64, "not a duration"),
+    (["run", "-t", "", "x", "true"], 64, 'ttl ""'),
+    (["run", "-t", "1e3", "x", "true"], 64, "not a duration"),
+    (["run", "-t", "1.5ms", "x", "true"], 64, "not a duration"),
+    (["run", "-t", "9999999999999999999999h", "x", "true"], 64, "not a duration"),
+    (["run", "-t", "0", "x", "true"], 78, "ttl 0"),
+    (["run", "-w", "soon", "x", "true"], 64, "wait soon"),
+    (["run", "-E", "256", "x", "true"], 64, "write a number from 0 to 255"),
+    (["run", "-E", "-1", "x", "true"], 64, "write a number from 0 to 255"),
+    (["run", "-E", "600", "x", "true"], 64, "write a number from 0 to 255"),
+    (["run", "--signal", "NOPE", "x", "true"], 64, "no such signal"),
+    (["run", "--on-loss", "panic", "x", "true"], 64, "write stop or warn"),
+    (["run", "--status-fd", "99", "x", "true"], 64, "no such open descriptor"),
+    (["run", "--min-hold", "1m", "x", "true"], 78, "min-hold 1m is above max_ttl 30s"),
+    (["run", "--max-hold", "1s", "x", "true"], 78, "max-hold 1s is not longer than grace 5s"),
+    (["run", "--min-hold", "20s", "--max-hold", "10s", "x", "true"], 78, "longer than max-hold"),
+    (["run", "-t", "10s", "--no-renew", "--min-hold", "20s", "x", "true"], 78, "--no-renew"),
+    (["run", "-c", "true", "x", "extra"], 64, "quote all of it"),
+    (["run", "--connect-timeout", "0", "x", "true"], 64, "out of range"),
+    (["run", "-s", "", "x", "true"], 78, "no node address given"),
+    (["run", "-s", "http://a", "x", "true"], 78, "unknown scheme"),
+    (["run", "-s", "rediss://a", "x", "true"], 78, "TLS is not supported yet"),
+    (["run", "-s", "a:99999", "x", "true"], 78, "port"),
+    (["run", "-s", "a:1,b:2,a:1", "x", "true"], 78, "a:1"),
+    (["run", "-s", "redis://who@a:1", "x", "true"], 78, "write user:password@host"),
+    (["acquire"], 64, "give one name"),
+    (["acquire", "a", "b"], 64, "give one name"),
+    (["extend", "x"], 64, "give NAME and TOKEN"),
+    (["release", "x", ""], 64, "the token is empty"),
+    (["release", "--token-file", "/nonexistent/t", "x"], 64, "No such file"),
+    (["extend", "-t", "31s", "x", "t"], 78, "must be equal in all clients"),
+    (["status"], 64, "give one name or more"),
+    (["nodes", "x"], 64, "takes no operand"),
+    (["break", "x"], 64, "--yes"),
+    (["config", "x"], 64, "takes no operand"),
+    (["sandbox", "-n", "0"], 64, "write a number from 1 to 31"),
+    (["sandbox", "-n", "32"], 64, "write a number from 1 to 31"),
+    (["sandbox", "no-such-command-here"], 127, "command not found"),
+]
+
+
+class Help(CommandCase):
+    def test_alone_it_shows_three_examples(self):
+        result = self.redlock(env=clean_environment())
+        self.assertCode(result, 0)
+        for word in "redlock sandbox", "redlock run", "redlock status", "REDLOCK_SERVERS":
+            self.assertIn(word, result.stdout)
+
+    def test_every_help_fits_a_screen_and_has_an_example(self):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                result = self.redlock(command, "--help", env=clean_environment())
+                self.assertCode(result, 0)
+                lines = result.stdout.splitlines()
+                self.assertLessEqual(len(lines), 24)
+                self.assertLessEqual(max(len(line) for line in lines), 85)
+                self.assertIn("Example: ", result.stdout)
+                self.assertIn("Exit: ", result.stdout)
+                self.assertEqual(self.redlock("help", command, env=clean_environment()).stdout, result.stdout)
+
+    def test_overview_names_every_command(self):
+        result = self.redlock("--help", env=clean_environment())
+        self.assertLessEqual(len(result.stdout.splitlines()), 24)
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", result.stdout)
+
+    def test_version(self):
+        result = self.redlock("--version", env=clean_environment())
+        self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ ")
+
+    def test_every_flag_is_in_its_help(self):
+        for command, flags in {
+            "run": "-s -n -w -E -t -k -c --renew --on-loss --min-hold --max-hold --keep --status-fd --json -q -v -f "
+            "--prefix --user --pass-file --connect-timeout --node-timeout --signal --no-renew --foreground "
+            "--preserve-status --allow-nested --export-token --max-ttl",
+            "acquire": "-t -w -n -E -s -f --json",
+            "release": "--token-file --strict",
+        }.items():
+            text = self.redlock(command, "--help", env=clean_environment()).stdout
+            for flag in flags.split():
+                self.assertIn(flag, text)
+
+
+class BadInput(CommandCase):
+    def test_refused_with_what_where_and_what_to_do(self):
+        for args, code, message in BAD_INPUT:
+            with self.subTest(args=" ".join(args)[:60]):
+                result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
+                self.assertCode(result, code)
+                self.assertIn(message, result.stderr)
+                self.assertTrue(result.stderr.startswith("redlock: "))
+
+    def test_no_servers(self):
+        result = self.redlock("run", "x", "true", env=clean_environment())
+        self.assertCode(result, 78)
+        self.assertIn("REDLOCK_SERVERS", result.stderr)
+        self.assertIn("redlock sandbox", result.stderr)
+
+    def test_good_durations(self):
+        for text, shown in ("250ms", "250ms"), ("1.5", "1500ms"), (".5s", "500ms"), ("0.5m", "30s"), ("1h", "1h"):
+            result = self.redlock("config", "-w", text, env=clean_environment())
+            self.assertCode(result, 0)
+            del shown
+
+    def test_control_bytes_do_not_reach_the_terminal(self):
+        result = self.redlock("run", "a\x1b[2Jb", env=clean_environment())
+        self.assertNotIn("\x1b", result.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: MIT
+"""Waiting for a lock, what ends it, and the exit codes that say why there is none."""
+
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, Case, until  # noqa: E402
+
+
+class Waiting(Case):
+    def test_waiter_gets_the_lock_when_it_is_released(self):
+        token = self.hold("w")
+        process = self.start("run", "w", "--", "echo", "mine")
+        self.wait_error("waiting for w: held by another client")
+        self.redlock("release", "w", token)
+        self.assertEqual(process.stdout.readline(), "mine\n")
+        self.assertEqual(process.wait(10 * SLOW), 0)
+
+    def test_no_quorum_is_waited_for_and_over_when_servers_are_back(self):
+        self.servers.stop(0, 1, 2)
+        process = self.start("run", "w", "--", "echo", "mine")
+        self.wait_error("waiting for w: too few nodes answered")
+        self.servers.go_on()
+        self.assertEqual(process.stdout.readline(), "mine\n")
+        self.assertEqual(process.wait(10 * SLOW), 0)
+
+    def test_two_of_five_down_cost_nothing(self):
+        self.servers.stop(1, 3)
+        self.assertCode(self.redlock("run", "-n", "w", "--", "true"), 0)
+
+    def test_budget_ends_the_wait(self):
+        self.hold("w")
+        started = time.monotonic()
+        result = self.redlock("run", "-w", "1s", "w", "--", "true")
+        spent = time.monotonic() - started
+        self.assertCode(result, 75)
+        self.assertGreater(spent, 0.9)
+        self.assertLess(spent, 1.0 + 2 * SLOW)
+
+    def test_line_at_once_and_again_after_ten_seconds(self):
+        self.hold("w", "30s")
+        process = self.start("run", "-w", "11s", "w", "--", "true")
+        self.wait_error("waiting for w")
+        self.assertEqual(process.wait(30 * SLOW), 75)
+        self.assertEqual(self.error_text().count("waiting for w"), 2)
+
+    def test_ctrl_c_between_many_waiters_leaves_nothing(self):
+        """Contenders that are interrupted in the middle of their attempts."""
+        token = self.hold("w").encode()
+        for turn in range(5):
+            waiters = [self.start("run", "w", "--", "true") for _ in range(4)]
+            self.wait_error("waiting for w")
+            give = time.monotonic() + 0.013 * turn
+            until(lambda give=give: time.monotonic() >= give, "a moment in the retries")
+            for waiter in waiters:
+                waiter.send_signal(signal.SIGINT)
+            for waiter in waiters:
+                self.assertIn(waiter.wait(10 * SLOW), (130, -signal.SIGINT))
+            self.assertEqual(set(self.servers.values("w")), {token})
+        self.assertCode(self.redlock("release", "w", token.decode()), 0)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+    def test_only_one_at_a_time(self):
+        path = self.path("log", "")
+        script = f"echo in >> {path}; echo out >> {path}"
+        waiters = [self.start("run", "w", "-c", script) for _ in range(8)]
+        for waiter in waiters:
+            self.assertEqual(waiter.wait(60 * SLOW), 0)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "in\nout\n" * 8)
+
+    def test_acquire_waits_and_gives_up_too(self):
+        self.hold("w")
+        self.assertCode(self.redlock("acquire", "-n", "w"), 75)
+        self.assertCode(self.redlock("acquire", "-w", "300ms", "-E", "3", "w"), 3)
+        process = self.start("acquire", "w")
+        self.wait_error("waiting for w")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        self.assertEqual(process.stdout.read(), "")
+
+
+class Holding(Case):
+    def test_min_hold_keeps_the_lock_without_a_process(self):
+        started = time.monotonic()
+        self.assertCode(self.redlock("run", "--min-hold", "3s", "h", "--", "true"), 0)
+        self.assertLess(time.monotonic() - started, 2.5 * SLOW)
+        self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)
+        self.assertTrue(all(0 < ttl <= 3000 for ttl in self.servers.ask_all("PTTL", "h") if ttl != -2))
+        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
+        self.assertGreater(time.monotonic() - started, 2.9)
+
+    def test_min_hold_longer_than_the_ttl_is_held_on(self):
+        started = time.monotonic()
+        self.assertCode(self.redlock("run", "-t", "1500ms", "--min-hold", "3s", "h", "--", "true"), 0)
+        self.assertGreater(time.monotonic() - started, 1.0)
+        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
+        self.assertGreater(time.monotonic() - started, 2.9)
+
+    def test_keep(self):
+        self.assertCode(self.redlock("run", "-t", "2s", "--keep", "h", "--", "true"), 0)
+        self.assertCode(self.redlock("run", "-n", "h", "--", "true"), 75)
+        self.assertCode(self.redlock("run", "-w", "10s", "h", "--", "true"), 0)
+
+    def test_no_renew_stops_the_command_at_the_end_of_the_ttl(self):
+        process = self.start("run", "-t", "1500ms", "--no-renew", "h", "--", "sleep", "1000")
+        started = time.monotonic()
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertLess(time.monotonic() - started, 1.5 * SLOW)
+
+    def test_child_environment(self):
+        names = "HELD NAME KEY OWNER TTL_MS ACQUIRED_AT TOKEN"
+        script = "".join(f'echo "${{REDLOCK_{name}-unset}}";' for name in names.split())
+        result = self.redlock("run", "-t", "9s", "--prefix", "p:", "h", "-c", script)
+        values = dict(zip(names.split(), result.stdout.splitlines()))
+        self.assertEqual(values["HELD"], "1")
+        self.assertEqual(values["NAME"], "h")
+        self.assertEqual(values["KEY"], "p:h")
+        self.assertRegex(values["OWNER"], r"^\S+/\d+/\d+$")
+        self.assertEqual(values["TTL_MS"], "9000")
+        self.assertLess(abs(int(values["ACQUIRED_AT"]) / 1000 - time.time()), 60)
+        self.assertEqual(values["TOKEN"], "unset")
+
+    def test_exported_token_is_the_value_of_the_key(self):
+        process = self.start("run", "--export-token", "h", "--", "sh", "-c", "echo $REDLOCK_TOKEN; exec sleep 1000")
+        token = process.stdout.readline().strip()
+        self.assertEqual(set(self.servers.values("h")), {token.encode()})
+
+    def test_nested(self):
+        inner = f"{REDLOCK} run -n h -- true"
+        result = self.redlock("run", "h", "-c", inner)
+        self.assertCode(result, 64)
+        self.assertIn("--allow-nested", result.stderr)
+        self.assertCode(self.redlock("run", "h", "-c", f"{REDLOCK} run -n --allow-nested h -- true"), 75)
+        self.assertCode(self.redlock("run", "h", "-c", f"{REDLOCK} run -n other -- true"), 0)
+
+
+class Codes(Case):
+    def test_command_that_cannot_run_never_tries_the_lock(self):
+        script = self.path("plain", "x")
+        for command, code in ("/no/such/command", 127), ("no-such-command-here", 127), (script, 126), ("/etc", 126):
+            with self.subTest(command=command):
+                events = self.path("events", "")
+                with open(events, "ab") as file:
+                    fd = file.fileno()
+                    result = self.redlock("run", "--status-fd", str(fd), "x", "--", command, pass_fds=[fd])
+                self.assertCode(result, code)
+                self.assertIn("the lock was not tried", result.stderr)
+                self.assertEqual(self.events(events), [])
+
+    def test_refused_user(self):
+        for index in range(3):
+            self.servers.ask(index, "CONFIG", "SET", "requirepass", "secret")
+        try:
+            started = time.monotonic()
+            result = self.redlock("run", "x", "--", "true")
+            self.assertCode(result, 77)
+            self.assertLess(time.monotonic() - started, 5 * SLOW)
+            result = self.redlock("run", "x", "--", "true", env=self.environment(REDLOCK_AUTH="wrong"))
+            self.assertCode(result, 77)
+            self.assertNotIn("wrong", result.stderr.replace("wrong password", ""))
+        finally:
+            for index in range(3):
+                self.servers.ask_with_password(index, "secret", "CONFIG", "SET", "requirepass", "")
+
+    def test_server_listed_twice(self):
+        first, second = self.servers.ports[:2]
+        twice = f"127.0.0.1:{first},localhost:{first},127.0.0.1:{second}"
+        result = self.redlock("run", "-s", twice, "x", "--", "true")
+        self.assertCode(result, 78)
+        self.assertIn("same server", result.stderr)
+        result = self.redlock("nodes", "-s", twice)
+        self.assertCode(result, 2)
+        self.assertIn("remove one of the two", result.stdout)
+        same = f"127.0.0.1:{first},redis://127.0.0.1:{first}/0"
+        self.assertCode(self.redlock("run", "-s", same, "x", "--", "true"), 78)
+
+    def test_ttl_above_max_ttl(self):
+        result = self.redlock("run", "-t", "31s", "x", "--", "true")
+        self.assertCode(result, 78)
+        self.assertIn("must be equal in all clients", result.stderr)
+        self.assertCode(self.redlock("run", "-t", "31s", "--max-ttl", "1m", "x", "--", "true"), 0)
+        environment = self.environment(REDLOCK_MAX_TTL="10s")
+        self.assertCode(self.redlock("acquire", "-n", "-t", "11s", "x", env=environment), 78)
+
+    def test_inconsistent_timings_spell_out_the_sum(self):
+        for flags in (["-t", "3s", "--renew", "2s"], ["-t", "3s", "-k", "2s"], ["-t", "300ms"]):
+            with self.subTest(flags=flags):
+                result = self.redlock("run", *flags, "x", "--", "true")
+                self.assertCode(result, 78)
+                self.assertRegex(result.stderr, r"renew \w+ \+ one more try \w+ \+ grace \w+ \+ drift \w+ = \w+")
+
+    def test_nodes(self):
+        result = self.redlock("nodes")
+        self.assertCode(result, 0)
+        self.assertEqual(result.stdout.count("master"), 5)
+        self.assertIn("OK: 5 of 5 servers may vote, 3 are needed", result.stdout)
+        self.servers.stop(4)
+        result = self.redlock("nodes")
+        self.assertCode(result, 1)
+        self.servers.stop(3, 2)
+        result = self.redlock("nodes")
+        self.assertCode(result, 2)
+        self.assertIn("no lock can be had", result.stdout)
+
+    def test_one_and_even_counts_work_with_one_warning(self):
+        for count, word in (1, "one server"), (2, "odd number"), (4, "odd number"):
+            with self.subTest(count=count):
+                servers = ",".join(self.servers.list.split(",")[:count])
+                result = self.redlock("run", "-s", servers, "x", "--", "true")
+                self.assertCode(result, 0)
+                self.assertEqual(result.stderr.count("warning"), 1)
+                self.assertIn(word, result.stderr)
+                self.assertCode(self.redlock("nodes", "-s", servers), 1)
+
+
+if __name__ == "__main__":
+    tapcase.main()

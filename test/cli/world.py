@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the command share: servers from `redlock sandbox`, the command itself, waiting for
+conditions, and a RESP client of twenty lines."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+REDLOCK = os.environ.get("REDLOCK", "redlock")
+SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+PATIENCE = 15 * SLOW
+
+
+def clean_environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_") and k != "REDIS_URL"}
+    return {**kept, "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent", **more}
+
+
+def until(condition, what, seconds=PATIENCE):
+    """Polls until the condition holds; its value. Fails after the deadline."""
+    give_up = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > give_up:
+            raise AssertionError(f"not within {seconds:.1f} s: {what}")
+        time.sleep(0.005)
+
+
+def state_of(pid):
+    """The letter in /proc/PID/stat, or '' if there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def stat_fields(pid):
+    """state, ppid, pgrp, session, tty, tpgid"""
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return [fields[0]] + [int(field) for field in fields[1:6]]
+
+
+def runs(pid):
+    return state_of(pid) not in ("", "Z", "X")
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if stat_fields(entry)[1] == pid:
+                    found.append(int(entry))
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+class Resp:
+    """One connection; replies are bytes, int, list, None or an Exception."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.file = self.socket.makefile("rb")
+
+    def reply(self):
+        line = self.file.readline()[:-2]
+        kind, rest = line[:1], line[1:]
+        if kind == b"$":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return [self.reply() for _ in range(int(rest))]
+        if kind == b":":
+            return int(rest)
+        return Exception(rest.decode()) if kind == b"-" else rest
+
+    def ask(self, *words):
+        blob = b"*%d\r\n" % len(words)
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            blob += b"$%d\r\n%s\r\n" % (len(word), word)
+        self.socket.sendall(blob)
+        return self.reply()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+class Servers:
+    """`redlock sandbox -n count`, waiting."""
+
+    def __init__(self, count):
+        self.process = subprocess.Popen(
+            [REDLOCK, "sandbox", "-n", str(count)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=clean_environment(),
+        )
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        text = "".join(lines)
+        self.list = re.search(r"REDLOCK_SERVERS=(\S+)", text).group(1)
+        self.directory = re.search(r"removes (\S+)", text).group(1)
+        self.ports = [int(part.rpartition(":")[2]) for part in self.list.split(",")]
+        self.stopped = set()
+
+    def pid(self, index):
+        with open(f"{self.directory}/{index + 1}/pid", encoding="ascii") as file:
+            return int(file.read())
+
+    def stop(self, *indexes):
+        for index in indexes:
+            os.kill(self.pid(index), signal.SIGSTOP)
+            self.stopped.add(index)
+
+    def go_on(self):
+        for index in self.stopped:
+            os.kill(self.pid(index), signal.SIGCONT)
+        self.stopped.clear()
+
+    def ask(self, index, *words):
+        connection = Resp(self.ports[index])
+        try:
+            return connection.ask(*words)
+        finally:
+            connection.close()
+
+    def ask_with_password(self, index, password, *words):
+        connection = Resp(self.ports[index])
+        try:
+            connection.ask("AUTH", password)
+            return connection.ask(*words)
+        finally:
+            connection.close()
+
+    def ask_all(self, *words):
+        return [self.ask(index, *words) for index in range(len(self.ports))]
+
+    def keys(self):
+        """All keys of all servers, as a set."""
+        return {key for keys in self.ask_all("KEYS", "*") for key in keys}
+
+    def values(self, name):
+        return [value for value in self.ask_all("GET", name) if value is not None]
+
+    def end(self):
+        self.go_on()
+        self.process.terminate()
+        self.process.stdout.close()
+        self.process.wait(PATIENCE)
+
+
+class CommandCase(unittest.TestCase):
+    """A directory for files, and the command. No servers."""
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="cli-")
+        self.addCleanup(self.remove_directory)
+
+    def remove_directory(self):
+        for name in os.listdir(self.directory):
+            os.unlink(os.path.join(self.directory, name))
+        os.rmdir(self.directory)
+
+    def path(self, name, text=None):
+        path = os.path.join(self.directory, name)
+        if text is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        return path
+
+    def environment(self, **more):
+        return clean_environment(**more)
+
+    def redlock(self, *args, **options):
+        """Runs the command to its end."""
+        environment = options.pop("env", None) or self.environment()
+        return subprocess.run(
+            [REDLOCK, *args],
+            capture_output=True,
+            text=True,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            timeout=60 * SLOW,
+            check=False,
+            **options,
+        )
+
+    def assertCode(self, result, code):
+        self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
+
+
+class Case(CommandCase):
+    """Five servers for the class, emptied before each test."""
+
+    count = 5
+
+    @classmethod
+    def setUpClass(cls):
+        cls.servers = Servers(cls.count)
+        cls.addClassCleanup(cls.servers.end)
+
+    def setUp(self):
+        super().setUp()
+        self.servers.go_on()
+        self.servers.ask_all("FLUSHALL")
+
+    def environment(self, **more):
+        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
+
+    def start(self, *args, **options):
+        """Starts the command; stdout is a pipe, stderr goes to a file. Killed after the test."""
+        environment = options.pop("env", None) or self.environment()
+        self.errors = self.path("stderr")
+        with open(self.errors, "wb") as errors:
+            process = subprocess.Popen(
+                [REDLOCK, *args],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                env=environment,
+                **options,
+            )
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.stdout.close()
+        process.wait()
+
+    def error_text(self):
+        with open(self.errors, encoding="utf-8") as file:
+            return file.read()
+
+    def wait_error(self, pattern):
+        return until(lambda: re.search(pattern, self.error_text()), f"{pattern!r} on stderr")
+
+    def wait_gone(self, *pids):
+        for pid in pids:
+            until(lambda pid=pid: not runs(pid), f"end of process {pid}")
+
+    def events(self, path):
+        """The events written so far (whole lines only)."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+    def wait_event(self, path, name):
+        def find():
+            return [event for event in self.events(path) if event["event"] == name]
+
+        return until(find, f"event {name}")[0]
+
+    def start_with_events(self, *args, **options):
+        """`redlock run` with --status-fd into a file: (process, path)."""
+        path = self.path("events", "")
+        with open(path, "ab") as file:
+            process = self.start(
+                "run", "--status-fd", str(file.fileno()), *args, pass_fds=[file.fileno()], **options
+            )
+        return process, path
+
+    def hold(self, name, ttl="30s"):
+        """Somebody else holds the lock; its token."""
+        result = self.redlock("acquire", "-n", "-t", ttl, name)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.strip()

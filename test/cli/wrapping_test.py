@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""R01 to R08 of what users of other tools complained about: signals, stop on loss, waiting, status."""
+
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import SLOW, Case, runs, until  # noqa: E402
+
+SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
+
+
+class R01(Case):
+    """A signal to the wrapper never leaves the command running outside the lock."""
+
+    def test_every_ending_signal_reaches_the_command(self):
+        for sig in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+            with self.subTest(signal=sig.name):
+                process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", SLEEP)
+                pid = int(process.stdout.readline())
+                process.send_signal(sig)
+                self.assertEqual(process.wait(10 * SLOW), 128 + sig)
+                self.assertFalse(runs(pid))
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_killed_wrapper_takes_the_command_with_it(self):
+        process = self.start("run", "-t", "10s", "r01", "--", "sh", "-c", SLEEP)
+        pid = int(process.stdout.readline())
+        process.kill()
+        self.wait_gone(pid)
+
+    def test_second_signal_kills_what_ignores_the_first(self):
+        stubborn = "trap '' INT TERM; echo $$; while :; do sleep 1; done"
+        process = self.start("run", "-t", "20s", "-k", "1s", "r01", "--", "sh", "-c", stubborn)
+        pid = int(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        until(lambda: process.poll() is not None, "end after the grace")
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assertFalse(runs(pid))
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_user_signals_are_passed_on(self):
+        script = "trap 'echo usr1' USR1; trap 'echo usr2; exit 3' USR2; echo ready; while :; do sleep 0.01; done"
+        process = self.start("run", "r01", "--", "sh", "-c", script)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(process.stdout.readline(), "usr1\n")
+        process.send_signal(signal.SIGUSR2)
+        self.assertEqual(process.stdout.readline(), "usr2\n")
+        self.assertEqual(process.wait(10 * SLOW), 3)
+
+
+class R02(Case):
+    """When the lock is lost, the whole process group goes, not only the shell."""
+
+    def test_grandchild_goes_with_the_shell(self):
+        script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & echo $$; wait"
+        process = self.start("run", "-t", "3s", "r02", "--", "sh", "-c", script)
+        pids = [int(process.stdout.readline()) for _ in range(2)]
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+        flushed = time.monotonic()
+        for pid in pids:
+            until(lambda pid=pid: not runs(pid), "end of the group")
+        # The last renewal was before the flush, so the lock ends 3 s after it at the latest.
+        self.assertLess(time.monotonic() - flushed, 3.0)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertRegex(self.error_text(), "cannot be kept|is lost")
+
+
+class R03(Case):
+    """Waiting is interrupted at once, and nothing is left behind."""
+
+    def test_signal_ends_the_wait_at_once(self):
+        token = self.hold("r03").encode()
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self.subTest(signal=sig.name):
+                process = self.start("run", "r03", "--", "true")
+                self.wait_error("waiting for r03: held by another client")
+                sent = time.monotonic()
+                process.send_signal(sig)
+                self.assertEqual(process.wait(10 * SLOW), 128 + sig)
+                self.assertLess(time.monotonic() - sent, 1.0 * SLOW)
+                self.assertEqual(set(self.servers.values("r03")), {token})
+
+    def test_signal_ends_the_wait_for_a_quorum_too(self):
+        self.servers.stop(0, 1, 2)
+        process = self.start("run", "r03", "--", "true")
+        self.wait_error("waiting for r03")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        self.servers.go_on()
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+
+
+class R04(Case):
+    """After a stop signal the command is never started."""
+
+    def test_released_lock_does_not_start_the_command(self):
+        marker = self.path("started")
+        token = self.hold("r04")
+        process = self.start("run", "r04", "--", "touch", marker)
+        self.wait_error("waiting for r04")
+        process.send_signal(signal.SIGTERM)
+        self.redlock("release", "r04", token)
+        self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        self.assertFalse(os.path.exists(marker))
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_signal_in_the_middle_of_starting(self):
+        """Whenever the signal comes: either 128+n and not started, or the command got it."""
+        marker = self.path("started")
+        for delay_ms in range(0, 40, 4):
+            process = self.start("run", "r04", "--", "sh", "-c", f"touch {marker}; exec sleep 1000")
+            until(lambda: time.monotonic() > 0, "now")
+            give = time.monotonic() + delay_ms / 1000
+            until(lambda give=give: time.monotonic() >= give, "the moment")
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(10 * SLOW)
+            # Before the signals are blocked the process simply dies of it.
+            self.assertIn(status, (128 + signal.SIGTERM, -signal.SIGTERM))
+            until(lambda: self.servers.keys() == set(), "no key on any server")
+
+
+class R05(Case):
+    """The command's own exit status comes through."""
+
+    def test_status_is_passed_on(self):
+        for status in (0, 1, 2, 3, 64, 75, 124, 125, 255):
+            with self.subTest(status=status):
+                self.assertCode(self.redlock("run", "r05", "-c", f"exit {status}"), status)
+
+    def test_death_by_signal_is_128_plus_n(self):
+        for sig in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with self.subTest(signal=sig.name):
+                self.assertCode(self.redlock("run", "r05", "-c", f"kill -{sig.value} $$"), 128 + sig)
+
+    def test_output_and_input_are_untouched(self):
+        result = self.redlock("run", "r05", "--", "sh", "-c", "echo out; echo err >&2")
+        self.assertEqual((result.stdout, result.stderr), ("out\n", "err\n"))
+
+
+class R06(Case):
+    """Not obtaining the lock is never status 0, unless asked for."""
+
+    def test_held_by_another(self):
+        self.hold("r06")
+        for flags, code in (["-n"], 75), (["-w", "0"], 75), (["-w", "0.2"], 75), (["-n", "-E", "42"], 42), (
+            ["-n", "-E", "0"],
+            0,
+        ):
+            with self.subTest(flags=flags):
+                marker = self.path("started")
+                result = self.redlock("run", *flags, "r06", "--", "touch", marker)
+                self.assertCode(result, code)
+                self.assertFalse(os.path.exists(marker))
+                self.assertIn("held by another", result.stderr)
+
+    def test_quiet_is_quiet(self):
+        self.hold("r06")
+        result = self.redlock("run", "-q", "-n", "r06", "--", "true")
+        self.assertCode(result, 75)
+        self.assertEqual(result.stderr, "")
+
+    def test_no_quorum(self):
+        self.servers.stop(0, 1, 2)
+        result = self.redlock("run", "-w", "1s", "r06", "--", "true")
+        self.assertCode(result, 69)
+        self.assertIn("not acquired", result.stderr)
+        for port in self.servers.ports[:3]:
+            self.assertRegex(result.stderr, rf"127\.0\.0\.1:{port}: \S+")
+
+
+class R07(Case):
+    """No shell unless asked for."""
+
+    def test_arguments_arrive_as_they_are(self):
+        words = ["$HOME", "a  b", "*", ";", "", "'\"", "-n", "--help"]
+        result = self.redlock("run", "r07", "--", "printf", "[%s]\\n", *words)
+        self.assertEqual(result.stdout, "".join(f"[{word}]\n" for word in words))
+
+    def test_separator_is_optional(self):
+        self.assertEqual(self.redlock("run", "-n", "r07", "echo", "-n", "x").stdout, "x")
+
+    def test_flags_may_follow_the_name(self):
+        self.assertEqual(self.redlock("run", "r07", "-n", "-t", "5s", "echo", "x").stdout, "x\n")
+
+    def test_shell_is_opt_in(self):
+        self.assertEqual(self.redlock("run", "r07", "-c", "echo a | tr a b; exit 4").stdout, "b\n")
+
+    def test_script_without_interpreter_line(self):
+        script = self.path("script", "echo $1 $#\n")
+        os.chmod(script, 0o755)
+        self.assertEqual(self.redlock("run", "r07", "--", script, "a b", "c").stdout, "a b 2\n")
+
+
+class R08(Case):
+    """A short TTL and renewal are the default."""
+
+    def test_default_ttl_is_30_s(self):
+        result = self.redlock("run", "r08", "-c", "echo $REDLOCK_TTL_MS")
+        self.assertEqual(result.stdout, "30000\n")
+
+    def test_lock_outlives_its_ttl_while_the_command_runs(self):
+        process = self.start("run", "-t", "1500ms", "r08", "--", "sh", "-c", SLEEP)
+        process.stdout.readline()
+        before = set(self.servers.values("r08"))
+        self.assertEqual(len(before), 1)
+        end = time.monotonic() + 3.5
+
+        def held_so_long():
+            self.assertEqual(set(self.servers.values("r08")), before)
+            return time.monotonic() > end
+
+        until(held_so_long, "3.5 s with a TTL of 1.5 s")
+        self.assertTrue(all(ttl <= 1500 for ttl in self.servers.ask_all("PTTL", "r08")))
+        process.send_signal(signal.SIGTERM)
+        process.wait(10 * SLOW)
+
+    def test_crash_frees_the_lock_within_its_ttl(self):
+        process = self.start("run", "-t", "2s", "r08", "--", "sh", "-c", SLEEP)
+        process.stdout.readline()
+        process.kill()
+        killed = time.monotonic()
+        result = self.redlock("run", "-w", "10s", "r08", "--", "true")
+        self.assertCode(result, 0)
+        self.assertLess(time.monotonic() - killed, 2.5 + SLOW)
+
+
+if __name__ == "__main__":
+    tapcase.main()
