@@ -2,16 +2,9 @@
  * Calls that do not block: enter, start, leave. */
 #include "api/client.h"
 
-REDLOCK_API int redlock_acquire_start(redlock_t *rl, const char *resource,
-                                      const redlock_opts_t *opts, redlock_done_fn fn,
-                                      void *userdata)
-{
-    return redlock_adopt_start(rl, resource, NULL, opts, fn, userdata);
-}
-
-/* A NULL token: acquire. */
-REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
-                                    const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
+/* Without a token: acquire; with one: adopt. */
+static int take_start(redlock_t *rl, const char *resource, const char *token,
+                      const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata};
     struct redlock_lock *lock;
@@ -24,6 +17,19 @@ REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const c
     error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
     rl_client_leave(rl);
     return error;
+}
+
+REDLOCK_API int redlock_acquire_start(redlock_t *rl, const char *resource,
+                                      const redlock_opts_t *opts, redlock_done_fn fn,
+                                      void *userdata)
+{
+    return take_start(rl, resource, NULL, opts, fn, userdata);
+}
+
+REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
+                                    const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
+{
+    return take_start(rl, resource, token != NULL ? token : "", opts, fn, userdata);
 }
 
 REDLOCK_API int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redlock_done_fn fn,

@@ -8,6 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define FLUSH_SKIPS_MAX 16
+
 struct redlock *rl_client_ref(struct redlock *rl)
 {
     atomic_fetch_add_explicit(&rl->refs, 1, memory_order_relaxed);
@@ -92,11 +94,17 @@ void rl_client_push(struct redlock *rl)
             rl_engine_wake(&rl->engine);
         return;
     }
-    if (rl->mode == REDLOCK_MODE_THREADED && is_own_callback(rl))
+    bool inside = rl->mode == REDLOCK_MODE_THREADED && is_own_callback(rl);
+    if (inside && rl->flush_skips == 0)
         return; /* the loop goes on when the callback returns */
-    /* Another caller is at the door: it sends for both. */
-    if (atomic_load(&rl->entering) == 0)
+    /* Another caller is at the door: it sends for both. But not for ever, and a callback that came
+     * in through that door sends what others left to it. */
+    if (!inside && atomic_load(&rl->entering) != 0 && rl->flush_skips < FLUSH_SKIPS_MAX) {
+        rl->flush_skips++;
+    } else {
+        rl->flush_skips = 0;
         rl_engine_flush(&rl->engine);
+    }
     if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl)) {
         rl_engine_wake(&rl->engine);
         rl_drive_recall(rl);
@@ -245,6 +253,7 @@ static void free_in_child(struct redlock *rl)
     }
     rl_sockets_abandon(&rl->engine.sockets);
     rl_poller_close(&rl->engine.poller);
+    close(rl->wake_fd);
 }
 
 REDLOCK_API int redlock_free(redlock_t *rl)

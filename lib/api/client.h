@@ -100,8 +100,10 @@ struct redlock {
     bool in_process;     /* embedded: starts need no wake-up, the tick sends at its end */
     pthread_cond_t park; /* where the I/O thread waits while callers drive (drive.c) */
     bool parked, yielding, caller_drives;
+    bool driver_sleeps; /* the driving caller is in the poller, where no condition reaches it */
     unsigned sleepers, streak;
     uint64_t drives;
+    unsigned flush_skips; /* callers in a row that left the sending to the next one */
     atomic_uint entering; /* threads on their way to the mutex */
     atomic_bool cancels;  /* a cancel was triggered */
     int wake_fd;          /* of the poller, as a duplicate that lives as long as the cancels */
@@ -155,6 +157,8 @@ bool rl_dispatch_has_news(const struct redlock *rl);
 void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status);
 /* A grant is about to be told: still good? false: it was not, and the next attempt follows. */
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock);
+/* Takes back a grant that is done, not told, and not held any more. */
+void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock);
 /* The ACQUIRED event of a blocking call. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
 /* Queues the callback of an operation of the client that is over, and takes the item. */

@@ -66,6 +66,8 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
         op->waiter->done = true;
         op->waiter->status = status;
         pthread_cond_signal(&op->waiter->cond);
+        if (rl->driver_sleeps)
+            rl_engine_wake(&rl->engine);
         if (news != 0 &&
             op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
             queue_news(rl, lock, news);
@@ -105,6 +107,14 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
             rl_break_part_done(rl, lock);
         else
             rl_dispatch_done(rl, lock, status);
+    }
+    if (status == REDLOCK_EFORKED && lock->op.kind != RL_OP_NONE) {
+        /* In a forked child nobody finishes the operation. The thread that slept in it, and held
+         * the client for that time, does not exist here. */
+        if (lock->op.waiter != NULL)
+            rl_client_drop(rl);
+        lock->op.kind = RL_OP_NONE;
+        rl_api_lock_drop(lock);
     }
     if (flags & RL_FX_ENDED) {
         if (atomic_load(&lock->refs) > 1)
@@ -219,6 +229,20 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
         rl_api_lock_drop(lock); /* the operation's reference; with a grant it becomes the user's */
 }
 
+/* A grant that was not told yet is none any more: a shutdown releases it, or it is lost. */
+void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
+{
+    struct rl_op *op = &lock->op;
+    uint8_t state = lock->engine.lease.state;
+    bool held = !rl->closed && (state == RL_STATE_HELD || state == RL_STATE_EXTENDING);
+
+    if (!op->done || op->status != REDLOCK_OK || held)
+        return;
+    op->status = rl->draining ? REDLOCK_ECLOSED : REDLOCK_ETOOSLOW;
+    if (op->waiter != NULL)
+        op->waiter->status = op->status;
+}
+
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
 {
     bool gave_up;
@@ -228,6 +252,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
     gave_up = lock->op.done;
     bool retries = lock->engine.active && lock->engine.lease.state == RL_STATE_WAITING;
     lock->op.done = gave_up || !retries;
+    rl_dispatch_disown(rl, lock);
     return lock->op.done;
 }
 
@@ -237,11 +262,12 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock)
     bool grant = lock->op.done && lock->op.status == REDLOCK_OK &&
                  (lock->op.kind == RL_OP_ACQUIRE || lock->op.kind == RL_OP_ADOPT);
 
-    if (!grant || rl->closed)
+    if (!grant)
         return;
-    rl_engine_refresh(&rl->engine);
-    if (!lock->engine.active)
-        lock->op.status = REDLOCK_ETOOSLOW;
+    if (!rl->closed)
+        rl_engine_refresh(&rl->engine);
+    if (rl->closed || !lock->engine.active)
+        rl_dispatch_disown(rl, lock);
     else
         (void)rl_dispatch_confirm(rl, lock);
 }
@@ -279,8 +305,10 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
                                                                              : REDLOCK_OK;
         tell_event(rl, lock, table[i].kind, status);
     }
-    if (news & RL_FX_DONE)
+    if (news & RL_FX_DONE) {
+        confirm(rl, lock); /* the callbacks above may have taken their time */
         tell_done(rl, lock);
+    }
     if (news & RL_FX_ENDED)
         rl_api_lock_drop(lock); /* the engine's reference */
 }

@@ -84,9 +84,13 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
         rl_engine_wake(&rl->engine); /* the I/O thread leaves the poller and parks */
     while (!waiter->done) {
         struct rl_ready ready[RL_READY_MAX];
+        if (rl->client_ops != NULL)
+            rl_poller_arm(&rl->engine.poller, rl_review_wake_ns(rl));
+        rl->driver_sleeps = true;
         pthread_mutex_unlock(&rl->mutex);
         int count = rl_engine_wait(&rl->engine, ready, -1);
         pthread_mutex_lock(&rl->mutex);
+        rl->driver_sleeps = false;
         rl_engine_tick(&rl->engine, ready, count);
         rl_review(rl);
         if (rl->engine.dirty != 0)

@@ -10,10 +10,11 @@ void rl_loop_settle(struct redlock *rl)
 {
     do {
         rl_review(rl);
-        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
+        bool told = rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl);
+        if (told)
             rl_dispatch(rl);
-        if (rl->engine.dirty != 0)
-            rl_engine_flush(&rl->engine);
+        if (told || rl->engine.dirty != 0)
+            rl_engine_flush(&rl->engine); /* also sets the timer for what callbacks started */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
     if (rl->client_ops != NULL)
         rl_poller_arm(&rl->engine.poller, rl_review_wake_ns(rl));
@@ -46,16 +47,12 @@ static void *run(void *arg)
 int rl_loop_start(struct redlock *rl)
 {
     sigset_t all, before;
-    pthread_attr_t attr;
 
     /* Signals are the host's business: none is delivered to our thread. */
     sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, 256 * 1024);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&rl->thread, &attr, run, rl);
+    int error = pthread_create(&rl->thread, NULL, run, rl);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
     rl->thread_runs = error == 0;
     return error == 0 ? REDLOCK_OK : REDLOCK_ESYS;
 }

@@ -18,6 +18,8 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     waiter->done = true;
     waiter->status = status;
     pthread_cond_signal(&waiter->cond);
+    if (rl->driver_sleeps)
+        rl_engine_wake(&rl->engine);
 }
 
 /* 1: not over yet. */
@@ -113,6 +115,8 @@ void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status
 {
     if (lock->op.kind == RL_OP_EXTEND)
         rl_dispatch_done(rl, lock, status);
+    if (status == REDLOCK_ECLOSED)
+        rl_api_lock_signal_lost(lock); /* its holder has not asked for this */
     rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
 }
 

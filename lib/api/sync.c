@@ -16,13 +16,13 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_wai
 {
     for (;;) {
         sleep_until_done(rl, waiter);
-        if (waiter->status != REDLOCK_OK || rl->closed)
+        if (waiter->status != REDLOCK_OK)
             return;
-        rl_engine_refresh(&rl->engine);
-        if (!lock->engine.active) {
-            waiter->status = REDLOCK_ETOOSLOW;
+        if (rl->closed || !lock->engine.active) {
+            rl_dispatch_disown(rl, lock);
             return;
         }
+        rl_engine_refresh(&rl->engine);
         waiter->done = false;
         if (rl_dispatch_confirm(rl, lock)) {
             waiter->done = true;
@@ -67,16 +67,9 @@ static void leave_blocking(struct redlock *rl)
     rl_client_drop(rl);
 }
 
-REDLOCK_API int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
-                                redlock_lock_t **ret_lock, redlock_report_t **ret_report)
-{
-    return redlock_adopt(rl, resource, NULL, opts, ret_lock, ret_report);
-}
-
-/* A NULL token: acquire. */
-REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *token,
-                              const redlock_opts_t *opts, redlock_lock_t **ret_lock,
-                              redlock_report_t **ret_report)
+/* Without a token: acquire; with one: adopt. */
+static int take(redlock_t *rl, const char *resource, const char *token, const redlock_opts_t *opts,
+                redlock_lock_t **ret_lock, redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
@@ -102,6 +95,19 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
     }
     leave_blocking(rl);
     return error;
+}
+
+REDLOCK_API int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
+                                redlock_lock_t **ret_lock, redlock_report_t **ret_report)
+{
+    return take(rl, resource, NULL, opts, ret_lock, ret_report);
+}
+
+REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *token,
+                              const redlock_opts_t *opts, redlock_lock_t **ret_lock,
+                              redlock_report_t **ret_report)
+{
+    return take(rl, resource, token != NULL ? token : "", opts, ret_lock, ret_report);
 }
 
 /* Operations on a lock that the user holds a handle of. */

@@ -322,7 +322,8 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     }
     if (ballot->verb == RL_VERB_GET) {
         seen->present = ballot->vote == RL_VOTE_GRANTED;
-        seen->foreign_kind = seen->present && reply->kind != RL_REPLY_BULK;
+        bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
+        seen->foreign_kind = seen->present && !is_token;
         if (seen->present && !seen->foreign_kind) {
             seen->value = rl_strdup_len(engine->mem, reply->text, reply->len);
             seen->len = reply->len;
@@ -335,6 +336,7 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
         return false;
     }
     seen->pttl_ms = reply->integer;
+    seen->present = seen->present && seen->pttl_ms != -2; /* expired between the two questions */
     ballot->verb = RL_VERB_GET;
     ballot->vote = seen->present ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
     return true;
@@ -349,6 +351,10 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
         return;
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
+    /* The vote that decides an extension must have come before the old deadline: not the time of
+     * the tick, now. */
+    if (lock->lease.state == RL_STATE_EXTENDING)
+        rl_engine_refresh(engine);
     step(engine, lock, &event);
 }
 

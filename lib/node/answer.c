@@ -10,6 +10,17 @@ static bool is_undo(const struct rl_request *request)
     return request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
 }
 
+/* Anybody may have stored anything under the key that is looked at. */
+size_t rl_answer_bulk_max(const struct rl_node *node)
+{
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        if (!request->removed)
+            return request->verb == RL_VERB_GET ? RL_INFO_MAX : RL_BULK_MAX;
+    }
+    return RL_BULK_MAX;
+}
+
 static unsigned feature_of(enum rl_form form)
 {
     switch (form) {
@@ -86,12 +97,20 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
                       uint64_t now_ns)
 {
     uint64_t place = node->pipe.tail;
+    const struct rl_claim *claim = request->claim;
 
+    /* Behind a release_after, an extension would give the key its whole life back. */
+    if (request->verb == RL_VERB_EXTEND && claim->undo_verb == RL_VERB_SHORTEN) {
+        answer->vote = RL_VOTE_FAILED;
+        answer->cause = REDLOCK_CAUSE_NONE;
+        return false;
+    }
     if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
                              answer->form, now_ns)) {
         struct rl_request *again = rl_pipeline_at(&node->pipe, place);
         again->told = request->told;
-        again->sent_ns = request->sent_ns; /* one time limit for the question, not for each form */
+        /* One time limit for the question, not for each form. */
+        again->sent_ns = request->told ? now_ns : request->sent_ns;
         return true;
     }
     answer->vote = RL_VOTE_FAILED;

@@ -4,6 +4,7 @@
 #include "node/codec.h"
 
 #include <hiredis/hiredis.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,10 @@ bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args)
 
 void rl_encoded_free(struct rl_encoded *encoded)
 {
-    if (encoded->bytes != NULL)
+    if (encoded->bytes != NULL) {
+        sodium_memzero(encoded->bytes, encoded->len); /* a token, or a password */
         redisFreeCommand(encoded->bytes);
+    }
     encoded->bytes = NULL;
     encoded->len = 0;
 }

@@ -6,7 +6,6 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +38,7 @@ static bool append(struct rl_node *node, enum step step, size_t argc, const stru
         RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
         node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
     }
-    sodium_memzero(encoded.bytes, encoded.len);
+
     rl_encoded_free(&encoded);
     return bytes != NULL;
 }
@@ -112,7 +111,11 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
     int cause = rl_wire_error_cause(reply->text, reply->len);
 
     if (step == STEP_AUTH) {
-        rl_node_set_text(node, reply->text, reply->len);
+        /* A server that does not know AUTH repeats its arguments: such words are not for logs. */
+        static const char TEXT[] = "the server does not understand the login";
+        bool safe = cause == REDLOCK_CAUSE_AUTH &&
+                    memmem(reply->text, reply->len, node->password, strlen(node->password)) == NULL;
+        rl_node_set_text(node, safe ? reply->text : TEXT, safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;
     }
     if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING) {

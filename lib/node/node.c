@@ -47,7 +47,7 @@ bool rl_node_is_up(const struct rl_node *node)
 {
     if (node->state == RL_NODE_READY)
         return !node->suspect && !node->refused && node->pipe.out_len < RL_UNSENT_MAX;
-    return !node->fell && node->due_ns != RL_NEVER;
+    return !node->fell && node->due_ns != RL_NEVER && node->pipe.out_len < RL_UNSENT_MAX;
 }
 
 void rl_node_notify_changed(struct rl_node *node)
@@ -263,8 +263,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     }
     while (node->decoder.reader != NULL) {
         bool greeting = node->state == RL_NODE_GREETING;
-        int got =
-            rl_decoder_next(&node->decoder, greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
+        int got = rl_decoder_next(&node->decoder,
+                                  greeting ? rl_greeting_bulk_max(node) : rl_answer_bulk_max(node));
         if (got == 0)
             return;
         if (got < 0) {

@@ -14,6 +14,8 @@ void rl_greeting_free(struct rl_node *node);
 
 /* answer.c */
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+/* How long the next answer may be. */
+size_t rl_answer_bulk_max(const struct rl_node *node);
 /* Gives every vote that is still waited for as failed; requests stay as tombstones. */
 void rl_node_fail_votes(struct rl_node *node, int cause);
 

@@ -34,9 +34,12 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
         cap *= 2;
     if (cap == pipe->out_cap)
         return true;
-    char *out = rl_realloc_array(pipe->mem, pipe->out, cap, 1);
+    char *out = rl_realloc_array(pipe->mem, NULL, cap, 1);
     if (out == NULL)
         return false;
+    if (pipe->out_len != 0)
+        memcpy(out, pipe->out, pipe->out_len);
+    rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap); /* tokens */
     pipe->out = out;
     pipe->out_cap = cap;
     return true;
