@@ -93,4 +93,4 @@ BUILDS = [
 ]
 
 # Several servers per test and deadlines of milliseconds: one program at a time.
-SERIAL_SUITES = {"live", "interop", "cli", "examples"}
+SERIAL_SUITES = {"oom", "live", "interop", "cli", "examples"}
