@@ -11,10 +11,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import SLOW, Case, children_of, runs, stat_fields, until  # noqa: E402
 
-# The command, a child of it in its group, and a grandchild that has left session and parent.
+# The command, a child of it in its group, children in another session, and an orphan.
 FAMILY = """
 trap '' TERM HUP INT
 sleep 1000 & echo $!
+setsid sh -c 'sleep 1000 & echo $!'
 setsid sh -c 'trap "" TERM HUP INT; sleep 1000 & echo $!; echo $$ ; wait' &
 echo $$
 while :; do sleep 1; done
@@ -33,7 +34,7 @@ def processor_ticks():
 class Guardian(Case):
     def family(self, *flags, name="g"):
         process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY)
-        pids = [int(process.stdout.readline()) for _ in range(4)]
+        pids = [int(process.stdout.readline()) for _ in range(5)]
         self.addCleanup(self.kill_all, pids)
         return process, pids
 
@@ -143,15 +144,22 @@ class Guardian(Case):
         self.assertIn("still runs, without the lock", self.error_text())
 
     def test_signal_waits_for_the_rest_of_the_group(self):
-        script = (
-            "sh -c 'trap \"echo cleaned; exit\" TERM; echo ready; while :; do sleep 0.01; done' &"
-            "wait"
-        )
-        process = self.start("run", "-t", "20s", "g", "--", "sh", "-c", script)
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        inner = "trap 'sleep 0.5; exit' TERM; echo $$; while :; do sleep 0.01; done"
+        process = self.start("run", "-t", "20s", "g", "--", "sh", "-c", 'sh -c "$0" & wait', inner)
+        pid = int(process.stdout.readline())
         process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.stdout.readline(), "cleaned\n")
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)
+        self.assertFalse(runs(pid))
+
+    def test_nobody_left_to_watch(self):
+        """Wrapper and guardian killed: the kernel still ends the command itself."""
+        process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
+        pid = int(process.stdout.readline())
+        guardian = self.guardian_of(process)
+        process.send_signal(signal.SIGSTOP)
+        os.kill(guardian, signal.SIGKILL)
+        process.kill()
+        self.wait_gone(pid)
 
     def test_max_hold(self):
         process, pids = self.family("-t", "20s", "-k", "500ms", "--max-hold", "2s")
