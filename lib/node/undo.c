@@ -102,8 +102,8 @@ void rl_debts_flush(struct rl_node *node, uint64_t now_ns)
         }
         forget_debt(node, node->debt_count - 1);
     }
-    if (node->debt_count == 0)
-        node->debts_due_ns = RL_NEVER;
+    /* What is left waits for room in the output. */
+    node->debts_due_ns = node->debt_count == 0 ? RL_NEVER : now_ns + RETRY_NS / 10;
 }
 
 uint64_t rl_debts_wake_ns(const struct rl_node *node)
