@@ -187,10 +187,14 @@ START_TEST(silent_for_two_seconds)
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 1);
     ck_assert_uint_eq(rig->closes, 1);
-    ck_assert_uint_eq(rig->opens, 2); /* a new connection, at once */
+    ck_assert(!rl_node_is_up(&rig->node)); /* known to be down, while it is connected anew */
     rig->vote_count = 0;
-    rig_pass(rig, 250 * RL_MS); /* and as long as that is as silent, it is known to be down */
+    rig_pass(rig, 50 * RL_MS);
+    ck_assert_uint_eq(rig->opens, 2);
+    rig_connect(rig);
     ck_assert(!rl_node_is_up(&rig->node));
+    rig_greet(rig);
+    ck_assert(rl_node_is_up(&rig->node));
 }
 END_TEST
 
@@ -240,7 +244,7 @@ static const struct {
     {RL_VERB_EXTEND, ":2\r\n"},        {RL_VERB_EXTEND, "$-1\r\n"},
     {RL_VERB_HEAL, ":0\r\n"},          {RL_VERB_GET, "+OK\r\n"},
     {RL_VERB_PTTL, ":-3\r\n"},         {RL_VERB_PTTL, "$1\r\n7\r\n"},
-    {RL_VERB_ACQUIRE, "*0\r\n"},
+    {RL_VERB_ACQUIRE, "*0\r\n"},       {RL_VERB_ACQUIRE, "*-1\r\n"},
 
     {RL_VERB_GET, "*1000000000\r\n"},  {RL_VERB_GET, "$1025\r\n"},
     {RL_VERB_GET, "$99999999999\r\n"}, {RL_VERB_ACQUIRE, "%1\r\n+a\r\n+b\r\n"},
