@@ -45,9 +45,11 @@ void rl_node_set_text(struct rl_node *node, const char *text, size_t len)
 
 bool rl_node_is_up(const struct rl_node *node)
 {
+    if (node->pipe.out_len >= RL_UNSENT_MAX)
+        return false;
     if (node->state == RL_NODE_READY)
-        return !node->suspect && !node->refused && node->pipe.out_len < RL_UNSENT_MAX;
-    return !node->fell && node->due_ns != RL_NEVER && node->pipe.out_len < RL_UNSENT_MAX;
+        return !node->suspect && !node->refused;
+    return !node->fell && node->due_ns != RL_NEVER;
 }
 
 void rl_node_notify_changed(struct rl_node *node)
@@ -263,8 +265,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     }
     while (node->decoder.reader != NULL) {
         bool greeting = node->state == RL_NODE_GREETING;
-        int got = rl_decoder_next(&node->decoder,
-                                  greeting ? rl_greeting_bulk_max(node) : rl_answer_bulk_max(node));
+        int got =
+            rl_decoder_next(&node->decoder, greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
         if (got == 0)
             return;
         if (got < 0) {
@@ -327,7 +329,6 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         request->unsent = rl_request_is_unsent(pipe, request);
         request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
     }
-    pipe->out_len = 0;
     pipe->sent = 0;
     while (pipe->head != end) {
         struct rl_request request = rl_pipeline_pop(pipe);
@@ -359,6 +360,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
 
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, rl_pipeline_has_bare_set(&node->pipe));
+    node->pipe.out_len = 0;
     node->state = RL_NODE_DOWN;
     node->suspect = false;
     node->cause = (uint8_t)cause;

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ * The other end of a node under test. */
+#include "node_rig.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rl_reply_text reply_text;
+static char said[1 << 20];
+
+static void transport_open(void *ctx, unsigned node)
+{
+    struct rig *rig = ctx;
+
+    ck_assert_uint_eq(node, 3);
+    ck_assert(!rig->is_open);
+    rig->is_open = true;
+    rig->opens++;
+}
+
+static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_t len)
+{
+    struct rig *rig = ctx;
+
+    ck_assert_uint_eq(node, 3);
+    ck_assert(rig->is_open);
+    ck_assert_uint_gt(len, 0);
+    if (rig->broken)
+        return -1;
+    size_t taken = len < rig->room ? len : rig->room;
+    ck_assert_uint_le(rig->wire_len + taken, RIG_WIRE_MAX);
+    memcpy(rig->wire + rig->wire_len, bytes, taken);
+    rig->wire_len += taken;
+    rig->room -= rig->room == SIZE_MAX ? 0 : taken;
+    return (ssize_t)taken;
+}
+
+static void transport_close(void *ctx, unsigned node, bool abortive)
+{
+    struct rig *rig = ctx;
+
+    ck_assert_uint_eq(node, 3);
+    rig->is_open = false;
+    rig->abortive = abortive;
+    rig->closes++;
+    rig->wire_len = 0;
+}
+
+static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
+                    const struct rl_reply *reply)
+{
+    struct rig *rig = ctx;
+
+    ck_assert_uint_lt(rig->vote_count, RIG_VOTES_MAX);
+    ck_assert_uint_eq(ballot->node, 3);
+    rig->votes[rig->vote_count++] =
+        (struct rig_vote){.ballot = *ballot, .claim = claim, .has_reply = reply != NULL};
+}
+
+static void on_changed(void *ctx, struct rl_node *node)
+{
+    struct rig *rig = ctx;
+
+    rig->changed++;
+    rig->was_up = rl_node_is_up(node);
+}
+
+static void on_dirty(void *ctx, struct rl_node *node)
+{
+    struct rig *rig = ctx;
+
+    (void)node;
+    rig->dirty = true;
+}
+
+static void on_undone(void *ctx, struct rl_node *node, bool done)
+{
+    struct rig *rig = ctx;
+
+    (void)node;
+    rig->undone += done;
+    rig->given_up += !done;
+}
+
+struct rig *rig_new(void)
+{
+    static struct rig rig;
+    static char wire[RIG_WIRE_MAX];
+
+    memset(&rig, 0, sizeof rig);
+    rig.mem = rl_mem_libc();
+    rig.now_ns = 1000 * RL_SECOND;
+    rig.room = SIZE_MAX;
+    rig.wire = wire;
+    rig.common = (struct rl_node_common){
+        .mem = &rig.mem,
+        .log = &rig.log,
+        .transport = {transport_open, transport_send, transport_close, &rig},
+        .listener = {on_vote, on_changed, on_dirty, on_undone, &rig},
+        .text = &reply_text,
+        .drift = {.ppm = 10000, .floor_us = 2000},
+        .connect_timeout_ns = 250 * RL_MS,
+    };
+    rl_node_init(&rig.node, &rig.common, 3);
+    rig.node.name = "n3";
+    return &rig;
+}
+
+void rig_done(struct rig *rig)
+{
+    rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
+    rl_node_free(&rig->node);
+    rl_encoded_free(&rig->common.cache.encoded);
+}
+
+void rig_flush(struct rig *rig)
+{
+    while (rig->dirty) {
+        rig->dirty = false;
+        rl_node_flush(&rig->node, rig->now_ns);
+    }
+}
+
+void rig_start(struct rig *rig)
+{
+    rl_node_start(&rig->node, rig->now_ns);
+    rl_node_tick(&rig->node, rig->now_ns);
+    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+}
+
+void rig_connect(struct rig *rig)
+{
+    rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
+    rig_flush(rig);
+}
+
+void rig_reply(struct rig *rig, const char *bytes)
+{
+    rl_node_received(&rig->node, bytes, strlen(bytes), rig->now_ns);
+    rig_flush(rig);
+}
+
+static void reply_bulk(struct rig *rig, const char *text)
+{
+    char bytes[4096];
+
+    snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
+    rig_reply(rig, bytes);
+}
+
+void rig_greet_as(struct rig *rig, const char *server, const char *replication)
+{
+    static const enum rl_verb scripts[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
+
+    rig_reply(rig, "+OK\r\n");
+    reply_bulk(rig, server);
+    reply_bulk(rig, replication);
+    for (unsigned i = 0; i < 3; i++)
+        reply_bulk(rig, rl_wire_script_sha(scripts[i]));
+}
+
+void rig_greet(struct rig *rig)
+{
+    rig_said(rig);
+    rig_greet_as(rig, "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n",
+                 "role:master\r\n");
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+}
+
+void rig_ready(struct rig *rig)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_greet(rig);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+
+void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns)
+{
+    rig_ready(rig);
+    rig->node.srtt_ns = rtt_ns;
+}
+
+void rig_lose(struct rig *rig)
+{
+    rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, "connection reset", rig->now_ns);
+    rig_flush(rig);
+}
+
+void rig_freeze(struct rig *rig, uint64_t ns)
+{
+    rig->now_ns += ns;
+}
+
+void rig_pass(struct rig *rig, uint64_t ns)
+{
+    uint64_t end_ns = rig->now_ns + ns;
+
+    for (unsigned rings = 0;; rings++) {
+        uint64_t wake_ns = rl_node_wake_ns(&rig->node);
+        if (wake_ns > end_ns)
+            break;
+        /* A timer in the past, again and again, is a busy loop. */
+        ck_assert_msg(rings < 10000, "the node's timer rings without end");
+        if (wake_ns > rig->now_ns)
+            rings = 0;
+        rig->now_ns = wake_ns > rig->now_ns ? wake_ns : rig->now_ns;
+        rl_node_tick(&rig->node, rig->now_ns);
+        rig_flush(rig);
+    }
+    rig->now_ns = end_ns;
+}
+
+struct rl_claim *rig_claim(struct rig *rig, const char *token)
+{
+    struct rl_claim *claim = rl_claim_new(&rig->mem, (struct rl_arg){"key", 3}, 64);
+
+    ck_assert_ptr_nonnull(claim);
+    rig->common.cache.claim = NULL; /* as the engine does: another may have lived at its address */
+    rl_claim_set_token(claim, (struct rl_arg){token, strlen(token)});
+    claim->owner = rig;
+    claim->ttl_ms = claim->ttl_max_ms = 30000;
+    return claim;
+}
+
+int rig_ask(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb)
+{
+    int cause = rl_node_ask(&rig->node, claim, round, verb, rig->now_ns);
+
+    rig_flush(rig);
+    return cause;
+}
+
+enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round)
+{
+    int cause = -1;
+    enum rl_vote vote = rl_node_undo(&rig->node, claim, round, rig->now_ns, &cause);
+
+    ck_assert_int_eq(vote == RL_VOTE_FAILED, cause != -1);
+    rig_flush(rig);
+    return vote;
+}
+
+static const char *name_of(const char *text, size_t len)
+{
+    static const struct {
+        enum rl_verb verb;
+        const char *script, *sha;
+    } table[] = {
+        {RL_VERB_RELEASE, "<release>", "release"},
+        {RL_VERB_EXTEND, "<extend>", "extend"},
+        {RL_VERB_SHORTEN, "<shorten>", "shorten"},
+    };
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const char *script = rl_wire_script(table[i].verb);
+        if (len == strlen(script) && memcmp(text, script, len) == 0)
+            return table[i].script;
+        if (len == 40 && memcmp(text, rl_wire_script_sha(table[i].verb), 40) == 0)
+            return table[i].sha;
+    }
+    return NULL;
+}
+
+/* One command from `at`; 0 if it is not all there. */
+static size_t decode(const char *at, size_t len, char *to)
+{
+    const char *begin = at, *end = at + len;
+    char copy[32];
+
+    for (long left = -1; left != 0; left--) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        if (line == NULL || (size_t)(line - at) >= sizeof copy)
+            return 0;
+        memcpy(copy, at, (size_t)(line - at));
+        copy[line - at] = '\0';
+        ck_assert_int_eq(copy[0], left < 0 ? '*' : '$');
+        long number = strtol(copy + 1, NULL, 10);
+        at = line + 1;
+        if (left < 0) {
+            left = number + 1;
+            continue;
+        }
+        if (end - at < number + 2)
+            return 0;
+        const char *name = name_of(at, (size_t)number);
+        to += name != NULL ? sprintf(to, "%s ", name) : sprintf(to, "%.*s ", (int)number, at);
+        at += number + 2;
+    }
+    to[-1] = '\n';
+    return (size_t)(at - begin);
+}
+
+const char *rig_said(struct rig *rig)
+{
+    size_t at = 0, out = 0;
+
+    said[0] = '\0';
+    while (at < rig->wire_len) {
+        size_t used = decode(rig->wire + at, rig->wire_len - at, said + out);
+        if (used == 0) {
+            strcpy(said + out, "...");
+            break;
+        }
+        out = strlen(said);
+        at += used;
+    }
+    /* What is unfinished is shown again, with what follows it. */
+    memmove(rig->wire, rig->wire + at, rig->wire_len - at);
+    rig->wire_len -= at;
+    return said;
+}
+
+struct rl_ballot rig_only_vote(struct rig *rig)
+{
+    ck_assert_uint_eq(rig->vote_count, 1);
+    rig->vote_count = 0;
+    return rig->votes[0].ballot;
+}
+
+void rig_no_vote(const struct rig *rig)
+{
+    ck_assert_uint_eq(rig->vote_count, 0);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * A node without a network: a transport that remembers what it was given and takes no more than it
+ * is told to, a listener that remembers what it heard, and time that passes when told. */
+#ifndef TEST_NODE_RIG_H
+#define TEST_NODE_RIG_H
+
+#include "node/node.h"
+
+#include <redlock/redlock.h>
+
+#define RIG_VOTES_MAX 512
+#define RIG_WIRE_MAX  ((size_t)4 << 20)
+
+struct rig_vote {
+    struct rl_ballot ballot;
+    const struct rl_claim *claim;
+    bool has_reply;
+};
+
+struct rig {
+    struct rl_node node;
+    struct rl_node_common common;
+    struct rl_mem mem;
+    struct rl_log log;
+    uint64_t now_ns;
+    /* the transport */
+    bool is_open, abortive, broken; /* abortive: how it was closed last */
+    unsigned opens, closes;
+    size_t room; /* how many bytes the kernel still takes */
+    char *wire;  /* what was sent and not looked at yet */
+    size_t wire_len;
+    /* the listener */
+    struct rig_vote votes[RIG_VOTES_MAX];
+    unsigned vote_count;
+    unsigned changed, undone, given_up;
+    bool dirty, was_up;
+};
+
+/* One rig in the process: it is large. A fresh one; nothing has happened yet. */
+struct rig *rig_new(void);
+/* Closes and frees everything; the sanitizers see what is left. */
+void rig_done(struct rig *rig);
+
+/* Starts the node and lets it begin to connect. */
+void rig_start(struct rig *rig);
+/* The connection stands; the greeting was sent. */
+void rig_connect(struct rig *rig);
+/* Answers the whole greeting of a node without password and database: a Redis 7.0 master. */
+void rig_greet(struct rig *rig);
+void rig_greet_as(struct rig *rig, const char *server, const char *replication);
+/* All of it: READY, and nothing to look at. */
+void rig_ready(struct rig *rig);
+/* READY with a measured round trip of `rtt_ns`. */
+void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns);
+
+/* Bytes from the server; what the node has to say in return leaves at once. */
+void rig_reply(struct rig *rig, const char *bytes);
+void rig_lose(struct rig *rig);
+/* Sends what waits, as the engine does at the end of a tick. */
+void rig_flush(struct rig *rig);
+/* Time passes, and what is due is done, in order. */
+void rig_pass(struct rig *rig, uint64_t ns);
+/* Time passes, but the process sleeps. */
+void rig_freeze(struct rig *rig, uint64_t ns);
+
+struct rl_claim *rig_claim(struct rig *rig, const char *token);
+/* Asks and sends; the cause if it was refused. */
+int rig_ask(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb);
+enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round);
+
+/* The commands that have left since the last look, words joined by blanks, commands by newlines;
+ * scripts and their hashes by name. Bytes of an unfinished command end it with "...". */
+const char *rig_said(struct rig *rig);
+/* The only vote since the last look. */
+struct rl_ballot rig_only_vote(struct rig *rig);
+void rig_no_vote(const struct rig *rig);
+
+#endif
