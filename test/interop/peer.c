@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * Our side, driven through the C interface: one command in a line on stdin, one answer in a line on
+ * stdout. The arguments of the program are the addresses of the nodes.
+ *
+ *     acquire NAME TTL_MS WAIT_MS     ok TOKEN
+ *     extend NAME TTL_MS              ok
+ *     release NAME                    ok
+ *     state NAME                      ok held, ok free, ok unknown
+ *
+ * Whatever fails answers with the name of the error and a text. A lock stays with its name until it
+ * is released or acquired again. The end of stdin ends the program. */
+#include <inttypes.h>
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOCKS_MAX  16
+#define NAME_MAX_  64
+#define LINE_MAX_  256
+#define READY_MS   10000
+#define TIMEOUT_MS 2000 /* a busy machine must not look like a dead server */
+
+struct held {
+    char name[NAME_MAX_];
+    redlock_lock_t *lock;
+};
+
+static struct held held[LOCKS_MAX];
+
+/* The place of that name, or an empty one. */
+static struct held *find(const char *name)
+{
+    struct held *empty = NULL;
+
+    for (size_t i = 0; i < LOCKS_MAX; i++) {
+        if (strcmp(held[i].name, name) == 0)
+            return &held[i];
+        if (empty == NULL && held[i].name[0] == '\0')
+            empty = &held[i];
+    }
+    if (empty == NULL) {
+        fprintf(stderr, "more than %d names\n", LOCKS_MAX);
+        exit(1);
+    }
+    snprintf(empty->name, sizeof empty->name, "%s", name);
+    return empty;
+}
+
+static void answer(int error, const redlock_report_t *report, const char *more)
+{
+    if (error == REDLOCK_OK)
+        printf("ok %s\n", more);
+    else
+        printf("%s %s\n", redlock_error_name(error), redlock_report_text(report));
+    fflush(stdout);
+}
+
+static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wait_ms)
+{
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    redlock_report_t *report;
+    redlock_lock_t *lock = NULL;
+
+    opts.wait_ms = wait_ms;
+    const int error = redlock_acquire(rl, at->name, &opts, &lock, &report);
+    if (error == REDLOCK_OK) {
+        redlock_lock_free(at->lock);
+        at->lock = lock;
+    }
+    answer(error, report, error == REDLOCK_OK ? redlock_lock_token(lock) : "");
+    redlock_report_free(report);
+}
+
+static void extend(struct held *at, uint64_t ttl_ms)
+{
+    redlock_report_t *report;
+    const int error = redlock_extend(at->lock, ttl_ms, &report);
+
+    answer(error, report, "");
+    redlock_report_free(report);
+}
+
+static void release(struct held *at)
+{
+    redlock_report_t *report;
+    const int error = redlock_release(at->lock, &report);
+
+    answer(error, report, "");
+    redlock_report_free(report);
+    redlock_lock_free(at->lock);
+    at->lock = NULL;
+}
+
+static void tell_state(redlock_t *rl, const char *name)
+{
+    static const char *const words[] = {"unknown", "free", "held"};
+    redlock_report_t *report;
+    redlock_report_info_t info = {0};
+    const int error = redlock_inspect(rl, name, &report);
+
+    if (error == REDLOCK_OK && redlock_report_get_info(report, &info, sizeof info) != REDLOCK_OK)
+        info.state = REDLOCK_STATE_UNKNOWN;
+    answer(error, report, words[info.state]);
+    redlock_report_free(report);
+}
+
+static bool obey(redlock_t *rl, const char *line)
+{
+    char verb[16] = "", name[NAME_MAX_] = "";
+    uint64_t ttl_ms = 0, wait_ms = 0;
+    const int words = sscanf(line, "%15s %63s %" SCNu64 " %" SCNu64, verb, name, &ttl_ms, &wait_ms);
+
+    if (words == 4 && strcmp(verb, "acquire") == 0)
+        acquire(rl, find(name), ttl_ms, wait_ms);
+    else if (words == 3 && strcmp(verb, "extend") == 0)
+        extend(find(name), ttl_ms);
+    else if (words == 2 && strcmp(verb, "release") == 0)
+        release(find(name));
+    else if (words == 2 && strcmp(verb, "state") == 0)
+        tell_state(rl, name);
+    else
+        return false;
+    return true;
+}
+
+static redlock_t *connect_to(int count, char *const *urls)
+{
+    redlock_config_t *config;
+    redlock_t *rl = NULL;
+    int error = redlock_config_new(&config, NULL);
+
+    for (int i = 0; i < count && error == REDLOCK_OK; i++)
+        error = redlock_config_add_nodes(config, urls[i]);
+    if (error == REDLOCK_OK)
+        error = redlock_config_set_node_timeout_ms(config, TIMEOUT_MS);
+    if (error == REDLOCK_OK)
+        error = redlock_new(&rl, config);
+    if (error != REDLOCK_OK)
+        fprintf(stderr, "%s\n", redlock_config_error(config));
+    redlock_config_free(config);
+    if (error == REDLOCK_OK && (error = redlock_wait_ready(rl, READY_MS)) != REDLOCK_OK)
+        fprintf(stderr, "%s\n", redlock_strerror(error));
+    if (error != REDLOCK_OK)
+        exit(1);
+    return rl;
+}
+
+int main(int argc, char **argv)
+{
+    char line[LINE_MAX_];
+    redlock_t *rl = connect_to(argc - 1, argv + 1);
+    int status = 0;
+
+    while (status == 0 && fgets(line, sizeof line, stdin) != NULL) {
+        if (!obey(rl, line)) {
+            fprintf(stderr, "not understood: %s", line);
+            status = 64;
+        }
+    }
+    for (size_t i = 0; i < LOCKS_MAX; i++)
+        redlock_lock_free(held[i].lock);
+    redlock_shutdown(rl, 1000);
+    redlock_free(rl);
+    return status;
+}

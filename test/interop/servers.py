@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: MIT
+"""Throw-away redis-server processes for tests that are written in Python."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+PROGRAMS = ["redis-server", "valkey-server", "redis-check-rdb"]  # Debian's is one program
+MISSING = "no redis-server, valkey-server or redis-check-rdb in PATH"
+SECONDS_MAX = 20
+LOWEST_PORT, HIGHEST_PORT = 10000, 30000  # below those that the kernel gives to clients
+
+
+def program():
+    for name in [os.environ.get("REDLOCK_TEST_SERVER"), *PROGRAMS]:
+        found = name and shutil.which(name)
+        if found:
+            return found
+    return None
+
+
+def free_port(taken):
+    start = LOWEST_PORT + os.getpid() * 31 % (HIGHEST_PORT - LOWEST_PORT)
+    for step in range(HIGHEST_PORT - LOWEST_PORT):
+        port = LOWEST_PORT + (start - LOWEST_PORT + step) % (HIGHEST_PORT - LOWEST_PORT)
+        if port in taken:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise RuntimeError("no free port")
+
+
+def answers(port):
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(5) == b"+PONG"
+    except OSError:
+        return False
+
+
+class Servers:
+    """Use with `with`: they are gone afterwards."""
+
+    def __init__(self, count):
+        self.count = count
+        self.processes = []
+        self.ports = []
+
+    def __enter__(self):
+        self.directory = tempfile.mkdtemp(prefix="interop-")
+        try:
+            for number in range(self.count):
+                self._start(number)
+            for port in self.ports:
+                self._wait(port)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _start(self, number):
+        directory = os.path.join(self.directory, str(number))
+        os.mkdir(directory)
+        port = free_port(self.ports)
+        words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+                 "--appendonly", "no", "--dir", directory, "--loglevel", "warning"]  # fmt: skip
+        with open(os.path.join(directory, "log"), "wb") as log:
+            process = subprocess.Popen(words, executable=program(), stdout=log, stderr=log)
+        self.processes.append(process)
+        self.ports.append(port)
+
+    def _wait(self, port):
+        give_up = time.monotonic() + SECONDS_MAX
+        while not answers(port):
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"the server on port {port} does not answer")
+            time.sleep(0.01)
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def command(self, number, *words):
+        """One command; a number, a text, or None. What is not one of these is an error."""
+        request = b"*%d\r\n" % len(words)
+        for word in words:
+            request += b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode())
+        with socket.create_connection(("127.0.0.1", self.ports[number]), timeout=5) as connection:
+            connection.sendall(request)
+            with connection.makefile("rb") as stream:
+                line = stream.readline().strip()
+                kind, rest = line[:1], line[1:]
+                if kind == b":":
+                    return int(rest)
+                if kind == b"$":
+                    return None if rest == b"-1" else stream.read(int(rest)).decode()
+                if kind == b"+":
+                    return rest.decode()
+        raise RuntimeError(f"{words}: {line!r}")
+
+    def urls(self):
+        return [f"redis://127.0.0.1:{port}" for port in self.ports]

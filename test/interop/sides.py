@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The clients that meet on one key, each behind the same four words. A result is "ok", "contended" (held
+by another), "lost" (no longer ours), or, where something else went wrong, what the client said."""
+
+import os
+import subprocess
+
+REDLOCK = os.environ.get("REDLOCK", "")
+PEER = os.environ["PEER"]
+SECONDS_MAX = 30
+
+
+class Talker:
+    """A program that answers each line with a line."""
+
+    def __init__(self, words, **more):
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more
+        )
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(str(word) for word in words) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        if not answer:
+            raise AssertionError(f"{self.process.args[0]} has ended after: {words}")
+        return answer
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(SECONDS_MAX)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+
+
+class Library:
+    """Ours, through the C interface: peer.c."""
+
+    WORDS = {"ok": "ok", "REDLOCK_ECONTENDED": "contended", "REDLOCK_ELOST": "lost"}
+
+    def __init__(self, urls):
+        self.talker = Talker([PEER, *urls])
+
+    def _ask(self, *words):
+        answer = self.talker.ask(*words)
+        return self.WORDS.get(answer.split()[0], answer)
+
+    def acquire(self, name, ttl_ms, wait_ms=0):
+        return self._ask("acquire", name, ttl_ms, wait_ms)
+
+    def extend(self, name, ttl_ms):
+        return self._ask("extend", name, ttl_ms)
+
+    def release(self, name):
+        return self._ask("release", name)
+
+    def state(self, name):
+        return self.talker.ask("state", name).removeprefix("ok ")
+
+    def close(self):
+        self.talker.close()
+
+
+class Command:
+    """Ours, through the command: a process for each word."""
+
+    STATES = {0: "held", 1: "free", 3: "unknown"}
+
+    def __init__(self, urls):
+        self.servers = ",".join(urls)
+        self.tokens = {}
+
+    def _run(self, verb, *words):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("REDLOCK_")}
+        command = [REDLOCK, verb, "-q", "-s", self.servers, "--node-timeout", "2s", *words]
+        return subprocess.run(
+            command,
+            env={**environment, "HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+
+    @staticmethod
+    def _result(done, meanings):
+        what = f"exit status {done.returncode}: {done.stderr}"
+        return "ok" if done.returncode == 0 else meanings.get(done.returncode, what)
+
+    def acquire(self, name, ttl_ms, wait_ms=0):
+        done = self._run("acquire", "-t", f"{ttl_ms}ms", "-w", f"{wait_ms}ms", name)
+        if done.returncode == 0:
+            self.tokens[name] = done.stdout.strip()
+        return self._result(done, {75: "contended"})
+
+    def extend(self, name, ttl_ms):
+        done = self._run("extend", "-t", f"{ttl_ms}ms", name, self.tokens[name])
+        return self._result(done, {75: "lost"})
+
+    def release(self, name):
+        done = self._run("release", "--strict", name, self.tokens[name])
+        return self._result(done, {1: "lost"})
+
+    def state(self, name):
+        return self.STATES[self._run("status", name).returncode]
+
+    def close(self):
+        pass
+
+
+class RedisPy:
+    """redis-py's Lock, on the one server that it knows of."""
+
+    def __init__(self, urls):
+        import redis
+
+        (url,) = urls
+        self.redis = redis
+        self.client = redis.Redis.from_url(url)
+        self.locks = {}
+
+    def acquire(self, name, ttl_ms, wait_ms=0):
+        lock = self.client.lock(name, timeout=ttl_ms / 1000, sleep=0.01, thread_local=False)
+        if wait_ms:
+            taken = lock.acquire(blocking=True, blocking_timeout=wait_ms / 1000)
+        else:
+            taken = lock.acquire(blocking=False)
+        if taken:
+            self.locks[name] = lock
+        return "ok" if taken else "contended"
+
+    def _try(self, call):
+        try:
+            call()
+        except self.redis.exceptions.LockNotOwnedError:
+            return "lost"
+        return "ok"
+
+    def extend(self, name, ttl_ms):
+        return self._try(lambda: self.locks[name].extend(ttl_ms / 1000, replace_ttl=True))
+
+    def release(self, name):
+        return self._try(self.locks[name].release)
+
+    def close(self):
+        self.client.close()
+
+
+class NodeRedlock:
+    """node-redlock: node/peer.cjs, with the packages of `directory`."""
+
+    def __init__(self, urls, version, directory):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "node", "peer.cjs")
+        environment = {**os.environ, "NODE_PATH": directory, "NODE_DISABLE_COMPILE_CACHE": "1"}
+        self.talker = Talker(["node", script, version, *urls], env=environment)
+
+    def acquire(self, name, ttl_ms, wait_ms=0):
+        return self.talker.ask("acquire", name, ttl_ms, wait_ms)
+
+    def extend(self, name, ttl_ms):
+        return self.talker.ask("extend", name, ttl_ms)
+
+    def release(self, name):
+        return self.talker.ask("release", name)
+
+    def close(self):
+        self.talker.close()

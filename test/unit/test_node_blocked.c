@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT
+ * A node whose server takes no more bytes: what is owed to it waits, and does not spin. */
+#include "node/node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "redlock/redlock.h"
+#include "suite.h"
+
+#define TIMEOUT_NS (60 * RL_SECOND)
+#define KEY_LEN    1000
+#define GREETING                                                                                   \
+    "+OK\r\n"                                                                                      \
+    "$10\r\nrun_id:abc\r\n"                                                                        \
+    "$11\r\nrole:master\r\n"                                                                       \
+    "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n"
+
+static struct rl_mem mem;
+static struct rl_log log_to_nobody;
+static struct rl_reply_text text;
+static struct rl_node_common common;
+static struct rl_node node;
+static bool blocked;
+
+static void open_nothing(void *ctx, unsigned index)
+{
+    (void)ctx;
+    (void)index;
+}
+
+static ssize_t send_bytes(void *ctx, unsigned index, const char *bytes, size_t len)
+{
+    (void)ctx;
+    (void)index;
+    (void)bytes;
+    return blocked ? 0 : (ssize_t)len;
+}
+
+static void close_nothing(void *ctx, unsigned index, bool abortive)
+{
+    (void)ctx;
+    (void)index;
+    (void)abortive;
+}
+
+static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
+                    const struct rl_reply *reply)
+{
+    (void)ctx;
+    (void)claim;
+    (void)ballot;
+    (void)reply;
+}
+
+static void on_node(void *ctx, struct rl_node *which)
+{
+    (void)ctx;
+    (void)which;
+}
+
+static void on_undone(void *ctx, struct rl_node *which, bool done)
+{
+    (void)ctx;
+    (void)which;
+    (void)done;
+}
+
+static struct rl_claim *new_claim(void)
+{
+    static char key[KEY_LEN];
+
+    memset(key, 'k', sizeof key);
+    struct rl_claim *claim = rl_claim_new(&mem, (struct rl_arg){key, sizeof key}, 8);
+    ck_assert_ptr_nonnull(claim);
+    rl_claim_set_token(claim, (struct rl_arg){"token", 5});
+    claim->ttl_ms = claim->ttl_max_ms = 100000;
+    return claim;
+}
+
+static void connect_node(void)
+{
+    mem = rl_mem_libc();
+    common = (struct rl_node_common){
+        .mem = &mem,
+        .log = &log_to_nobody,
+        .transport = {open_nothing, send_bytes, close_nothing, NULL},
+        .listener = {on_vote, on_node, on_node, on_undone, NULL},
+        .text = &text,
+        .connect_timeout_ns = TIMEOUT_NS,
+        .node_timeout_ns = TIMEOUT_NS,
+    };
+    blocked = false;
+    rl_node_init(&node, &common, 0);
+    node.name = "node";
+    rl_node_start(&node, 1);
+    rl_node_tick(&node, 1);
+    rl_node_opened(&node, true, 0, NULL, 1);
+    rl_node_received(&node, GREETING, sizeof GREETING - 1, 1);
+    ck_assert_int_eq(node.state, RL_NODE_READY);
+}
+
+START_TEST(an_owed_undo_waits)
+{
+    uint64_t now_ns = RL_MS;
+    int cause = 0;
+
+    connect_node();
+    struct rl_claim *claim = new_claim();
+    ck_assert_int_eq(rl_node_ask(&node, claim, 1, RL_VERB_ACQUIRE, now_ns), 0);
+    rl_node_flush(&node, now_ns);
+    blocked = true;
+    struct rl_claim *filler = new_claim();
+    while (rl_node_ask(&node, filler, 1, RL_VERB_GET, now_ns + 1) == 0)
+        ;
+    ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
+    ck_assert_int_eq(rl_node_undo(&node, claim, 0, now_ns + 1, &cause), RL_VOTE_FAILED);
+    ck_assert_uint_eq(node.debt_count, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t wake_ns = rl_node_wake_ns(&node);
+        ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
+        now_ns = wake_ns;
+        rl_node_tick(&node, now_ns);
+        ck_assert_uint_eq(node.debt_count, 1);
+    }
+    rl_claim_drop(claim);
+    rl_claim_drop(filler);
+    rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, now_ns);
+    rl_node_free(&node);
+    rl_encoded_free(&common.cache.encoded);
+}
+END_TEST
+
+static Suite *node_blocked_suite(void)
+{
+    Suite *suite = suite_create("node_blocked");
+    TCase *tcase = tcase_create("node_blocked");
+    tcase_add_test(tcase, an_owed_undo_waits);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(node_blocked_suite());
+}
