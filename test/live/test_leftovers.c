@@ -24,7 +24,7 @@
 #define CUTS         80
 #define RUN_MS_MAX   60000 /* scaled */
 #define SURVIVOR     "survivor"
-#define LONG_STOP_MS 2300 /* long enough for connections to be given up */
+#define LONG_STOP_MS 2300 /* a silent connection is given up after two seconds */
 
 static uint64_t choose_seed(void)
 {
@@ -102,18 +102,17 @@ static void cut_one(uint64_t *random)
 }
 
 struct stop {
-    unsigned first, count; /* nodes that are stopped */
+    unsigned first, count; /* nodes that are stopped; 0: none */
     uint64_t until_ms;
 };
 
-static void stop_some(struct stop *stop, uint64_t *random, bool had_long)
+/* The `number`-th stop. The first one is long enough for connections to be given up. */
+static void stop_some(struct stop *stop, uint64_t *random, unsigned number)
 {
-    static const unsigned counts[] = {1, 1, 2, 2, 2, 3};
-    stop->count = counts[draw(random, 6)];
+    static const unsigned counts[] = {2, 1, 3, 2, 1, 2};
+    stop->count = counts[number % 6];
     stop->first = draw(random, NODES - stop->count + 1);
-    stop->until_ms = wait_now_ms() + 5 + draw(random, 120);
-    if (!had_long)
-        stop->until_ms = wait_now_ms() + LONG_STOP_MS;
+    stop->until_ms = wait_now_ms() + (number == 0 ? LONG_STOP_MS : 5 + draw(random, 120));
     live_pause(stop->first, stop->count);
     happen(STOPPED);
     if (stop->count == 3)
@@ -142,7 +141,7 @@ static void disturb(struct blockers *blockers)
             live_resume_all();
             stop.count = 0;
         } else if (stop.count == 0 && draw(&random, 30) == 0) {
-            stop_some(&stop, &random, stops++ != 3);
+            stop_some(&stop, &random, stops++);
         } else if (stop.count == 0 && draw(&random, 12) == 0) {
             cut_one(&random);
         }
@@ -217,6 +216,7 @@ START_TEST(nothing_is_left_and_nobody_was_inside_together)
     ck_assert_uint_eq(atomic_load(&leftovers->overlaps), 0);
     ck_assert_uint_ge(atomic_load(&leftovers->operations), OPERATIONS);
     print_counts();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
     CHECK_STATUS(redlock_release(survivor, NULL), REDLOCK_OK);
     redlock_lock_free(survivor);
     munmap(leftovers, sizeof *leftovers);
