@@ -15,6 +15,8 @@
 
 /* One node with much to say must not keep the others waiting. */
 #define RECEIVES_PER_TICK 8
+/* What a peer may send while we leave, before it is left all the same. */
+#define DISCARDS_MAX 256
 
 void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller)
 {
@@ -171,6 +173,18 @@ static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t l
     return sent < 0 ? 0 : sent;
 }
 
+/* Closed over unread answers, a connection is reset, and a server that is about to write gives it
+ * up without reading what is left in it: the undo that was written right before this. */
+static void discard_answers(int fd)
+{
+    char bytes[4096];
+
+    for (unsigned i = 0; i < DISCARDS_MAX; i++) {
+        if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0)
+            return;
+    }
+}
+
 static void socket_close(void *ctx, unsigned node, bool abortive)
 {
     struct rl_sockets *sockets = ctx;
@@ -181,6 +195,8 @@ static void socket_close(void *ctx, unsigned node, bool abortive)
         return; /* a look-up was all there was; it is kept for the next attempt */
     if (abortive)
         (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    else
+        discard_answers(sock->fd);
     rl_poller_remove(sockets->poller, sock->fd);
     close(sock->fd);
     sock->fd = -1;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * How a connection ends when its client leaves: with answers that nobody has read yet, too. Closed
+ * over unread bytes, a TCP connection is reset, and a server that is just about to write gives it
+ * up without having read what is left in it: our undo. */
+#include "fake_redis.h"
+#include "suite.h"
+#include "wait.h"
+
+#include <poll.h>
+#include <redlock/redlock.h>
+
+#define PATIENCE_MS 10000
+
+static redlock_t *connect_embedded(struct fake_redis *fake)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, fake_redis_url(fake)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    return client;
+}
+
+static bool may_vote(redlock_t *client)
+{
+    redlock_node_stats_t stats;
+    ck_assert_int_eq(redlock_process(client), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_node_stats(client, 0, &stats, sizeof stats), REDLOCK_OK);
+    return stats.may_vote == 1;
+}
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl;
+    (void)lock;
+    (void)report;
+    *(int *)userdata = status;
+}
+
+START_TEST(unread_answers_do_not_reset_the_connection)
+{
+    const redlock_opts_t opts = redlock_opts(10000);
+    struct fake_redis *fake = fake_redis_start(NULL);
+    redlock_t *client = connect_embedded(fake);
+    int status = REDLOCK_OK;
+    ck_assert(WAIT_UNTIL(may_vote(client), PATIENCE_MS));
+    ck_assert_int_eq(redlock_acquire_start(client, "left", &opts, on_done, &status), REDLOCK_OK);
+    ck_assert_int_eq(redlock_process(client), REDLOCK_OK); /* sends */
+    struct pollfd answer = {.fd = redlock_get_fd(client), .events = POLLIN};
+    ck_assert_int_eq(poll(&answer, 1, (int)wait_scaled_ms(PATIENCE_MS)), 1);
+    ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
+    ck_assert_int_eq(status, REDLOCK_ECLOSED);
+    ck_assert(fake_redis_wait_connections(fake, 0, PATIENCE_MS));
+    char *log = fake_redis_log(fake);
+    ck_assert_msg(fake_redis_count(fake, "(closed)") == 1, "%s", log);
+    ck_assert_msg(fake_redis_keys(fake) == 0, "%s", log);
+    free(log);
+    fake_redis_stop(fake);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("leaving");
+    TCase *group = tcase_create("leaving");
+    tcase_add_test(group, unread_answers_do_not_reset_the_connection);
+    suite_add_tcase(suite, group);
+    return suite_run_nofork(suite);
+}
