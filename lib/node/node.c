@@ -265,8 +265,8 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     }
     while (node->decoder.reader != NULL) {
         bool greeting = node->state == RL_NODE_GREETING;
-        int got =
-            rl_decoder_next(&node->decoder, greeting ? rl_greeting_bulk_max(node) : RL_BULK_MAX);
+        int got = rl_decoder_next(&node->decoder,
+                                  greeting ? rl_greeting_bulk_max(node) : rl_answer_bulk_max(node));
         if (got == 0)
             return;
         if (got < 0) {

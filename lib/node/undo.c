@@ -122,8 +122,12 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
                           uint64_t now_ns, int *ret_cause)
 {
     bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
-    if (maybe_unsent && rl_pipeline_cut(&node->pipe, claim))
-        return RL_VOTE_DENIED;
+    if (maybe_unsent) {
+        bool unheard_of = rl_pipeline_cut(&node->pipe, claim);
+        node->trying = 0; /* what was to be tried may have been cut: try again */
+        if (unheard_of)
+            return RL_VOTE_DENIED;
+    }
     /* While a connection is being made, a release waits in its pipeline like any request. */
     bool connecting = node->state != RL_NODE_READY && rl_node_is_up(node);
     if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
