@@ -246,7 +246,7 @@ static const struct {
     {RL_VERB_PTTL, ":-3\r\n"},         {RL_VERB_PTTL, "$1\r\n7\r\n"},
     {RL_VERB_ACQUIRE, "*0\r\n"},       {RL_VERB_ACQUIRE, "*-1\r\n"},
 
-    {RL_VERB_GET, "*1000000000\r\n"},  {RL_VERB_GET, "$1025\r\n"},
+    {RL_VERB_GET, "*1000000000\r\n"},  {RL_VERB_PTTL, "$1025\r\n"},
     {RL_VERB_GET, "$99999999999\r\n"}, {RL_VERB_ACQUIRE, "%1\r\n+a\r\n+b\r\n"},
     {RL_VERB_ACQUIRE, "nonsense\r\n"}, {RL_VERB_ACQUIRE, "$x\r\n"},
 };

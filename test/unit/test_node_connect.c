@@ -119,7 +119,8 @@ static const struct {
 } REFUSED[] = {
     {"-WRONGPASS invalid username-password pair\r\n", REDLOCK_CAUSE_AUTH,
      "WRONGPASS invalid username-password pair", 1000},
-    {"-ERR anything at all\r\n", REDLOCK_CAUSE_AUTH, "ERR anything at all", 1000},
+    {"-ERR anything at all\r\n", REDLOCK_CAUSE_AUTH, "the server does not understand the login",
+     1000},
     {"$2\r\nOK\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
     {"+OK\r\n-ERR DB index is out of range\r\n", REDLOCK_CAUSE_ERROR_REPLY,
      "ERR DB index is out of range", 50},
