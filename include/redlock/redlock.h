@@ -439,7 +439,8 @@ REDLOCK_CHECK int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redl
 REDLOCK_CHECK int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_ms);
 /* Time until the deadline, rounded down; 0 when it is not held. [any thread] */
 REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
-/* A descriptor that is readable once the lock is lost (not: released); made on first use, closed
+/* A descriptor that is readable once the lock is lost, or released by redlock_shutdown() or
+ * redlock_free() (not: by its holder); made on first use, closed
  * with the handle; to be polled only. ESYS: no descriptor to be had. [any thread] */
 REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
 /* Its name, and its token: the right to release it, not a fence. Borrowed until the handle is
@@ -447,7 +448,8 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
 REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock);
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 /* Frees the handle; a lock that is still held is released in the background. No events of it
- * follow. Allowed after redlock_free(). [starts] */
+ * follow, but one that another thread is just being told may still be running: free what its
+ * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts] */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
 
 /* Statistics: numbers since redlock_new(); gauges marked */
