@@ -167,12 +167,13 @@ int client_open(const struct options *options, struct settings *ret_settings, re
     return result;
 }
 
-void client_close(redlock_t *rl, uint64_t budget_ms)
+int client_close(redlock_t *rl, uint64_t budget_ms)
 {
     if (!rl)
-        return;
-    redlock_shutdown(rl, budget_ms);
+        return REDLOCK_OK;
+    int result = redlock_shutdown(rl, budget_ms);
     redlock_free(rl);
+    return result;
 }
 
 int client_check_name(const char *command, const char *name)

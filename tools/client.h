@@ -24,8 +24,8 @@ void client_settle(redlock_t *rl);
 /* Settings and client at once, for commands that only ask. On a refusal nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);
 
-/* Releases what is held, sends what is owed, within the budget. */
-void client_close(redlock_t *rl, uint64_t budget_ms);
+/* Releases what is held, sends what is owed, within the budget. REDLOCK_OK: nothing is owed. */
+int client_close(redlock_t *rl, uint64_t budget_ms);
 
 /* The label of this process in tokens: "host/pid/start". Static. */
 const char *client_owner(void);

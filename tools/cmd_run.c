@@ -207,7 +207,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
         if (result < 0)
             result = run_locked(run);
         redlock_lock_free(run->lock);
-        session_close(&run->session, CLOSE_BUDGET_MS);
+        run_tell_release(run, session_close(&run->session, CLOSE_BUDGET_MS) != REDLOCK_OK);
     }
     bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
     close(run->signal_fd);
@@ -245,6 +245,7 @@ int cmd_run(const struct options *options)
     environment_free(&run.environment);
     free(run.key);
     free(run.path);
+    free(run.release_evidence);
     settings_free(&run.settings);
     return result;
 }

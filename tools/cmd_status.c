@@ -2,11 +2,13 @@
  * `redlock status` and `redlock break`: who holds a lock, and taking it away.
  */
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
+#include "clock.h"
 #include "commands.h"
 #include "evidence.h"
 #include "exits.h"
@@ -14,6 +16,7 @@
 #include "say.h"
 
 #define CLOSE_BUDGET_MS 1000
+#define PATIENCE_MS     500
 
 struct holding {
     const char *owner; /* "" if it has no label */
@@ -118,14 +121,21 @@ static void print_holding(const char *name, const struct evidence *evidence)
         printf("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
 }
 
+/* Servers that are slow for once are asked again. */
 static struct evidence *inspect(redlock_t *rl, const char *name, int *ret_error)
 {
-    redlock_report_t *report = NULL;
+    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
 
-    *ret_error = redlock_inspect(rl, name, &report);
-    struct evidence *evidence = evidence_copy(report);
-    redlock_report_free(report);
-    return evidence;
+    for (;;) {
+        redlock_report_t *report = NULL;
+        *ret_error = redlock_inspect(rl, name, &report);
+        struct evidence *evidence = evidence_copy(report);
+        redlock_report_free(report);
+        if (*ret_error != REDLOCK_ENOQUORUM || boottime_ns() >= give_up_ns)
+            return evidence;
+        free(evidence);
+        poll(NULL, 0, 20);
+    }
 }
 
 static int status_exit(int error, const struct evidence *evidence)

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "client.h"
+#include "clock.h"
 #include "commands.h"
 #include "evidence.h"
 #include "exits.h"
@@ -18,6 +20,7 @@
 #include "timing.h"
 
 #define CLOSE_BUDGET_MS 1000
+#define PATIENCE_MS     1000
 
 /* The first line of the file, "-" is stdin. */
 static int read_token_file(const char *command, const char *path, char **ret_token)
@@ -106,6 +109,8 @@ static int extend(const struct options *options, const struct settings *settings
     redlock_lock_t *lock = NULL;
     redlock_report_t *report = NULL;
     uint64_t validity_ms = 0;
+
+    opts.wait_ms = PATIENCE_MS;
     int error = redlock_adopt(rl, options->operands[0], token, &opts, &lock, &report);
     struct evidence *evidence = evidence_copy(report);
 
@@ -124,15 +129,35 @@ static int extend(const struct options *options, const struct settings *settings
     return result;
 }
 
+/* Servers that are slow for once are asked again. A lock that is gone by then went with the first
+ * question. */
+static int release_patiently(redlock_t *rl, const char *name, const char *token,
+                             struct evidence **ret_evidence)
+{
+    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    bool again = false;
+
+    for (;;) {
+        redlock_report_t *report = NULL;
+        int error = redlock_release_token(rl, name, token, &report);
+        free(*ret_evidence);
+        *ret_evidence = evidence_copy(report);
+        redlock_report_free(report);
+        if (error == REDLOCK_ELOST && again)
+            return REDLOCK_OK;
+        if (error != REDLOCK_ENOQUORUM || boottime_ns() >= give_up_ns)
+            return error;
+        again = true;
+        poll(NULL, 0, 20);
+    }
+}
+
 static int release(const struct options *options, redlock_t *rl, const char *token)
 {
-    redlock_report_t *report = NULL;
-
-    int error = redlock_release_token(rl, options->operands[0], token, &report);
-    struct evidence *evidence = evidence_copy(report);
+    struct evidence *evidence = NULL;
+    int error = release_patiently(rl, options->operands[0], token, &evidence);
     int result = EXIT_OK;
 
-    redlock_report_free(report);
     if (error == REDLOCK_ELOST) {
         say(SAY_WARNING, "%s was not held with this token any more; nothing was released",
             options->operands[0]);

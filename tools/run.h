@@ -44,7 +44,9 @@ struct run {
     bool lost, lost_said;
     bool reports_end; /* the starter has gone */
     bool settled;     /* nothing is left to guard */
-    bool released;    /* the answer to the release is here */
+    bool released;    /* it is known what became of the release */
+    int release_status;
+    struct evidence *release_evidence;
 };
 
 /* What the lock says now. */
@@ -61,5 +63,9 @@ void run_job(struct run *run);
 
 /* After the end of the command: leftovers, --min-hold, release. The exit code. */
 int run_end(struct run *run);
+
+/* Last word about the release, when the client was closed. `owing`: servers still have to be told.
+ */
+void run_tell_release(struct run *run, bool owing);
 
 #endif

@@ -139,6 +139,33 @@ static void release(struct run *run)
     }
     while (!run->released && boottime_ns() < give_up_ns)
         run_turn(run, give_up_ns);
+    if (!run->released)
+        run->release_status = REDLOCK_ENOQUORUM;
+    run->released = true;
+}
+
+/* A release that too few servers have confirmed in time is repeated by the library until the client
+ * is closed; only if it still owes something then is it a failure. */
+void run_tell_release(struct run *run, bool owing)
+{
+    int status = run->release_status;
+
+    if (!run->released)
+        return;
+    if (status != REDLOCK_ELOST && !owing)
+        status = REDLOCK_OK;
+    event_emit(&run->events, status == REDLOCK_OK ? "released" : "release_failed",
+               json_pack("{s:s}", "error", status == REDLOCK_OK ? "" : redlock_error_name(status)));
+    if (status == REDLOCK_OK || run->lost)
+        return;
+    if (status == REDLOCK_ELOST)
+        say(SAY_WARNING,
+            "%s: the lock was no longer ours at its release; another client may have had it",
+            run->name);
+    else
+        say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
+            run->name,
+            run->release_evidence ? run->release_evidence->text : redlock_strerror(status));
 }
 
 int run_end(struct run *run)

@@ -175,16 +175,9 @@ static void take_note(struct run *run, struct note *note)
         lock_event(run, note);
     if (note->kind == NOTE_RELEASED) {
         run->released = true;
-        event_emit(&run->events, note->status == REDLOCK_OK ? "released" : "release_failed",
-                   json_pack("{s:s}", "error",
-                             note->status == REDLOCK_OK ? "" : redlock_error_name(note->status)));
-        if (note->status == REDLOCK_ELOST && !run->lost)
-            say(SAY_WARNING,
-                "%s: the lock was no longer ours at its release; another client may have had it",
-                run->name);
-        else if (note->status != REDLOCK_OK && !run->lost)
-            say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
-                run->name, redlock_strerror(note->status));
+        run->release_status = note->status;
+        run->release_evidence = note->evidence;
+        note->evidence = NULL;
     }
     note_free(note);
 }

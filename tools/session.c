@@ -99,11 +99,11 @@ void note_free(struct note *note)
     free(note);
 }
 
-void session_close(struct session *session, uint64_t budget_ms)
+int session_close(struct session *session, uint64_t budget_ms)
 {
     struct note *note;
 
-    client_close(session->rl, budget_ms);
+    int result = client_close(session->rl, budget_ms);
     redlock_cancel_free(session->cancel);
     /* After redlock_free() no callback runs any more; what it left is ours. */
     while ((note = session_next(session))) {
@@ -116,4 +116,5 @@ void session_close(struct session *session, uint64_t budget_ms)
         close(session->note_write);
     }
     *session = (struct session){.note_read = -1, .note_write = -1};
+    return result;
 }

@@ -38,7 +38,7 @@ int session_release(struct session *session, redlock_lock_t *lock, uint64_t afte
 struct note *session_next(const struct session *session);
 void note_free(struct note *note);
 
-/* Closes the client too. */
-void session_close(struct session *session, uint64_t budget_ms);
+/* Closes the client too, and returns what client_close() does. */
+int session_close(struct session *session, uint64_t budget_ms);
 
 #endif

@@ -16,8 +16,10 @@
 #include "say.h"
 #include "signals.h"
 
-#define REPEAT_NS   (10 * UINT64_C(1000000000))
-#define END_WAIT_NS (UINT64_C(1000000000))
+#define REPEAT_NS        (10 * UINT64_C(1000000000))
+#define END_WAIT_NS      (UINT64_C(1000000000))
+#define SLOW_PATIENCE_NS (500 * NS_PER_MS)
+#define SLOW_PAUSE_MS    20
 
 struct waiting {
     struct wait *wait;
@@ -130,16 +132,34 @@ static int explain(const struct waiting *waiting)
     return code;
 }
 
+/* Without a budget there is one attempt, and servers that are slow for once would fail it. They are
+ * asked again for a moment; a lock that is held by another is not waited for. */
+static bool ask_again(struct waiting *waiting, uint64_t start_ns)
+{
+    struct pollfd signals = {.fd = waiting->wait->signal_fd, .events = POLLIN};
+    bool slow = waiting->status == REDLOCK_ENOQUORUM || waiting->status == REDLOCK_ETOOSLOW;
+
+    if (!slow || waiting->signal_code || waiting->gone ||
+        boottime_ns() >= start_ns + SLOW_PATIENCE_NS)
+        return false;
+    poll(&signals, 1, SLOW_PAUSE_MS);
+    take_signals(waiting);
+    return !waiting->signal_code;
+}
+
 int wait_for_lock(struct wait *wait, redlock_opts_t opts)
 {
     struct waiting waiting = {.wait = wait, .give_up_ns = NEVER_NS};
     uint64_t start_ns = boottime_ns();
 
-    waiting.status = session_acquire(wait->session, wait->name, opts);
-    if (waiting.status != REDLOCK_OK)
-        return explain(&waiting);
-    while (!waiting.over && !waiting.gone)
-        turn(&waiting);
+    do {
+        waiting.over = false;
+        waiting.status = session_acquire(wait->session, wait->name, opts);
+        if (waiting.status != REDLOCK_OK)
+            return explain(&waiting);
+        while (!waiting.over && !waiting.gone)
+            turn(&waiting);
+    } while (opts.wait_ms == 0 && ask_again(&waiting, start_ns));
     /* A signal that came with the lock still wins: the command is never started after it. */
     take_signals(&waiting);
     wait->waited_ms = (boottime_ns() - start_ns) / NS_PER_MS;

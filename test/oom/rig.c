@@ -302,6 +302,23 @@ void rig_hold(const char *resource, const redlock_opts_t *opts)
     memset(rig.call, 0, sizeof rig.call);
 }
 
+static bool all_granted(void)
+{
+    redlock_node_stats_t node;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        if (redlock_get_node_stats(rig.client, i, &node, sizeof node) != REDLOCK_OK ||
+            node.granted == 0)
+            return false;
+    return true;
+}
+
+void rig_hold_on_all(const char *resource, const redlock_opts_t *opts)
+{
+    rig_hold(resource, opts);
+    ck_assert_msg(rig_drive(all_granted, FINISH_MS), "not all nodes have granted the lock");
+}
+
 static bool all_up(void)
 {
     redlock_node_stats_t node;

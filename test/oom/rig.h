@@ -117,8 +117,10 @@ size_t rig_strays(void);
 #define RIG_END            0x7fffffff
 void rig_expect(unsigned i, const int *allowed);
 
-/* For prepare(): a lock in rig.lock. */
+/* For prepare(): a lock in rig.lock. The second one waits for all answers, not for a majority only;
+ * the lock must be the client's first. */
 void rig_hold(const char *resource, const redlock_opts_t *opts);
+void rig_hold_on_all(const char *resource, const redlock_opts_t *opts);
 void rig_new_config(int mode);
 void rig_connect(void);
 

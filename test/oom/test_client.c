@@ -112,7 +112,7 @@ END_TEST
 static void be_busy(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    rig_hold("resource", &opts);
+    rig_hold_on_all("resource", &opts);
     rig_command_all("SET foreign foreign-token");
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
     rig_acquire(1, "foreign", &opts);
@@ -157,7 +157,7 @@ END_TEST
 static void be_busy_shortly(void)
 {
     opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
-    rig_hold("resource", &opts);
+    rig_hold_on_all("resource", &opts);
     rig_acquire(1, "other", &opts);
     rig_started(2, redlock_inspect_start(rig.client, "resource", NULL, rig_done, &rig.call[2]));
     rig_started(3, redlock_wait_ready_start(rig.client, 1000, NULL, rig_done, &rig.call[3]));

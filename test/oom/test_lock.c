@@ -209,7 +209,7 @@ END_TEST
 static void give_token(void)
 {
     plain();
-    rig_hold("resource", &opts);
+    rig_hold_on_all("resource", &opts);
     snprintf(token, sizeof token, "%s", redlock_lock_token(rig.lock));
     ck_assert_int_eq(redlock_lock_detach(rig.lock), REDLOCK_OK);
 }

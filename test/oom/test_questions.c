@@ -10,7 +10,7 @@ static char token[128];
 static void hold(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    rig_hold("resource", &opts);
+    rig_hold_on_all("resource", &opts);
 }
 
 static void inspect(void)
