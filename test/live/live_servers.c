@@ -38,14 +38,15 @@ unsigned live_nodes_with(const char *key)
     return count;
 }
 
+/* A few of each node. */
 static void print_keys(void)
 {
     for (unsigned i = 0; i < cluster_nodes(live.cluster); i++) {
         if (cluster_pid(live.cluster, i) == 0)
             continue;
         char **keys = cluster_keys(live.cluster, i);
-        for (char **key = keys; *key != NULL; key++)
-            printf("# node %u has the key %s\n", i, *key);
+        for (char **key = keys; *key != NULL && key - keys < 8; key++)
+            printf("# node %u has the key %.40s\n", i, *key);
         cluster_keys_free(keys);
     }
     fflush(stdout);
