@@ -236,6 +236,17 @@ static void tick_locks(struct rl_engine *engine)
         rl_lock_tick(engine, lock);
 }
 
+/* Before a node is called late: `ready` may be older than the time we had to wait for the client,
+ * and what its servers have answered meanwhile lies in our own sockets. */
+static void read_all(struct rl_engine *engine)
+{
+    struct rl_ready ready[RL_READY_MAX];
+    int count = rl_poller_wait(&engine->poller, ready, RL_READY_MAX, 0);
+
+    for (int i = 0; i < count; i++)
+        rl_sockets_ready(&engine->sockets, &ready[i]);
+}
+
 void rl_engine_tick(struct rl_engine *engine, const struct rl_ready *ready, int count)
 {
     rl_engine_refresh(engine);
@@ -244,6 +255,7 @@ void rl_engine_tick(struct rl_engine *engine, const struct rl_ready *ready, int 
     rl_sockets_tick(&engine->sockets);
     uint64_t now_ns = engine->view.now.boot_ns;
     if (engine->nodes_wake_ns <= now_ns) {
+        read_all(engine);
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
     }
