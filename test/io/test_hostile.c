@@ -138,6 +138,9 @@ START_TEST(one_spoils_acquire)
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
                   trio_text());
     check_recovers(evil->name);
+    /* Whoever breaks the protocol once is not believed again on that connection. */
+    if (evil->causes == PROTOCOL)
+        ck_assert_uint_gt(trio_stats(0).reconnects, 0);
 }
 END_TEST
 
