@@ -399,20 +399,11 @@ START_TEST(one_server_twice_later)
 }
 END_TEST
 
-static TCase *add_case(Suite *suite, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
-    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
-    suite_add_tcase(suite, tc);
-    return tc;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("handshake");
-    TCase *said = add_case(suite, "said"), *refused = add_case(suite, "refused");
-    TCase *users = add_case(suite, "users"), *votes = add_case(suite, "votes");
+    TCase *said = trio_add_case(suite, "said"), *refused = trio_add_case(suite, "refused");
+    TCase *users = trio_add_case(suite, "users"), *votes = trio_add_case(suite, "votes");
     tcase_add_test(said, greeting_comes_before_everything);
     tcase_add_test(said, keys_land_in_the_selected_database);
     tcase_add_test(said, password_without_a_user);

@@ -350,20 +350,11 @@ START_TEST(no_endless_fallback)
 }
 END_TEST
 
-static TCase *add_case(Suite *suite, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
-    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
-    suite_add_tcase(suite, tc);
-    return tc;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("native");
-    TCase *known = add_case(suite, "known"), *fallback = add_case(suite, "fallback");
-    TCase *scripts = add_case(suite, "scripts");
+    TCase *known = trio_add_case(suite, "known"), *fallback = trio_add_case(suite, "fallback");
+    TCase *scripts = trio_add_case(suite, "scripts");
     tcase_add_test(known, old_servers_get_scripts_only);
     tcase_add_test(known, new_redis_gets_delex_and_ifeq);
     tcase_add_test(known, valkey_gets_delifeq);

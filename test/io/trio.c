@@ -198,3 +198,53 @@ bool trio_wait_no_keys(void)
 {
     return WAIT_UNTIL(no_keys(), 2500);
 }
+
+void trio_behave(void)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_clear_rules(trio.fake[i]);
+}
+
+/* The node has failed, for one of these reasons, and the text for people is printable. */
+void trio_check_failed(size_t index, const char *name, unsigned causes)
+{
+    redlock_node_report_t node = trio_node(index);
+    ck_assert_msg(node.vote == REDLOCK_VOTE_FAILED, "%s: node %zu:%s", name, index, trio_text());
+    ck_assert_msg((causes >> node.cause & 1u) != 0, "%s: node %zu:%s", name, index, trio_text());
+    ck_assert_uint_gt(strlen(node.text), 0);
+    for (const char *c = node.text; *c != '\0'; c++)
+        ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d in '%s'", name, *c, node.text);
+}
+
+/* All is well again: nothing is left behind, and all three vote. */
+void trio_check_recovers(const char *name)
+{
+    trio_behave();
+    ck_assert_msg(trio_wait_all_vote(), "%s: 0: %s 1: %s 2: %s", name, trio_stats(0).text,
+                  trio_stats(1).text, trio_stats(2).text);
+    trio_check_works();
+    ck_assert_msg(trio_wait_no_keys(), "%s: keys left behind", name);
+}
+
+/* An acquisition with the budget `wait_ms` that must fail with `status` in time. */
+void trio_check_fails(const char *name, int wanted, uint64_t wait_ms)
+{
+    redlock_lock_t *lock = NULL;
+    uint64_t start_ms = wait_now_ms();
+    int status = trio_acquire(&lock, wait_ms);
+    uint64_t took_ms = wait_now_ms() - start_ms;
+    ck_assert_msg(status == wanted, "%s: %s%s", name, redlock_strerror(status), trio_text());
+    ck_assert_ptr_null(lock);
+    /* The budget, the time a last attempt may take, and some for a busy machine. */
+    ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * NODE_TIME_MS + 500), "%s: took %llu ms",
+                  name, (unsigned long long)took_ms);
+}
+
+TCase *trio_add_case(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
+    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
+    suite_add_tcase(suite, tc);
+    return tc;
+}

@@ -7,6 +7,7 @@
 #include "fake_redis.h"
 #include "fdcheck.h"
 
+#include <check.h>
 #include <redlock/redlock.h>
 
 #define TRIO         3
@@ -53,5 +54,26 @@ redlock_node_stats_t trio_stats(size_t index);
 bool trio_wait_all_vote(void);
 /* Waits until no server has a key. */
 bool trio_wait_no_keys(void);
+
+/* ---- what tests of misbehaving servers check; `name` of the case is for messages ---- */
+
+/* What a node's failure may be called. */
+enum {
+    TIMEOUT = 1u << REDLOCK_CAUSE_TIMEOUT,
+    LOST = 1u << REDLOCK_CAUSE_DISCONNECT,
+    PROTOCOL = 1u << REDLOCK_CAUSE_PROTOCOL,
+    ERROR_REPLY = 1u << REDLOCK_CAUSE_ERROR_REPLY
+};
+
+/* Takes all rules back. */
+void trio_behave(void);
+/* An acquisition with the budget `wait_ms` that must fail with `wanted`, and in time. */
+void trio_check_fails(const char *name, int wanted, uint64_t wait_ms);
+/* The node has failed for one of these reasons, and says so in printable text. */
+void trio_check_failed(size_t index, const char *name, unsigned causes);
+/* Takes all rules back; then all three must vote again, work, and have no key left. */
+void trio_check_recovers(const char *name);
+
+TCase *trio_add_case(Suite *suite, const char *name);
 
 #endif
