@@ -272,6 +272,30 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock)
         (void)rl_dispatch_confirm(rl, lock);
 }
 
+static int status_of_news(const struct redlock_lock *lock, uint32_t flag)
+{
+    switch (flag) {
+    case RL_FX_LOST:
+        return REDLOCK_ELOST;
+    case RL_FX_WAITING:
+    case RL_FX_EXTEND_FAILED:
+        return lock->news_status;
+    case RL_NEWS_RELEASED:
+        return lock->engine.lease.status;
+    default:
+        return REDLOCK_OK;
+    }
+}
+
+/* Also of a lock that was released since: whoever hears of the release hears of this first. */
+static bool was_acquired(const struct redlock_lock *lock)
+{
+    bool pending = (lock->news & RL_FX_DONE) != 0 &&
+                   (lock->op.kind == RL_OP_ACQUIRE || lock->op.kind == RL_OP_ADOPT);
+
+    return (lock->news & RL_NEWS_ACQUIRED) != 0 && (!pending || lock->op.status == REDLOCK_OK);
+}
+
 static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
 {
     static const struct {
@@ -289,7 +313,7 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
     if (lock->news & RL_FX_DONE)
         confirm(rl, lock);
     uint32_t news = lock->news;
-    bool acquired = (news & RL_NEWS_ACQUIRED) != 0 && lock->engine.active;
+    bool acquired = was_acquired(lock);
     lock->news = 0;
     if (acquired)
         tell_event(rl, lock, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
@@ -300,10 +324,7 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
         bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_NEWS_RELEASED;
         if (of_holder && !lock->owned_by_user && !acquired)
             continue;
-        int status = table[i].flag == RL_FX_LOST                             ? REDLOCK_ELOST
-                     : table[i].flag & (RL_FX_WAITING | RL_FX_EXTEND_FAILED) ? lock->news_status
-                                                                             : REDLOCK_OK;
-        tell_event(rl, lock, table[i].kind, status);
+        tell_event(rl, lock, table[i].kind, status_of_news(lock, table[i].flag));
     }
     if (news & RL_FX_DONE) {
         confirm(rl, lock); /* the callbacks above may have taken their time */

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Events of a client and of a lock, and the statistics: each thing that happened is told and
+ * counted once. */
+#include "live_events.h"
+#include "suite.h"
+
+#define MANY 50
+
+static void connect_for_events(void)
+{
+    events_reset();
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    live_connect();
+}
+
+static bool told(int kind, unsigned count)
+{
+    return WAIT_UNTIL(count_events(&client_events, kind) >= count, PATIENCE_MS) &&
+           count_events(&client_events, kind) == count;
+}
+
+START_TEST(each_acquisition_and_release_is_told)
+{
+    connect_for_events();
+    for (unsigned i = 0; i < MANY; i++) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        redlock_lock_t *lock = NULL;
+        opts.event_fn = note_event;
+        opts.event_userdata = &lock_events;
+        CHECK_STATUS(redlock_acquire(live.client, "told", &opts, &lock, NULL), REDLOCK_OK);
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+    ck_assert_msg(told(REDLOCK_EVENT_RELEASED, MANY), "%s", event_letters(&client_events));
+    ck_assert_msg(told(REDLOCK_EVENT_ACQUIRED, MANY), "%s", event_letters(&client_events));
+    const struct noted_event acquired = find_event(&client_events, REDLOCK_EVENT_ACQUIRED, 0);
+    ck_assert_str_eq(acquired.name, "told");
+    CHECK_STATUS(acquired.status, REDLOCK_OK);
+    ck_assert(acquired.has_report);
+    ck_assert_uint_le(acquired.remaining_ms, LONG_TTL_MS);
+    /* The lock's own listener hears nothing more once the handle is freed. */
+    ck_assert_uint_le(count_events(&lock_events, REDLOCK_EVENT_ACQUIRED), MANY);
+}
+END_TEST
+
+START_TEST(a_failed_release_is_told_with_its_reason)
+{
+    connect_for_events();
+    redlock_lock_t *lock = live_lock("gone", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("gone") == NODES, PATIENCE_MS));
+    cluster_command_all(live.cluster, "DEL gone");
+    CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
+    ck_assert(told(REDLOCK_EVENT_RELEASED, 1));
+    CHECK_STATUS(find_event(&client_events, REDLOCK_EVENT_RELEASED, 0).status, REDLOCK_ELOST);
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_LOST), 0);
+}
+END_TEST
+
+START_TEST(waiting_is_told_with_its_reason)
+{
+    connect_for_events();
+    redlock_lock_t *held = live_lock("busy", LONG_TTL_MS), *lock = NULL;
+    CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, wait_scaled_ms(150), &lock), REDLOCK_ECONTENDED);
+    const unsigned attempts = live_info().attempts;
+    ck_assert_uint_gt(attempts, 1);
+    ck_assert_msg(told(REDLOCK_EVENT_WAITING, attempts - 1), "%u attempts, events %s", attempts,
+                  event_letters(&client_events));
+    CHECK_STATUS(find_event(&client_events, REDLOCK_EVENT_WAITING, 0).status, REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(nodes_are_told_up_and_down)
+{
+    connect_for_events();
+    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES));
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(count_events_of(&client_events, REDLOCK_EVENT_NODE_UP,
+                                          live_node_stats(live.client, i).node),
+                          1);
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_NODE_DOWN), 0);
+    cluster_kill(live.cluster, 2);
+    ck_assert(told(REDLOCK_EVENT_NODE_DOWN, 1));
+    const char *name = live_node_stats(live.client, 2).node;
+    ck_assert_str_eq(find_event(&client_events, REDLOCK_EVENT_NODE_DOWN, 0).name, name);
+    cluster_restart(live.cluster, 2, false);
+    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES + 1));
+    ck_assert_str_eq(find_event(&client_events, REDLOCK_EVENT_NODE_UP, NODES).name, name);
+}
+END_TEST
+
+START_TEST(a_stopped_node_is_told_down_and_up)
+{
+    live.node_time_ms = 60;
+    connect_for_events();
+    live_pause(1, 1);
+    redlock_lock_t *lock = live_lock("stopped", LONG_TTL_MS);
+    ck_assert(told(REDLOCK_EVENT_NODE_DOWN, 1));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    live_resume_all();
+    ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES + 1));
+}
+END_TEST
+
+/* Everything that was asked for is in exactly one of the counters. */
+START_TEST(statistics_add_up)
+{
+    redlock_cancel_t *cancel = NULL;
+    redlock_lock_t *lock = NULL;
+    live_connect();
+    redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
+    ck_assert_uint_eq(live_stats(live.client).held, 1);
+    for (unsigned i = 0; i < 7; i++)
+        CHECK_STATUS(live_acquire("held", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED);
+    for (unsigned i = 0; i < 11; i++)
+        CHECK_STATUS(live_release(live_lock("other", LONG_TTL_MS)), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    struct outcome outcome = OUTCOME;
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    opts.cancel = cancel;
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    ck_assert_uint_eq(live_stats(live.client).waiting, 1);
+    redlock_cancel_trigger(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
+    redlock_cancel_free(cancel);
+
+    const redlock_stats_t stats = live_stats(live.client);
+    uint64_t waits = 0;
+    for (size_t i = 0; i < 32; i++)
+        waits += stats.wait_us_hist[i];
+    ck_assert_uint_eq(stats.acquired, 12);
+    ck_assert_uint_eq(stats.contended, 7);
+    ck_assert_uint_eq(stats.canceled, 1);
+    ck_assert_uint_eq(stats.no_quorum + stats.too_slow + stats.refused, 0);
+    ck_assert_uint_eq(waits, 20);
+    ck_assert_uint_ge(stats.attempts, 20);
+    ck_assert_uint_eq(stats.extended, 3);
+    ck_assert_uint_eq(stats.extend_failed, 0);
+    ck_assert_uint_eq(stats.released, 11);
+    ck_assert_uint_eq(stats.release_failed + stats.lost, 0);
+    ck_assert_uint_eq(stats.held, 1);
+    ck_assert_uint_eq(stats.waiting, 0);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    ck_assert_uint_eq(live_stats(live.client).held, 0);
+}
+END_TEST
+
+START_TEST(node_statistics_add_up)
+{
+    redlock_lock_t *lock = NULL;
+    live_connect();
+    redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_STATUS(live_acquire("held", LONG_TTL_MS, 0, &lock), REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++) {
+        char run_id[64];
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, PATIENCE_MS));
+        const redlock_node_stats_t stats = live_node_stats(live.client, i);
+        uint64_t answers = 0;
+        for (size_t k = 0; k < 32; k++)
+            answers += stats.rtt_us_hist[k];
+        ck_assert_uint_eq(stats.granted + stats.denied + stats.errors, stats.requests);
+        ck_assert_uint_ge(answers, stats.requests);
+        ck_assert_uint_eq(stats.errors + stats.timeouts + stats.reconnects, 0);
+        ck_assert_uint_ge(stats.granted, 2);
+        ck_assert_uint_gt(stats.rtt_us, 0);
+        ck_assert_int_eq(stats.may_vote, 1);
+        ck_assert_str_eq(stats.role, "master");
+        ck_assert_str_eq(stats.text, "");
+        ck_assert_msg(strncmp(stats.version, "redis ", 6) == 0 ||
+                          strncmp(stats.version, "valkey ", 7) == 0,
+                      "%s", stats.version);
+        snprintf(run_id, sizeof run_id, "run_id:%s", stats.run_id);
+        char *info = cluster_command(live.cluster, i, "INFO server");
+        ck_assert_msg(strlen(stats.run_id) == 40 && strstr(info, run_id) != NULL, "%s", run_id);
+        free(info);
+    }
+    redlock_node_stats_t none;
+    ck_assert_int_eq(redlock_get_node_stats(live.client, NODES, &none, sizeof none),
+                     REDLOCK_EINVAL);
+    ck_assert_uint_eq(redlock_node_count(live.client), NODES);
+}
+END_TEST
+
+/* A caller that was compiled against a smaller or a larger struct. */
+START_TEST(out_structs_of_other_sizes)
+{
+    live_connect();
+    struct {
+        redlock_stats_t stats;
+        unsigned char more[16];
+    } larger;
+    memset(&larger, 0xff, sizeof larger);
+    CHECK_STATUS(live_release(live_lock("sizes", LONG_TTL_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_stats(live.client, &larger.stats, sizeof larger), REDLOCK_OK);
+    ck_assert_uint_eq(larger.stats.acquired, 1);
+    for (size_t i = 0; i < sizeof larger.more; i++)
+        ck_assert_uint_eq(larger.more[i], 0);
+    uint64_t few[3] = {99, 99, 99};
+    ck_assert_int_eq(redlock_get_stats(live.client, (redlock_stats_t *)few, 2 * sizeof few[0]),
+                     REDLOCK_OK);
+    ck_assert_uint_eq(few[0], 1);
+    ck_assert_uint_eq(few[1], 0);
+    ck_assert_uint_eq(few[2], 99);
+    ck_assert_int_eq(redlock_get_stats(live.client, &larger.stats, 0), REDLOCK_EINVAL);
+}
+END_TEST
+
+static Suite *events_suite(void)
+{
+    Suite *suite = suite_create("events");
+    live_add(suite, "acquired, released", each_acquisition_and_release_is_told);
+    live_add(suite, "failed release", a_failed_release_is_told_with_its_reason);
+    live_add(suite, "waiting", waiting_is_told_with_its_reason);
+    live_add(suite, "nodes", nodes_are_told_up_and_down);
+    live_add(suite, "stopped node", a_stopped_node_is_told_down_and_up);
+    live_add(suite, "statistics", statistics_add_up);
+    live_add(suite, "node statistics", node_statistics_add_up);
+    live_add(suite, "sizes", out_structs_of_other_sizes);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(events_suite());
+    live_stop_servers();
+    return status;
+}
