@@ -310,6 +310,14 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
     step(engine, lock, &event);
 }
 
+static void forget_seen(struct rl_engine *engine, struct rl_seen *seen)
+{
+    rl_free_wiped(engine->mem, seen->value, seen->len);
+    seen->value = NULL;
+    seen->len = 0;
+    seen->present = seen->foreign_kind = false;
+}
+
 /* The two halves of an inspection: the value is kept, the vote comes with the time to live. */
 static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_ballot *ballot,
                       const struct rl_reply *reply)
@@ -336,7 +344,8 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
         return false;
     }
     seen->pttl_ms = reply->integer;
-    seen->present = seen->present && seen->pttl_ms != -2; /* expired between the two questions */
+    if (seen->pttl_ms == -2)
+        forget_seen(engine, seen); /* expired between the two questions */
     ballot->verb = RL_VERB_GET;
     ballot->vote = seen->present ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
     return true;
@@ -363,7 +372,7 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
     if (lock->seen == NULL)
         return;
     for (unsigned i = 0; i < lock->lease.params.nodes; i++)
-        rl_free_wiped(engine->mem, lock->seen[i].value, lock->seen[i].len);
+        forget_seen(engine, &lock->seen[i]);
     rl_free(engine->mem, lock->seen);
     lock->seen = NULL;
 }

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A server that repeats a long word may repeat only its beginning, but not less than this. */
+#define REPEATED_MIN 16
+
 enum step {
     STEP_AUTH = 1,
     STEP_SELECT,
@@ -113,8 +116,9 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
     if (step == STEP_AUTH) {
         /* A server that does not know AUTH repeats its arguments: such words are not for logs. */
         static const char TEXT[] = "the server does not understand the login";
+        size_t known_len = strnlen(node->password, REPEATED_MIN);
         bool safe = cause == REDLOCK_CAUSE_AUTH &&
-                    memmem(reply->text, reply->len, node->password, strlen(node->password)) == NULL;
+                    memmem(reply->text, reply->len, node->password, known_len) == NULL;
         rl_node_set_text(node, safe ? reply->text : TEXT, safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;
     }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * Servers that answer a login with its own words: neither the password nor a part of such an answer
+ * gets into the log, a report or the text of a node. */
+#include "suite.h"
+#include "trio.h"
+#include "wait.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SECRET "tr0ub4dor-and-3"
+/* Longer than what a server repeats of one word: the whole of it never comes back. */
+#define LONG_SECRET                                                                                \
+    SECRET "0123456789012345678901234567890123456789012345678901234567890123456789"                \
+           "0123456789012345678901234567890123456789012345678901234567890123456789"
+
+/* "%s" is where the repeated words stand. */
+static const char *const ANSWERS[] = {
+    "-ERR unknown command 'AUTH', with args beginning with: %s\r\n",   /* Redis 7, AUTH renamed */
+    "-ERR unknown command `AUTH`, with args beginning with: %s, \r\n", /* Redis 5, 6 */
+    "-ERR AUTH %s is not supported by this proxy\r\n",
+    "-WRONGPASS invalid username-password pair %s or user is disabled.\r\n",
+    "-NOAUTH %s is not the password\r\n",
+    "-%s\r\n",
+    "-LOADING %s\r\n",
+};
+
+static const struct {
+    const char *login, *repeated;
+} LOGINS[] = {
+    {":" SECRET "@", "'" SECRET "'"},
+    {"app:" SECRET "@", "'app' '" SECRET "'"},
+    {":" LONG_SECRET "@", "'" SECRET "01234567890123456789'"},
+    {"app:" LONG_SECRET "@", "'app' '" SECRET "01234567890123456789'"},
+};
+
+#define LOGINS_COUNT  (sizeof LOGINS / sizeof LOGINS[0])
+#define ANSWERS_COUNT (sizeof ANSWERS / sizeof ANSWERS[0])
+
+static void check_no_secret(const char *where, const char *text)
+{
+    ck_assert_msg(strstr(text, "tr0ub4dor") == NULL, "the password is in the %s: %s", where, text);
+}
+
+static void count_answer(size_t server)
+{
+    ck_assert(fake_redis_wait(trio.fake[server], "AUTH ", 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(trio_stats(server).cause == REDLOCK_CAUSE_AUTH, PATIENCE_MS));
+}
+
+START_TEST(a_server_that_repeats_the_login)
+{
+    char answer[512];
+    redlock_lock_t *lock = NULL;
+    size_t which = (size_t)_i / LOGINS_COUNT, login = (size_t)_i % LOGINS_COUNT;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(answer, sizeof answer, ANSWERS[which], LOGINS[login].repeated);
+#pragma GCC diagnostic pop
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){
+                                          .command = "AUTH", .fault = FAKE_REPLY, .bytes = answer});
+    trio_connect_as(LOGINS[login].login, NULL);
+    int status = trio_acquire(&lock, wait_scaled_ms(50));
+    ck_assert_msg(status == REDLOCK_EAUTH, "%s%s", redlock_strerror(status), trio_text());
+    check_no_secret("report", trio_text());
+    for (size_t i = 0; i < TRIO; i++) {
+        count_answer(i);
+        check_no_secret("text of the node", trio_stats(i).text);
+        check_no_secret("name of the node", trio_stats(i).node);
+        ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
+    }
+    ck_assert_ptr_nonnull(strstr(trio_log(), trio_stats(0).text)); /* it was logged */
+    check_no_secret("log", trio_log());
+}
+END_TEST
+
+static Suite *secrets_suite(void)
+{
+    Suite *suite = suite_create("secrets");
+    TCase *tcase = tcase_create("repeated");
+    tcase_add_checked_fixture(tcase, trio_setup, trio_teardown);
+    tcase_add_loop_test(tcase, a_server_that_repeats_the_login, 0,
+                        (int)(LOGINS_COUNT * ANSWERS_COUNT));
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(secrets_suite());
+}
