@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT
+ * Cancellation: before, during, from a signal handler, of many calls at once, and after the client
+ * is gone. What was asked for is taken back. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define SHARED 6
+
+static redlock_cancel_t *new_cancel(void)
+{
+    redlock_cancel_t *cancel = NULL;
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    ck_assert_ptr_nonnull(cancel);
+    return cancel;
+}
+
+static redlock_opts_t waiting(redlock_cancel_t *cancel)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    opts.cancel = cancel;
+    return opts;
+}
+
+/* _i: threaded, embedded, hybrid. */
+static void connect_in_mode(int index)
+{
+    static const int modes[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+    live.mode = modes[index];
+    live_connect();
+}
+
+START_TEST(triggered_before_the_call)
+{
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = waiting(cancel);
+    redlock_cancel_trigger(cancel);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT"));
+    if (_i != 1) {
+        CHECK_STATUS(redlock_acquire(live.client, "before", &opts, &lock, &report),
+                     REDLOCK_ECANCELED);
+        live_keep_report(report);
+        ck_assert_str_ne(live_text(), "");
+    }
+    CHECK_STATUS(redlock_acquire_start(live.client, "before", &opts, note_done, &outcome),
+                 REDLOCK_ECANCELED);
+    CHECK_STATUS(redlock_inspect_start(live.client, "before", cancel, note_done, &outcome),
+                 REDLOCK_ECANCELED);
+    for (unsigned i = 0; i < 10; i++)
+        live_turn(live.client, 1);
+    ck_assert_uint_eq(outcome_calls(&outcome), 0); /* refused: no callback */
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(live_calls(i, "set"), 0);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(triggered_while_waiting)
+{
+    struct outcome first = OUTCOME, outcome = OUTCOME;
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    const redlock_opts_t plain = redlock_opts(LONG_TTL_MS), opts = waiting(cancel);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &plain, note_done, &first),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &first), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).attempts >= 3, PATIENCE_MS));
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_free(cancel); /* the operation keeps what it needs */
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
+    ck_assert_ptr_null(outcome.lock);
+    ck_assert_int_eq(redlock_lock_check(first.lock, 0), REDLOCK_OK);
+    redlock_lock_free(first.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(one_object_cancels_every_call_that_has_it)
+{
+    struct outcome held = OUTCOME, outcome[SHARED], other = OUTCOME, ready = OUTCOME;
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    const redlock_opts_t plain = redlock_opts(LONG_TTL_MS), opts = waiting(cancel);
+    redlock_opts_t other_opts = waiting(NULL);
+    other_opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "shared", &plain, note_done, &held),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &held), REDLOCK_OK);
+    for (unsigned i = 0; i < SHARED; i++) {
+        outcome[i] = (struct outcome)OUTCOME;
+        ck_assert_int_eq(
+            redlock_acquire_start(live.client, "shared", &opts, note_done, &outcome[i]),
+            REDLOCK_OK);
+    }
+    ck_assert_int_eq(redlock_acquire_start(live.client, "shared", &other_opts, note_done, &other),
+                     REDLOCK_OK);
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_trigger(cancel);
+    for (unsigned i = 0; i < SHARED; i++)
+        CHECK_STATUS(outcome_wait(live.client, &outcome[i]), REDLOCK_ECANCELED);
+    ck_assert_uint_eq(outcome_calls(&other), 0); /* has another one: none */
+    redlock_lock_free(held.lock);
+    CHECK_STATUS(outcome_wait(live.client, &other), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready_start(live.client, 1000, NULL, note_done, &ready),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &ready), REDLOCK_OK);
+    redlock_lock_free(other.lock);
+    redlock_cancel_free(cancel);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+struct sleeper {
+    pthread_t thread;
+    redlock_cancel_t *cancel;
+    int status;
+};
+
+static void *sleep_in_acquire(void *userdata)
+{
+    struct sleeper *sleeper = userdata;
+    redlock_lock_t *lock = NULL;
+    const redlock_opts_t opts = waiting(sleeper->cancel);
+    sleeper->status = redlock_acquire(live.client, "sleep", &opts, &lock, NULL);
+    return NULL;
+}
+
+START_TEST(a_blocking_call_is_cancelled_from_another_thread)
+{
+    connect_in_mode(_i == 0 ? 0 : 2);
+    redlock_lock_t *held = live_lock("sleep", LONG_TTL_MS);
+    struct sleeper sleepers[SHARED];
+    redlock_cancel_t *cancel = new_cancel();
+    for (unsigned i = 0; i < SHARED; i++) {
+        sleepers[i] = (struct sleeper){.cancel = cancel};
+        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, sleep_in_acquire, &sleepers[i]),
+                         0);
+    }
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SHARED, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    for (unsigned i = 0; i < SHARED; i++) {
+        pthread_join(sleepers[i].thread, NULL);
+        CHECK_STATUS(sleepers[i].status, REDLOCK_ECANCELED);
+    }
+    redlock_cancel_free(cancel);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+}
+END_TEST
+
+static redlock_cancel_t *signalled;
+
+static void on_signal(int number)
+{
+    (void)number;
+    redlock_cancel_trigger(signalled);
+}
+
+START_TEST(triggered_in_a_signal_handler)
+{
+    struct sigaction action = {.sa_handler = on_signal}, before;
+    connect_in_mode(_i);
+    struct outcome held = OUTCOME, outcome = OUTCOME;
+    const redlock_opts_t plain = redlock_opts(LONG_TTL_MS);
+    signalled = new_cancel();
+    const redlock_opts_t opts = waiting(signalled);
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, &before), 0);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "signal", &plain, note_done, &held),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &held), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "signal", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    errno = E2BIG;
+    ck_assert_int_eq(raise(SIGUSR1), 0);
+    ck_assert_int_eq(errno, E2BIG);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
+    sigaction(SIGUSR1, &before, NULL);
+    redlock_cancel_free(signalled);
+    redlock_lock_free(held.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+/* Nothing that was given away comes back, however close the two are. */
+START_TEST(a_cancel_that_comes_too_late_changes_nothing)
+{
+    connect_in_mode(_i);
+    for (unsigned i = 0; i < 30; i++) {
+        struct outcome outcome = OUTCOME;
+        redlock_cancel_t *cancel = new_cancel();
+        const redlock_opts_t opts = waiting(cancel);
+        ck_assert_int_eq(redlock_acquire_start(live.client, "late", &opts, note_done, &outcome),
+                         REDLOCK_OK);
+        for (unsigned turn = 0; turn < i % 4; turn++)
+            live_turn(live.client, 0);
+        redlock_cancel_trigger(cancel);
+        const int status = outcome_wait(live.client, &outcome);
+        if (status == REDLOCK_OK) {
+            redlock_cancel_trigger(cancel);
+            live_turn(live.client, 0);
+            ck_assert_int_eq(redlock_lock_check(outcome.lock, 0), REDLOCK_OK);
+            redlock_lock_free(outcome.lock);
+        } else {
+            CHECK_STATUS(status, REDLOCK_ECANCELED);
+            ck_assert_ptr_null(outcome.lock);
+        }
+        redlock_cancel_free(cancel);
+    }
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+/* An inspection and a release by token that wait for stopped servers, and the wait for readiness.
+ */
+START_TEST(other_calls_are_cancelled_too)
+{
+    struct outcome outcome[4] = {OUTCOME, OUTCOME, OUTCOME, OUTCOME};
+    live.node_time_ms = 20000;
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    live_pause(0, 3);
+    ck_assert_int_eq(redlock_inspect_start(live.client, "a", cancel, note_done, &outcome[0]),
+                     REDLOCK_OK);
+    ck_assert_int_eq(
+        redlock_release_token_start(live.client, "b", "token", cancel, note_done, &outcome[1]),
+        REDLOCK_OK);
+    ck_assert_int_eq(redlock_break_start(live.client, "c", cancel, note_done, &outcome[2]),
+                     REDLOCK_OK);
+    live_turn(live.client, 0);
+    redlock_cancel_trigger(cancel);
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_STATUS(outcome_wait(live.client, &outcome[i]), REDLOCK_ECANCELED);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(a_cancel_outlives_its_client)
+{
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    live_disconnect();
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_free(cancel);
+    redlock_cancel_free(NULL);
+    redlock_cancel_trigger(NULL);
+}
+END_TEST
+
+static Suite *cancel_suite(void)
+{
+    Suite *suite = suite_create("cancel");
+    live_add_each(suite, "before", triggered_before_the_call, 3);
+    live_add_each(suite, "waiting", triggered_while_waiting, 3);
+    live_add_each(suite, "shared", one_object_cancels_every_call_that_has_it, 3);
+    live_add_each(suite, "blocking", a_blocking_call_is_cancelled_from_another_thread, 2);
+    live_add_each(suite, "signal", triggered_in_a_signal_handler, 3);
+    live_add_each(suite, "late", a_cancel_that_comes_too_late_changes_nothing, 3);
+    live_add_each(suite, "others", other_calls_are_cancelled_too, 3);
+    live_add_each(suite, "outlives", a_cancel_outlives_its_client, 3);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(cancel_suite());
+    live_stop_servers();
+    return status;
+}
