@@ -15,7 +15,7 @@
 #include "say.h"
 
 #define CLOSE_BUDGET_MS 200
-#define MEASURE_ROUNDS  3
+#define MEASURE_ROUNDS  5
 
 struct examination {
     size_t count, quorum, may_vote;
@@ -60,28 +60,35 @@ static void wait_for_answers(redlock_t *rl, const struct settings *settings,
     }
 }
 
-/* A few questions to all, of the kind that locks need. The shortest time counts: the others, and
- * the long greeting that the library has measured, say more about this process. */
+static int by_size(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* A few questions to all, of the kind that locks need. The middle one of the times counts: single
+ * ones, and the long greeting that the library has measured, say more about this process. */
 static void measure(redlock_t *rl, struct examination *exam)
 {
+    uint64_t times[REDLOCK_NODES_MAX][MEASURE_ROUNDS] = {0};
+    unsigned answers[REDLOCK_NODES_MAX] = {0};
     redlock_node_report_t node;
 
     for (int round = 0; round < MEASURE_ROUNDS; round++) {
         redlock_report_t *report = NULL;
         int error = redlock_inspect(rl, "redlock-nodes", &report);
         say(SAY_DEBUG, "question: %s", redlock_strerror(error));
-        for (size_t i = 0; report && i < exam->count; i++) {
-            if (redlock_report_get_node(report, i, &node, sizeof node) != REDLOCK_OK)
-                continue;
-            if (node.rtt_us && (!exam->rtt_us[i] || node.rtt_us < exam->rtt_us[i]))
-                exam->rtt_us[i] = node.rtt_us;
-        }
+        for (size_t i = 0; report && i < exam->count; i++)
+            if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK && node.rtt_us)
+                times[i][answers[i]++] = node.rtt_us;
         redlock_report_free(report);
     }
     read_nodes(rl, exam);
-    for (size_t i = 0; i < exam->count; i++)
-        if (!exam->rtt_us[i])
-            exam->rtt_us[i] = exam->nodes[i].rtt_us;
+    for (size_t i = 0; i < exam->count; i++) {
+        qsort(times[i], answers[i], sizeof times[i][0], by_size);
+        exam->rtt_us[i] = answers[i] ? times[i][answers[i] / 2] : exam->nodes[i].rtt_us;
+    }
 }
 
 static void judge(struct examination *exam)

@@ -222,7 +222,7 @@ static char *server_list(const struct sandbox *sandbox)
 
 static void show_use(const struct sandbox *sandbox, const char *servers)
 {
-    printf("%u servers are running. In another terminal:\n\n"
+    printf("Servers running: %u. In another terminal:\n\n"
            "  export REDLOCK_SERVERS=%s\n"
            "  redlock run hello -- date\n"
            "  redlock nodes\n"
