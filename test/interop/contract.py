@@ -2,6 +2,8 @@
 """What two clients owe each other on one key, in both directions. A test program derives a TestCase from
 Contract for each pair of clients."""
 
+import time
+
 import servers
 
 LONG_MS = 20000  # longer than any test: expiry explains nothing
@@ -43,6 +45,15 @@ class Contract:
     def values(self):
         return self.everywhere("GET", self.name)
 
+    def settle(self, taken):
+        """Both sides answer at a majority: waits for the rest, and returns what is there then."""
+        deadline = time.monotonic() + WAIT_MS / 1000
+        while time.monotonic() < deadline:
+            values = self.values()
+            if all((value is not None) == taken for value in values):
+                return values
+        self.fail(f"still {values} after {WAIT_MS} ms, expected all {'taken' if taken else 'free'}")
+
     def assert_ok(self, result):
         self.assertEqual(result, "ok")
 
@@ -55,10 +66,11 @@ class Contract:
         self.assert_ok(b.acquire(self.name, LONG_MS))
         self.assertEqual(a.acquire(self.name, LONG_MS), "contended")
         self.assert_ok(b.release(self.name))
-        self.assertEqual(self.values(), [None] * self.NODES)
+        self.settle(taken=False)
 
     def extend(self, a, b):
         self.assert_ok(a.acquire(self.name, SHORT_MS * 10))
+        self.settle(taken=True)
         self.assert_ok(a.extend(self.name, LONG_MS))
         for pttl in self.everywhere("PTTL", self.name):
             self.assertGreater(pttl, SHORT_MS * 10)
@@ -74,9 +86,10 @@ class Contract:
     def leave_alone(self, a, b, verb):
         """b has by now what a still believes to have: the token decides, not a's clock."""
         self.assert_ok(a.acquire(self.name, LONG_MS))
+        self.settle(taken=True)
         self.everywhere("DEL", self.name)
         self.assert_ok(b.acquire(self.name, LONG_MS))
-        before = self.values()
+        before = self.settle(taken=True)
         result = a.release(self.name) if verb == "release" else a.extend(self.name, LONG_MS)
         self.assertEqual(result, "lost")
         self.assertEqual(self.values(), before)
