@@ -226,13 +226,18 @@ REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_
                              void *userdata)
 {
     redlock_lock_t *lock;
+    int error;
 
     if (body == NULL) {
-        if (ret_report != NULL)
-            *ret_report = NULL;
-        return REDLOCK_EINVAL;
+        error = enter_blocking(rl, ret_report);
+        if (error != REDLOCK_OK)
+            return error;
+        error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL,
+                                 "body is NULL: give the function that needs the lock");
+        leave_blocking(rl);
+        return error;
     }
-    int error = redlock_acquire(rl, resource, opts, &lock, ret_report);
+    error = redlock_acquire(rl, resource, opts, &lock, ret_report);
     if (error != REDLOCK_OK)
         return error;
     int result = body(lock, userdata);

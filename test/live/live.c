@@ -51,12 +51,18 @@ void live_teardown(void)
     ck_assert_msg(leaked == NULL, "descriptors are left open: %s", leaked);
 }
 
-void live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times)
+TCase *live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times)
 {
     TCase *group = tcase_create(name);
     tcase_add_checked_fixture(group, live_setup, live_teardown);
     tcase_add_loop_test(group, test, 0, (int)times);
     suite_add_tcase(suite, group);
+    return group;
+}
+
+void live_add_with(Suite *suite, const char *name, const TTest *test, void (*start)(void))
+{
+    tcase_add_unchecked_fixture(live_add_each(suite, name, test, 1), start, live_stop_servers);
 }
 
 void live_add(Suite *suite, const char *name, const TTest *test)

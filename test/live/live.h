@@ -42,7 +42,9 @@ void live_setup(void);
 void live_teardown(void);
 /* Adds a case with that fixture; the second one runs it for _i = 0 … times - 1. */
 void live_add(Suite *suite, const char *name, const TTest *test);
-void live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times);
+TCase *live_add_each(Suite *suite, const char *name, const TTest *test, unsigned times);
+/* A case with servers of its own, that `start` starts. */
+void live_add_with(Suite *suite, const char *name, const TTest *test, void (*start)(void));
 
 /* A configuration of all nodes after the fields of `live`; the caller frees it, or gives it to
  * live_open(), which does, makes a client of it and waits until all nodes may vote. */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ * All ways to name a server, and servers that must not vote: behind two addresses at once,
+ * replicas, databases that do not exist. */
+#include "live_events.h"
+#include "server.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static void start_unix(void)
+{
+    const struct cluster_opts opts = {.unix_sockets = true};
+    live_start_servers_with(&opts);
+}
+
+static void start_v6(void)
+{
+    const struct cluster_opts opts = {.host = "::1"};
+    live_start_servers_with(&opts);
+}
+
+/* The addresses of all nodes with other words around their ports. */
+static const char *urls_like(const char *before, const char *behind)
+{
+    static char urls[2048];
+    size_t len = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%d%s", i == 0 ? "" : " ",
+                                before, cluster_port(live.cluster, i), behind);
+    }
+    return urls;
+}
+
+static void check_votes_of_all(void)
+{
+    redlock_lock_t *lock = live_lock("address", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("address") == NODES, PATIENCE_MS));
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+
+START_TEST(unix_sockets)
+{
+    live_connect();
+    check_votes_of_all();
+    cluster_kill(live.cluster, 0);
+    cluster_kill(live.cluster, 1);
+    live_check_works();
+    live_restart_dead();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(ipv6)
+{
+    ck_assert_ptr_nonnull(strstr(cluster_url(live.cluster, 0), "[::1]"));
+    live_connect();
+    check_votes_of_all();
+}
+END_TEST
+
+/* Two addresses behind one name: the second one is tried if nobody listens at the first. */
+START_TEST(names_are_looked_up)
+{
+    live.client = live_open(live_config_of(urls_like("redis://localhost:", "")));
+    check_votes_of_all();
+    cluster_kill(live.cluster, 2);
+    live_check_works();
+    live_restart_dead();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert_ptr_nonnull(strstr(live_node_stats(live.client, 0).node, "localhost"));
+}
+END_TEST
+
+START_TEST(a_name_that_does_not_exist)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_t *client = NULL;
+    redlock_config_t *config = live_config_of(urls_like("redis://no-such-host.invalid:", ""));
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    live.client = client;
+    ck_assert(WAIT_UNTIL(live_node_stats(client, 0).cause == REDLOCK_CAUSE_RESOLVE, PATIENCE_MS));
+    CHECK_STATUS(live_acquire("name", LONG_TTL_MS, wait_scaled_ms(300), &lock), REDLOCK_ENOQUORUM);
+    ck_assert_msg(live_node(0).cause == REDLOCK_CAUSE_RESOLVE, "%s", live_text());
+}
+END_TEST
+
+START_TEST(databases)
+{
+    live.client = live_open(live_config_of(urls_like("redis://127.0.0.1:", "/3")));
+    redlock_lock_t *lock = live_lock("numbered", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(cluster_count_all_keys(live.cluster) == NODES, PATIENCE_MS));
+    for (unsigned i = 0; i < NODES; i++) {
+        char **keys = cluster_keys(live.cluster, i);
+        ck_assert_str_eq(keys[0], "db3:numbered");
+        cluster_keys_free(keys);
+    }
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(a_database_that_does_not_exist)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_t *client = NULL;
+    redlock_config_t *config = live_config_of(urls_like("redis://127.0.0.1:", "/4000"));
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    live.client = client;
+    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(200)), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(live_acquire("none", LONG_TTL_MS, wait_scaled_ms(200), &lock), REDLOCK_ENOQUORUM);
+    ck_assert_msg(strstr(live_node(0).text, "DB index is out of range") != NULL, "%s", live_text());
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(a_prefix_is_put_before_each_key)
+{
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_key_prefix(config, "lock:"), REDLOCK_OK);
+    live.client = live_open(config);
+    redlock_lock_t *lock = live_lock("name", LONG_TTL_MS);
+    ck_assert_str_eq(redlock_lock_resource(lock), "name");
+    ck_assert(WAIT_UNTIL(live_nodes_with("lock:name") == NODES, PATIENCE_MS));
+    CHECK_STATUS(live_inspect("name"), REDLOCK_OK);
+    ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);
+    CHECK_STATUS(redlock_break(live.client, "name", NULL), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* One server, two names. */
+START_TEST(two_names_of_one_server)
+{
+    char urls[1024];
+    redlock_lock_t *lock = NULL;
+    redlock_t *client = NULL;
+    events_reset();
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    snprintf(urls, sizeof urls, "%s %s %s redis://localhost:%d", cluster_url(live.cluster, 0),
+             cluster_url(live.cluster, 1), cluster_url(live.cluster, 2),
+             cluster_port(live.cluster, 0));
+    redlock_config_t *config = live_config_of(urls);
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    live.client = client;
+    ck_assert(WAIT_UNTIL(live_node_stats(client, 3).cause == REDLOCK_CAUSE_DUPLICATE ||
+                             live_node_stats(client, 0).cause == REDLOCK_CAUSE_DUPLICATE,
+                         PATIENCE_MS));
+    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_EDUPLICATE);
+    for (unsigned i = 0; i < 5; i++) {
+        CHECK_STATUS(live_acquire("twice", LONG_TTL_MS, 1000, &lock), REDLOCK_EDUPLICATE);
+        ck_assert_ptr_null(lock);
+    }
+    ck_assert_msg(strstr(live_text(), "localhost") != NULL, "%s", live_text());
+    ck_assert_msg(strstr(live_text(), "same server as") != NULL, "%s", live_text());
+    ck_assert(WAIT_UNTIL(count_events(&client_events, REDLOCK_EVENT_NODE_REFUSED) > 0 ||
+                             count_events(&client_events, REDLOCK_EVENT_NODE_DOWN) > 0,
+                         PATIENCE_MS));
+    ck_assert_uint_eq(live_nodes_with("twice"), 0);
+}
+END_TEST
+
+/* The address of node 4 is a link: first to its own server, then to that of node 0, then back. */
+static void point_link_to(const char *link, unsigned node)
+{
+    char target[256];
+    snprintf(target, sizeof target, "%s/n%u/sock", cluster_dir(live.cluster), node);
+    unlink(link);
+    ck_assert_int_eq(symlink(target, link), 0);
+}
+
+START_TEST(a_duplicate_that_comes_and_is_repaired)
+{
+    char urls[2048], link[128];
+    redlock_lock_t *other = NULL;
+    snprintf(link, sizeof link, "%s/link", cluster_dir(live.cluster));
+    point_link_to(link, 4);
+    int len = 0;
+    for (unsigned i = 0; i < 4; i++)
+        len += snprintf(urls + len, sizeof urls - (size_t)len, "%s,", cluster_url(live.cluster, i));
+    snprintf(urls + len, sizeof urls - (size_t)len, "unix://%s", link);
+    live.client = live_open(live_config_of(urls));
+    redlock_lock_t *held = live_lock("repaired", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("repaired") == NODES, PATIENCE_MS));
+
+    point_link_to(link, 0);
+    cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 4).cause == REDLOCK_CAUSE_DUPLICATE &&
+                             live_voters(live.client) == 4,
+                         PATIENCE_MS));
+    CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &other), REDLOCK_EDUPLICATE);
+    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK); /* what is held is held, by the other four */
+    ck_assert_msg(live_node(4).vote == REDLOCK_VOTE_FAILED &&
+                      live_node(4).cause == REDLOCK_CAUSE_DUPLICATE,
+                  "%s", live_text());
+
+    point_link_to(link, 4);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    live_check_works();
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    unlink(link);
+}
+END_TEST
+
+static void follow(unsigned count, const char *master)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        const char *whom = i < count ? master : "NO ONE";
+        char command[64];
+        snprintf(command, sizeof command, "REPLICAOF %s", whom);
+        char *answer = cluster_command(live.cluster, i, command);
+        ck_assert_msg(answer != NULL && strncmp(answer, "OK", 2) == 0, "%s", answer);
+        free(answer);
+    }
+}
+
+static void follow_nobody(void)
+{
+    follow(0, NULL);
+}
+
+/* Masters that become replicas while we are connected to them. Their master does not exist: they
+ * keep what they have. */
+START_TEST(replicas_have_no_vote)
+{
+    redlock_lock_t *lock = NULL;
+    events_reset();
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    live.heal = follow_nobody;
+    live_connect();
+    follow(2, "127.0.0.1 1");
+    CHECK_STATUS(live_acquire("replica", LONG_TTL_MS, 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_int_ne(live_node(0).vote, REDLOCK_VOTE_GRANTED);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).cause == REDLOCK_CAUSE_REPLICA &&
+                             live_node_stats(live.client, 1).cause == REDLOCK_CAUSE_REPLICA,
+                         PATIENCE_MS));
+    ck_assert_str_eq(live_node_stats(live.client, 0).role, "slave");
+    follow(3, "127.0.0.1 1");
+    const int first = live_acquire("replica", LONG_TTL_MS, 0, &lock);
+    ck_assert_msg(first == REDLOCK_EREFUSED, "%s: %s", redlock_error_name(first), live_text());
+    ck_assert(
+        WAIT_UNTIL(live_node_stats(live.client, 2).cause == REDLOCK_CAUSE_REPLICA, PATIENCE_MS));
+    CHECK_STATUS(live_acquire("replica", LONG_TTL_MS, wait_scaled_ms(100), &lock),
+                 REDLOCK_EREFUSED);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_REPLICA, "%s", live_text());
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(50)), REDLOCK_EREFUSED);
+    follow_nobody();
+    live_check_works();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+}
+END_TEST
+
+static Suite *addresses_suite(void)
+{
+    Suite *suite = suite_create("addresses");
+    live_add_with(suite, "unix", unix_sockets, start_unix);
+    live_add_with(suite, "duplicate, repaired", a_duplicate_that_comes_and_is_repaired, start_unix);
+    if (server_free_port("::1") != 0)
+        live_add_with(suite, "IPv6", ipv6, start_v6);
+    else
+        printf("# no IPv6 on this machine: that case is left out\n");
+    live_add_with(suite, "localhost", names_are_looked_up, live_start_servers);
+    live_add_with(suite, "no such host", a_name_that_does_not_exist, live_start_servers);
+    live_add_with(suite, "databases", databases, live_start_servers);
+    live_add_with(suite, "no such database", a_database_that_does_not_exist, live_start_servers);
+    live_add_with(suite, "prefix", a_prefix_is_put_before_each_key, live_start_servers);
+    live_add_with(suite, "duplicate", two_names_of_one_server, live_start_servers);
+    live_add_with(suite, "replicas", replicas_have_no_vote, live_start_servers);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    return suite_run_nofork(addresses_suite());
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * Passwords and users: with the few rights that locks need, with too few, and refused. No secret is
+ * ever in a report or in the log. */
+#include "live.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PASSWORD "s3cret%word"
+#define ENCODED  "s3cret%25word" /* the same in a URL */
+
+/* What plain locks need, and nothing else. */
+#define RIGHTS "resetkeys ~lock:* +set +get +del +pttl +pexpire +evalsha +eval"
+
+static char logged[65536];
+static size_t logged_len;
+static pthread_mutex_t log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void log_line(int level, const char *message, void *userdata)
+{
+    (void)level;
+    (void)userdata;
+    pthread_mutex_lock(&log_mutex);
+    const int len = snprintf(logged + logged_len, sizeof logged - logged_len, "%s\n", message);
+    if (len > 0 && logged_len + (size_t)len < sizeof logged)
+        logged_len += (size_t)len;
+    pthread_mutex_unlock(&log_mutex);
+}
+
+static void check_no_secret(void)
+{
+    const char *text = live_text();
+    ck_assert_msg(strstr(text, "s3cret") == NULL, "%s", text);
+    pthread_mutex_lock(&log_mutex);
+    const bool clean = strstr(logged, "s3cret") == NULL;
+    pthread_mutex_unlock(&log_mutex);
+    ck_assert_msg(clean, "the password is in the log");
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_stats_t stats = live_node_stats(live.client, i);
+        ck_assert(strstr(stats.node, "s3cret") == NULL && strstr(stats.text, "s3cret") == NULL);
+    }
+}
+
+static const char *urls_with(const char *login)
+{
+    static char urls[2048];
+    size_t len = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%sredis://%s127.0.0.1:%d",
+                                i == 0 ? "" : ",", login, cluster_port(live.cluster, i));
+    return urls;
+}
+
+/* Does not wait until the nodes may vote: often they may not. */
+static void connect_as(const char *login, const char *user, const char *password)
+{
+    redlock_config_t *config = live_config_of(urls_with(login));
+    logged_len = 0;
+    logged[0] = '\0';
+    ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
+    if (password != NULL)
+        ck_assert_int_eq(redlock_config_set_auth(config, user, password), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_key_prefix(config, "lock:"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+}
+
+static void check_everything_works(void)
+{
+    redlock_lock_t *lock = live_lock("auth", LONG_TTL_MS), *other = NULL;
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_inspect("auth"), REDLOCK_OK);
+    ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    lock = live_lock("auth", LONG_TTL_MS);
+    CHECK_STATUS(redlock_release_after(lock, 20, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    lock = live_lock("broken", LONG_TTL_MS);
+    CHECK_STATUS(redlock_break(live.client, "broken", NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, PATIENCE_MS));
+    check_no_secret();
+}
+
+static void check_refused(int cause)
+{
+    redlock_lock_t *lock = NULL;
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == cause, PATIENCE_MS));
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock),
+                 REDLOCK_EAUTH); /* at once: waiting does not mend it */
+    ck_assert_ptr_null(lock);
+    ck_assert_int_eq(live_node(0).cause, cause);
+    ck_assert_str_ne(live_node(0).text, "");
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(50)), REDLOCK_EAUTH);
+    check_no_secret();
+}
+
+/* ---- a password for everybody ---- */
+
+static void start_with_password(void)
+{
+    const struct cluster_opts opts = {.password = PASSWORD};
+    live_start_servers_with(&opts);
+}
+
+START_TEST(a_password_in_the_address)
+{
+    connect_as(":" ENCODED "@", NULL, NULL);
+    check_everything_works();
+}
+END_TEST
+
+START_TEST(a_password_for_all_nodes)
+{
+    connect_as("", NULL, PASSWORD);
+    check_everything_works();
+    live_disconnect();
+    connect_as("", "default", PASSWORD);
+    check_everything_works();
+}
+END_TEST
+
+START_TEST(the_password_in_the_address_comes_first)
+{
+    connect_as(":" ENCODED "@", "nobody", "wrong");
+    check_everything_works();
+}
+END_TEST
+
+START_TEST(wrong_passwords_are_refused)
+{
+    connect_as(":s3cret-but-wrong@", NULL, NULL);
+    check_refused(REDLOCK_CAUSE_AUTH);
+    live_disconnect();
+    connect_as("", "s3cret-user", "s3cret-but-wrong");
+    check_refused(REDLOCK_CAUSE_AUTH);
+}
+END_TEST
+
+START_TEST(no_password_is_refused)
+{
+    connect_as("", NULL, NULL);
+    check_refused(REDLOCK_CAUSE_AUTH);
+}
+END_TEST
+
+/* A password that becomes right while the client is there. */
+START_TEST(a_password_that_is_repaired)
+{
+    connect_as(":s3cret-new@", NULL, NULL);
+    check_refused(REDLOCK_CAUSE_AUTH);
+    for (unsigned i = 0; i < NODES; i++)
+        free(cluster_command(live.cluster, i, "ACL SETUSER default >s3cret-new"));
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    check_everything_works();
+}
+END_TEST
+
+/* ---- users with few rights ---- */
+
+static void set_user(const char *rights)
+{
+    char command[512];
+    snprintf(command, sizeof command, "ACL SETUSER locker reset on >s3cret %s", rights);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", command));
+}
+
+START_TEST(the_few_rights_that_are_needed)
+{
+    set_user(RIGHTS); /* not: INFO, SCRIPT LOAD, CLIENT SETNAME, PING */
+    connect_as("locker:s3cret@", NULL, NULL);
+    check_everything_works();
+    ck_assert_str_eq(live_node_stats(live.client, 0).version, ""); /* INFO was refused */
+    live_disconnect();
+    set_user(RIGHTS " +info");
+    connect_as("locker:s3cret@", NULL, NULL);
+    check_everything_works();
+    ck_assert_str_ne(live_node_stats(live.client, 0).version, "");
+    live_disconnect();
+    set_user(RIGHTS " +info +script|load");
+    connect_as("locker:s3cret@", NULL, NULL);
+    check_everything_works();
+}
+END_TEST
+
+START_TEST(a_right_that_is_missing_is_named)
+{
+    redlock_lock_t *lock = NULL;
+    set_user(RIGHTS " -set");
+    connect_as("locker:s3cret@", NULL, NULL);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock),
+                 REDLOCK_EAUTH);
+    unsigned named = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        named += live_node(i).cause == REDLOCK_CAUSE_NOPERM;
+    ck_assert_msg(named >= QUORUM, "%s", live_text());
+    check_no_secret();
+    live_disconnect();
+
+    /* Another key than those the user may touch. */
+    set_user("resetkeys ~other:* +set +get +del +pttl +pexpire +evalsha +eval");
+    connect_as("locker:s3cret@", NULL, NULL);
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &lock), REDLOCK_EAUTH);
+    check_no_secret();
+}
+END_TEST
+
+/* What may be taken but not given back is told when it is given back, and goes by its TTL. */
+START_TEST(a_release_without_the_right_to_delete)
+{
+    const uint64_t ttl_ms = wait_scaled_ms(300);
+    set_user(RIGHTS " -del");
+    connect_as("locker:s3cret@", NULL, NULL);
+    redlock_lock_t *lock = live_lock("auth", ttl_ms);
+    const int status = live_release(lock);
+    ck_assert_msg(status == REDLOCK_EAUTH, "%s: %s", redlock_error_name(status), live_text());
+    check_no_secret();
+}
+END_TEST
+
+static Suite *auth_suite(void)
+{
+    Suite *suite = suite_create("auth");
+    live_add_with(suite, "address", a_password_in_the_address, start_with_password);
+    live_add_with(suite, "all nodes", a_password_for_all_nodes, start_with_password);
+    live_add_with(suite, "both", the_password_in_the_address_comes_first, start_with_password);
+    live_add_with(suite, "wrong", wrong_passwords_are_refused, start_with_password);
+    live_add_with(suite, "none", no_password_is_refused, start_with_password);
+    live_add_with(suite, "repaired", a_password_that_is_repaired, start_with_password);
+    live_add_with(suite, "rights", the_few_rights_that_are_needed, live_start_servers);
+    live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
+    live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    return suite_run_nofork(auth_suite());
+}
