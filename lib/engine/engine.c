@@ -310,7 +310,8 @@ static bool node_is_settled(const struct rl_node *node)
 {
     if (node->state == RL_NODE_READY)
         return node->suspect ? node->pipe.out_len == 0 : rl_node_undos_pending(node) == 0;
-    return node->fell || node->debt_count == 0;
+    /* What waits in the pipeline of a connection that is being made is owed too. */
+    return node->fell || rl_node_undos_pending(node) == 0;
 }
 
 bool rl_engine_is_settled(const struct rl_engine *engine)
