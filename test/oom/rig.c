@@ -84,6 +84,12 @@ void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_rep
     call->told++; /* at last: another thread may be waiting for it */
 }
 
+/* Also while the client is being freed: what was not told yet is told then. */
+static bool may_ask(int error)
+{
+    return error == REDLOCK_OK || error == REDLOCK_ECLOSED;
+}
+
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     redlock_node_stats_t node;
@@ -94,8 +100,8 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         rig.events[event->kind]++;
     if (event->report != NULL && redlock_report_text(event->report) == NULL)
         abort();
-    if (redlock_get_stats(rl, &stats, sizeof stats) != REDLOCK_OK ||
-        redlock_get_node_stats(rl, 0, &node, sizeof node) != REDLOCK_OK)
+    if (!may_ask(redlock_get_stats(rl, &stats, sizeof stats)) ||
+        !may_ask(redlock_get_node_stats(rl, 0, &node, sizeof node)))
         abort();
 }
 

@@ -9,6 +9,7 @@
 
 #define READY_MS    30
 #define SHUTDOWN_MS 30
+#define LEAVE_MS    1000
 #define STEPS_MAX   16
 
 static redlock_opts_t opts;
@@ -127,7 +128,7 @@ static void hold(void)
 static void leave(void)
 {
     steps = 0;
-    note(redlock_shutdown(rig.client, wait_scaled_ms(SHUTDOWN_MS)), NULL);
+    note(redlock_shutdown(rig.client, wait_scaled_ms(LEAVE_MS)), NULL);
     if (redlock_free(rig.client) != REDLOCK_OK)
         rig_die("free has failed");
     rig.client = NULL;
