@@ -169,13 +169,14 @@ static void check_ignored(const struct rig *before, const struct rl_ballot *ball
 
 void walk_noise(const struct rig *rig, const struct truth *truth)
 {
+    static const enum answer kinds[] = {GRANTED, DENIED, UNSENT};
     rl_nodes silent = rig->lease.state == RL_STATE_ENDED || rig->lease.state == RL_STATE_WAITING
                           ? 0
                           : truth_silent(truth);
 
     for (unsigned node = 0; node < truth->nodes; node++) {
-        for (unsigned answer = GRANTED; answer < ANSWERS; answer++) {
-            struct rl_ballot ballot = ballot_of(rig, node, (enum answer)answer);
+        for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+            struct rl_ballot ballot = ballot_of(rig, node, kinds[i]);
             ballot.round--;
             check_ignored(rig, &ballot);
             ballot.round += 2;
