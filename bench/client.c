@@ -16,6 +16,8 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
     if (status == REDLOCK_OK)
         status = redlock_config_set_mode(config, mode);
     if (status == REDLOCK_OK)
+        status = redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms);
+    if (status == REDLOCK_OK)
         status = redlock_new(&client, config);
     if (status != REDLOCK_OK)
         snprintf(error, error_size, "%s: %s", redlock_strerror(status),

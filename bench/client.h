@@ -15,6 +15,7 @@ struct client_settings {
     unsigned depth;      /* callers or operations in flight */
     unsigned resources;  /* that they share; as many as `depth` if there is no contention */
     uint64_t ttl_ms, wait_ms;
+    uint32_t node_timeout_ms; /* 0: measured */
 };
 
 /* A resource and how many callers were told that it is theirs: more than one is a violation. */

@@ -72,10 +72,22 @@ static uint64_t count(const struct scenario *scenario, const struct scenario_set
     snprintf(path, sizeof path, "%s/out", directory);
     snprintf(output, sizeof output, "--callgrind-out-file=%s", path);
     snprintf(number, sizeof number, "%" PRIu64, pairs);
-    const char *argv[] = {
-        "valgrind",   "--tool=callgrind", output,   program, "--servers", settings->servers.text,
-        "--scenario", scenario->name,     "--side", side,    "--ops",     number,
-        NULL};
+    /* Everything is slow in there, and no node is to blame: hence the node timeout. */
+    const char *argv[] = {"valgrind",
+                          "--tool=callgrind",
+                          output,
+                          program,
+                          "--servers",
+                          settings->servers.text,
+                          "--scenario",
+                          scenario->name,
+                          "--side",
+                          side,
+                          "--ops",
+                          number,
+                          "--node-timeout",
+                          "60000",
+                          NULL};
     uint64_t total = run_child(argv) ? read_total(path) : 0;
     (void)unlink(path);
     (void)rmdir(directory);

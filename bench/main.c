@@ -20,7 +20,7 @@ struct options {
     const char *servers;
     const struct scenario *scenarios[SCENARIOS_MAX];
     size_t scenarios_count;
-    uint64_t runs, pairs, seed, ttl_ms;
+    uint64_t runs, pairs, seed, ttl_ms, node_timeout_ms;
     enum scenario_sides sides;
     enum print_format format;
     bool instructions;
@@ -38,6 +38,7 @@ static void print_usage(FILE *file)
           "  --runs N         repeat everything, then show the middle ratios (1)\n"
           "  --seed N         order of the slices (default: from the clock; printed)\n"
           "  --ttl MS         time to live of a lock (10000)\n"
+          "  --node-timeout MS  of the library's nodes (default: measured, as in real life)\n"
           "  --side NAME      run only 'library' or 'floor' (for profilers)\n"
           "  --instructions   count instructions per pair under valgrind\n"
           "  --json, --csv    instead of the table\n"
@@ -112,6 +113,8 @@ static bool parse_option(struct options *options, int letter, const char *value)
         return parse_number("--seed", value, 0, INT64_MAX, &options->seed);
     case 't':
         return parse_number("--ttl", value, 100, 30000, &options->ttl_ms);
+    case 'w':
+        return parse_number("--node-timeout", value, 1, 60000, &options->node_timeout_ms);
     case 'o':
         return parse_side(options, value);
     case 'i':
@@ -133,13 +136,19 @@ static bool parse_option(struct options *options, int letter, const char *value)
 
 static bool parse_options(struct options *options, int argc, char **argv)
 {
-    static const struct option list[] = {
-        {"servers", required_argument, NULL, 's'}, {"scenario", required_argument, NULL, 'c'},
-        {"ops", required_argument, NULL, 'n'},     {"runs", required_argument, NULL, 'r'},
-        {"seed", required_argument, NULL, 'S'},    {"ttl", required_argument, NULL, 't'},
-        {"side", required_argument, NULL, 'o'},    {"instructions", no_argument, NULL, 'i'},
-        {"json", no_argument, NULL, 'j'},          {"csv", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
+                                         {"scenario", required_argument, NULL, 'c'},
+                                         {"ops", required_argument, NULL, 'n'},
+                                         {"runs", required_argument, NULL, 'r'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"ttl", required_argument, NULL, 't'},
+                                         {"node-timeout", required_argument, NULL, 'w'},
+                                         {"side", required_argument, NULL, 'o'},
+                                         {"instructions", no_argument, NULL, 'i'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"csv", no_argument, NULL, 'v'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "s:n:h", list, NULL)) != -1) {
         if (!parse_option(options, letter, optarg))
@@ -223,6 +232,7 @@ int main(int argc, char **argv)
              result_now_ns());
     settings.prefix = prefix;
     settings.ttl_ms = options.ttl_ms;
+    settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.pairs = options.pairs;
     settings.seed = options.seed;
     settings.sides = options.sides;

@@ -106,6 +106,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
         .depth = scenario->depth,
         .resources = scenario->resources,
         .ttl_ms = settings->ttl_ms,
+        .node_timeout_ms = settings->node_timeout_ms,
         .wait_ms = scenario->kind == SCENARIO_CONTENDED ? CONTENDED_MS : HICCUP_MS,
     };
     bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
