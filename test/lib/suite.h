@@ -15,6 +15,13 @@
 #define TEST_SUITE_H
 
 #include <check.h>
+
+/* Check writes a note to a pipe for each assertion that holds. A test that makes hundreds of
+ * thousands of them defines SUITE_MANY_ASSERTIONS first and goes without: a crash is then reported
+ * by the test's name only. */
+#ifdef SUITE_MANY_ASSERTIONS
+#define _mark_point(file, line) ((void)0)
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 
 #define LOCKS 300

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 
 static struct rl_mem libc;
