@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void log_line(int level, const char *message, void *userdata)
+{
+    (void)level;
+    (void)userdata;
+    fprintf(stderr, "redlock-bench: %s\n", message);
+}
+
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size)
 {
@@ -17,6 +24,8 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
         status = redlock_config_set_mode(config, mode);
     if (status == REDLOCK_OK)
         status = redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms);
+    if (status == REDLOCK_OK && settings->verbose)
+        status = redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL);
     if (status == REDLOCK_OK)
         status = redlock_new(&client, config);
     if (status != REDLOCK_OK)

@@ -16,6 +16,7 @@ struct client_settings {
     unsigned resources;  /* that they share; as many as `depth` if there is no contention */
     uint64_t ttl_ms, wait_ms;
     uint32_t node_timeout_ms; /* 0: measured */
+    bool verbose;             /* what the library logs goes to stderr */
 };
 
 /* A resource and how many callers were told that it is theirs: more than one is a violation. */
@@ -38,8 +39,8 @@ struct embedded;
 struct embedded *embedded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
 int embedded_run(void *embedded, uint64_t pairs, struct result *result);
-/* Lets the library read what came after the majority, so that nothing of it is late in the next
- * slice. */
+/* Lets the library read what came after the majority and finish its undos, so that nothing of it is
+ * late in the next slice. */
 int embedded_settle(void *embedded);
 /* Goes on until all nodes may vote. 0, or -1 after ten seconds. */
 int embedded_wait_votes(struct embedded *embedded);

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READY_WAIT_MS    5000
-#define SHUTDOWN_MS      2000
-#define SILENCE_MS       5000 /* no callback for so long: the run has failed */
-#define VOTES_NS         (UINT64_C(10) * 1000 * 1000 * 1000)
-#define QUIET_MS         4
-#define QUIET_ROUNDS_MAX 50
+#define READY_WAIT_MS 5000
+#define SHUTDOWN_MS   2000
+#define SILENCE_MS    5000 /* no callback for so long: the run has failed */
+#define VOTES_NS      (UINT64_C(10) * 1000 * 1000 * 1000)
+#define QUIET_MS      4
+#define SETTLE_NS     (UINT64_C(1) * 1000 * 1000 * 1000)
 
 struct embedded_slot {
     struct embedded *embedded;
@@ -139,11 +139,25 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     return embedded->broken == 0 ? 0 : -1;
 }
 
+static uint64_t undos_pending(redlock_t *client)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < redlock_node_count(client); i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(client, i, &stats, sizeof stats) == REDLOCK_OK)
+            count += stats.undos_pending;
+    }
+    return count;
+}
+
 int embedded_settle(void *state)
 {
     struct embedded *embedded = state;
-    for (int i = 0; i < QUIET_ROUNDS_MAX && turn(embedded, QUIET_MS) != 0; i++)
-        continue;
+    uint64_t start_ns = result_now_ns();
+    bool busy;
+    do {
+        busy = turn(embedded, QUIET_MS) != 0 || undos_pending(embedded->client) > 0;
+    } while (busy && embedded->broken == 0 && result_now_ns() - start_ns < SETTLE_NS);
     return embedded->broken == 0 ? 0 : -1;
 }
 

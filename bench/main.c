@@ -23,7 +23,7 @@ struct options {
     uint64_t runs, pairs, seed, ttl_ms, node_timeout_ms;
     enum scenario_sides sides;
     enum print_format format;
-    bool instructions;
+    bool instructions, verbose;
 };
 
 static void print_usage(FILE *file)
@@ -42,6 +42,7 @@ static void print_usage(FILE *file)
           "  --side NAME      run only 'library' or 'floor' (for profilers)\n"
           "  --instructions   count instructions per pair under valgrind\n"
           "  --json, --csv    instead of the table\n"
+          "  --verbose        what the library logs, on stderr\n"
           "scenarios:\n",
           file);
     for (size_t i = 0; i < scenarios_count; i++)
@@ -117,6 +118,9 @@ static bool parse_option(struct options *options, int letter, const char *value)
         return parse_number("--node-timeout", value, 1, 60000, &options->node_timeout_ms);
     case 'o':
         return parse_side(options, value);
+    case 'V':
+        options->verbose = true;
+        return true;
     case 'i':
         options->instructions = true;
         return true;
@@ -145,6 +149,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
                                          {"node-timeout", required_argument, NULL, 'w'},
                                          {"side", required_argument, NULL, 'o'},
                                          {"instructions", no_argument, NULL, 'i'},
+                                         {"verbose", no_argument, NULL, 'V'},
                                          {"json", no_argument, NULL, 'j'},
                                          {"csv", no_argument, NULL, 'v'},
                                          {"help", no_argument, NULL, 'h'},
@@ -236,6 +241,7 @@ int main(int argc, char **argv)
     settings.pairs = options.pairs;
     settings.seed = options.seed;
     settings.sides = options.sides;
+    settings.verbose = options.verbose;
     return options.instructions ? count_instructions(&options, &settings)
                                 : measure(&options, &settings);
 }

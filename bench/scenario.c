@@ -107,6 +107,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
         .resources = scenario->resources,
         .ttl_ms = settings->ttl_ms,
         .node_timeout_ms = settings->node_timeout_ms,
+        .verbose = settings->verbose,
         .wait_ms = scenario->kind == SCENARIO_CONTENDED ? CONTENDED_MS : HICCUP_MS,
     };
     bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;

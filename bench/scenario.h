@@ -35,8 +35,9 @@ struct scenario_settings {
     const char *prefix; /* of all resources; tells leftover keys from other ones */
     uint64_t ttl_ms;
     uint32_t node_timeout_ms; /* 0: measured */
-    uint64_t pairs; /* 0: the scenario's default */
-    uint64_t seed;  /* goes on from run to run */
+    bool verbose;             /* show what the library logs */
+    uint64_t pairs;           /* 0: the scenario's default */
+    uint64_t seed;            /* goes on from run to run */
     enum scenario_sides sides;
 };
 
