@@ -230,6 +230,19 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     return REDLOCK_OK;
 }
 
+static void forget_client_ops(struct redlock *rl, struct rl_client_op *item)
+{
+    while (item != NULL) {
+        struct rl_client_op *next = item->next;
+        if (item->op.cancel != NULL)
+            rl_cancel_drop(item->op.cancel);
+        if (item->op.waiter != NULL)
+            rl_client_drop(rl); /* of the thread that slept in it */
+        rl_free(&rl->mem, item);
+        item = next;
+    }
+}
+
 /* The mutex may have been held by a thread that does not exist here: then the memory is left
  * alone, and only descriptors are closed. */
 static void free_in_child(struct redlock *rl)
@@ -244,10 +257,13 @@ static void free_in_child(struct redlock *rl)
         while (rl->news_first != NULL) {
             struct redlock_lock *lock = rl->news_first;
             rl->news_first = lock->next_news;
+            rl_dispatch_forget(rl, lock); /* done, but not told */
             if (lock->news & RL_FX_ENDED)
                 rl_api_lock_drop(lock);
             rl_api_lock_drop(lock);
         }
+        forget_client_ops(rl, rl->client_ops);
+        forget_client_ops(rl, rl->client_done);
         rl_client_drop(rl);
         return;
     }

@@ -159,6 +159,9 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock);
 /* Takes back a grant that is done, not told, and not held any more. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock);
+/* In a forked child nobody finishes an operation, and the thread that slept in it, and held the
+ * client for that time, does not exist: gives back what the operation held. */
+void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock);
 /* The ACQUIRED event of a blocking call. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
 /* Queues the callback of an operation of the client that is over, and takes the item. */

@@ -76,6 +76,24 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
     queue_news(rl, lock, RL_FX_DONE | news);
 }
 
+void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
+{
+    struct redlock_lock *parent = lock->parent;
+
+    if (parent != NULL) {
+        lock->parent = NULL;
+        if (--parent->parts == 0)
+            rl_dispatch_forget(rl, parent);
+        rl_api_lock_drop(parent);
+    }
+    if (lock->op.kind == RL_OP_NONE)
+        return;
+    if (lock->op.waiter != NULL)
+        rl_client_drop(rl);
+    lock->op.kind = RL_OP_NONE;
+    rl_api_lock_drop(lock);
+}
+
 static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
 {
     struct redlock *rl = ctx;
@@ -108,14 +126,8 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         else
             rl_dispatch_done(rl, lock, status);
     }
-    if (status == REDLOCK_EFORKED && lock->op.kind != RL_OP_NONE) {
-        /* In a forked child nobody finishes the operation. The thread that slept in it, and held
-         * the client for that time, does not exist here. */
-        if (lock->op.waiter != NULL)
-            rl_client_drop(rl);
-        lock->op.kind = RL_OP_NONE;
-        rl_api_lock_drop(lock);
-    }
+    if (status == REDLOCK_EFORKED)
+        rl_dispatch_forget(rl, lock);
     if (flags & RL_FX_ENDED) {
         if (atomic_load(&lock->refs) > 1)
             rl_api_lock_drop(lock); /* the engine's reference; not the last one */

@@ -19,7 +19,7 @@
 #include "node/transport.h"
 #include "platform/log.h"
 
-#define RL_DEBTS_MAX  128
+#define RL_DEBTS_MAX  512
 #define RL_UNSENT_MAX ((size_t)1 << 20)
 #define RL_TEXT_MAX   160
 #define RL_BUCKETS    32

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * A fork while operations are in flight: the child frees all handles, no block of memory and no
+ * descriptor of the client is left there, and the parent goes on as if nothing had happened. */
+#include "live.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SILENT_MS 3000 /* node timeout; scaled by live_config() */
+
+static atomic_int blocks; /* of the client: given out and not given back */
+
+static void *count_malloc(size_t size, void *userdata)
+{
+    void *block = malloc(size);
+    (void)userdata;
+    atomic_fetch_add(&blocks, block != NULL);
+    return block;
+}
+
+static void *count_realloc(void *old, size_t size, void *userdata)
+{
+    void *block = realloc(old, size);
+    (void)userdata;
+    atomic_fetch_add(&blocks, block != NULL && old == NULL);
+    return block;
+}
+
+static void count_free(void *block, void *userdata)
+{
+    (void)userdata;
+    atomic_fetch_sub(&blocks, block != NULL);
+    free(block);
+}
+
+static void connect_counted(int mode)
+{
+    const redlock_allocator_t allocator = {.size = sizeof allocator,
+                                           .malloc_fn = count_malloc,
+                                           .realloc_fn = count_realloc,
+                                           .free_fn = count_free};
+    const uint32_t timeout_ms = (uint32_t)wait_scaled_ms(SILENT_MS);
+    redlock_config_t *config = NULL;
+    atomic_store(&blocks, 0);
+    live.mode = mode;
+    ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, timeout_ms), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
+    live.client = live_open(config);
+}
+
+static struct {
+    atomic_int told, acquired;
+    redlock_lock_t *held, *other;
+    redlock_cancel_t *cancel;
+    pthread_t thread;
+} all;
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl, (void)status, (void)report;
+    if (userdata != NULL)
+        *(redlock_lock_t **)userdata = lock;
+    atomic_fetch_add(&all.told, 1);
+}
+
+static void start_acquire(const char *resource, redlock_lock_t **ret_lock)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.cancel = all.cancel;
+    ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_done, ret_lock),
+                     REDLOCK_OK);
+}
+
+static void hold_first(void)
+{
+    ck_assert_int_eq(redlock_cancel_new(&all.cancel, live.client), REDLOCK_OK);
+    start_acquire("fork-held", &all.held);
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 1, PATIENCE_MS));
+    ck_assert_ptr_nonnull(all.held);
+}
+
+/* One lock is held; an extension of it and everything else is in flight, unanswered. */
+static void start_everything(int mode)
+{
+    memset(&all, 0, sizeof all);
+    connect_counted(mode);
+    hold_first();
+    live_pause(0, NODES);
+    start_acquire("fork-other", &all.other);
+    ck_assert_int_eq(redlock_extend_start(all.held, 0, on_done, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_inspect_start(live.client, "fork-held", NULL, on_done, NULL),
+                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_break_start(live.client, "fork-none", all.cancel, on_done, NULL),
+                     REDLOCK_OK);
+    ck_assert_int_eq(
+        redlock_release_token_start(live.client, "fork-none", "token", NULL, on_done, NULL),
+        REDLOCK_OK);
+    if (mode == REDLOCK_MODE_EMBEDDED)
+        ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
+}
+
+/* 0, or what went wrong; an assertion would end the wrong process. */
+static int free_all_in_child(void)
+{
+    if (redlock_lock_check(all.held, 0) != REDLOCK_EFORKED)
+        return 2;
+    if (redlock_acquire_start(live.client, "child", NULL, on_done, NULL) != REDLOCK_EFORKED)
+        return 3;
+    redlock_lock_free(all.held);
+    redlock_cancel_free(all.cancel);
+    if (redlock_free(live.client) != REDLOCK_OK)
+        return 4;
+    if (atomic_load(&all.told) != 1)
+        return 5;
+    if (fdcheck_leaked(&live.before, 0) != NULL)
+        return 6;
+    return atomic_load(&blocks) == 0 ? 0 : 7;
+}
+
+static void check_child(void)
+{
+    int status;
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(free_all_in_child());
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+                  "child: status 0x%x (6: descriptors, 7: memory)", (unsigned)status);
+}
+
+static void free_all_in_parent(int operations)
+{
+    live_resume_all();
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == operations, PATIENCE_MS));
+    ck_assert_ptr_nonnull(all.other);
+    ck_assert_int_eq(redlock_lock_check(all.held, 1), REDLOCK_OK);
+    redlock_lock_free(all.held);
+    redlock_lock_free(all.other);
+    redlock_cancel_free(all.cancel);
+    live_disconnect();
+    ck_assert_int_eq(atomic_load(&blocks), 0);
+}
+
+static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+
+START_TEST(operations_in_flight)
+{
+    start_everything(MODES[_i]);
+    check_child();
+    free_all_in_parent(6);
+}
+END_TEST
+
+/* The values were seen, the deletes are on their way: each a part of the break. */
+START_TEST(half_a_break)
+{
+    memset(&all, 0, sizeof all);
+    connect_counted(REDLOCK_MODE_EMBEDDED);
+    hold_first();
+    cluster_command_all(live.cluster, "SET fork-broken value");
+    const uint64_t requests = live_node_stats(live.client, 0).requests;
+    ck_assert_int_eq(redlock_break_start(live.client, "fork-broken", all.cancel, on_done, NULL),
+                     REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, live_node_stats(live.client, 0).requests == requests + 3,
+                         PATIENCE_MS)); /* GET, PTTL, delete */
+    check_child();
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 2, PATIENCE_MS));
+    start_acquire("fork-other", &all.other);
+    free_all_in_parent(3);
+}
+END_TEST
+
+/* Operations of the client itself: one that runs, and one that is over, but not told. */
+START_TEST(waiting_for_nodes)
+{
+    memset(&all, 0, sizeof all);
+    connect_counted(REDLOCK_MODE_HYBRID);
+    hold_first();
+    ck_assert_int_eq(redlock_wait_ready_start(live.client, 0, all.cancel, on_done, NULL),
+                     REDLOCK_OK);
+    for (unsigned i = 0; i < QUORUM; i++)
+        cluster_kill(live.cluster, i);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) < QUORUM, PATIENCE_MS));
+    ck_assert_int_eq(redlock_wait_ready_start(live.client, PATIENCE_MS, all.cancel, on_done, NULL),
+                     REDLOCK_OK);
+    check_child();
+    redlock_lock_free(all.held);
+    redlock_cancel_free(all.cancel);
+    live_disconnect();
+    ck_assert_int_eq(atomic_load(&all.told), 3);
+    ck_assert_int_eq(atomic_load(&blocks), 0);
+}
+END_TEST
+
+/* What waits to be told when the fork comes is never told in the child. */
+START_TEST(callbacks_not_told_yet)
+{
+    start_everything(REDLOCK_MODE_HYBRID);
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).extended == 1, PATIENCE_MS));
+    check_child();
+    free_all_in_parent(6);
+}
+END_TEST
+
+static void *acquire(void *userdata)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    atomic_store(&all.acquired, redlock_acquire(live.client, "fork-thread", &opts, userdata, NULL));
+    return NULL;
+}
+
+/* A thread that sleeps in a call has no counterpart in the child. */
+START_TEST(blocking_call_in_flight)
+{
+    redlock_lock_t *lock = NULL;
+    start_everything(MODES[_i]);
+    atomic_store(&all.acquired, 1);
+    const uint64_t waiting = live_stats(live.client).waiting;
+    ck_assert_int_eq(pthread_create(&all.thread, NULL, acquire, &lock), 0);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == waiting + 1, PATIENCE_MS));
+    check_child();
+    live_resume_all();
+    pthread_join(all.thread, NULL);
+    ck_assert_int_eq(atomic_load(&all.acquired), REDLOCK_OK);
+    redlock_lock_free(lock);
+    free_all_in_parent(6);
+}
+END_TEST
+
+static Suite *fork_suite(void)
+{
+    Suite *suite = suite_create("fork_memory");
+    live_add_each(suite, "in flight", operations_in_flight, 3);
+    live_add(suite, "break", half_a_break);
+    live_add(suite, "nodes", waiting_for_nodes);
+    live_add(suite, "untold", callbacks_not_told_yet);
+    live_add(suite, "blocking", blocking_call_in_flight);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(fork_suite());
+    live_stop_servers();
+    return status;
+}
