@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TIMEOUT_MS_MAX 60000
+
 struct live live;
 
 static redlock_report_t *report;
@@ -70,9 +72,11 @@ void live_add(Suite *suite, const char *name, const TTest *test)
     live_add_each(suite, name, test, 1);
 }
 
+/* What a configuration takes is limited, however slow the build is. */
 static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
 {
-    return (uint32_t)wait_scaled_ms(chosen_ms != 0 ? chosen_ms : usual_ms);
+    const uint64_t ms = wait_scaled_ms(chosen_ms != 0 ? chosen_ms : usual_ms);
+    return (uint32_t)(ms < TIMEOUT_MS_MAX ? ms : TIMEOUT_MS_MAX);
 }
 
 redlock_config_t *live_config_of(const char *urls)

@@ -123,7 +123,8 @@ static bool is_enough(void)
 {
     return atomic_load(&leftovers->operations) >= OPERATIONS &&
            atomic_load(&leftovers->happened[STOPPED]) >= STOPS &&
-           atomic_load(&leftovers->happened[CUT]) >= CUTS;
+           atomic_load(&leftovers->happened[CUT]) >= CUTS &&
+           atomic_load(&leftovers->happened[RELEASE_UNSURE]) > 0;
 }
 
 /* Faults until enough has happened. */
@@ -187,8 +188,9 @@ START_TEST(nothing_is_left_and_nobody_was_inside_together)
     ck_assert_int_gt(other, 0);
     live_connect();
     redlock_lock_t *survivor = NULL;
-    redlock_opts_t opts = redlock_opts(wait_scaled_ms(8000));
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = LONG_TTL_MS - LONG_TTL_MS / 10; /* every three seconds */
     CHECK_STATUS(redlock_acquire(live.client, SURVIVOR, &opts, &survivor, NULL), REDLOCK_OK);
     redlock_t *client = leftovers_client(urls, REDLOCK_MODE_THREADED);
     struct blockers *blockers = blockers_start(client, BLOCKERS, 0);

@@ -131,6 +131,28 @@ START_TEST(shutdown_ends_an_extension)
 }
 END_TEST
 
+/* What could not be finished in time is told, and goes on behind the caller's back. */
+START_TEST(shutdown_keeps_to_its_budget)
+{
+    live.node_time_ms = 10000;
+    live_connect();
+    redlock_lock_t *lock = live_lock("budget", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("budget") == NODES, PATIENCE_MS));
+    live_pause(0, 3);
+    const uint64_t from_ms = wait_now_ms(), budget_ms = wait_scaled_ms(100);
+    ck_assert_int_eq(redlock_shutdown(live.client, budget_ms), REDLOCK_ENOQUORUM);
+    const uint64_t waited_ms = wait_now_ms() - from_ms;
+    ck_assert_msg(waited_ms + 5 >= budget_ms && waited_ms < budget_ms + wait_scaled_ms(500),
+                  "%d ms", (int)waited_ms);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_shutdown(live.client, 0), REDLOCK_ENOQUORUM);
+    live_resume_all();
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
+    redlock_lock_free(lock);
+}
+END_TEST
+
 /* One operation of each kind, waiting for stopped servers. */
 START_TEST(free_ends_everything_in_flight)
 {
@@ -371,6 +393,7 @@ static Suite *life_suite(void)
     live_add(suite, "not ready", not_ready_without_a_majority);
     live_add_each(suite, "shutdown", shutdown_releases_and_closes, 3);
     live_add_each(suite, "shutdown, extension", shutdown_ends_an_extension, 3);
+    live_add(suite, "shutdown, budget", shutdown_keeps_to_its_budget);
     live_add_each(suite, "free", free_ends_everything_in_flight, 3);
     live_add_each(suite, "free, blocked", free_wakes_blocked_threads, 4);
     live_add(suite, "report", a_report_outlives_its_client);

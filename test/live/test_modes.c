@@ -211,6 +211,55 @@ START_TEST(a_stalled_loop_loses_no_lock)
 }
 END_TEST
 
+struct loop {
+    pthread_t thread;
+    atomic_bool *stop;
+};
+
+static void *run_loop(void *userdata)
+{
+    struct loop *loop = userdata;
+    while (!atomic_load(loop->stop))
+        live_turn(live.client, 5);
+    return NULL;
+}
+
+/* Hybrid: any thread may process; each callback still runs once. */
+START_TEST(several_threads_process)
+{
+    enum { OPERATIONS = 100 };
+    static struct outcome outcome[OPERATIONS];
+    struct loop loops[3];
+    atomic_bool stop = false;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = REDLOCK_MODE_HYBRID;
+    live_connect();
+    for (unsigned i = 0; i < 3; i++) {
+        loops[i].stop = &stop;
+        ck_assert_int_eq(pthread_create(&loops[i].thread, NULL, run_loop, &loops[i]), 0);
+    }
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        outcome[i] = (struct outcome)OUTCOME;
+        ck_assert_int_eq(redlock_acquire_start(live.client, "many", &opts, note_done, &outcome[i]),
+                         REDLOCK_OK);
+    }
+    unsigned granted = 0;
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        ck_assert(WAIT_UNTIL(outcome_calls(&outcome[i]) > 0, PATIENCE_MS));
+        granted += outcome[i].status == REDLOCK_OK;
+    }
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(loops[i].thread, NULL);
+    ck_assert_uint_le(granted, 1);
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        ck_assert_uint_eq(outcome_calls(&outcome[i]), 1);
+        redlock_lock_free(outcome[i].lock);
+    }
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
 static int unused_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
@@ -326,6 +375,7 @@ static Suite *modes_suite(void)
     live_add_each(suite, "own resources", threads_on_their_own_resources_do_not_meet, 2);
     live_add_each(suite, "callbacks", callbacks_run_in_the_callers_loop, 2);
     live_add(suite, "process", process_does_not_wait_for_anybody);
+    live_add(suite, "several loops", several_threads_process);
     live_add(suite, "hybrid", a_stalled_loop_loses_no_lock);
     live_add(suite, "EMODE embedded", embedded_mode_refuses_to_block);
     live_add(suite, "EMODE threaded", threaded_mode_has_no_loop_of_the_caller);
