@@ -13,7 +13,9 @@
 #include "exits.h"
 #include "say.h"
 
-#define SETTLE_MS 30
+/* The first lock waits so long for nodes that are still greeting: one of them may turn out to be
+ * another under a second name. Only a node that hangs lets it wait to the end. */
+#define SETTLE_MS 150
 
 const char *client_owner(void)
 {
