@@ -14,7 +14,7 @@
 
 /* What the callbacks were told. The lock of the first grant may be held while the others wait. */
 static struct {
-    atomic_uint told, granted, closed, too_slow, others, with_lock;
+    atomic_uint begun, told, granted, closed, too_slow, others, with_lock;
     atomic_int shutdown_status; /* 1: not told */
     redlock_lock_t *lock[GRANTS];
     void (*in_first)(redlock_lock_t *lock); /* what the first callback does */
@@ -24,7 +24,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
                     void *userdata)
 {
     (void)rl, (void)report, (void)userdata;
-    const unsigned at = atomic_fetch_add(&seen.told, 1);
+    const unsigned at = atomic_fetch_add(&seen.begun, 1);
     atomic_fetch_add(status == REDLOCK_OK         ? &seen.granted
                      : status == REDLOCK_ECLOSED  ? &seen.closed
                      : status == REDLOCK_ETOOSLOW ? &seen.too_slow
@@ -36,6 +36,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
         seen.lock[at] = lock;
     if (at == 0 && seen.in_first != NULL)
         seen.in_first(lock);
+    atomic_fetch_add(&seen.told, 1);
 }
 
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
