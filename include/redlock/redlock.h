@@ -411,7 +411,7 @@ REDLOCK_CHECK int redlock_acquire_start(redlock_t *rl, const char *resource,
 REDLOCK_CHECK int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redlock_done_fn fn,
                                        void *userdata);
 REDLOCK_CHECK int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn,
-                                        void *userdata); /* fn may be NULL, here and below */
+                                        void *userdata); /* fn may be NULL for releases */
 REDLOCK_CHECK int redlock_release_after_start(redlock_lock_t *lock, uint64_t delay_ms,
                                               redlock_done_fn fn, void *userdata);
 REDLOCK_CHECK int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
