@@ -11,6 +11,7 @@ import concurrent.futures
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -200,6 +201,12 @@ def print_table(builds, totals):
         say(f"{suite:12}" + "".join(f"{'-' if cell is None else f'{cell:.1f}':>10}" for cell in cells))
 
 
+def processor_seconds():
+    """Of everything that was started: tells a busy machine from slow tests."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def list_tests(builds, names):
     for build in builds:
         if not os.path.isdir(build.directory):
@@ -243,7 +250,7 @@ def main():
         checked = True
         run_tests(build, choose(tests, build, chosen.names), totals)
     print_table(builds, totals)
-    say(f"\n{time.monotonic() - started:.0f} s in all")
+    say(f"\n{time.monotonic() - started:.0f} s in all, {processor_seconds():.0f} s of processor time")
     for failure in totals.failures:
         say(f"FAILED {failure}")
     if totals.passed + totals.failed == 0:
