@@ -449,7 +449,8 @@ REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock);
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 /* Frees the handle; a lock that is still held is released in the background. No events of it
  * follow, but one that another thread is just being told may still be running: free what its
- * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts] */
+ * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts]
+ */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
 
 /* Statistics: numbers since redlock_new(); gauges marked */
