@@ -5,7 +5,8 @@
  * that succeeded without them. A key that we put back (heal), or whose SET may have run late,
  * proves nothing about the time before it was made: in between another client may have held and
  * released the lock. So it goes fresh -> (seen, and a round begins) probation -> (that round
- * succeeds without it) counted. */
+ * succeeds without it) counted. A SET that was granted in time, if after the decision, is one of
+ * the attempt's grants and counts at once. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"

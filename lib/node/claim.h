@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A claim: one token that was, or may have been, set on some nodes under a key. It carries all that
- * is needed to take the key back, long after the attempt that made it is forgotten. Everything an
- * undo needs is allocated here, before the first SET leaves. */
+ * is needed to take the key back, long after the attempt that made it is forgotten. What an undo
+ * has to know is kept here, before the first SET leaves; its words are formatted when it is sent,
+ * and if there is no memory for that, the claim stays on the node's list until there is. */
 #ifndef RL_NODE_CLAIM_H
 #define RL_NODE_CLAIM_H
 
