@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * redlock.h: the whole public interface of libredlock, a Redlock client for C.
+ * redlock.h: the public interface of libredlock, a Redlock client for C. It is the only header to
+ * include; error.h, config.h, report.h and stats.h beside it are its parts.
  *
  * A lock is taken by sending `SET key token NX PX ttl` to N independent Redis masters and counting
  * the grants inside a validity window that is shortened by clock drift. What that promises and what
@@ -39,142 +40,14 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__GNUC__)
-#define REDLOCK_API   __attribute__((visibility("default")))
-#define REDLOCK_CHECK __attribute__((visibility("default"), warn_unused_result))
-#else
-#define REDLOCK_API
-#define REDLOCK_CHECK
-#endif
+#include "redlock/config.h"
+#include "redlock/error.h"
+#include "redlock/report.h"
+#include "redlock/stats.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Errors */
-
-#define REDLOCK_ERROR_MAP(XX)                                                                      \
-    XX(EINVAL, -1, "invalid argument")                                                             \
-    XX(ENOMEM, -2, "out of memory")                                                                \
-    XX(ESYS, -3, "operating system call failed")                                                   \
-    XX(ECLOSED, -4, "client is shutting down")                                                     \
-    XX(ECANCELED, -5, "operation was canceled")                                                    \
-    XX(EBUSY, -6, "another operation runs on this lock")                                           \
-    XX(EDEADLK, -7, "blocking call in a callback")                                                 \
-    XX(EFORKED, -8, "handle is from before fork()")                                                \
-    XX(EMODE, -10, "not available in this mode")                                                   \
-    XX(ECONTENDED, -20, "held by another client")                                                  \
-    XX(ENOQUORUM, -21, "too few nodes answered")                                                   \
-    XX(ETOOSLOW, -22, "quorum came too late")                                                      \
-    XX(ELOST, -23, "lock is no longer held")                                                       \
-    XX(EREFUSED, -24, "too few nodes may vote")                                                    \
-    XX(EAUTH, -25, "too many nodes refused the user")                                              \
-    XX(EDUPLICATE, -27, "two addresses, one server")
-
-enum redlock_error {
-    REDLOCK_OK = 0,
-#define XX(name, value, text) REDLOCK_##name = (value),
-    REDLOCK_ERROR_MAP(XX)
-#undef XX
-        REDLOCK_ERROR_LAST_ = -1000 /* keeps the enum signed and 32 bits wide */
-};
-
-/* A few words, and the name ("REDLOCK_ELOST"). Static, never NULL, also for unknown numbers.
- * [any thread] */
-REDLOCK_API const char *redlock_strerror(int error);
-REDLOCK_API const char *redlock_error_name(int error);
-
-/* May the same call succeed later, without a change to arguments or configuration? [any thread] */
-REDLOCK_API bool redlock_error_is_retriable(int error);
-
-/* Of the library, not of this header: 0xMMmmpp. [any thread] */
-REDLOCK_API uint32_t redlock_version_number(void);
-
-#define REDLOCK_NODES_MAX        31
-#define REDLOCK_RESOURCE_LEN_MAX 512
-#define REDLOCK_TTL_MS_MIN       10
-#define REDLOCK_TTL_MS_MAX       86400000 /* of max_ttl_ms, which bounds a client's TTLs */
-#define REDLOCK_WAIT_FOREVER     UINT64_MAX
-
-typedef struct redlock redlock_t;               /* client: nodes, connections, engine */
-typedef struct redlock_config redlock_config_t; /* builder; copied by redlock_new() */
-typedef struct redlock_lock redlock_lock_t;     /* a lock that was acquired or adopted */
-typedef struct redlock_cancel redlock_cancel_t; /* cancels every call that was given it */
-typedef struct redlock_report redlock_report_t; /* evidence: what each node said; immutable */
-
-/* Configuration */
-
-enum redlock_mode {
-    REDLOCK_MODE_THREADED = 1, /* default: own I/O thread, callbacks run on it */
-    REDLOCK_MODE_EMBEDDED = 2, /* no engine thread: poll redlock_get_fd(), call redlock_process() */
-    REDLOCK_MODE_HYBRID = 3    /* own I/O thread, callbacks run in redlock_process() */
-};
-enum redlock_log_level {
-    REDLOCK_LOG_ERROR = 1,
-    REDLOCK_LOG_WARN = 2,
-    REDLOCK_LOG_INFO = 3,
-    REDLOCK_LOG_DEBUG = 4
-};
-
-/* One line, without a newline, a secret or a token; borrowed for the call. May come from any
- * thread and while the client is locked: it must not call this library and should not wait. */
-typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
-
-/* All three functions are required and may be called from any thread. */
-typedef struct redlock_allocator {
-    size_t size; /* sizeof(redlock_allocator_t) */
-    void *(*malloc_fn)(size_t size, void *userdata);
-    void *(*realloc_fn)(void *ptr, size_t size, void *userdata);
-    void (*free_fn)(void *ptr, void *userdata);
-    void *userdata;
-} redlock_allocator_t;
-
-/* A configuration with all defaults and no nodes. allocator: copied; for this configuration and
- * all that is made from it; NULL: libc. [any thread] */
-REDLOCK_CHECK int redlock_config_new(redlock_config_t **ret_config,
-                                     const redlock_allocator_t *allocator);
-/* Clients that were made from it go on. [builder] */
-REDLOCK_API void redlock_config_free(redlock_config_t *config);
-
-/* Why a setter or redlock_new() refused last: what, where, what to do; without secrets. Never
- * NULL; borrowed until the next call on `config`. [builder] */
-REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
-
-/* The setters change all of what they are for, or nothing. Beyond EINVAL (the text says why) and
- * ENOMEM there is no error. [builder] */
-
-/* urls: one or several, separated by commas or blanks: redis://[[user]:password@]host[:port][/db],
- * unix://[[user]:password@]/path[?db=n], host, host:port, /path. EINVAL also for a server that is
- * in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock need the same nodes. */
-REDLOCK_CHECK int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
-/* For nodes whose URL has no user and password. user NULL or "": the default user; password NULL:
- * no login (then user must be NULL, too). */
-REDLOCK_CHECK int redlock_config_set_auth(redlock_config_t *config, const char *user,
-                                          const char *password);
-REDLOCK_CHECK int redlock_config_set_mode(redlock_config_t *config, int mode);
-/* What keys begin with; default "", at most 256 bytes. The same in all clients of a lock. */
-REDLOCK_CHECK int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix);
-/* Who we are, for operators: readable in Redis behind our tokens, shown by redlock_inspect(). At
- * most 128 printable ASCII characters without blanks; default "". */
-REDLOCK_CHECK int redlock_config_set_owner(redlock_config_t *config, const char *label);
-/* The longest TTL that is accepted, REDLOCK_TTL_MS_MIN..REDLOCK_TTL_MS_MAX; default 30000. The
- * same in all clients of these nodes. */
-REDLOCK_CHECK int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms);
-/* For connecting, and again for the greeting: 1..60000; default 250. */
-REDLOCK_CHECK int redlock_config_set_connect_timeout_ms(redlock_config_t *config,
-                                                        uint32_t timeout_ms);
-/* For the answer of a node: 1..60000; default 0: eight smoothed round trips, within 10..250. */
-REDLOCK_CHECK int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
-/* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. */
-REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
-                                              uint32_t delay_ms_max);
-/* By how much clock rates may differ, in parts per million of the TTL (0..500000, default 10000),
- * plus a constant (0..1000000, default 2000). Both come off the validity. */
-REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
-                                           uint32_t drift_floor_us);
-/* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
-REDLOCK_CHECK int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
-                                         void *userdata);
 
 /* Client */
 
@@ -208,99 +81,6 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl);
  * is readable, harmless otherwise. Never blocks, but the callbacks take their time. EMODE in
  * threaded mode, EDEADLK in a callback. One thread at a time. */
 REDLOCK_API int redlock_process(redlock_t *rl);
-
-/* Reports */
-
-enum redlock_vote {
-    REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round was decided */
-    REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, or (inspect) a key is there */
-    REDLOCK_VOTE_DENIED = 2,    /* another holder, ours is gone, or (inspect) no key is there */
-    REDLOCK_VOTE_UNCOUNTED = 3, /* granted, but may not be counted: see cause */
-    REDLOCK_VOTE_FAILED = 4     /* no valid answer: see cause */
-};
-/* Numbers never change; new ones are appended. */
-enum redlock_cause {
-    REDLOCK_CAUSE_NONE = 0,
-    REDLOCK_CAUSE_TIMEOUT = 1,
-    REDLOCK_CAUSE_RESOLVE = 2,
-    REDLOCK_CAUSE_CONNECT = 3,
-    REDLOCK_CAUSE_DISCONNECT = 4,
-    REDLOCK_CAUSE_PROTOCOL = 5,
-    REDLOCK_CAUSE_AUTH = 6,
-    REDLOCK_CAUSE_NOPERM = 7,
-    REDLOCK_CAUSE_READONLY = 8,
-    REDLOCK_CAUSE_OOM = 9,
-    REDLOCK_CAUSE_BUSY = 10,
-    REDLOCK_CAUSE_WRONGTYPE = 11,
-    REDLOCK_CAUSE_ERROR_REPLY = 12, /* any other error reply: see text */
-    REDLOCK_CAUSE_REPLICA = 14,
-    REDLOCK_CAUSE_LOADING = 15,
-    REDLOCK_CAUSE_DUPLICATE = 18,
-    REDLOCK_CAUSE_NO_MEMORY = 22,
-    REDLOCK_CAUSE_CLUSTER = 23,
-    REDLOCK_CAUSE_HEALED = 24 /* put back, counts after a round without it */
-};
-enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_STATE_HELD = 2 };
-
-typedef struct redlock_report_info {
-    int32_t status, state;           /* result; of an inspection: enum redlock_state */
-    uint32_t nodes, quorum, granted; /* configured nodes, votes needed, votes counted */
-    uint32_t attempts, rounds;       /* attempts in all, rounds of the last one */
-    uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
-    uint64_t validity_ms;            /* left when this was written, 0 if none */
-} redlock_report_info_t;
-
-typedef struct redlock_node_report {
-    const char *node;    /* address, no secrets; all strings here are the report's */
-    int32_t vote, cause; /* enum redlock_vote, enum redlock_cause */
-    uint64_t rtt_us;     /* 0: no answer */
-    uint64_t pttl_ms;    /* inspect: until the key expires; UINT64_MAX: not known or never */
-    const char *owner;   /* inspect: holder's label, or "" */
-    const char *text;    /* for people: "connection refused", "held, expires in 9120 ms" */
-} redlock_node_report_t;
-
-/* A report belongs to who received it and never changes; it may be read after redlock_free().
- * `size` is the size of the struct that is filled. EINVAL: index past the last node, or a report
- * of refused arguments, which has no nodes. [any thread] */
-REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
-                                        redlock_report_info_t *ret_info, size_t size);
-REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
-                                        redlock_node_report_t *ret_node, size_t size);
-/* One line: what came out, and what stood in the way; of refused arguments what to do. "" for
- * NULL; borrowed until the report ends. [any thread] */
-REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
-/* Reports that a callback was given are not freed. [any thread] */
-REDLOCK_API void redlock_report_free(redlock_report_t *report);
-
-/* Events: of a lock (opts.event_fn) and of a client with all its locks */
-
-enum redlock_event_kind {
-    REDLOCK_EVENT_ACQUIRED = 1,
-    REDLOCK_EVENT_EXTENDED = 2,
-    REDLOCK_EVENT_EXTEND_FAILED = 3, /* a round failed (status says why); automatic: again */
-    REDLOCK_EVENT_RELEASED = 4,
-    REDLOCK_EVENT_ENDANGERED = 5, /* margin_ms before the deadline: stop starting new work */
-    REDLOCK_EVENT_LOST = 6,       /* at the deadline at the latest; once, not after a release */
-    REDLOCK_EVENT_WAITING = 7,    /* an attempt failed (status says why), the next one follows */
-    REDLOCK_EVENT_NODE_UP = 8,
-    REDLOCK_EVENT_NODE_DOWN = 9,
-    REDLOCK_EVENT_NODE_REFUSED = 10 /* answers, but may not vote */
-};
-typedef struct redlock_event {
-    size_t size;
-    int32_t kind, status;           /* enum redlock_event_kind, error code */
-    redlock_lock_t *lock;           /* NULL if there is none (yet), or its handle was freed */
-    const char *resource, *node;    /* of a lock, of a node; else NULL */
-    const redlock_report_t *report; /* of a lock; else NULL */
-    uint64_t remaining_ms;
-} redlock_event_t;
-
-/* Runs where callbacks run (enum redlock_mode); all that it is given is borrowed for the call. It
- * may start, cancel and free; it should not wait: other callbacks wait for it. */
-typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *userdata);
-/* All events of the client go to fn, after a lock's own function; NULL: to nobody. [builder] */
-REDLOCK_CHECK int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
-                                           void *userdata);
 
 /* Options of one acquisition */
 
@@ -452,37 +232,6 @@ REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
  * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts]
  */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
-
-/* Statistics: numbers since redlock_new(); gauges marked */
-
-typedef struct redlock_stats {
-    uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
-    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
-    uint64_t held, waiting;    /* gauges */
-    uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
-} redlock_stats_t;
-
-typedef struct redlock_node_stats {
-    const char *node;        /* borrowed: until redlock_free() */
-    int32_t may_vote, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
-    uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
-    uint64_t rtt_us_hist[32]; /* log2 buckets */
-    uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
-    uint64_t uptime_s;        /* gauge: of the server when we connected */
-    uint64_t undos_pending;   /* gauge: compare-and-deletes that wait for this node */
-    uint32_t features;        /* gauge: bit 0 DELEX, 1 DELIFEQ, 2 SET IFEQ */
-    char version[32];         /* gauge: "redis 7.0.15", "valkey 8.1.1"; "" if not known */
-    char role[16];            /* gauge: "master", "slave"; "" if not known */
-    char run_id[48];          /* gauge: "" if not known */
-    char text[160];           /* gauge: for people: why it does not vote; "" if it does */
-} redlock_node_stats_t;
-
-/* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were
- * added, up to redlock_node_count() - 1. [any thread] */
-REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
-REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
-REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
-                                       size_t size);
 
 #ifdef __cplusplus
 }

@@ -119,7 +119,7 @@ class Consumer(unittest.TestCase):
             names |= {os.path.relpath(os.path.join(folder, name), self.prefix) for name in files}
         names = {re.sub(r"^lib/[^/]+-linux-[^/]+/", "lib/", name) for name in names}
         names = {re.sub(r"^lib64/", "lib/", name) for name in names}
-        product = r"include/redlock/redlock\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
+        product = r"include/redlock/(redlock|config|error|report|stats)\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
         product += r"|bin/redlock|share/(doc/redlock|man/man\d|bash-completion|zsh|fish)/.*"
         self.assertEqual([name for name in sorted(names) if not re.fullmatch(product, name)], [])
 

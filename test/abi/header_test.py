@@ -37,8 +37,8 @@ class Header(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_functions_of_the_installed_header_have_c_linkage(self):
-        text = tree.text("include/redlock/redlock.h")
-        self.assertIn('extern "C" {', text)
+        for name in tree.files_below("include", ".h"):
+            self.assertIn('extern "C" {', tree.text(name), name)
 
 
 def add(name, compiler, language, standard, flags):

@@ -102,9 +102,13 @@ class Includes(unittest.TestCase):
             or os.path.exists(os.path.join(tree.SOURCE, "include", path))
         )
 
-    def test_public_header_includes_only_c99_headers(self):
+    def test_public_headers_include_only_c99_headers_and_each_other(self):
+        names = tree.files_below("include", ".h")
         allowed = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
-        self.assertEqual({path for _, _, path in tree.includes("include/redlock/redlock.h")}, allowed)
+        allowed |= {os.path.relpath(name, "include") for name in names}
+        self.assertIn("include/redlock/redlock.h", names)
+        for name in names:
+            self.assertEqual({path for _, _, path in tree.includes(name)} - allowed, set(), name)
 
 
 class Symbols(unittest.TestCase):

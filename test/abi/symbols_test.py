@@ -22,8 +22,9 @@ def listed():
 
 
 def declared():
-    """Functions that the header marks as public."""
-    header = tree.without_comments(tree.text("include/redlock/redlock.h"))
+    """Functions that the headers mark as public."""
+    texts = [tree.text(name) for name in tree.files_below("include", ".h")]
+    header = tree.without_comments("\n".join(texts))
     marked = re.findall(r"\bREDLOCK_(?:API|CHECK)\b(?!\s*__attribute__)([^;{]*?)\(", header)
     return {words.split()[-1].lstrip("*") for words in marked if words.strip()}
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT
+ * The builder of a client. Part of redlock.h. */
+#ifndef REDLOCK_CONFIG_H
+#define REDLOCK_CONFIG_H
+
+#include "redlock/report.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Configuration */
+
+enum redlock_mode {
+    REDLOCK_MODE_THREADED = 1, /* default: own I/O thread, callbacks run on it */
+    REDLOCK_MODE_EMBEDDED = 2, /* no engine thread: poll redlock_get_fd(), call redlock_process() */
+    REDLOCK_MODE_HYBRID = 3    /* own I/O thread, callbacks run in redlock_process() */
+};
+enum redlock_log_level {
+    REDLOCK_LOG_ERROR = 1,
+    REDLOCK_LOG_WARN = 2,
+    REDLOCK_LOG_INFO = 3,
+    REDLOCK_LOG_DEBUG = 4
+};
+
+/* One line, without a newline, a secret or a token; borrowed for the call. May come from any
+ * thread and while the client is locked: it must not call this library and should not wait. */
+typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
+
+/* All three functions are required and may be called from any thread. */
+typedef struct redlock_allocator {
+    size_t size; /* sizeof(redlock_allocator_t) */
+    void *(*malloc_fn)(size_t size, void *userdata);
+    void *(*realloc_fn)(void *ptr, size_t size, void *userdata);
+    void (*free_fn)(void *ptr, void *userdata);
+    void *userdata;
+} redlock_allocator_t;
+
+/* A configuration with all defaults and no nodes. allocator: copied; for this configuration and
+ * all that is made from it; NULL: libc. [any thread] */
+REDLOCK_CHECK int redlock_config_new(redlock_config_t **ret_config,
+                                     const redlock_allocator_t *allocator);
+/* Clients that were made from it go on. [builder] */
+REDLOCK_API void redlock_config_free(redlock_config_t *config);
+
+/* Why a setter or redlock_new() refused last: what, where, what to do; without secrets. Never
+ * NULL; borrowed until the next call on `config`. [builder] */
+REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
+
+/* The setters change all of what they are for, or nothing. Beyond EINVAL (the text says why) and
+ * ENOMEM there is no error. [builder] */
+
+/* urls: one or several, separated by commas or blanks: redis://[[user]:password@]host[:port][/db],
+ * unix://[[user]:password@]/path[?db=n], host, host:port, /path. EINVAL also for a server that is
+ * in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock need the same nodes. */
+REDLOCK_CHECK int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
+/* For nodes whose URL has no user and password. user NULL or "": the default user; password NULL:
+ * no login (then user must be NULL, too). */
+REDLOCK_CHECK int redlock_config_set_auth(redlock_config_t *config, const char *user,
+                                          const char *password);
+REDLOCK_CHECK int redlock_config_set_mode(redlock_config_t *config, int mode);
+/* What keys begin with; default "", at most 256 bytes. The same in all clients of a lock. */
+REDLOCK_CHECK int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix);
+/* Who we are, for operators: readable in Redis behind our tokens, shown by redlock_inspect(). At
+ * most 128 printable ASCII characters without blanks; default "". */
+REDLOCK_CHECK int redlock_config_set_owner(redlock_config_t *config, const char *label);
+/* The longest TTL that is accepted, REDLOCK_TTL_MS_MIN..REDLOCK_TTL_MS_MAX; default 30000. The
+ * same in all clients of these nodes. */
+REDLOCK_CHECK int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64_t max_ttl_ms);
+/* For connecting, and again for the greeting: 1..60000; default 250. */
+REDLOCK_CHECK int redlock_config_set_connect_timeout_ms(redlock_config_t *config,
+                                                        uint32_t timeout_ms);
+/* For the answer of a node: 1..60000; default 0: eight smoothed round trips, within 10..250. */
+REDLOCK_CHECK int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
+/* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. */
+REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
+                                              uint32_t delay_ms_max);
+/* By how much clock rates may differ, in parts per million of the TTL (0..500000, default 10000),
+ * plus a constant (0..1000000, default 2000). Both come off the validity. */
+REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
+                                           uint32_t drift_floor_us);
+/* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
+REDLOCK_CHECK int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
+                                         void *userdata);
+/* All events of the client go to fn, after a lock's own function; NULL: to nobody. [builder] */
+REDLOCK_CHECK int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
+                                           void *userdata);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

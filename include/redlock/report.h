@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * What came out of an operation, node by node, and events. Part of redlock.h. */
+#ifndef REDLOCK_REPORT_H
+#define REDLOCK_REPORT_H
+
+#include "redlock/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Reports */
+
+enum redlock_vote {
+    REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round was decided */
+    REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, or (inspect) a key is there */
+    REDLOCK_VOTE_DENIED = 2,    /* another holder, ours is gone, or (inspect) no key is there */
+    REDLOCK_VOTE_UNCOUNTED = 3, /* granted, but may not be counted: see cause */
+    REDLOCK_VOTE_FAILED = 4     /* no valid answer: see cause */
+};
+/* Numbers never change; new ones are appended. */
+enum redlock_cause {
+    REDLOCK_CAUSE_NONE = 0,
+    REDLOCK_CAUSE_TIMEOUT = 1,
+    REDLOCK_CAUSE_RESOLVE = 2,
+    REDLOCK_CAUSE_CONNECT = 3,
+    REDLOCK_CAUSE_DISCONNECT = 4,
+    REDLOCK_CAUSE_PROTOCOL = 5,
+    REDLOCK_CAUSE_AUTH = 6,
+    REDLOCK_CAUSE_NOPERM = 7,
+    REDLOCK_CAUSE_READONLY = 8,
+    REDLOCK_CAUSE_OOM = 9,
+    REDLOCK_CAUSE_BUSY = 10,
+    REDLOCK_CAUSE_WRONGTYPE = 11,
+    REDLOCK_CAUSE_ERROR_REPLY = 12, /* any other error reply: see text */
+    REDLOCK_CAUSE_REPLICA = 14,
+    REDLOCK_CAUSE_LOADING = 15,
+    REDLOCK_CAUSE_DUPLICATE = 18,
+    REDLOCK_CAUSE_NO_MEMORY = 22,
+    REDLOCK_CAUSE_CLUSTER = 23,
+    REDLOCK_CAUSE_HEALED = 24 /* put back, counts after a round without it */
+};
+enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_STATE_HELD = 2 };
+
+typedef struct redlock_report_info {
+    int32_t status, state;           /* result; of an inspection: enum redlock_state */
+    uint32_t nodes, quorum, granted; /* configured nodes, votes needed, votes counted */
+    uint32_t attempts, rounds;       /* attempts in all, rounds of the last one */
+    uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
+    uint64_t validity_ms;            /* left when this was written, 0 if none */
+} redlock_report_info_t;
+
+typedef struct redlock_node_report {
+    const char *node;    /* address, no secrets; all strings here are the report's */
+    int32_t vote, cause; /* enum redlock_vote, enum redlock_cause */
+    uint64_t rtt_us;     /* 0: no answer */
+    uint64_t pttl_ms;    /* inspect: until the key expires; UINT64_MAX: not known or never */
+    const char *owner;   /* inspect: holder's label, or "" */
+    const char *text;    /* for people: "connection refused", "held, expires in 9120 ms" */
+} redlock_node_report_t;
+
+/* A report belongs to who received it and never changes; it may be read after redlock_free().
+ * `size` is the size of the struct that is filled. EINVAL: index past the last node, or a report
+ * of refused arguments, which has no nodes. [any thread] */
+REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
+                                        redlock_report_info_t *ret_info, size_t size);
+REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
+                                        redlock_node_report_t *ret_node, size_t size);
+/* One line: what came out, and what stood in the way; of refused arguments what to do. "" for
+ * NULL; borrowed until the report ends. [any thread] */
+REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
+/* Reports that a callback was given are not freed. [any thread] */
+REDLOCK_API void redlock_report_free(redlock_report_t *report);
+
+/* Events: of a lock (opts.event_fn) and of a client with all its locks */
+
+enum redlock_event_kind {
+    REDLOCK_EVENT_ACQUIRED = 1,
+    REDLOCK_EVENT_EXTENDED = 2,
+    REDLOCK_EVENT_EXTEND_FAILED = 3, /* a round failed (status says why); automatic: again */
+    REDLOCK_EVENT_RELEASED = 4,
+    REDLOCK_EVENT_ENDANGERED = 5, /* margin_ms before the deadline: stop starting new work */
+    REDLOCK_EVENT_LOST = 6,       /* at the deadline at the latest; once, not after a release */
+    REDLOCK_EVENT_WAITING = 7,    /* an attempt failed (status says why), the next one follows */
+    REDLOCK_EVENT_NODE_UP = 8,
+    REDLOCK_EVENT_NODE_DOWN = 9,
+    REDLOCK_EVENT_NODE_REFUSED = 10 /* answers, but may not vote */
+};
+typedef struct redlock_event {
+    size_t size;
+    int32_t kind, status;           /* enum redlock_event_kind, error code */
+    redlock_lock_t *lock;           /* NULL if there is none (yet), or its handle was freed */
+    const char *resource, *node;    /* of a lock, of a node; else NULL */
+    const redlock_report_t *report; /* of a lock; else NULL */
+    uint64_t remaining_ms;
+} redlock_event_t;
+
+/* Runs where callbacks run (enum redlock_mode); all that it is given is borrowed for the call. It
+ * may start, cancel and free; it should not wait: other callbacks wait for it. */
+typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *userdata);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * Numbers of a client and of its nodes. Part of redlock.h. */
+#ifndef REDLOCK_STATS_H
+#define REDLOCK_STATS_H
+
+#include "redlock/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Statistics: numbers since redlock_new(); gauges marked */
+
+typedef struct redlock_stats {
+    uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
+    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
+    uint64_t held, waiting;    /* gauges */
+    uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
+} redlock_stats_t;
+
+typedef struct redlock_node_stats {
+    const char *node;        /* borrowed: until redlock_free() */
+    int32_t may_vote, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
+    uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
+    uint64_t rtt_us_hist[32]; /* log2 buckets */
+    uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
+    uint64_t uptime_s;        /* gauge: of the server when we connected */
+    uint64_t undos_pending;   /* gauge: compare-and-deletes that wait for this node */
+    uint32_t features;        /* gauge: bit 0 DELEX, 1 DELIFEQ, 2 SET IFEQ */
+    char version[32];         /* gauge: "redis 7.0.15", "valkey 8.1.1"; "" if not known */
+    char role[16];            /* gauge: "master", "slave"; "" if not known */
+    char run_id[48];          /* gauge: "" if not known */
+    char text[160];           /* gauge: for people: why it does not vote; "" if it does */
+} redlock_node_stats_t;
+
+/* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were
+ * added, up to redlock_node_count() - 1. [any thread] */
+REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
+REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
+REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
+                                       size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
