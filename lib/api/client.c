@@ -91,7 +91,7 @@ void rl_client_push(struct redlock *rl)
     if (rl->mode == REDLOCK_MODE_EMBEDDED) {
         /* What was queued leaves with the tick: many starts, one write per node. */
         if (!rl->in_process)
-            rl_engine_wake(&rl->engine);
+            rl_io_wake(&rl->io);
         return;
     }
     bool inside = rl->mode == REDLOCK_MODE_THREADED && is_own_callback(rl);
@@ -106,7 +106,7 @@ void rl_client_push(struct redlock *rl)
         rl_engine_flush(&rl->engine);
     }
     if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl)) {
-        rl_engine_wake(&rl->engine);
+        rl_io_wake(&rl->io);
         rl_drive_recall(rl);
     }
 }
@@ -148,10 +148,10 @@ static int open_engine(struct redlock *rl)
     };
     const struct rl_engine_listener listener = rl_dispatch_listener(rl);
 
-    int error = rl_engine_open(&rl->engine, &params, &listener);
+    int error = rl_io_open(&rl->io, &rl->engine, &params, &listener);
     if (error != REDLOCK_OK)
         return error;
-    rl->wake_fd = fcntl(rl->engine.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
+    rl->wake_fd = fcntl(rl->io.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
     if (rl->mode == REDLOCK_MODE_HYBRID)
         rl->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool ok = rl->wake_fd >= 0 && (rl->mode != REDLOCK_MODE_HYBRID || rl->news_fd >= 0);
@@ -159,7 +159,7 @@ static int open_engine(struct redlock *rl)
     if (ok && rl->mode != REDLOCK_MODE_EMBEDDED)
         error = rl_loop_start(rl);
     if (error != REDLOCK_OK)
-        rl_engine_close(&rl->engine);
+        rl_io_close(&rl->io);
     return error;
 }
 
@@ -251,7 +251,7 @@ static void free_in_child(struct redlock *rl)
         close(rl->news_fd); /* shared with the parent: not to be written to */
     rl->news_fd = -1;
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
-        rl_engine_abandon(&rl->engine);
+        rl_io_abandon(&rl->io);
         rl->closed = true;
         pthread_mutex_unlock(&rl->mutex);
         while (rl->news_first != NULL) {
@@ -267,8 +267,7 @@ static void free_in_child(struct redlock *rl)
         rl_client_drop(rl);
         return;
     }
-    rl_sockets_abandon(&rl->engine.sockets);
-    rl_poller_close(&rl->engine.poller);
+    rl_io_close_descriptors(&rl->io);
     close(rl->wake_fd);
 }
 
@@ -291,7 +290,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     rl_review_end_all(rl, REDLOCK_ECLOSED);
     rl_engine_end_locks(&rl->engine);
     rl_drive_end(rl);
-    rl_engine_close(&rl->engine);
+    rl_io_close(&rl->io);
     rl->closed = true;
     rl_dispatch(rl);
     pthread_mutex_unlock(&rl->mutex);
@@ -307,7 +306,7 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl)
         return REDLOCK_EFORKED;
     if (rl->mode == REDLOCK_MODE_THREADED)
         return REDLOCK_EMODE;
-    return rl->mode == REDLOCK_MODE_HYBRID ? rl->news_fd : rl_poller_fd(&rl->engine.poller);
+    return rl->mode == REDLOCK_MODE_HYBRID ? rl->news_fd : rl_poller_fd(&rl->io.poller);
 }
 
 REDLOCK_API int redlock_process(redlock_t *rl)

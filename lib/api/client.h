@@ -11,7 +11,8 @@
 #define RL_API_CLIENT_H
 
 #include "api/config.h"
-#include "engine/engine.h"
+#include "engine/io.h"
+#include "platform/clock.h"
 
 #include <pthread.h>
 #include <redlock/redlock.h>
@@ -90,6 +91,7 @@ struct redlock {
     int mode;
     pthread_mutex_t mutex;
     struct rl_engine engine;
+    struct rl_io io;
     pthread_t thread;
     bool thread_runs;
     atomic_bool stop;

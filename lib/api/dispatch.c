@@ -67,7 +67,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
         op->waiter->status = status;
         pthread_cond_signal(&op->waiter->cond);
         if (rl->driver_sleeps)
-            rl_engine_wake(&rl->engine);
+            rl_io_wake(&rl->io);
         if (news != 0 &&
             op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
             queue_news(rl, lock, news);

@@ -81,17 +81,17 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
     rl->yielding = true;
     rl->drives++;
     if (!rl->parked)
-        rl_engine_wake(&rl->engine); /* the I/O thread leaves the poller and parks */
+        rl_io_wake(&rl->io); /* the I/O thread leaves the poller and parks */
     while (!waiter->done) {
         struct rl_ready ready[RL_READY_MAX];
         if (rl->client_ops != NULL)
-            rl_poller_arm(&rl->engine.poller, rl_review_wake_ns(rl));
+            rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
         rl->driver_sleeps = true;
         pthread_mutex_unlock(&rl->mutex);
-        int count = rl_engine_wait(&rl->engine, ready, -1);
+        int count = rl_io_wait(&rl->io, ready, -1);
         pthread_mutex_lock(&rl->mutex);
         rl->driver_sleeps = false;
-        rl_engine_tick(&rl->engine, ready, count);
+        rl_io_tick(&rl->io, ready, count);
         rl_review(rl);
         if (rl->engine.dirty != 0)
             rl_engine_flush(&rl->engine);
@@ -108,7 +108,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
 void rl_drive_end(struct redlock *rl)
 {
     while (rl->caller_drives) {
-        rl_engine_wake(&rl->engine);
+        rl_io_wake(&rl->io);
         pthread_cond_wait(&rl->park, &rl->mutex);
     }
 }

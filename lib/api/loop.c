@@ -17,17 +17,17 @@ void rl_loop_settle(struct redlock *rl)
             rl_engine_flush(&rl->engine); /* also sets the timer for what callbacks started */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
     if (rl->client_ops != NULL)
-        rl_poller_arm(&rl->engine.poller, rl_review_wake_ns(rl));
+        rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
 }
 
 void rl_loop_turn(struct redlock *rl, int timeout_ms)
 {
     struct rl_ready ready[RL_READY_MAX];
 
-    int count = rl_engine_wait(&rl->engine, ready, timeout_ms);
+    int count = rl_io_wait(&rl->io, ready, timeout_ms);
     pthread_mutex_lock(&rl->mutex);
     rl->in_process = true;
-    rl_engine_tick(&rl->engine, ready, count);
+    rl_io_tick(&rl->io, ready, count);
     rl_loop_settle(rl);
     rl->in_process = false;
     pthread_mutex_unlock(&rl->mutex);
@@ -62,7 +62,7 @@ void rl_loop_stop(struct redlock *rl)
     if (!rl->thread_runs)
         return;
     atomic_store(&rl->stop, true);
-    rl_engine_wake(&rl->engine);
+    rl_io_wake(&rl->io);
     pthread_mutex_lock(&rl->mutex);
     rl_drive_recall(rl);
     pthread_mutex_unlock(&rl->mutex);

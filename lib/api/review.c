@@ -19,7 +19,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     waiter->status = status;
     pthread_cond_signal(&waiter->cond);
     if (rl->driver_sleeps)
-        rl_engine_wake(&rl->engine);
+        rl_io_wake(&rl->io);
 }
 
 /* 1: not over yet. */

@@ -305,6 +305,6 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
     rl->client_ops = item;
     if (kind == RL_OP_SHUTDOWN)
         rl_review_begin_shutdown(rl);
-    rl_engine_wake(&rl->engine); /* reviewed by the next turn of the loop */
+    rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
     return REDLOCK_OK;
 }

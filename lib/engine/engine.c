@@ -117,7 +117,6 @@ static int open_nodes(struct rl_engine *engine)
         node->user = own ? spec->user : params->user;
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
-        rl_sockets_add(&engine->sockets, spec, node);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }
@@ -126,38 +125,30 @@ static int open_nodes(struct rl_engine *engine)
 }
 
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_engine_listener *listener)
+                   const struct rl_outside *outside, const struct rl_engine_listener *listener)
 {
     memset(engine, 0, sizeof *engine);
     engine->mem = params->mem;
     engine->log = params->log;
     engine->params = *params;
+    engine->outside = *outside;
     engine->listener = *listener;
     engine->count = params->nodes;
     engine->quorum = params->nodes / 2 + 1;
     engine->timers.mem = params->mem;
-    rl_random_seed(&engine->random);
+    rl_random_seed(&engine->random, outside->entropy);
     engine->common = (struct rl_node_common){
         .mem = params->mem,
         .log = params->log,
         .listener = {on_vote, on_changed, on_dirty, on_undone, engine},
         .text = &engine->text,
+        .transport = outside->transport,
         .drift = params->drift,
         .connect_timeout_ns = params->connect_timeout_ns,
         .node_timeout_ns = params->node_timeout_ns,
     };
     rl_engine_refresh(engine);
-    int error = rl_poller_open(&engine->poller);
-    if (error != REDLOCK_OK)
-        return error;
-    rl_sockets_init(&engine->sockets, &engine->poller);
-    engine->common.transport = rl_sockets_transport(&engine->sockets);
-    error = open_nodes(engine);
-    if (error != REDLOCK_OK)
-        rl_poller_close(&engine->poller);
-    else
-        rl_poller_wake(&engine->poller); /* the first tick connects */
-    return error;
+    return open_nodes(engine);
 }
 
 static void free_all(struct rl_engine *engine)
@@ -166,13 +157,11 @@ static void free_all(struct rl_engine *engine)
         engine->nodes[i].state = RL_NODE_DOWN;
         rl_node_free(&engine->nodes[i]);
     }
-    rl_sockets_abandon(&engine->sockets);
     rl_free(engine->mem, engine->nodes);
     engine->nodes = NULL;
     engine->count = 0;
     rl_heap_free(&engine->timers);
     rl_encoded_free(&engine->common.cache.encoded);
-    rl_poller_close(&engine->poller);
 }
 
 void rl_engine_end_locks(struct rl_engine *engine)
@@ -216,15 +205,9 @@ void rl_engine_abandon(struct rl_engine *engine)
 
 void rl_engine_refresh(struct rl_engine *engine)
 {
-    engine->view.now = rl_clock_now();
+    engine->view.now = engine->outside.now(engine->outside.ctx);
     engine->view.random = rl_random_word(&engine->random);
     engine->common.random = engine->view.random;
-    engine->sockets.now_ns = engine->view.now.boot_ns;
-}
-
-int rl_engine_wait(struct rl_engine *engine, struct rl_ready *ret_ready, int timeout_ms)
-{
-    return rl_poller_wait(&engine->poller, ret_ready, RL_READY_MAX, timeout_ms);
 }
 
 static void tick_locks(struct rl_engine *engine)
@@ -236,26 +219,11 @@ static void tick_locks(struct rl_engine *engine)
         rl_lock_tick(engine, lock);
 }
 
-/* Before a node is called late: `ready` may be older than the time we had to wait for the client,
- * and what its servers have answered meanwhile lies in our own sockets. */
-static void read_all(struct rl_engine *engine)
+void rl_engine_tick(struct rl_engine *engine)
 {
-    struct rl_ready ready[RL_READY_MAX];
-    int count = rl_poller_wait(&engine->poller, ready, RL_READY_MAX, 0);
-
-    for (int i = 0; i < count; i++)
-        rl_sockets_ready(&engine->sockets, &ready[i]);
-}
-
-void rl_engine_tick(struct rl_engine *engine, const struct rl_ready *ready, int count)
-{
-    rl_engine_refresh(engine);
-    for (int i = 0; i < count; i++)
-        rl_sockets_ready(&engine->sockets, &ready[i]);
-    rl_sockets_tick(&engine->sockets);
     uint64_t now_ns = engine->view.now.boot_ns;
     if (engine->nodes_wake_ns <= now_ns) {
-        read_all(engine);
+        engine->outside.catch_up(engine->outside.ctx);
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
     }
@@ -278,12 +246,7 @@ void rl_engine_flush(struct rl_engine *engine)
             rl_min_u64(engine->nodes_wake_ns, rl_node_wake_ns(&engine->nodes[i]));
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
-    rl_poller_arm(&engine->poller, rl_min_u64(engine->nodes_wake_ns, due_ns));
-}
-
-void rl_engine_wake(struct rl_engine *engine)
-{
-    rl_poller_wake(&engine->poller);
+    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->nodes_wake_ns, due_ns));
 }
 
 bool rl_engine_is_ready(const struct rl_engine *engine)

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The engine of a client: owns nodes, connections and timers, and works on locks. All of it
- * belongs to whoever holds the client's mutex; only rl_engine_wait() and rl_engine_wake() need no
- * mutex. */
+ * The engine of a client: owns nodes and timers, and works on locks. It touches no socket and reads
+ * no clock itself: what it needs of the outside comes as an argument, so that a simulated world can
+ * drive it as well as engine/io.h. All of it belongs to whoever holds the client's mutex. */
 #ifndef RL_ENGINE_ENGINE_H
 #define RL_ENGINE_ENGINE_H
 
 #include "engine/heap.h"
 #include "engine/lock.h"
 #include "node/node.h"
-#include "node/socket.h"
-#include "platform/clock.h"
+#include "node/spec.h"
 #include "platform/token.h"
-
-#define RL_READY_MAX 64
 
 struct rl_engine_params {
     const struct rl_mem *mem;
@@ -25,6 +22,19 @@ struct rl_engine_params {
     struct rl_drift drift;
     struct rl_backoff backoff;
     uint64_t connect_timeout_ns, node_timeout_ns;
+};
+
+/* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
+struct rl_outside {
+    struct rl_transport transport;
+    struct rl_entropy entropy;
+    struct rl_now (*now)(void *ctx);
+    uint64_t (*wall_us)(void *ctx);
+    /* Hands over all bytes that have arrived: called before a node is called late. */
+    void (*catch_up)(void *ctx);
+    /* The next tick is due at this boot time at the latest; RL_NEVER: nothing is due. */
+    void (*wake_at)(void *ctx, uint64_t boot_ns);
+    void *ctx;
 };
 
 /* Upwards: called with the mutex held. */
@@ -47,8 +57,7 @@ struct rl_engine {
     const struct rl_log *log;
     struct rl_engine_params params;
     struct rl_engine_listener listener;
-    struct rl_poller poller;
-    struct rl_sockets sockets;
+    struct rl_outside outside;
     struct rl_reply_text text;
     struct rl_node_common common;
     struct rl_node *nodes;
@@ -63,26 +72,23 @@ struct rl_engine {
     struct rl_engine_stats stats;
 };
 
-/* 0, ENOMEM or ESYS; on failure nothing is left. Connections start with the first tick. */
+/* 0 or ENOMEM; on failure nothing is left. Connections start with the first tick. */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_engine_listener *listener);
+                   const struct rl_outside *outside, const struct rl_engine_listener *listener);
 /* Ends all locks: what is held is released, what waits fails with ECLOSED. */
 void rl_engine_end_locks(struct rl_engine *engine);
 /* The same, then closes connections after their rules and frees everything. */
 void rl_engine_close(struct rl_engine *engine);
-/* In a forked child: memory and descriptors, not a byte on the wire, no announcements. */
+/* In a forked child: memory, not a byte on the wire, no announcements but the end of each lock. */
 void rl_engine_abandon(struct rl_engine *engine);
 
 /* Reads the clocks; before anything that depends on time. */
 void rl_engine_refresh(struct rl_engine *engine);
 
-/* Waits until something is ready, due or woken. No mutex. */
-int rl_engine_wait(struct rl_engine *engine, struct rl_ready *ret_ready, int timeout_ms);
-/* Does what is ready and due, then sends. */
-void rl_engine_tick(struct rl_engine *engine, const struct rl_ready *ready, int count);
+/* Does what is due, then sends. The clocks were read and what arrived was handed over before. */
+void rl_engine_tick(struct rl_engine *engine);
 /* Sends what was queued outside of a tick, and sets the timer. */
 void rl_engine_flush(struct rl_engine *engine);
-void rl_engine_wake(struct rl_engine *engine);
 
 /* A quorum of nodes has completed its greeting and may vote. */
 bool rl_engine_is_ready(const struct rl_engine *engine);

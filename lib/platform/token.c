@@ -15,10 +15,22 @@ int rl_random_init(void)
     return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* 1 means that somebody else did it before */
 }
 
-void rl_random_seed(struct rl_random *random)
+static void fill_from_kernel(void *ctx, void *bytes, size_t size)
 {
+    (void)ctx;
+    randombytes_buf(bytes, size);
+}
+
+struct rl_entropy rl_entropy_kernel(void)
+{
+    return (struct rl_entropy){fill_from_kernel, NULL};
+}
+
+void rl_random_seed(struct rl_random *random, struct rl_entropy entropy)
+{
+    random->entropy = entropy;
     random->used = RL_RANDOM_POOL;
-    randombytes_buf(&random->word, sizeof random->word);
+    entropy.fill(entropy.ctx, &random->word, sizeof random->word);
 }
 
 /* SplitMix64: a counter with an odd step, hashed. */
@@ -35,7 +47,7 @@ uint64_t rl_random_word(struct rl_random *random)
 static void refill(struct rl_random *random)
 {
     uint8_t seed[randombytes_SEEDBYTES];
-    randombytes_buf(seed, sizeof seed);
+    random->entropy.fill(random->entropy.ctx, seed, sizeof seed);
     randombytes_buf_deterministic(random->pool, sizeof random->pool, seed);
     sodium_memzero(seed, sizeof seed);
     random->used = 0;

@@ -9,7 +9,14 @@
  */
 #define RL_RANDOM_POOL 1000
 
+/* Where random bytes come from: the kernel, or the seed of a simulated run. */
+struct rl_entropy {
+    void (*fill)(void *ctx, void *bytes, size_t size);
+    void *ctx;
+};
+
 struct rl_random {
+    struct rl_entropy entropy;
     uint64_t word; /* state of the jitter generator */
     size_t used;   /* bytes of the pool that were handed out, and wiped */
     uint8_t pool[RL_RANDOM_POOL];
@@ -18,9 +25,12 @@ struct rl_random {
 /* Once before anything else here; any thread, any number of times. 0 or REDLOCK_ESYS. */
 int rl_random_init(void);
 
+/* The kernel's random bytes. */
+struct rl_entropy rl_entropy_kernel(void);
+
 /* Starts `random`; one user at a time from then on. Not to be copied, nor used after fork(): two
  * copies would hand out the same tokens. */
-void rl_random_seed(struct rl_random *random);
+void rl_random_seed(struct rl_random *random, struct rl_entropy entropy);
 
 /* A uniformly distributed word that is good for jitter and not for secrets. */
 uint64_t rl_random_word(struct rl_random *random);

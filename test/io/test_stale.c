@@ -3,8 +3,9 @@
  * after it has waited for the sockets comes with an old picture of them; a node may be called late
  * only after it was looked at again. Drives the engine itself, so that the picture can be made old.
  */
-#include "engine/engine.h"
+#include "engine/io.h"
 #include "fake_redis.h"
+#include "platform/clock.h"
 #include "suite.h"
 #include "wait.h"
 
@@ -18,6 +19,7 @@
 
 static struct fake_redis *fake;
 static struct rl_engine *engine;
+static struct rl_io io;
 static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
@@ -39,8 +41,8 @@ static void ignore_node(void *ctx, unsigned node)
 static void turn(void)
 {
     struct rl_ready ready[RL_READY_MAX];
-    int count = rl_engine_wait(engine, ready, 0);
-    rl_engine_tick(engine, ready, count);
+    int count = rl_io_wait(&io, ready, 0);
+    rl_io_tick(&io, ready, count);
 }
 
 static bool becomes_ready(void)
@@ -71,13 +73,13 @@ static void setup(void)
     };
     const struct rl_engine_listener listener = {ignore_lock, ignore_node, NULL};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
-    ck_assert_int_eq(rl_engine_open(engine, &params, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_open(&io, engine, &params, &listener), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(becomes_ready(), PATIENCE_MS));
 }
 
 static void teardown(void)
 {
-    rl_engine_close(engine);
+    rl_io_close(&io);
     free(engine);
     fake_redis_stop(fake);
 }
@@ -108,7 +110,7 @@ START_TEST(answer_in_the_socket_counts)
     ask();
     ck_assert(WAIT_UNTIL(fake_redis_sent(fake) > sent, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
-    rl_engine_tick(engine, NULL, 0); /* nothing was ready when we looked */
+    rl_io_tick(&io, NULL, 0); /* nothing was ready when we looked */
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 0);
     ck_assert(!engine->nodes[0].suspect);
     ck_assert_uint_eq(engine->nodes[0].counters.granted, 1);
@@ -122,7 +124,7 @@ START_TEST(no_answer_is_late)
     ask();
     ck_assert(fake_redis_wait(fake, "SET", 1, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
-    rl_engine_tick(engine, NULL, 0);
+    rl_io_tick(&io, NULL, 0);
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 1);
     ck_assert(engine->nodes[0].suspect);
 }

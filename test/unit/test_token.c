@@ -12,7 +12,7 @@ static struct rl_random seeded(void)
     struct rl_random random;
     ck_assert_int_eq(rl_random_init(), 0);
     ck_assert_int_eq(rl_random_init(), 0); /* any number of times */
-    rl_random_seed(&random);
+    rl_random_seed(&random, rl_entropy_kernel());
     return random;
 }
 
