@@ -7,7 +7,6 @@ passed.
 """
 
 import argparse
-import concurrent.futures
 import json
 import os
 import re
@@ -15,11 +14,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import builddir  # noqa: E402
+import lanes  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
 
@@ -35,7 +36,10 @@ class Totals:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
         self.seconds = {}  # (suite, build) -> seconds of its programs
+        self.computed = {}  # the same in processor seconds
         self.failures = []
+        self.checked = False  # the names asked for, or the table, against the first build
+        self.lock = threading.Lock()
 
     def add(self, build, suite, name, outcome):
         result = outcome.result
@@ -44,6 +48,7 @@ class Totals:
         self.skipped += result.skipped
         key = (suite, build)
         self.seconds[key] = self.seconds.get(key, 0) + outcome.seconds
+        self.computed[key] = self.computed.get(key, 0) + outcome.computed
         if result.failed:
             self.failures.append(f"{build}/{suite}/{name}: {'; '.join(result.reasons)}")
 
@@ -71,7 +76,8 @@ def report(build, suite, test, outcome):
         counts.append(f"{result.failed} failed")
     if result.skipped:
         counts.append(f"{result.skipped} skipped")
-    say(f"  {build:9}{suite:12}{test['name']:28}{outcome.seconds:7.1f} s {', '.join(counts)}")
+    times = f"{outcome.seconds:7.1f} s{outcome.computed:7.1f} s cpu"
+    say(f"  {build:9}{suite:12}{test['name']:28}{times} {', '.join(counts)}")
     for reason in result.reasons:
         say(f"      {reason}")
     if result.failed:
@@ -105,31 +111,46 @@ def choose(tests, build, names):
     return chosen
 
 
-def run_tests(build, tests, totals):
-    """First those that may share the machine, two at a time, then the others one by one."""
+def wrapper_of(build, niceness):
     wrapper = build.wrapper
     if any("b_sanitize" in option for option in build.options):
         wrapper = steady_addresses()
+    return [*(["nice", "-n", str(niceness)] if niceness else []), *wrapper]
+
+
+def run_test(build, test, niceness, totals):
     logs = os.path.join(build.directory, "test-logs", build.name)
     os.makedirs(logs, exist_ok=True)
+    outcome = program.run(test, build, logs, wrapper_of(build, niceness))
+    with totals.lock:
+        totals.add(build.name, suite_of(test), test["name"], outcome)
+        report(build.name, suite_of(test), test, outcome)
 
-    def is_serial(test):
-        return not test["is_parallel"] or suite_of(test) in table.SERIAL_SUITES
 
-    for serial, workers in ((False, 2), (True, 1)):
-        batch = [test for test in tests if is_serial(test) == serial]
-        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-            runs = {pool.submit(program.run, test, build, logs, wrapper): test for test in batch}
-            try:
-                for done in concurrent.futures.as_completed(runs):
-                    test = runs[done]
-                    totals.add(build.name, suite_of(test), test["name"], done.result())
-                    report(build.name, suite_of(test), test, done.result())
-            except KeyboardInterrupt:
-                for waiting in runs:
-                    waiting.cancel()
-                program.stop_all()
-                raise
+def run_builds(directories, builds, names, jobs, totals):
+    """Compiles the first directory and adds its tests, then the next directory: compilers use all cores
+    by themselves, and two of them must not meet in a directory that builds share."""
+    for build in builds:
+        if build.directory != directories[0]:
+            continue
+        tests = prepare(build, names, totals)
+        for test in choose(tests or [], build, names):
+            lane = table.lane(build, suite_of(test))
+            # Compiling has rank 0: the other lane waits for it.
+            jobs.add(lane, 1, run_test, build, test, lanes.NICENESS[lane], totals)
+    if directories[1:]:
+        jobs.add(lanes.COMPUTING, 0, run_builds, directories[1:], builds, names, jobs, totals)
+
+
+def run_all(builds, names, totals):
+    jobs = lanes.Lanes()
+    directories = list(dict.fromkeys(build.directory for build in builds))
+    jobs.add(lanes.COMPUTING, 0, run_builds, directories, builds, names, jobs, totals)
+    try:
+        jobs.run()
+    except KeyboardInterrupt:
+        program.stop_all()
+        raise
 
 
 def missing_tool(build):
@@ -146,7 +167,7 @@ def introspect(directory):
     return json.loads(output.stdout)
 
 
-def prepare(build, totals):
+def prepare(build, names, totals):
     """The tests of that build, or None if it cannot be built here."""
     tool = missing_tool(build)
     if tool:
@@ -155,14 +176,21 @@ def prepare(build, totals):
         return None
     started = time.monotonic()
     try:
-        builddir.ensure(build.directory, SOURCE, build.options, build.compiler)
+        niceness = lanes.NICENESS[lanes.COMPUTING]
+        builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness)
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))
         say(f"build {build.name}: failed: {failure.args[0]}")
         totals.add_failure(f"build {build.name}: {failure.args[0]}")
         return None
     say(f"build {build.name}: {time.monotonic() - started:.1f} s")
-    return introspect(build.directory)
+    tests = introspect(build.directory)
+    if not totals.checked and names:
+        check_names(tests, names)
+    elif not totals.checked:
+        check_table(tests, totals)
+    totals.checked = True
+    return tests
 
 
 def check_table(tests, totals):
@@ -195,10 +223,12 @@ def print_table(builds, totals):
     suites = sorted({suite for suite, _ in totals.seconds})
     if not suites:
         return
-    say("\nseconds     " + "".join(f"{build.name:>10}" for build in builds))
-    for suite in suites:
-        cells = [totals.seconds.get((suite, build.name)) for build in builds]
-        say(f"{suite:12}" + "".join(f"{'-' if cell is None else f'{cell:.1f}':>10}" for cell in cells))
+    for title, numbers in (("seconds", totals.seconds), ("computing", totals.computed)):
+        say(f"\n{title:12}" + "".join(f"{build.name:>10}" for build in builds))
+        for suite in suites:
+            cells = [numbers.get((suite, build.name)) for build in builds]
+            words = ["-" if cell is None else f"{cell:.1f}" for cell in cells]
+            say(f"{suite:12}" + "".join(f"{word:>10}" for word in words))
 
 
 def processor_seconds():
@@ -238,17 +268,7 @@ def main():
         return list_tests(builds, chosen.names)
     started = time.monotonic()
     totals = Totals()
-    checked = False
-    for build in builds:
-        tests = prepare(build, totals)
-        if tests is None:
-            continue
-        if not checked and chosen.names:
-            check_names(tests, chosen.names)
-        elif not checked:
-            check_table(tests, totals)
-        checked = True
-        run_tests(build, choose(tests, build, chosen.names), totals)
+    run_all(builds, chosen.names, totals)
     print_table(builds, totals)
     say(f"\n{time.monotonic() - started:.0f} s in all, {processor_seconds():.0f} s of processor time")
     for failure in totals.failures:

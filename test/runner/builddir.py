@@ -22,7 +22,9 @@ class BuildFailure(Exception):
     """Says what failed; the second argument is the output."""
 
 
-def run(words, **more):
+def run(words, niceness=0, **more):
+    if niceness:
+        words = ["nice", "-n", str(niceness), *words]
     done = subprocess.run(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more
     )
@@ -73,20 +75,20 @@ def setup(directory, source, options, compiler, stamp):
         json.dump(stamp, file)
 
 
-def compile_all(directory):
-    return run([ninja(), "-C", directory])
+def compile_all(directory, niceness):
+    return run([ninja(), "-C", directory], niceness)
 
 
-def ensure(directory, source, options, compiler):
+def ensure(directory, source, options, compiler, niceness=0):
     """Sets up if needed and compiles everything. Raises BuildFailure."""
     stamp = wanted_stamp(source, options, compiler)
     fresh = not is_usable(directory, stamp)
     if fresh:
         setup(directory, source, options, compiler, stamp)
-    status, output = compile_all(directory)
+    status, output = compile_all(directory, niceness)
     if status != 0 and not fresh and not ERROR_IN_SOURCE.search(output):
         setup(directory, source, options, compiler, stamp)
-        status, output = compile_all(directory)
+        status, output = compile_all(directory, niceness)
     if status != 0:
         raise BuildFailure(f"{directory} does not compile", output)
 

@@ -11,12 +11,13 @@ from collections import namedtuple
 
 import tap
 
-Outcome = namedtuple("Outcome", "result seconds log")
+Outcome = namedtuple("Outcome", "result seconds computed log")
 
 running = set()  # sessions of the programs that run now
 
 GONE_SECONDS = 2.0  # for servers that are being killed by the kernel
 REAP_STEP_SECONDS = 0.02
+WAIT_STEP_SECONDS = 0.05
 
 
 def session_members(session):
@@ -51,8 +52,29 @@ def end_session(session, seconds):
     return sorted({name for _, name in members})
 
 
+def wait_for(process, timeout):
+    """(status or None if the deadline passed, processor seconds of it and of all it has waited for)"""
+    give_up = time.monotonic() + timeout
+    step = 0.001
+    while True:
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        if pid != 0:
+            process.returncode = status_of(status)  # it is reaped: Popen must not wait for it again
+            return process.returncode, used.ru_utime + used.ru_stime
+        if time.monotonic() > give_up:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, 0.0
+        time.sleep(step)
+        step = min(2 * step, WAIT_STEP_SECONDS)
+
+
+def status_of(status):
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
 def run_words(words, log_path, environment, directory, timeout):
-    """(status or None if the deadline passed, names of processes left running)"""
+    """(status or None if the deadline passed, names of processes left running, processor seconds)"""
     with open(log_path, "wb") as log, open(log_path + ".err", "wb") as errors:
         process = subprocess.Popen(
             words,
@@ -64,15 +86,10 @@ def run_words(words, log_path, environment, directory, timeout):
             start_new_session=True,
         )
         running.add(process.pid)
-        try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            status = None
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        status, computed = wait_for(process, timeout)
         left = end_session(process.pid, GONE_SECONDS)
         running.discard(process.pid)
-    return status, left
+    return status, left, computed
 
 
 def stop_all():
@@ -116,7 +133,8 @@ def run(test, build, log_directory, wrapper):
     }
     started = time.monotonic()
     directory = test["workdir"] or build.directory
-    status, left = run_words([*wrapper, *test["cmd"]], log_path, environment, directory, timeout)
+    words = [*wrapper, *test["cmd"]]
+    status, left, computed = run_words(words, log_path, environment, directory, timeout)
     seconds = time.monotonic() - started
     files = sorted(os.listdir(scratch))
     shutil.rmtree(scratch, ignore_errors=True)
@@ -124,4 +142,5 @@ def run(test, build, log_directory, wrapper):
     os.unlink(log_path + ".err")
     with open(log_path, "a", encoding="utf-8") as log:
         log.write(errors)
-    return Outcome(judge(output, errors, status, timeout, left, files), seconds, log_path)
+    result = judge(output, errors, status, timeout, left, files)
+    return Outcome(result, seconds, computed, log_path)

@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 import builddir  # noqa: E402
+import lanes  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
 import tap  # noqa: E402
@@ -102,6 +104,62 @@ class Programs(unittest.TestCase):
         outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; touch $TMPDIR/left")
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("left in TMPDIR: left", outcome.result.reasons)
+
+
+    def test_processor_time_is_told(self):
+        outcome = self.run_script("echo 'ok 1 - a'; echo 1..1; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
+        self.assertGreater(outcome.computed, 0)
+
+
+class TwoLanes(unittest.TestCase):
+    def test_all_jobs_run_and_compiling_comes_first(self):
+        done = []
+        jobs = lanes.Lanes()
+        for rank, name in ((1, "late"), (0, "early")):
+            jobs.add(lanes.WAITING, rank, done.append, name)
+        jobs.add(lanes.COMPUTING, 0, lambda: jobs.add(lanes.WAITING, 2, done.append, "added"))
+        jobs.run()
+        self.assertEqual(sorted(done), ["added", "early", "late"])
+
+    def test_no_more_at_once_than_there_are_slots(self):
+        lock, counts, most = threading.Lock(), dict.fromkeys(lanes.SLOTS, 0), dict.fromkeys(lanes.SLOTS, 0)
+        meet = threading.Barrier(sum(lanes.SLOTS.values()))
+
+        def job(lane, together):
+            with lock:
+                counts[lane] += 1
+                most[lane] = max(most[lane], counts[lane])
+            if together:
+                meet.wait(20)  # passes only if the lanes are filled at the same time
+            with lock:
+                counts[lane] -= 1
+
+        jobs = lanes.Lanes()
+        for lane, slots in lanes.SLOTS.items():
+            for number in range(3 * slots):
+                jobs.add(lane, 0, job, lane, number < slots)
+        jobs.run()
+        for lane in lanes.SLOTS:
+            self.assertGreaterEqual(most[lane], lanes.SLOTS[lane])
+            self.assertLessEqual(most[lane], max(lanes.SLOTS[lane], lanes.ALONE.get(lane, 0)))
+
+    def test_an_error_ends_the_run_after_what_is_under_way(self):
+        done, failing = [], threading.Event()
+        jobs = lanes.Lanes()
+
+        def fail():
+            failing.set()
+            sys.exit("no test is named so")
+
+        def finish():
+            failing.wait(20)
+            done.append("finished")
+
+        jobs.add(lanes.WAITING, 0, finish)
+        jobs.add(lanes.COMPUTING, 0, fail)
+        with self.assertRaises(SystemExit):
+            jobs.run()
+        self.assertEqual(done, ["finished"])
 
 
 class BuildDirectories(unittest.TestCase):

@@ -7,6 +7,8 @@ names counts as failed: nothing is left out silently.
 
 from collections import namedtuple
 
+import lanes
+
 Build = namedtuple(
     "Build",
     [
@@ -92,5 +94,10 @@ BUILDS = [
     ),
 ]
 
-# Several servers per test and deadlines of milliseconds: one program at a time.
-SERIAL_SUITES = {"oom", "live", "interop", "cli", "examples"}
+# What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
+COMPUTING_SUITES = {"unit", "exhaustive", "abi"}
+
+
+def lane(build, suite):
+    computes = build.wrapper or suite in COMPUTING_SUITES
+    return lanes.COMPUTING if computes else lanes.WAITING

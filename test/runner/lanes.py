@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Two lanes on a small machine: programs that mostly wait, and jobs that mostly compute.
+
+Tests with servers and deadlines spend their time waiting; compilers, model checks and valgrind want a
+core each. Run one after the other, the machine would idle for most of the first half. So both run at
+once, and what computes is `nice`: it takes what the tests with deadlines leave. Jobs start in the order
+of their rank, then in that in which they were added.
+"""
+
+import heapq
+import itertools
+import threading
+
+WAITING = "waiting"  # real servers, scripted peers, deadlines
+COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
+
+SLOTS = {WAITING: 2, COMPUTING: 1}
+ALONE = {COMPUTING: 2}  # as long as the other lane has nothing to do
+NICENESS = {WAITING: 0, COMPUTING: 10}
+
+
+class Lanes:
+    """Jobs may add jobs. run() returns when all are done, or raises what a job raised."""
+
+    def __init__(self):
+        self.changed = threading.Condition()
+        self.ready = {lane: [] for lane in SLOTS}
+        self.busy = {lane: 0 for lane in SLOTS}
+        self.order = itertools.count()
+        self.error = None
+
+    def add(self, lane, rank, job, *arguments):
+        with self.changed:
+            heapq.heappush(self.ready[lane], (rank, next(self.order), job, arguments))
+            self.changed.notify_all()
+
+    def is_idle(self, lane):
+        return not self.ready[lane] and self.busy[lane] == 0
+
+    def may_start(self, lane):
+        slots = SLOTS[lane]
+        if all(self.is_idle(other) for other in SLOTS if other != lane):
+            slots = ALONE.get(lane, slots)
+        return bool(self.ready[lane]) and self.busy[lane] < slots and self.error is None
+
+    def is_over(self):
+        idle = all(count == 0 for count in self.busy.values())
+        return idle and (self.error is not None or not any(self.ready.values()))
+
+    def work(self, lane, job, arguments):
+        error = None
+        try:
+            job(*arguments)
+        except BaseException as caught:  # told to who called run()
+            error = caught
+        with self.changed:
+            self.busy[lane] -= 1
+            self.error = self.error or error
+            self.changed.notify_all()
+
+    def run(self):
+        with self.changed:
+            while not self.is_over():
+                started = False
+                for lane in SLOTS:
+                    if self.may_start(lane):
+                        _, _, job, arguments = heapq.heappop(self.ready[lane])
+                        self.busy[lane] += 1
+                        threading.Thread(target=self.work, args=(lane, job, arguments), daemon=True).start()
+                        started = True
+                if not started:
+                    self.changed.wait()
+        if self.error is not None:
+            raise self.error
