@@ -34,16 +34,10 @@ static void end(struct redlock *rl, struct redlock_lock *lock)
     rl_dispatch_done(rl, lock, clean >= merged->quorum ? REDLOCK_OK : REDLOCK_ENOQUORUM);
 }
 
-static bool same_value(const struct rl_seen *a, const struct rl_seen *b)
-{
-    return a->value != NULL && b->value != NULL && a->len == b->len &&
-           memcmp(a->value, b->value, a->len) == 0;
-}
-
 static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
 {
     for (unsigned j = 0; j < i; j++) {
-        if (same_value(&seen[j], &seen[i]))
+        if (rl_seen_same(&seen[j], &seen[i]))
             return false;
     }
     return seen[i].value != NULL;
@@ -114,7 +108,7 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
     merged->denied &= ~round->granted;
     for (rl_nodes rest = round->denied; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
-        if (same_value(&parent->engine.seen[node], &parent->engine.seen[part->parts]))
+        if (rl_seen_same(&parent->engine.seen[node], &parent->engine.seen[part->parts]))
             merged->denied |= RL_NODE(node); /* expired or released in the meantime */
     }
     for (rl_nodes rest = round->failed & ~merged->granted; rest != 0; rest &= rest - 1) {

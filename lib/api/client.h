@@ -222,6 +222,9 @@ void rl_review_end_all(struct redlock *rl, int status);
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock);
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 
+/* stats.c: fills an out-struct: what both sides know, the rest zeroed. EINVAL: NULL or no size. */
+int rl_copy_out(void *to, size_t size, const void *from, size_t known);
+
 /* cancel.c */
 redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel);
 void rl_cancel_drop(redlock_cancel_t *cancel);

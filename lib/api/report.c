@@ -87,12 +87,6 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
     }
 }
 
-static bool same_value(const struct rl_seen *a, const struct rl_seen *b)
-{
-    return a->value != NULL && b->value != NULL && a->len == b->len &&
-           memcmp(a->value, b->value, a->len) == 0;
-}
-
 /* Held: one value on a majority. Free: no value can be on a majority. */
 static int32_t judge_state(const struct rl_round *round, const struct rl_seen *seen)
 {
@@ -102,7 +96,7 @@ static int32_t judge_state(const struct rl_round *round, const struct rl_seen *s
     for (unsigned i = 0; i < round->nodes; i++) {
         unsigned same = 0;
         for (unsigned j = 0; j < round->nodes; j++)
-            same += seen[i].foreign_kind ? seen[j].foreign_kind : same_value(&seen[i], &seen[j]);
+            same += seen[i].foreign_kind ? seen[j].foreign_kind : rl_seen_same(&seen[i], &seen[j]);
         best = same > best ? same : best;
     }
     if (best >= round->quorum)
@@ -216,23 +210,12 @@ int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, con
     return status;
 }
 
-/* Copies what both sides know and zeroes the rest. */
-static int copy_out(void *to, size_t size, const void *from, size_t known)
-{
-    if (to == NULL || size == 0)
-        return REDLOCK_EINVAL;
-    memcpy(to, from, size < known ? size : known);
-    if (size > known)
-        memset((char *)to + known, 0, size - known);
-    return REDLOCK_OK;
-}
-
 REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
                                         redlock_report_info_t *ret_info, size_t size)
 {
     if (report == NULL)
         return REDLOCK_EINVAL;
-    return copy_out(ret_info, size, &report->info, sizeof report->info);
+    return rl_copy_out(ret_info, size, &report->info, sizeof report->info);
 }
 
 static int32_t vote_of(const struct rl_round *round, unsigned i)
@@ -269,7 +252,7 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
         .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
         .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
     };
-    return copy_out(ret_node, size, &node, sizeof node);
+    return rl_copy_out(ret_node, size, &node, sizeof node);
 }
 
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static int copy_out(void *to, size_t size, const void *from, size_t known)
+int rl_copy_out(void *to, size_t size, const void *from, size_t known)
 {
+    if (to == NULL || size == 0)
+        return REDLOCK_EINVAL;
     memcpy(to, from, size < known ? size : known);
     if (size > known)
         memset((char *)to + known, 0, size - known);
@@ -43,7 +45,7 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
     };
     memcpy(stats.wait_us_hist, from->wait_us_hist, sizeof stats.wait_us_hist);
     rl_client_leave(rl);
-    return copy_out(ret_stats, size, &stats, sizeof stats);
+    return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }
 
 static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
@@ -94,5 +96,5 @@ REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node
         return error;
     fill_node(rl, (unsigned)index, &stats);
     rl_client_leave(rl);
-    return copy_out(ret_stats, size, &stats, sizeof stats);
+    return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }

@@ -367,6 +367,12 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     step(engine, lock, &event);
 }
 
+bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b)
+{
+    return a->value != NULL && b->value != NULL && a->len == b->len &&
+           memcmp(a->value, b->value, a->len) == 0;
+}
+
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->seen == NULL)

@@ -46,6 +46,8 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply);
 
+/* Two nodes showed the same value, byte for byte; false if either showed none. */
+bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
 /* Frees what an inspection saw. */
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
 

@@ -181,10 +181,3 @@ int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max)
     /* A newer reader marks RESP3 values, which we have no function for, with other pointers. */
     return object == &decoder->reply ? 1 : -1;
 }
-
-bool rl_decoder_is_inside(const struct rl_decoder *decoder)
-{
-    const redisReader *reader = decoder->reader;
-
-    return reader->len != reader->pos;
-}

@@ -49,7 +49,4 @@ bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
  * the protocol, or a reply beyond the limits. */
 int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max);
 
-/* true: bytes of a reply that is not complete are waiting. */
-bool rl_decoder_is_inside(const struct rl_decoder *decoder);
-
 #endif
