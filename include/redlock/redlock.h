@@ -86,7 +86,8 @@ REDLOCK_API int redlock_process(redlock_t *rl);
 
 enum redlock_flags { REDLOCK_AUTO_EXTEND = 1u << 0 };
 
-typedef struct redlock_opts {
+/* The tag differs from the function's name: C++ warns of a function that hides a struct. */
+typedef struct redlock_options {
     size_t size;               /* set by redlock_opts() */
     uint64_t ttl_ms;           /* required: REDLOCK_TTL_MS_MIN..max_ttl_ms of the client */
     uint64_t wait_ms;          /* 0: one attempt. When over: the last attempt's cause */

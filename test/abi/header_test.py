@@ -9,8 +9,8 @@ import unittest
 import tree
 import tapcase  # found through tree
 
-FLAGS = "-Wall -Wextra -pedantic -Werror -Wundef -fsyntax-only".split()
-C_FLAGS = ["-Wshadow", "-Wstrict-prototypes", "-Wc++-compat", "-Wconversion"]
+FLAGS = "-Wall -Wextra -pedantic -Werror -Wundef -Wshadow -fsyntax-only".split()
+C_FLAGS = ["-Wstrict-prototypes", "-Wc++-compat", "-Wconversion"]
 CXX_FLAGS = ["-Wold-style-cast", "-Wnon-virtual-dtor"]
 USE = """
 #include <redlock/redlock.h>
