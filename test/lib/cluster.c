@@ -14,6 +14,7 @@
 
 #define READY_MS    10000
 #define START_TRIES 5
+#define LINK_PORT   6379
 
 static struct cluster *clusters;
 
@@ -132,6 +133,24 @@ static void write_urls(struct cluster *cluster)
     }
 }
 
+/* In a namespace of its own every port is free. */
+static void use_link(struct cluster *cluster, unsigned node)
+{
+    struct server *server = &cluster->server[node];
+    network_address(node, server->host, sizeof server->host);
+    server->network = cluster->network.link[node];
+    server->port = LINK_PORT;
+}
+
+static void use_clock(struct cluster *cluster, unsigned node)
+{
+    struct server *server = &cluster->server[node];
+    snprintf(server->clock_path, sizeof server->clock_path, "%s/clock%u", cluster->dir, node);
+    cluster->clock[node] = clockshim_create(server->clock_path);
+    if (cluster->clock[node] == NULL)
+        cluster_die(cluster, node, "cannot make the file of its clocks");
+}
+
 /* All processes first, then all waits: five servers start in the time of one. */
 static void start_nodes(struct cluster *cluster)
 {
@@ -141,15 +160,19 @@ static void start_nodes(struct cluster *cluster)
         snprintf(server->host, sizeof server->host, "%s", cluster->opts.host);
         if (mkdir(server->dir, 0700) != 0)
             cluster_die(cluster, i, "cannot make its directory");
-        if (!cluster->opts.unix_socket)
+        if (cluster->with_network)
+            use_link(cluster, i);
+        else if (!cluster->opts.unix_socket)
             server->port = server_free_port(server->host);
+        if (cluster->with_clocks)
+            use_clock(cluster, i);
         if (!server_spawn(server, &cluster->opts))
             cluster_die(cluster, i, "cannot start a server process");
     }
     for (unsigned i = 0; i < cluster->count; i++) {
         struct server *server = &cluster->server[i];
         for (int tries = 0; !wait_ready(cluster, i); tries++) {
-            if (tries == START_TRIES || cluster->opts.unix_socket)
+            if (tries == START_TRIES || cluster->opts.unix_socket || cluster->with_network)
                 cluster_die(cluster, i, "server ends right after its start");
             server->port = server_free_port(server->host);
             if (!server_spawn(server, &cluster->opts))
@@ -171,6 +194,10 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     cluster->opts.host = opts->host == NULL ? "127.0.0.1" : opts->host;
     cluster->opts.password = opts->password;
     cluster->opts.args = opts->args;
+    cluster->with_clocks = opts->clocks;
+    cluster->with_network = opts->network;
+    if (opts->network && !network_open(&cluster->network, cluster->count))
+        cluster_die(NULL, 0, "cannot make network namespaces");
     const char *parent = getenv("TMPDIR");
     if (parent == NULL || strlen(parent) > sizeof cluster->dir - 20)
         parent = "/tmp";
@@ -193,8 +220,12 @@ void cluster_stop(struct cluster *cluster)
 {
     if (cluster == NULL)
         return;
-    for (unsigned i = 0; i < cluster->count; i++)
+    for (unsigned i = 0; i < cluster->count; i++) {
         server_kill(&cluster->server[i]);
+        clockshim_close(cluster->clock[i]);
+    }
+    if (cluster->with_network)
+        network_close(&cluster->network);
     remove_tree(cluster->dir);
     forget(cluster);
     free(cluster);
@@ -253,18 +284,4 @@ void cluster_restart(struct cluster *cluster, unsigned node, bool with_data)
     }
     if (!server_spawn(server, &cluster->opts) || !wait_ready(cluster, node))
         cluster_die(cluster, node, "server does not come back");
-}
-
-void cluster_pause(struct cluster *cluster, unsigned node)
-{
-    cluster_check_node(cluster, node);
-    server_pause(&cluster->server[node]);
-    cluster->paused[node] = true;
-}
-
-void cluster_resume(struct cluster *cluster, unsigned node)
-{
-    cluster_check_node(cluster, node);
-    server_resume(&cluster->server[node]);
-    cluster->paused[node] = false;
 }

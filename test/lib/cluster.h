@@ -17,6 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "clockshim.h"
+#include "network.h"
+
 #define CLUSTER_NODES_MAX 31
 
 struct cluster;
@@ -24,6 +27,8 @@ struct cluster;
 struct cluster_opts {
     unsigned nodes;          /* 0: five */
     bool unix_sockets;       /* listen on unix sockets only */
+    bool clocks;             /* cluster_clock_…() works */
+    bool network;            /* cluster_cut() works; only if network_missing() is NULL */
     bool keep_data;          /* append-only file: cluster_restart(…, true) finds the keys again */
     const char *host;        /* NULL: 127.0.0.1; ::1 works too */
     const char *password;    /* NULL: none */
@@ -54,6 +59,16 @@ void cluster_kill(struct cluster *cluster, unsigned node);
 /* Starts the node again at the same address, returns when it answers PING. A running node is killed
  * first. with_data needs keep_data; without, the node comes back empty. */
 void cluster_restart(struct cluster *cluster, unsigned node, bool with_data);
+
+/* The clocks of a server, with the option clocks. They stay as they are over restarts. */
+void cluster_clock_step(struct cluster *cluster, unsigned node, int64_t step_ms);
+void cluster_clock_rate(struct cluster *cluster, unsigned node, int64_t rate_ppm);
+void cluster_clock_reset(struct cluster *cluster, unsigned node);
+int64_t cluster_clock_ahead_ms(struct cluster *cluster, unsigned node);
+
+/* The link to a server, with the option network: what is lost on it from now on. Commands of the
+ * harness do not go over it. */
+void cluster_cut(struct cluster *cluster, unsigned node, enum network_cut cut);
 
 /* SIGSTOP (returns when it has stopped) and SIGCONT. */
 void cluster_pause(struct cluster *cluster, unsigned node);

@@ -20,7 +20,7 @@ static redisContext *connect_node(const struct cluster *cluster, unsigned node)
     const uint64_t ms = wait_scaled_ms(ANSWER_MS);
     const struct timeval timeout = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
     redisContext *context = NULL;
-    if (cluster->opts.unix_socket) {
+    if (cluster->opts.unix_socket || cluster->with_network) {
         char path[SERVER_PATH_MAX + 8];
         server_socket_path(server, path, sizeof path);
         context = redisConnectUnixWithTimeout(path, timeout);

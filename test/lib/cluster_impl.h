@@ -4,6 +4,7 @@
 #define TEST_CLUSTER_IMPL_H
 
 #include "cluster.h"
+#include "network.h"
 #include "server.h"
 
 #define URL_MAX 256
@@ -17,6 +18,9 @@ struct cluster {
     char url[CLUSTER_NODES_MAX][URL_MAX];
     bool paused[CLUSTER_NODES_MAX];
     unsigned count;
+    bool with_clocks, with_network;
+    struct clockshim *clock[CLUSTER_NODES_MAX];
+    struct network network;
     struct server server[CLUSTER_NODES_MAX];
 };
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,10 +18,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PORT_FIRST 10240
-#define PORT_COUNT 20000 /* ends below 32768, where the usual range of source ports begins */
-#define PORT_TRIES 200
-#define ARGS_MAX   64
+#define PORT_FIRST      10240
+#define PORT_COUNT      20000 /* ends below 32768, where the usual range of source ports begins */
+#define PORT_TRIES      200
+#define ARGS_MAX        64
+
+#define ENVIRONMENT_MAX 512
 
 static bool find_in_path(const char *name, char *ret_path, size_t size)
 {
@@ -91,6 +94,8 @@ struct arguments {
     size_t count;
     char port[16];
     char socket[SERVER_PATH_MAX + 8];
+    char preload[1024], clock[SERVER_PATH_MAX + 24];
+    char *environment[ENVIRONMENT_MAX + 3];
 };
 
 static void add(struct arguments *args, const char *name, const char *value)
@@ -109,12 +114,14 @@ static void build_arguments(struct arguments *args, const struct server *server,
     add(args, "redis-server", NULL);
     snprintf(args->port, sizeof args->port, "%d", server->port);
     add(args, "--port", args->port);
-    if (opts->unix_socket) {
+    if (opts->unix_socket || server->network > 0) {
         server_socket_path(server, args->socket, sizeof args->socket);
         add(args, "--unixsocket", args->socket);
-    } else {
-        add(args, "--bind", server->host);
     }
+    if (!opts->unix_socket)
+        add(args, "--bind", server->host);
+    if (server->network > 0)
+        add(args, "--protected-mode", "no"); /* else it serves loopback addresses only */
     add(args, "--daemonize", "no");
     add(args, "--save", "");
     add(args, "--appendonly", opts->keep_data ? "yes" : "no");
@@ -127,9 +134,23 @@ static void build_arguments(struct arguments *args, const struct server *server,
         add(args, *more, NULL);
 }
 
+static void build_environment(struct arguments *args, const struct server *server)
+{
+    size_t count = 0;
+    for (char **each = environ; *each != NULL && count < ENVIRONMENT_MAX; each++)
+        if (strncmp(*each, "LD_PRELOAD=", 11) != 0)
+            args->environment[count++] = *each;
+    if (server->clock_path[0] == '\0')
+        return;
+    snprintf(args->preload, sizeof args->preload, "LD_PRELOAD=%s", clockshim_object());
+    snprintf(args->clock, sizeof args->clock, "CLOCKSHIM_FILE=%s", server->clock_path);
+    args->environment[count++] = args->preload;
+    args->environment[count++] = args->clock;
+}
+
 /* In the child: nothing but async-signal-safe calls until exec. */
-static _Noreturn void become_server(const char *program, struct arguments *args, const char *log,
-                                    pid_t parent)
+static _Noreturn void become_server(const char *program, const struct server *server,
+                                    struct arguments *args, const char *log, pid_t parent)
 {
     sigset_t none;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -142,10 +163,12 @@ static _Noreturn void become_server(const char *program, struct arguments *args,
     const int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     if (input < 0 || output < 0)
         _exit(126);
+    if (server->network > 0 && setns(server->network, CLONE_NEWNET) != 0)
+        _exit(126);
     dup2(input, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execv(program, (char *const *)(uintptr_t)args->list);
+    execve(program, (char *const *)(uintptr_t)args->list, args->environment);
     _exit(127);
 }
 
@@ -157,11 +180,12 @@ bool server_spawn(struct server *server, const struct server_opts *opts)
     if (program == NULL)
         return false;
     build_arguments(&args, server, opts);
+    build_environment(&args, server);
     snprintf(log, sizeof log, "%s/log", server->dir);
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid == 0)
-        become_server(program, &args, log, parent);
+        become_server(program, server, &args, log, parent);
     server->pid = pid > 0 ? pid : 0;
     return pid > 0;
 }

@@ -4,6 +4,8 @@
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
 
+#include "clockshim.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -21,8 +23,10 @@ struct server_opts {
 struct server {
     char dir[SERVER_PATH_MAX]; /* its own, below the cluster's: log, data, socket */
     char host[48];
-    int port;  /* 0: unix socket only */
-    pid_t pid; /* 0: not running */
+    int port;                             /* 0: unix socket only */
+    pid_t pid;                            /* 0: not running */
+    char clock_path[SERVER_PATH_MAX + 8]; /* settings of its clocks; "": none */
+    int network; /* namespace to run in; 0: that of the test; else it listens on the socket, too */
 };
 
 /* Path of the program, or NULL. REDLOCK_TEST_SERVER overrides the search in PATH. */
