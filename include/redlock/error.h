@@ -37,6 +37,7 @@ extern "C" {
     XX(ELOST, -23, "lock is no longer held")                                                       \
     XX(EREFUSED, -24, "too few nodes may vote")                                                    \
     XX(EAUTH, -25, "too many nodes refused the user")                                              \
+    XX(EFENCE, -26, "fence record not usable")                                                     \
     XX(EDUPLICATE, -27, "two addresses, one server")
 
 enum redlock_error {

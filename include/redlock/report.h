@@ -36,6 +36,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_REPLICA = 14,
     REDLOCK_CAUSE_LOADING = 15,
     REDLOCK_CAUSE_DUPLICATE = 18,
+    REDLOCK_CAUSE_FENCE = 21, /* its fence record is not usable: see text */
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
     REDLOCK_CAUSE_HEALED = 24 /* put back, counts after a round without it */

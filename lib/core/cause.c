@@ -39,6 +39,8 @@ const char *rl_cause_text(int cause)
         return "server is loading its data";
     case REDLOCK_CAUSE_DUPLICATE:
         return "same server as another address in the list";
+    case REDLOCK_CAUSE_FENCE:
+        return "fence record is not usable";
     case REDLOCK_CAUSE_NO_MEMORY:
         return "out of memory in this process";
     case REDLOCK_CAUSE_CLUSTER:

@@ -147,13 +147,14 @@ void rl_round_expire(struct rl_round *round, uint8_t cause)
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
-    unsigned failed = 0, refused = 0, auth = 0, memory = 0;
+    unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0;
 
     rl_nodes without = round->failed | (round->barred & ~round->denied);
     for (; without != 0; without &= without - 1) {
         uint8_t cause = round->cause[__builtin_ctz(without)];
         failed++;
         memory += cause == REDLOCK_CAUSE_NO_MEMORY;
+        fence += cause == REDLOCK_CAUSE_FENCE;
         auth += cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_NOPERM;
         refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
                    cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_READONLY;
@@ -164,5 +165,7 @@ int rl_round_status(const struct rl_round *round)
         return REDLOCK_EAUTH;
     if (refused > spare)
         return REDLOCK_EREFUSED;
+    if (fence > spare)
+        return REDLOCK_EFENCE;
     return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }

@@ -74,7 +74,7 @@ rl_nodes rl_round_counted(const struct rl_round *round);
 /* All unanswered requests are given up with `cause`. */
 void rl_round_expire(struct rl_round *round, uint8_t cause);
 
-/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED or EAUTH. */
+/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED, EFENCE, EAUTH or ENOMEM. */
 int rl_round_status(const struct rl_round *round);
 
 #endif

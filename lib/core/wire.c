@@ -2,6 +2,8 @@
  * What is said to a node, word by word, and what its answer means. */
 #include "core/wire.h"
 
+#include "core/wire_fence.h"
+
 #include <redlock/redlock.h>
 #include <string.h>
 
@@ -23,55 +25,66 @@ static const char SHA_EXTEND[] = "367d0abe679838553ab6fab13be5d9b0cfae092b";
 static const char SHA_RELEASE[] = "5c714dd8ed5b943a1f472132e06290c53ab22693";
 static const char SHA_SHORTEN[] = "68acc660facaa8309b44ff34c73caa7e7a12688a";
 
+/* One row for each scripted verb. */
+static const struct {
+    const char *script, *sha;
+} SCRIPTS[] = {
+    [RL_VERB_ACQUIRE] = {RL_SCRIPT_VOTE, RL_SHA_VOTE},
+    [RL_VERB_EXTEND] = {SCRIPT_EXTEND, SHA_EXTEND},
+    [RL_VERB_RELEASE] = {SCRIPT_RELEASE, SHA_RELEASE},
+    [RL_VERB_SHORTEN] = {SCRIPT_SHORTEN, SHA_SHORTEN},
+    [RL_VERB_RAISE] = {RL_SCRIPT_RAISE, RL_SHA_RAISE},
+    [RL_VERB_READ] = {RL_SCRIPT_READ, RL_SHA_READ},
+    [RL_VERB_SEED] = {RL_SCRIPT_SEED, RL_SHA_SEED},
+};
+
 const char *rl_wire_script(enum rl_verb verb)
 {
-    RL_ASSERT(verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN);
-    if (verb == RL_VERB_EXTEND)
-        return SCRIPT_EXTEND;
-    return verb == RL_VERB_RELEASE ? SCRIPT_RELEASE : SCRIPT_SHORTEN;
+    RL_ASSERT(verb < sizeof SCRIPTS / sizeof SCRIPTS[0] && SCRIPTS[verb].script != NULL);
+    return SCRIPTS[verb].script;
 }
 
 const char *rl_wire_script_sha(enum rl_verb verb)
 {
-    RL_ASSERT(verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN);
-    if (verb == RL_VERB_EXTEND)
-        return SHA_EXTEND;
-    return verb == RL_VERB_RELEASE ? SHA_RELEASE : SHA_SHORTEN;
+    RL_ASSERT(verb < sizeof SCRIPTS / sizeof SCRIPTS[0] && SCRIPTS[verb].sha != NULL);
+    return SCRIPTS[verb].sha;
 }
 
-static void say_arg(struct rl_command *command, struct rl_arg arg)
+void rl_wire_say_arg(struct rl_command *command, struct rl_arg arg)
 {
     RL_ASSERT(command->count < RL_ARGS_MAX);
     command->args[command->count++] = arg;
 }
 
-static void say(struct rl_command *command, const char *word)
+void rl_wire_say(struct rl_command *command, const char *word)
 {
-    say_arg(command, (struct rl_arg){.data = word, .len = strlen(word)});
+    rl_wire_say_arg(command, (struct rl_arg){.data = word, .len = strlen(word)});
 }
 
 /* Decimal digits, written from the end of the backing store. */
-static void say_number(struct rl_command *command, uint64_t value)
+void rl_wire_say_number(struct rl_command *command, uint64_t value)
 {
-    size_t at = sizeof command->number;
+    RL_ASSERT(command->numbers_used < RL_NUMBERS_MAX);
+    char *number = command->numbers[command->numbers_used++];
+    size_t at = sizeof command->numbers[0];
     do {
-        command->number[--at] = (char)('0' + value % 10);
+        number[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value != 0);
-    say_arg(command,
-            (struct rl_arg){.data = command->number + at, .len = sizeof command->number - at});
+    rl_wire_say_arg(command,
+                    (struct rl_arg){.data = number + at, .len = sizeof command->numbers[0] - at});
 }
 
 static void say_script(struct rl_command *command, enum rl_verb verb, enum rl_form form,
                        struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
 {
-    say(command, form == RL_FORM_SHA ? "EVALSHA" : "EVAL");
-    say(command, form == RL_FORM_SHA ? rl_wire_script_sha(verb) : rl_wire_script(verb));
-    say(command, "1");
-    say_arg(command, key);
-    say_arg(command, token);
+    rl_wire_say(command, form == RL_FORM_SHA ? "EVALSHA" : "EVAL");
+    rl_wire_say(command, form == RL_FORM_SHA ? rl_wire_script_sha(verb) : rl_wire_script(verb));
+    rl_wire_say(command, "1");
+    rl_wire_say_arg(command, key);
+    rl_wire_say_arg(command, token);
     if (verb != RL_VERB_RELEASE)
-        say_number(command, ttl_ms);
+        rl_wire_say_number(command, ttl_ms);
 }
 
 static void say_native(struct rl_command *command, enum rl_verb verb, enum rl_form form,
@@ -79,21 +92,21 @@ static void say_native(struct rl_command *command, enum rl_verb verb, enum rl_fo
 {
     if (form == RL_FORM_IFEQ) {
         RL_ASSERT(verb == RL_VERB_EXTEND);
-        say(command, "SET");
-        say_arg(command, key);
-        say_arg(command, token);
-        say(command, "IFEQ");
-        say_arg(command, token);
-        say(command, "PX");
-        say_number(command, ttl_ms);
+        rl_wire_say(command, "SET");
+        rl_wire_say_arg(command, key);
+        rl_wire_say_arg(command, token);
+        rl_wire_say(command, "IFEQ");
+        rl_wire_say_arg(command, token);
+        rl_wire_say(command, "PX");
+        rl_wire_say_number(command, ttl_ms);
         return;
     }
     RL_ASSERT(verb == RL_VERB_RELEASE);
-    say(command, form == RL_FORM_DELEX ? "DELEX" : "DELIFEQ");
-    say_arg(command, key);
+    rl_wire_say(command, form == RL_FORM_DELEX ? "DELEX" : "DELIFEQ");
+    rl_wire_say_arg(command, key);
     if (form == RL_FORM_DELEX)
-        say(command, "IFEQ");
-    say_arg(command, token);
+        rl_wire_say(command, "IFEQ");
+    rl_wire_say_arg(command, token);
 }
 
 static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_arg key,
@@ -102,24 +115,27 @@ static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_a
     switch (verb) {
     case RL_VERB_ACQUIRE:
     case RL_VERB_HEAL:
-        say(command, "SET");
-        say_arg(command, key);
-        say_arg(command, token);
-        say(command, "NX");
-        say(command, "PX");
-        say_number(command, ttl_ms);
+        rl_wire_say(command, "SET");
+        rl_wire_say_arg(command, key);
+        rl_wire_say_arg(command, token);
+        rl_wire_say(command, "NX");
+        rl_wire_say(command, "PX");
+        rl_wire_say_number(command, ttl_ms);
         return;
     case RL_VERB_GET:
     case RL_VERB_PTTL:
-        say(command, verb == RL_VERB_GET ? "GET" : "PTTL");
-        say_arg(command, key);
+        rl_wire_say(command, verb == RL_VERB_GET ? "GET" : "PTTL");
+        rl_wire_say_arg(command, key);
         return;
     case RL_VERB_PING:
-        say(command, "PING");
+        rl_wire_say(command, "PING");
         return;
     case RL_VERB_EXTEND:
     case RL_VERB_RELEASE:
     case RL_VERB_SHORTEN:
+    case RL_VERB_RAISE:
+    case RL_VERB_READ:
+    case RL_VERB_SEED:
         break;
     }
     RL_ASSERT(false && "a verb that compares has no plain form");
@@ -128,7 +144,7 @@ static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_a
 void rl_wire_command(struct rl_command *command, enum rl_verb verb, enum rl_form form,
                      struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
 {
-    command->count = 0;
+    command->count = command->numbers_used = 0;
     switch (form) {
     case RL_FORM_PLAIN:
         say_plain(command, verb, key, token, ttl_ms);
@@ -202,6 +218,9 @@ static struct rl_answer answer_to_error(enum rl_verb verb, enum rl_form form, co
     if (form == RL_FORM_IFEQ && cause == REDLOCK_CAUSE_OOM)
         return again(RL_FORM_SHA, 0); /* SET needs memory, PEXPIRE in a script does not */
     if (cause == REDLOCK_CAUSE_WRONGTYPE) {
+        if (form != RL_FORM_PLAIN && (verb == RL_VERB_ACQUIRE || verb >= RL_VERB_RAISE))
+            return (struct rl_answer){
+                .vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_FENCE, .record = RL_RECORD_CORRUPT};
         if (verb == RL_VERB_GET)
             return vote(RL_VOTE_GRANTED);
         if (verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN)
@@ -251,6 +270,11 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
         return answer_to_error(verb, form, reply->text, reply->len);
     switch (verb) {
     case RL_VERB_ACQUIRE:
+        return form == RL_FORM_PLAIN ? answer_to_set(reply) : rl_wire_fence_answer(verb, reply);
+    case RL_VERB_RAISE:
+    case RL_VERB_READ:
+    case RL_VERB_SEED:
+        return rl_wire_fence_answer(verb, reply);
     case RL_VERB_HEAL:
         return answer_to_set(reply);
     case RL_VERB_EXTEND:

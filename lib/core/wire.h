@@ -15,13 +15,16 @@ enum rl_verb {
     RL_VERB_HEAL = 5,    /* as ACQUIRE, but never a vote in the round that sends it */
     RL_VERB_GET = 6,     /* inspection, first half */
     RL_VERB_PTTL = 7,    /* inspection, second half */
-    RL_VERB_PING = 8     /* probe of a silent node */
+    RL_VERB_PING = 8,    /* probe of a silent node */
+    RL_VERB_RAISE = 9,   /* second round of a fence: compare the token, raise the register */
+    RL_VERB_READ = 10,   /* the whole fence record of a node */
+    RL_VERB_SEED = 11    /* raises registers and takes the record into use */
 };
 
 /* In which words it is asked. */
 enum rl_form {
     RL_FORM_PLAIN = 0,  /* ACQUIRE, HEAL, GET, PTTL, PING */
-    RL_FORM_SHA = 1,    /* EVALSHA */
+    RL_FORM_SHA = 1,    /* EVALSHA; ACQUIRE in this form carries a proposal for a fence */
     RL_FORM_EVAL = 2,   /* EVAL with the whole script, after NOSCRIPT */
     RL_FORM_IFEQ = 3,   /* EXTEND: SET key token IFEQ token PX ttl */
     RL_FORM_DELEX = 4,  /* RELEASE: DELEX key IFEQ token */
@@ -37,21 +40,29 @@ struct rl_arg {
     const char *data;
     size_t len;
 };
-#define RL_ARGS_MAX 8
+#define RL_ARGS_MAX    10
+#define RL_NUMBERS_MAX 3
 
 struct rl_command {
     size_t count;
     struct rl_arg args[RL_ARGS_MAX];
-    char number[24]; /* backing store of the TTL argument */
+    size_t numbers_used;
+    char numbers[RL_NUMBERS_MAX][24]; /* backing store of numbers */
 };
+
+/* For the files that find words: one more argument. */
+void rl_wire_say(struct rl_command *command, const char *word);
+void rl_wire_say_arg(struct rl_command *command, struct rl_arg arg);
+void rl_wire_say_number(struct rl_command *command, uint64_t value);
 
 /* Fills `command` with the words of `verb` in `form`. `ttl_ms` is ignored by verbs without a TTL.
  * key and token are borrowed: the command is valid as long as they are, and must not be moved
- * (args may point into command->number). */
+ * (args may point into command->numbers). */
 void rl_wire_command(struct rl_command *command, enum rl_verb verb, enum rl_form form,
                      struct rl_arg key, struct rl_arg token, uint64_t ttl_ms);
 
-/* The script of a scripted verb (EXTEND, RELEASE, SHORTEN) and its SHA1 in hex (40 bytes). */
+/* The script of a scripted verb (EXTEND, RELEASE, SHORTEN, RAISE, READ, SEED; ACQUIRE: the vote
+ * with a proposal) and its SHA1 in hex (40 bytes). */
 const char *rl_wire_script(enum rl_verb verb);
 const char *rl_wire_script_sha(enum rl_verb verb);
 
@@ -83,6 +94,21 @@ struct rl_answer {
     int cause;         /* enum redlock_cause; NONE unless FAILED */
     enum rl_form form; /* with AGAIN: how to ask again */
     unsigned forget;   /* with AGAIN: feature bits that this server has shown not to have */
+    /* Of fences: */
+    uint8_t record;    /* enum rl_record_state: what the answer says of the node's record */
+    bool accepted;     /* ACQUIRE granted: the proposal was stored */
+    uint64_t number;   /* ACQUIRE granted or denied: what the register held before */
+    struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
+};
+
+/* What an answer says of the fence record of its node. */
+enum rl_record_state {
+    RL_RECORD_UNKNOWN = 0,
+    RL_RECORD_ADMITTED = 1, /* in use, for our configuration */
+    RL_RECORD_MISSING = 2,  /* not in use: new, or forgotten */
+    RL_RECORD_FOREIGN = 3,  /* in use for another configuration */
+    RL_RECORD_CORRUPT = 4,  /* holds what is not a number, or not a record */
+    RL_RECORD_OLD_RUN = 5   /* in use by an earlier run of the server, which may have known more */
 };
 
 /* What `reply` says to `verb` asked in `form`. A vote is exactly one well-formed reply:

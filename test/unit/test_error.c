@@ -31,6 +31,7 @@ static const struct expected ERRORS[] = {
     {-23, "REDLOCK_ELOST", "lock is no longer held", false},
     {-24, "REDLOCK_EREFUSED", "too few nodes may vote", true},
     {-25, "REDLOCK_EAUTH", "too many nodes refused the user", false},
+    {-26, "REDLOCK_EFENCE", "fence record not usable", true},
     {-27, "REDLOCK_EDUPLICATE", "two addresses, one server", false},
 };
 #define ERROR_COUNT (sizeof ERRORS / sizeof ERRORS[0])
@@ -57,7 +58,7 @@ END_TEST
 
 START_TEST(unknown_codes_have_a_text)
 {
-    static const int unknown[] = {1, -9, -26, -999, 1 << 30, -(1 << 30)};
+    static const int unknown[] = {1, -9, -999, 1 << 30, -(1 << 30)};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         ck_assert_str_eq(redlock_strerror(unknown[i]), "unknown error");
         ck_assert_str_eq(redlock_error_name(unknown[i]), "REDLOCK_UNKNOWN");
@@ -81,9 +82,9 @@ START_TEST(causes_have_distinct_texts)
         REDLOCK_CAUSE_CONNECT,     REDLOCK_CAUSE_DISCONNECT, REDLOCK_CAUSE_PROTOCOL,
         REDLOCK_CAUSE_AUTH,        REDLOCK_CAUSE_NOPERM,     REDLOCK_CAUSE_READONLY,
         REDLOCK_CAUSE_OOM,         REDLOCK_CAUSE_BUSY,       REDLOCK_CAUSE_WRONGTYPE,
-        REDLOCK_CAUSE_ERROR_REPLY, REDLOCK_CAUSE_REPLICA,    REDLOCK_CAUSE_LOADING,
-        REDLOCK_CAUSE_DUPLICATE,   REDLOCK_CAUSE_NO_MEMORY,  REDLOCK_CAUSE_CLUSTER,
-        REDLOCK_CAUSE_HEALED,
+        REDLOCK_CAUSE_ERROR_REPLY, REDLOCK_CAUSE_FENCE,      REDLOCK_CAUSE_REPLICA,
+        REDLOCK_CAUSE_LOADING,     REDLOCK_CAUSE_DUPLICATE,  REDLOCK_CAUSE_NO_MEMORY,
+        REDLOCK_CAUSE_CLUSTER,     REDLOCK_CAUSE_HEALED,
     };
     size_t count = sizeof known / sizeof known[0];
     size_t named = 0;

@@ -78,7 +78,9 @@ END_TEST
 /* The SHA1s stand in the source as text; coreutils computes them here. */
 START_TEST(sha_is_that_of_the_script)
 {
-    static const enum rl_verb scripted[] = {RL_VERB_EXTEND, RL_VERB_RELEASE, RL_VERB_SHORTEN};
+    static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE, RL_VERB_SHORTEN,
+                                            RL_VERB_ACQUIRE, RL_VERB_RAISE,   RL_VERB_READ,
+                                            RL_VERB_SEED};
     const char *script = rl_wire_script(scripted[_i]);
     char path[] = "/tmp/redlock-script-XXXXXX";
     char line[128];
@@ -388,7 +390,7 @@ static void add_commands(Suite *suite)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, words_are_exact, 0, (int)SAID_COUNT);
     tcase_add_test(tcase, keys_are_binary);
-    tcase_add_loop_test(tcase, sha_is_that_of_the_script, 0, 3);
+    tcase_add_loop_test(tcase, sha_is_that_of_the_script, 0, 7);
 }
 
 static void add_answers(Suite *suite)
