@@ -16,6 +16,10 @@ enum redlock_mode {
     REDLOCK_MODE_EMBEDDED = 2, /* no engine thread: poll redlock_get_fd(), call redlock_process() */
     REDLOCK_MODE_HYBRID = 3    /* own I/O thread, callbacks run in redlock_process() */
 };
+enum redlock_fence_records {
+    REDLOCK_FENCE_DURABLE = 1, /* default: all nodes keep them over a restart, attested durable=1 */
+    REDLOCK_FENCE_VOLATILE = 2 /* a node that was restarted counts as having forgotten */
+};
 enum redlock_log_level {
     REDLOCK_LOG_ERROR = 1,
     REDLOCK_LOG_WARN = 2,
@@ -61,6 +65,12 @@ REDLOCK_CHECK int redlock_config_set_auth(redlock_config_t *config, const char *
 REDLOCK_CHECK int redlock_config_set_mode(redlock_config_t *config, int mode);
 /* What keys begin with; default "", at most 256 bytes. The same in all clients of a lock. */
 REDLOCK_CHECK int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix);
+/* The key of the hash in which each node keeps the numbers of fences (REDLOCK_FENCE): 1..256 bytes,
+ * default "redlock:fence", without the prefix. The same in all clients, and of nothing else. */
+REDLOCK_CHECK int redlock_config_set_fence_key(redlock_config_t *config, const char *key);
+/* What becomes of these numbers when a node is restarted (enum redlock_fence_records). The same in
+ * all clients. docs/guarantees.md says what to choose. */
+REDLOCK_CHECK int redlock_config_set_fence_records(redlock_config_t *config, int records);
 /* Who we are, for operators: readable in Redis behind our tokens, shown by redlock_inspect(). At
  * most 128 printable ASCII characters without blanks; default "". */
 REDLOCK_CHECK int redlock_config_set_owner(redlock_config_t *config, const char *label);

@@ -84,7 +84,10 @@ REDLOCK_API int redlock_process(redlock_t *rl);
 
 /* Options of one acquisition */
 
-enum redlock_flags { REDLOCK_AUTO_EXTEND = 1u << 0 };
+enum redlock_flags {
+    REDLOCK_AUTO_EXTEND = 1u << 0,
+    REDLOCK_FENCE = 1u << 1 /* the lock carries a number: redlock_lock_fence() */
+};
 
 /* The tag differs from the function's name: C++ warns of a function that hides a struct. */
 typedef struct redlock_options {
@@ -100,6 +103,7 @@ typedef struct redlock_options {
     redlock_cancel_t *cancel;  /* may be NULL; referenced until the operation ends */
     redlock_event_fn event_fn; /* events of this lock; may be NULL */
     void *event_userdata;
+    uint64_t fence; /* adopt: the giver's redlock_lock_fence(); acquire: 0 */
 } redlock_opts_t;
 
 /* The defaults with a TTL; the caller sets what is to differ. [any thread] */
@@ -126,6 +130,7 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * majority; without one tries again, with random delays, until opts.wait_ms is over. On success
  * the caller owns *ret_lock: redlock_release(), then redlock_lock_free(). On failure nothing is
  * held, and what was set is deleted in the background. ECONTENDED: held by another client.
+ * EFENCE: the fence records of too many nodes cannot be used (the report says why).
  * ENOQUORUM: too few answered. ETOOSLOW: less than opts.validity_ms_min was left. EREFUSED: too
  * many replicas or loading nodes. At once, without waiting: EINVAL (the report says why), EAUTH:
  * too many refused the user; EDUPLICATE: two addresses are one server; ECANCELED. [blocks] */
@@ -228,6 +233,11 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
  * freed; NULL for NULL. [any thread] */
 REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock);
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
+/* With REDLOCK_FENCE: a number (below 2^53) that is larger than that of every earlier holder of
+ * this resource; the same for the life of the lock, also when it is lost. What is written to must
+ * compare it: accept a write if its number is not smaller than the largest one seen, and store it
+ * with the write. 0: without REDLOCK_FENCE. [any thread] */
+REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
 /* Frees the handle; a lock that is still held is released in the background. No events of it
  * follow, but one that another thread is just being told may still be running: free what its
  * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts]

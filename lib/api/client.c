@@ -145,6 +145,9 @@ static int open_engine(struct redlock *rl)
         .backoff = {config->retry_ms_min * RL_MS, config->retry_ms_max * RL_MS},
         .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
+        .fence_record = {config->fence_key, config->fence_key_len},
+        .fence_config = {rl->fence_config, rl_fence_config_text(config, rl->fence_config)},
+        .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
     };
     const struct rl_engine_listener listener = rl_dispatch_listener(rl);
 

@@ -88,6 +88,7 @@ struct redlock {
     struct rl_mem mem;
     struct redlock_config *config; /* our copy */
     struct rl_log log;
+    char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of what fenced clients must agree on */
     int mode;
     pthread_mutex_t mutex;
     struct rl_engine engine;
@@ -224,6 +225,10 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 
 /* stats.c: fills an out-struct: what both sides know, the rest zeroed. EINVAL: NULL or no size. */
 int rl_copy_out(void *to, size_t size, const void *from, size_t known);
+
+/* fence.c */
+/* Writes the fingerprint of a configuration; returns its length. */
+size_t rl_fence_config_text(const struct redlock_config *config, char ret[RL_FENCE_TEXT_MAX + 1]);
 
 /* cancel.c */
 redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel);

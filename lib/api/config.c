@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define FENCE_KEY_DEFAULT          "redlock:fence"
 #define MAX_TTL_MS_DEFAULT         30000
 #define CONNECT_TIMEOUT_MS_DEFAULT 250
 #define RETRY_MS_MIN_DEFAULT       10
@@ -68,6 +69,9 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
         return REDLOCK_ENOMEM;
     config->mem = mem;
     config->mode = REDLOCK_MODE_THREADED;
+    config->fence_key_len = sizeof FENCE_KEY_DEFAULT - 1;
+    memcpy(config->fence_key, FENCE_KEY_DEFAULT, sizeof FENCE_KEY_DEFAULT);
+    config->fence_records = REDLOCK_FENCE_DURABLE;
     config->max_ttl_ms = MAX_TTL_MS_DEFAULT;
     config->connect_timeout_ms = CONNECT_TIMEOUT_MS_DEFAULT;
     config->retry_ms_min = RETRY_MS_MIN_DEFAULT;
@@ -197,6 +201,32 @@ REDLOCK_API int redlock_config_set_key_prefix(redlock_config_t *config, const ch
     }
     config->prefix_len = strlen(prefix);
     memcpy(config->prefix, prefix, config->prefix_len + 1);
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_fence_key(redlock_config_t *config, const char *key)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (key == NULL || key[0] == '\0' || strlen(key) > RL_PREFIX_MAX) {
+        rl_config_refuse(config, "fence key: it must have 1 to %d bytes", RL_PREFIX_MAX);
+        return REDLOCK_EINVAL;
+    }
+    config->fence_key_len = strlen(key);
+    memcpy(config->fence_key, key, config->fence_key_len + 1);
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int records)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (records != REDLOCK_FENCE_DURABLE && records != REDLOCK_FENCE_VOLATILE) {
+        rl_config_refuse(config, "fence records: %d is none; use one of enum redlock_fence_records",
+                         records);
+        return REDLOCK_EINVAL;
+    }
+    config->fence_records = records;
     return 0;
 }
 

@@ -19,6 +19,9 @@ struct redlock_config {
     int mode;              /* enum redlock_mode */
     char prefix[RL_PREFIX_MAX + 1];
     size_t prefix_len;
+    char fence_key[RL_PREFIX_MAX + 1];
+    size_t fence_key_len;
+    int fence_records; /* enum redlock_fence_records */
     char owner[RL_OWNER_MAX + 1];
     size_t owner_len;
     uint64_t max_ttl_ms;

@@ -157,6 +157,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
     report->info.attempts = lease->attempts;
     report->info.rounds = lease->attempts != 0 || lease->round.number != 0 ? 1 : 0;
+    report->info.rounds += lease->fence.raising;
     report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
     report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
     report->info.validity_ms = rl_lease_remaining_ns(lease, now) / RL_MS;

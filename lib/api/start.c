@@ -22,7 +22,7 @@ static int copy_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opt
                                     "opts uses a field that this version of the library does not "
                                     "know: link the newer library");
     }
-    if ((ret->flags & ~(uint32_t)REDLOCK_AUTO_EXTEND) != 0)
+    if ((ret->flags & ~(uint32_t)(REDLOCK_AUTO_EXTEND | REDLOCK_FENCE)) != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts.flags 0x%x has an unknown bit",
                                 (unsigned)ret->flags);
     return REDLOCK_OK;
@@ -99,6 +99,26 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
     return REDLOCK_OK;
 }
 
+/* A fence comes from the nodes, or with a lock that is handed over. */
+static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
+                       redlock_report_t **refusal)
+{
+    bool fenced = (opts->flags & REDLOCK_FENCE) != 0;
+
+    if (opts->fence >= RL_FENCE_END)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.fence is %llu: that is no fence, they are below 2^53",
+                                (unsigned long long)opts->fence);
+    if (!adopt && opts->fence != 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.fence is for adopted locks: whoever acquires gets a new one");
+    if (adopt && fenced && opts->fence == 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.fence is missing: give the number that the lock was acquired "
+                                "with, it cannot be asked for");
+    return REDLOCK_OK;
+}
+
 static uint64_t ms_to_ns(uint64_t ms)
 {
     return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
@@ -112,6 +132,8 @@ static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kin
         .nodes = (uint8_t)rl->engine.count,
         .quorum = (uint8_t)rl->engine.quorum,
         .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
+        .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
+        .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
         .extends_max = opts->extends_max,
         .drift = rl->config->drift,
         .backoff = rl->engine.params.backoff,
@@ -190,6 +212,8 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
         error = check_ttl(rl, "opts.ttl_ms", own.ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
     if (error == REDLOCK_OK)
         error = check_validity(rl, &own, refusal);
+    if (error == REDLOCK_OK)
+        error = check_fence(rl, &own, token != NULL, refusal);
     if (error != REDLOCK_OK)
         return error;
     with_cancel.cancel = own.cancel;

@@ -31,6 +31,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params)
     lease->params = *params;
     lease->round.nodes = params->nodes;
     lease->round.quorum = params->quorum;
+    lease->fence.number = params->fence_number;
     lease->wake_ns = RL_NEVER;
 }
 
@@ -130,6 +131,13 @@ static void judge_attempt(struct rl_lease *lease, const struct rl_view *view, st
                      view, fx);
         return;
     }
+    if (rl_lease_is_fenced(lease)) {
+        enum rl_fence_outcome outcome = rl_lease_fence_judge(lease, view, fx);
+        if (outcome == RL_FENCE_FAILED)
+            fail_attempt(lease, rl_lease_fence_status(lease), view, fx);
+        if (outcome != RL_FENCE_AGREED)
+            return;
+    }
     struct rl_now deadline = attempt_deadline(lease);
     if (rl_remaining_ns(deadline, view->now) < lease->params.validity_min_ns) {
         fail_attempt(lease, REDLOCK_ETOOSLOW, view, fx);
@@ -147,6 +155,8 @@ static void begin_attempt(struct rl_lease *lease, const struct rl_view *view, st
     rl_nodes all = rl_nodes_all(lease->params.nodes);
 
     lease->attempts++;
+    if (!adopt)
+        memset(&lease->fence, 0, sizeof lease->fence);
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all, ~view->voters,
                   view);
     if (view->duplicate && !adopt) {
@@ -196,6 +206,11 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
 static void on_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                             const struct rl_view *view, struct rl_effects *fx)
 {
+    if (ballot->verb == RL_VERB_RAISE) {
+        rl_lease_fence_raised(lease, ballot);
+        judge_attempt(lease, view, fx);
+        return;
+    }
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (lease->params.kind == RL_LEASE_INSPECT) {
@@ -208,6 +223,8 @@ static void on_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ball
         rl_lease_note_set(lease, ballot);
     else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
         lease->ours &= ~RL_NODE(ballot->node);
+    if (rl_lease_is_fenced(lease))
+        rl_lease_fence_vote(lease, ballot, view, fx);
     judge_attempt(lease, view, fx);
 }
 
@@ -244,6 +261,9 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
                       struct rl_effects *fx)
 {
     switch (lease->state) {
+    case RL_STATE_NEW: /* was not begun yet */
+        end(lease, status, fx);
+        break;
     case RL_STATE_ASKING:
         rl_round_expire(&lease->round, REDLOCK_CAUSE_NONE);
         if (lease->params.kind == RL_LEASE_INSPECT)
@@ -364,7 +384,9 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         rl_hold_detach(lease, view, fx);
         break;
     }
-    RL_ASSERT((fx->ask & ~view->up) == 0);
+    if (lease->state != RL_STATE_ASKING)
+        fx->raise = 0; /* the same step has ended the attempt */
+    RL_ASSERT(((fx->ask | fx->raise) & ~view->up) == 0);
     if (event->kind != RL_EVENT_VOTE || fx->flags != 0)
         update_wake(lease, view->now);
 }

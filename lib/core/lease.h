@@ -15,6 +15,7 @@
 
 #include "core/backoff.h"
 #include "core/drift.h"
+#include "core/fence.h"
 #include "core/quorum.h"
 
 enum rl_lease_kind {
@@ -38,6 +39,7 @@ struct rl_lease_params {
     uint8_t kind; /* enum rl_lease_kind */
     uint8_t nodes, quorum;
     bool auto_extend;
+    bool fence;           /* ACQUIRE: with a fence */
     uint32_t extends_max; /* 0: no limit */
     struct rl_drift drift;
     struct rl_backoff backoff;
@@ -47,6 +49,7 @@ struct rl_lease_params {
     uint64_t extend_at_ns;    /* 0: two thirds of the validity */
     uint64_t hold_max_ns;     /* 0: no limit */
     uint64_t margin_ns;       /* ENDANGERED this long before the deadline */
+    uint64_t fence_number;    /* ADOPT: that of the giver; 0: none */
     uint64_t salt;            /* keeps the retries of several leases of one tick apart */
 };
 
@@ -58,7 +61,8 @@ struct rl_lease {
     bool endangered; /* has been announced for this deadline */
     bool lost;
     uint32_t attempts, failures, extends;
-    int32_t status;     /* why the last attempt or extension failed */
+    int32_t status; /* why the last attempt or extension failed */
+    struct rl_fence fence;
     rl_nodes ours;      /* our key is, or may come to be, on these */
     rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
     rl_nodes confirmed; /* of `fresh`: seen to exist */
@@ -92,7 +96,7 @@ struct rl_event {
     struct rl_ballot ballot;
 };
 
-#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, then `ask` */
+#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, and rl_fence_begin(), then `ask` */
 #define RL_FX_DONE          (1u << 1) /* the caller's operation ended with `status` */
 #define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
 #define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, another one follows */
@@ -109,9 +113,10 @@ struct rl_event {
 struct rl_effects {
     uint32_t flags;
     int32_t status;
-    rl_nodes ask;  /* send round.verb under round.number; `round.t1` is its T1 */
-    rl_nodes undo; /* compare and delete the token, now or on reconnect */
-    rl_nodes heal; /* SET NX again under round.number */
+    rl_nodes ask;   /* send round.verb under round.number; `round.t1` is its T1 */
+    rl_nodes undo;  /* compare and delete the token, now or on reconnect */
+    rl_nodes heal;  /* SET NX again under round.number */
+    rl_nodes raise; /* RAISE to fence.number under round.number */
 };
 
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params);

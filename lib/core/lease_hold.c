@@ -262,6 +262,10 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 
     if (ballot->round != lease->round.number)
         return;
+    if (ballot->verb == RL_VERB_RAISE) {
+        rl_lease_fence_raised(lease, ballot);
+        return;
+    }
     if (ballot->verb == RL_VERB_HEAL) {
         heal_vote(lease, ballot);
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The second half of a lease's life, shared by lease.c and lease_hold.c only. */
+ * The parts of a lease's life, shared by lease.c, lease_fence.c and lease_hold.c only. */
 #ifndef RL_CORE_LEASE_HOLD_H
 #define RL_CORE_LEASE_HOLD_H
 
@@ -10,6 +10,19 @@ void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
 
 /* What the answer to an acquire SET says of the key on that node. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot);
+
+/* lease_fence.c: an attempt that also needs a fence. */
+bool rl_lease_is_fenced(const struct rl_lease *lease);
+/* A vote that was counted. */
+void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                         const struct rl_view *view, struct rl_effects *fx);
+/* The answer to a RAISE; also when the lock is held by now. */
+void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballot);
+/* A majority has granted: does the fence stand? */
+enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct rl_view *view,
+                                           struct rl_effects *fx);
+/* Why the second round failed. */
+int rl_lease_fence_status(const struct rl_lease *lease);
 
 /* A majority agreed in time: starts holding until `deadline`. */
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,

@@ -45,12 +45,15 @@ struct rl_view {
 /* One vote. */
 struct rl_ballot {
     uint8_t node;
-    uint8_t vote;  /* enum rl_vote: GRANTED, DENIED or FAILED */
-    uint8_t cause; /* enum redlock_cause; with FAILED */
-    uint8_t verb;  /* enum rl_verb that was asked */
-    bool unsent;   /* with FAILED: proven that no byte of the request was sent */
+    uint8_t vote;   /* enum rl_vote: GRANTED, DENIED or FAILED */
+    uint8_t cause;  /* enum redlock_cause; with FAILED */
+    uint8_t verb;   /* enum rl_verb that was asked */
+    bool unsent;    /* with FAILED: proven that no byte of the request was sent */
+    bool accepted;  /* a fenced vote, GRANTED: the proposal was stored */
+    uint8_t record; /* enum rl_record_state: of the node's fence record, if the answer shows it */
     uint32_t round;
     uint32_t rtt_us;
+    uint64_t number; /* a fenced vote: what the node's register held before */
 };
 
 /* Opens a round: asks the nodes of `ask` that are up, counts the others of `ask` as failed with

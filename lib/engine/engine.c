@@ -83,7 +83,11 @@ static void on_changed(void *ctx, struct rl_node *node)
 static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
                     const struct rl_reply *reply)
 {
-    rl_lock_vote(ctx, claim->owner, ballot, reply);
+    struct rl_engine *engine = ctx;
+
+    if (claim->fenced && ballot->number > engine->hints[claim->stripe])
+        engine->hints[claim->stripe] = ballot->number;
+    rl_lock_vote(engine, claim->owner, ballot, reply);
 }
 
 static void on_dirty(void *ctx, struct rl_node *node)
@@ -144,6 +148,9 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .text = &engine->text,
         .transport = outside->transport,
         .drift = params->drift,
+        .fence_record = params->fence_record,
+        .fence_config = params->fence_config,
+        .fence_run_bound = params->fence_run_bound,
         .connect_timeout_ns = params->connect_timeout_ns,
         .node_timeout_ns = params->node_timeout_ns,
     };
@@ -161,6 +168,8 @@ static void free_all(struct rl_engine *engine)
     engine->nodes = NULL;
     engine->count = 0;
     rl_heap_free(&engine->timers);
+    rl_free(engine->mem, engine->hints);
+    engine->hints = NULL;
     rl_encoded_free(&engine->common.cache.encoded);
 }
 

@@ -22,6 +22,8 @@ struct rl_engine_params {
     struct rl_drift drift;
     struct rl_backoff backoff;
     uint64_t connect_timeout_ns, node_timeout_ns;
+    struct rl_arg fence_record, fence_config; /* borrowed */
+    bool fence_run_bound;
 };
 
 /* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
@@ -65,6 +67,7 @@ struct rl_engine {
     struct rl_view view;
     struct rl_random random;
     struct rl_heap timers;
+    uint64_t *hints;       /* largest number seen of each stripe; NULL until the first fence */
     struct rl_lock *locks; /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;

@@ -3,6 +3,7 @@
 #include "engine/lock.h"
 
 #include "engine/engine.h"
+#include "platform/hash.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -49,6 +50,28 @@ static struct rl_claim *new_claim(struct rl_engine *engine, struct rl_arg key, s
     return rl_claim_new(engine->mem, key, token_max);
 }
 
+/* The number that the votes of this attempt carry. */
+static void propose(struct rl_engine *engine, struct rl_lock *lock)
+{
+    struct rl_claim *claim = lock->claim;
+    struct rl_arg key = rl_claim_key(claim);
+    unsigned stripe = rl_fence_stripe(rl_hash_word(key.data, key.len));
+    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+
+    claim->fenced = true;
+    claim->stripe = (uint16_t)stripe;
+    claim->proposal = rl_fence_propose(engine->hints[stripe], wall_us);
+    rl_fence_begin(&lock->lease.fence, claim->proposal);
+}
+
+/* The next proposal for this stripe is above what was just granted. */
+static void note_number(struct rl_engine *engine, const struct rl_lock *lock)
+{
+    uint64_t *hint = &engine->hints[lock->claim->stripe];
+
+    *hint = rl_max_u64(*hint, lock->lease.fence.number);
+}
+
 /* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
@@ -67,6 +90,8 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
         rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
     rl_claim_set_token(claim, (struct rl_arg){token, len});
     claim->owner = lock;
+    if (lock->lease.params.fence)
+        propose(engine, lock);
     claim->undo_verb = RL_VERB_RELEASE;
     claim->no_shorter = false;
     claim->ttl_ms = lock->lease.params.ttl_ns / RL_MS;
@@ -147,7 +172,7 @@ static void prepare_claim(struct rl_lock *lock, const struct rl_effects *fx)
  * requests of the round are out. */
 static void send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
-    struct rl_ballot unsent[2 * RL_NODES_MAX];
+    struct rl_ballot unsent[3 * RL_NODES_MAX];
     unsigned count = 0;
     bool ready = true;
 
@@ -176,6 +201,13 @@ static void send_round(struct rl_engine *engine, struct rl_lock *lock, const str
     for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (!ask(engine, lock, node, RL_VERB_HEAL, &unsent[count]))
+            count++;
+    }
+    if (fx->raise != 0)
+        lock->claim->number = lock->lease.fence.number;
+    for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        if (!ask(engine, lock, node, RL_VERB_RAISE, &unsent[count]))
             count++;
     }
     feed(engine, lock, unsent, count);
@@ -244,6 +276,8 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
         undo(engine, lock, fx.undo);
     if (fx.flags != 0)
         count_outcome(engine, lock, &fx, before);
+    if ((fx.flags & RL_FX_HELD) != 0 && lock->claim->fenced)
+        note_number(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
         abandon_claim(lock);
@@ -253,7 +287,7 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_NO_SHORTER);
     if (news != 0)
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
-    if (after != RL_STATE_ENDED && (fx.ask | fx.heal) != 0)
+    if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
         send_round(engine, lock, &fx);
 }
 
@@ -268,6 +302,10 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     lock->seen = NULL;
     lock->claim = NULL;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
+        return REDLOCK_ENOMEM;
+    if (params->fence && engine->hints == NULL)
+        engine->hints = rl_alloc(engine->mem, RL_FENCE_STRIPES * sizeof *engine->hints);
+    if (params->fence && engine->hints == NULL)
         return REDLOCK_ENOMEM;
     lock->claim = new_claim(engine, key, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
     if (lock->claim == NULL)

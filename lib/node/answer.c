@@ -3,6 +3,8 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
+#include <string.h>
+
 #define UNDO_RETRY_NS RL_SECOND
 
 static bool is_undo(const struct rl_request *request)
@@ -75,6 +77,10 @@ static void give_vote(struct rl_node *node, const struct rl_request *request,
         .cause = (uint8_t)answer->cause,
         .verb = request->verb,
         .round = request->round,
+        .unsent = request->unsent,
+        .accepted = answer->accepted,
+        .record = answer->record,
+        .number = answer->number,
         .rtt_us = (uint32_t)rl_min_u64(rl_max_u64(rtt_us, 1), UINT32_MAX),
     };
     listener->vote(listener->ctx, request->claim, &ballot, reply);
@@ -91,6 +97,19 @@ static void count(struct rl_node *node, const struct rl_request *request,
         node->failures = 0; /* a real answer: the next loss may be mended at once */
 }
 
+/* Nobody waits for this answer, or the undo of the claim is on its way. */
+static bool is_over(const struct rl_node *node, const struct rl_request *request)
+{
+    if (request->told || request->claim->owner == NULL)
+        return true;
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
+        if (later->claim == request->claim && !later->removed && is_undo(later))
+            return true;
+    }
+    return false;
+}
+
 /* The request was not executed in this form; the same question in another form, in the same round.
  */
 static bool ask_again(struct rl_node *node, struct rl_request *request, struct rl_answer *answer,
@@ -99,6 +118,14 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     uint64_t place = node->pipe.tail;
     const struct rl_claim *claim = request->claim;
 
+    /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
+     * own it would leave a key that nobody takes back. */
+    if (request->verb == RL_VERB_ACQUIRE && is_over(node, request)) {
+        answer->vote = RL_VOTE_FAILED;
+        answer->cause = REDLOCK_CAUSE_ERROR_REPLY;
+        request->unsent = true;
+        return false;
+    }
     /* Behind a release_after, an extension would give the key its whole life back. */
     if (request->verb == RL_VERB_EXTEND && claim->undo_verb == RL_VERB_SHORTEN) {
         answer->vote = RL_VOTE_FAILED;
@@ -116,6 +143,24 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     answer->vote = RL_VOTE_FAILED;
     answer->cause = REDLOCK_CAUSE_NO_MEMORY;
     return false;
+}
+
+/* A record that is bound to a run of its server says nothing once the server was restarted: it may
+ * have known more. The connection cannot outlive the run, so the run is that of the greeting. */
+static void check_run(struct rl_node *node, const struct rl_request *request,
+                      struct rl_answer *answer)
+{
+    bool fenced = request->verb == RL_VERB_RAISE ||
+                  (request->verb == RL_VERB_ACQUIRE && request->claim->fenced);
+
+    if (!fenced || answer->vote != RL_VOTE_GRANTED || !node->common->fence_run_bound)
+        return;
+    size_t len = strlen(node->run_id);
+    if (len != 0 && answer->run.len == len && memcmp(answer->run.data, node->run_id, len) == 0)
+        return;
+    answer->vote = RL_VOTE_FAILED;
+    answer->cause = REDLOCK_CAUSE_FENCE;
+    answer->record = RL_RECORD_OLD_RUN;
 }
 
 /* Caught up: nothing in flight is older than the time limit. */
@@ -146,6 +191,8 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     struct rl_answer answer =
         rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
     learn_features(node, &request, &answer);
+    if (request.claim != NULL)
+        check_run(node, &request, &answer);
     uint64_t rtt_us = measure(node, &request, now_ns);
     if (request.claim == NULL) {
         node->probing = false;

@@ -16,11 +16,15 @@ struct rl_claim {
     uint32_t refs;          /* the owner, each request in a pipeline, each debt */
     uint32_t mark;          /* scratch of rl_node_close() */
     uint8_t undo_verb;      /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
+    bool fenced;            /* the votes carry a proposal */
+    uint16_t stripe;        /* with `fenced`: which register */
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
     uint64_t asked_ns;      /* boot time of the last request: older than unsent bytes means sent */
     uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
+    uint64_t proposal;      /* with `fenced` */
+    uint64_t number;        /* with `fenced`: what RAISE raises to */
     uint32_t key_len;
     uint32_t token_len;
     char bytes[]; /* key, then room for a token */

@@ -2,6 +2,8 @@
  * Connection states, sending, time limits. */
 #include "node/node.h"
 
+#include "core/wire_fence.h"
+
 #include "node/node_parts.h"
 #include "platform/token.h"
 #include "redlock/redlock.h"
@@ -73,6 +75,25 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     node->due_ns = now_ns;
 }
 
+static void say(const struct rl_node_common *common, struct rl_command *command,
+                const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
+{
+    bool vote = verb == RL_VERB_ACQUIRE && form != RL_FORM_PLAIN;
+    const struct rl_fence_words words = {
+        .record = common->fence_record,
+        .config = common->fence_config,
+        .stripe = claim->stripe,
+        .number = vote ? claim->proposal : claim->number,
+    };
+
+    if (vote || verb == RL_VERB_RAISE)
+        rl_wire_vote_command(command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
+                             claim->ttl_ms, &words);
+    else
+        rl_wire_command(command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
+                        claim->ttl_ms);
+}
+
 static const struct rl_encoded *encode(struct rl_node *node, const struct rl_claim *claim,
                                        enum rl_verb verb, enum rl_form form)
 {
@@ -83,8 +104,7 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
         common->cache.ttl_ms == claim->ttl_ms && common->cache.encoded.bytes != NULL)
         return &common->cache.encoded;
     rl_encoded_free(&common->cache.encoded);
-    rl_wire_command(&command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
-                    claim->ttl_ms);
+    say(common, &command, claim, verb, form);
     if (!rl_encode(&common->cache.encoded, command.count, command.args))
         return NULL;
     common->cache.claim = claim;
@@ -117,6 +137,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
                                 enum rl_verb verb)
 {
+    if (verb == RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
+        return RL_FORM_SHA;
     if (verb != RL_VERB_EXTEND)
         return RL_FORM_PLAIN;
     unsigned bit = RL_FEATURE_SET_IFEQ;
@@ -135,10 +157,13 @@ int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, en
 {
     /* An upper bound of the undo: words, lengths, key and token. */
     size_t undo_bytes = 192 + (size_t)claim->key_len + claim->token_len;
+    size_t bytes = undo_bytes + 64;
 
     if (!rl_node_is_up(node))
         return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
-    if (!rl_pipeline_reserve(&node->pipe, undo_bytes + 64, undo_bytes))
+    if (claim->fenced)
+        bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
+    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes))
         return REDLOCK_CAUSE_NO_MEMORY;
     claim->asked_ns = now_ns;
     enum rl_form form = choose_form(node, claim, verb);

@@ -56,6 +56,9 @@ struct rl_node_common {
     struct rl_node_listener listener;
     struct rl_reply_text *text;
     struct rl_drift drift;
+    /* Fences: the same words in every vote. */
+    struct rl_arg fence_record, fence_config;
+    bool fence_run_bound; /* a record is good for one run of its server only */
     uint64_t connect_timeout_ns;
     uint64_t node_timeout_ns; /* 0: measured */
     uint64_t random;          /* fresh in every tick */

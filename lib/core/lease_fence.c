@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * The fence of an attempt: votes bring numbers, a majority chooses one, and if it was not what all
+ * of them stored, a second round writes it. One T1 and one deadline span both rounds. */
+#include "core/lease_hold.h"
+
+#include "redlock/redlock.h"
+
+static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
+{
+    lease->round.granted &= ~nodes;
+    lease->round.failed |= nodes;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        unsigned node = (unsigned)__builtin_ctz(nodes);
+        lease->round.cause[node] = cause;
+        rl_fence_raised(&lease->fence, node, false);
+    }
+}
+
+/* Sends RAISE to those that may be asked now. */
+static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                     struct rl_effects *fx)
+{
+    rl_nodes away = nodes & ~view->up;
+
+    fx->raise |= nodes & view->up;
+    for (; away != 0; away &= away - 1) {
+        unsigned node = (unsigned)__builtin_ctz(away);
+        cannot_raise(lease, RL_NODE(node), view->cause[node]);
+    }
+}
+
+bool rl_lease_is_fenced(const struct rl_lease *lease)
+{
+    return lease->params.fence && lease->params.kind == RL_LEASE_ACQUIRE;
+}
+
+void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                         const struct rl_view *view, struct rl_effects *fx)
+{
+    if (ballot->vote != RL_VOTE_GRANTED)
+        return;
+    if (rl_fence_grant(&lease->fence, ballot->node, ballot->number, ballot->accepted))
+        raise_on(lease, RL_NODE(ballot->node), view, fx);
+}
+
+void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballot)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+    struct rl_round *round = &lease->round;
+
+    if (ballot->round != round->number || (lease->fence.asked & bit) == 0)
+        return;
+    if (ballot->vote == RL_VOTE_DENIED)
+        lease->ours &= ~bit; /* our key is not there any more */
+    if (lease->state != RL_STATE_ASKING)
+        return;
+    if (ballot->vote == RL_VOTE_FAILED) {
+        cannot_raise(lease, bit, ballot->cause);
+        return;
+    }
+    rl_fence_raised(&lease->fence, ballot->node, ballot->vote == RL_VOTE_GRANTED);
+    if (ballot->vote == RL_VOTE_DENIED) {
+        round->granted &= ~bit;
+        round->denied |= bit;
+    }
+}
+
+enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct rl_view *view,
+                                           struct rl_effects *fx)
+{
+    const struct rl_round *round = &lease->round;
+
+    if (lease->fence.number == 0)
+        raise_on(lease, rl_fence_choose(&lease->fence, rl_round_counted(round), round->quorum),
+                 view, fx);
+    return rl_fence_judge(&lease->fence, rl_round_counted(round),
+                          rl_round_pending(round) & ~round->barred, round->quorum);
+}
+
+int rl_lease_fence_status(const struct rl_lease *lease)
+{
+    int status = rl_round_status(&lease->round);
+
+    return status == REDLOCK_ECONTENDED && lease->round.denied == 0 ? REDLOCK_ENOQUORUM : status;
+}
