@@ -25,29 +25,32 @@ static const char SHA_EXTEND[] = "367d0abe679838553ab6fab13be5d9b0cfae092b";
 static const char SHA_RELEASE[] = "5c714dd8ed5b943a1f472132e06290c53ab22693";
 static const char SHA_SHORTEN[] = "68acc660facaa8309b44ff34c73caa7e7a12688a";
 
-/* One row for each scripted verb. */
-static const struct {
-    const char *script, *sha;
-} SCRIPTS[] = {
-    [RL_VERB_ACQUIRE] = {RL_SCRIPT_VOTE, RL_SHA_VOTE},
-    [RL_VERB_EXTEND] = {SCRIPT_EXTEND, SHA_EXTEND},
-    [RL_VERB_RELEASE] = {SCRIPT_RELEASE, SHA_RELEASE},
-    [RL_VERB_SHORTEN] = {SCRIPT_SHORTEN, SHA_SHORTEN},
-    [RL_VERB_RAISE] = {RL_SCRIPT_RAISE, RL_SHA_RAISE},
-    [RL_VERB_READ] = {RL_SCRIPT_READ, RL_SHA_READ},
-    [RL_VERB_SEED] = {RL_SCRIPT_SEED, RL_SHA_SEED},
-};
-
 const char *rl_wire_script(enum rl_verb verb)
 {
-    RL_ASSERT(verb < sizeof SCRIPTS / sizeof SCRIPTS[0] && SCRIPTS[verb].script != NULL);
-    return SCRIPTS[verb].script;
+    switch (verb) {
+    case RL_VERB_EXTEND:
+        return SCRIPT_EXTEND;
+    case RL_VERB_RELEASE:
+        return SCRIPT_RELEASE;
+    case RL_VERB_SHORTEN:
+        return SCRIPT_SHORTEN;
+    default:
+        return rl_wire_fence_script(verb);
+    }
 }
 
 const char *rl_wire_script_sha(enum rl_verb verb)
 {
-    RL_ASSERT(verb < sizeof SCRIPTS / sizeof SCRIPTS[0] && SCRIPTS[verb].sha != NULL);
-    return SCRIPTS[verb].sha;
+    switch (verb) {
+    case RL_VERB_EXTEND:
+        return SHA_EXTEND;
+    case RL_VERB_RELEASE:
+        return SHA_RELEASE;
+    case RL_VERB_SHORTEN:
+        return SHA_SHORTEN;
+    default:
+        return rl_wire_fence_sha(verb);
+    }
 }
 
 void rl_wire_say_arg(struct rl_command *command, struct rl_arg arg)

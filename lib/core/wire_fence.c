@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* KEYS: lock, record. ARGV: token, ttl, stripe, proposal, fingerprint. */
-const char RL_SCRIPT_VOTE[] =
+static const char SCRIPT_VOTE[] =
     "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
     "if string.sub(cfg,1,#ARGV[5])~=ARGV[5] then return 'R '..string.sub(cfg,1,200) end "
     "local prev=redis.call('HGET',KEYS[2],ARGV[3]) or '0' "
@@ -30,7 +30,7 @@ const char RL_SCRIPT_VOTE[] =
 
 /* KEYS: lock, record. ARGV: token, stripe, number, fingerprint. The key of a lock that is not ours
  * may be of any kind. */
-const char RL_SCRIPT_RAISE[] =
+static const char SCRIPT_RAISE[] =
     "local held=redis.pcall('GET',KEYS[1]) if held~=ARGV[1] then return 'L' end "
     "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
     "if string.sub(cfg,1,#ARGV[4])~=ARGV[4] then return 'R '..string.sub(cfg,1,200) end "
@@ -42,7 +42,7 @@ const char RL_SCRIPT_RAISE[] =
 
 /* KEYS: record. ARGV: fingerprint, run, mark, stripes. Leaves the mark on a record that is not in
  * use, or was not in use by this run, and of no other configuration. */
-const char RL_SCRIPT_READ[] =
+static const char SCRIPT_READ[] =
     "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' "
     "local mark=redis.call('HGET',f,'mark') or '' "
     "if mark=='' and cfg~=ARGV[1]..ARGV[2] and "
@@ -54,7 +54,7 @@ const char RL_SCRIPT_READ[] =
 
 /* KEYS: record. ARGV: fingerprint, run, mark ('*': whatever is there), numbers. The fingerprint
  * comes last: until then the record is not in use. */
-const char RL_SCRIPT_SEED[] =
+static const char SCRIPT_SEED[] =
     "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' if ARGV[3]~='*' then "
     "if cfg==ARGV[1]..ARGV[2] then return 'A '..ARGV[2] end "
     "if cfg~='' and string.sub(cfg,1,#ARGV[1])~=ARGV[1] then return 'R '..string.sub(cfg,1,200) "
@@ -65,10 +65,40 @@ const char RL_SCRIPT_SEED[] =
     "redis.call('HSET',f,'mark','') redis.call('HSET',f,'cfg',ARGV[1]..ARGV[2]) "
     "return 'A '..ARGV[2]";
 
-const char RL_SHA_VOTE[] = "b3659dbccbcfec4dd1be8999af160b93c1a9d32e";
-const char RL_SHA_RAISE[] = "d58680e5a40df4651de03dc8267e08a3199cc973";
-const char RL_SHA_READ[] = "5b310c57df1827ef796482604c9cf009e895cdef";
-const char RL_SHA_SEED[] = "edafb61863f48b312dd09ef842ea5eea04ae418f";
+static const char SHA_VOTE[] = "b3659dbccbcfec4dd1be8999af160b93c1a9d32e";
+static const char SHA_RAISE[] = "d58680e5a40df4651de03dc8267e08a3199cc973";
+static const char SHA_READ[] = "5b310c57df1827ef796482604c9cf009e895cdef";
+static const char SHA_SEED[] = "edafb61863f48b312dd09ef842ea5eea04ae418f";
+
+const char *rl_wire_fence_script(enum rl_verb verb)
+{
+    switch (verb) {
+    case RL_VERB_ACQUIRE:
+        return SCRIPT_VOTE;
+    case RL_VERB_RAISE:
+        return SCRIPT_RAISE;
+    case RL_VERB_READ:
+        return SCRIPT_READ;
+    default:
+        RL_ASSERT(verb == RL_VERB_SEED);
+        return SCRIPT_SEED;
+    }
+}
+
+const char *rl_wire_fence_sha(enum rl_verb verb)
+{
+    switch (verb) {
+    case RL_VERB_ACQUIRE:
+        return SHA_VOTE;
+    case RL_VERB_RAISE:
+        return SHA_RAISE;
+    case RL_VERB_READ:
+        return SHA_READ;
+    default:
+        RL_ASSERT(verb == RL_VERB_SEED);
+        return SHA_SEED;
+    }
+}
 
 static void say_script(struct rl_command *command, enum rl_verb verb, enum rl_form form)
 {

@@ -8,8 +8,8 @@
 #include "core/wire.h"
 
 /* The scripts and their SHA1s, for rl_wire_script(). */
-extern const char RL_SCRIPT_VOTE[], RL_SCRIPT_RAISE[], RL_SCRIPT_READ[], RL_SCRIPT_SEED[];
-extern const char RL_SHA_VOTE[], RL_SHA_RAISE[], RL_SHA_READ[], RL_SHA_SEED[];
+const char *rl_wire_fence_script(enum rl_verb verb);
+const char *rl_wire_fence_sha(enum rl_verb verb);
 
 /* The longest answer to RL_VERB_READ: fingerprint, run, mark, and a field for each stripe. */
 #define RL_RECORD_TEXT_MAX (2048u + RL_FENCE_STRIPES * 22u)
