@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""A short chaos run: every kind of fault, every kind of client, no violation."""
+
+import os
+import secrets
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "interop")]
+import report
+import run
+import servers
+import tapcase  # found below test/lib
+
+SECONDS = 35
+PACE_MS = 500
+
+
+class Chaos(unittest.TestCase):
+    def test_a_short_run(self):
+        seed = int(os.environ.get("REDLOCK_TEST_SEED") or secrets.randbelow(1 << 31))
+        print(f"# REDLOCK_TEST_SEED={seed}", flush=True)
+        with tempfile.TemporaryDirectory() as directory:
+            told, verdict = run.run_once(
+                os.environ["BUILD"], directory, SECONDS, PACE_MS, seed, os.environ["FENCES"]
+            )
+        totals = report.Totals()
+        totals.add(told, verdict)
+        for line in totals.lines():
+            print(f"# {line}", flush=True)
+        self.assertEqual(verdict.violations, [])
+        links = not any("links" in reason for reason in told.skips)
+        for kind in report.KINDS:
+            if links or kind not in report.NEED_LINKS:
+                self.assertGreater(totals.faults[kind], 0, kind)
+        foreign = not any("node-redlock" in reason for reason in told.skips)
+        for kind in report.CLIENTS:
+            if foreign or kind != "foreign":
+                self.assertGreater(totals.grants[kind], 0, kind)
+
+
+if __name__ == "__main__":
+    if servers.program() is None:
+        tapcase.skip_all(servers.MISSING)
+    tapcase.main()

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * A client of a chaos run: takes and gives back locks until it is told to end (SIGTERM), and writes
+ * down what it believes.
+ *
+ *     chaos-client MODE NAME LOG SEED MAX_TTL_MS plain|fenced URLS */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "history.h"
+#include "worker.h"
+
+#define THREADS     3
+#define SLOTS       4
+#define SHUTDOWN_MS 5000
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_store(&world.stop, true);
+}
+
+static void note_shutdown(redlock_t *client, int status, redlock_lock_t *lock,
+                          const redlock_report_t *report, void *userdata)
+{
+    (void)client;
+    (void)status;
+    (void)lock;
+    (void)report;
+    *(bool *)userdata = true;
+}
+
+static void shut_down(redlock_t *client, int mode)
+{
+    bool over = false;
+    if (mode != REDLOCK_MODE_EMBEDDED) {
+        redlock_shutdown(client, SHUTDOWN_MS);
+        return;
+    }
+    struct pollfd ready = {.fd = redlock_get_fd(client), .events = POLLIN};
+    if (redlock_shutdown_start(client, SHUTDOWN_MS, note_shutdown, &over) != REDLOCK_OK)
+        exit(70);
+    while (!over) {
+        poll(&ready, 1, 50);
+        redlock_process(client);
+    }
+}
+
+static int mode_of(const char *word)
+{
+    if (strcmp(word, "threaded") == 0)
+        return REDLOCK_MODE_THREADED;
+    return strcmp(word, "embedded") == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
+}
+
+int main(int argc, char **argv)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc != 8 || !history_open(argv[3]))
+        return 64;
+    world.name = argv[2];
+    world.seed = strtoull(argv[4], NULL, 10);
+    world.max_ttl_ms = strtoull(argv[5], NULL, 10);
+    world.fences = strcmp(argv[6], "fenced") == 0;
+    world.urls = argv[7];
+    sigaction(SIGTERM, &action, NULL);
+    const int mode = mode_of(argv[1]);
+    redlock_t *client = worker_client(mode);
+    if (mode == REDLOCK_MODE_EMBEDDED)
+        work_embedded(client, SLOTS);
+    else
+        work_blocking(client, THREADS, mode == REDLOCK_MODE_HYBRID);
+    shut_down(client, mode);
+    return redlock_free(client) == REDLOCK_OK ? 0 : 70;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * The client processes of a chaos run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chaos.h"
+#include "history.h"
+#include "wait.h"
+
+#define END_MS   20000
+#define PATH_LEN 512
+
+struct client {
+    const char *kind, *name;
+    unsigned life;  /* how many there were before under this name */
+    char label[32]; /* name and life */
+    pid_t pid;      /* 0: none */
+};
+
+static struct client clients[CLIENTS_MAX] = {
+    {.kind = "threaded", .name = "t1"}, {.kind = "threaded", .name = "t2"},
+    {.kind = "embedded", .name = "e1"}, {.kind = "embedded", .name = "e2"},
+    {.kind = "hybrid", .name = "h1"},   {.kind = "hybrid", .name = "h2"},
+    {.kind = "command", .name = "c1"},  {.kind = "command", .name = "c2"},
+    {.kind = "foreign", .name = "f1"},
+};
+
+unsigned clients_count(void)
+{
+    return chaos.node != NULL ? CLIENTS_MAX : CLIENTS_MAX - 1;
+}
+
+static _Noreturn void become(const struct client *client)
+{
+    char program[PATH_LEN], log[PATH_LEN], errors[PATH_LEN], hold[PATH_LEN], seed[24], ttl[16];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(log, sizeof log, "%s/%s.log", chaos.dir, client->label);
+    snprintf(errors, sizeof errors, "%s/stderr", chaos.dir);
+    snprintf(hold, sizeof hold, "%s/chaos-hold", chaos.programs);
+    snprintf(seed, sizeof seed, "%u", chance(1u << 30) + (unsigned)getpid());
+    snprintf(ttl, sizeof ttl, "%d", MAX_TTL_MS);
+    const int file = open(errors, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (file >= 0)
+        dup2(file, STDERR_FILENO);
+    const char *urls = cluster_urls(chaos.cluster);
+    const bool command = strcmp(client->kind, "command") == 0;
+    snprintf(program, sizeof program, "%s/chaos-%s", chaos.programs,
+             command ? "command" : "client");
+    if (strcmp(client->kind, "foreign") == 0)
+        execlp("node", "node", chaos.node, client->label, log, ttl, urls, (char *)NULL);
+    else if (command)
+        execl(program, program, client->label, log, seed, ttl, chaos.fences, urls, chaos.redlock,
+              hold, (char *)NULL);
+    else
+        execl(program, program, client->kind, client->label, log, seed, ttl, chaos.fences, urls,
+              (char *)NULL);
+    _exit(127);
+}
+
+void client_start(unsigned number)
+{
+    struct client *client = &clients[number];
+    snprintf(client->label, sizeof client->label, "%s.%u", client->name, client->life++);
+    chance(2); /* the next one gets another seed */
+    client->pid = fork();
+    if (client->pid == 0)
+        become(client);
+    if (client->pid < 0)
+        client->pid = 0;
+    history_write(history_now_ns(), "born %s %s", client->label, client->kind);
+}
+
+void clients_start_all(void)
+{
+    for (unsigned i = 0; i < clients_count(); i++)
+        client_start(i);
+}
+
+const char *client_name(unsigned number)
+{
+    return clients[number].name;
+}
+
+bool client_runs(unsigned number)
+{
+    return clients[number].pid != 0;
+}
+
+void client_kill(unsigned number)
+{
+    struct client *client = &clients[number];
+    kill(client->pid, SIGKILL);
+    while (waitpid(client->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    client->pid = 0;
+    history_write(history_now_ns(), "died %s", client->label);
+}
+
+void client_stop(unsigned number)
+{
+    kill(clients[number].pid, SIGSTOP);
+}
+
+void client_continue(unsigned number)
+{
+    if (clients[number].pid != 0)
+        kill(clients[number].pid, SIGCONT);
+}
+
+/* True if it has ended, which is written. */
+static bool reap(struct client *client)
+{
+    int status = 0;
+    if (client->pid == 0)
+        return true;
+    if (waitpid(client->pid, &status, WNOHANG) != client->pid)
+        return false;
+    client->pid = 0;
+    history_write(history_now_ns(), "exit %s %d", client->label, status);
+    return true;
+}
+
+void clients_watch(void)
+{
+    for (unsigned i = 0; i < clients_count(); i++)
+        if (clients[i].pid != 0 && reap(&clients[i]))
+            client_start(i);
+}
+
+static bool all_ended(void)
+{
+    bool ended = true;
+    for (unsigned i = 0; i < clients_count(); i++)
+        ended = reap(&clients[i]) && ended;
+    return ended;
+}
+
+void clients_end_all(void)
+{
+    history_write(history_now_ns(), "finish");
+    for (unsigned i = 0; i < clients_count(); i++)
+        if (clients[i].pid != 0)
+            kill(clients[i].pid, SIGTERM);
+    if (WAIT_UNTIL(all_ended(), END_MS))
+        return;
+    for (unsigned i = 0; i < clients_count(); i++) {
+        if (clients[i].pid == 0)
+            continue;
+        history_write(history_now_ns(), "stuck %s", clients[i].label);
+        client_kill(i);
+    }
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * The command as a client of a chaos run: `redlock run` one after the other, each around a process
+ * that writes down its life. Now and then the `redlock` itself is stopped for longer than the lock
+ * lives, or killed: what it runs must end all the same.
+ *
+ *     chaos-command NAME LOG SEED MAX_TTL_MS plain|fenced URLS REDLOCK HOLD */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "history.h"
+#include "wait.h"
+#include "worker.h"
+
+#define WORDS_MAX 32
+
+struct run {
+    const char *resource;
+    char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
+    bool stop, kill;
+    uint64_t after_ms, for_ms; /* of the fault */
+};
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_store(&world.stop, true);
+}
+
+/* Every third run is disturbed; the others are short. */
+static void choose(struct run *run, uint64_t *random)
+{
+    static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
+    static unsigned count;
+    const unsigned max_ttl_ms = (unsigned)world.max_ttl_ms, number = count++;
+    *run = (struct run){.resource = names[draw(random, RESOURCES)]};
+    run->stop = number % 6 == 1;
+    run->kill = number % 6 == 4;
+    snprintf(run->id, sizeof run->id, "%" PRIu64, history_new_id());
+    snprintf(run->hold_ms, sizeof run->hold_ms, "%u",
+             run->stop || run->kill ? 2 * max_ttl_ms : draw(random, max_ttl_ms / 2));
+    snprintf(run->max_ttl, sizeof run->max_ttl, "%ums", max_ttl_ms);
+    snprintf(run->ttl, sizeof run->ttl, "%ums", max_ttl_ms * 7 / 8 + draw(random, max_ttl_ms / 8));
+    snprintf(run->wait, sizeof run->wait, "%ums", 500 + draw(random, 3000));
+    run->after_ms = 20 + draw(random, max_ttl_ms);
+    run->for_ms = max_ttl_ms / 2 + draw(random, 2 * max_ttl_ms);
+}
+
+static _Noreturn void become_redlock(const struct run *run, char *const *argv)
+{
+    const char *words[WORDS_MAX] = {argv[7],      "run", "-q",     "-s", world.urls, "--max-ttl",
+                                    run->max_ttl, "-t",  run->ttl, "-w", run->wait};
+    size_t count = 11;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (world.fences)
+        words[count++] = "--fence";
+    words[count++] = run->resource;
+    words[count++] = "--";
+    words[count++] = argv[8];
+    words[count++] = argv[2];
+    words[count++] = run->resource;
+    words[count++] = run->id;
+    words[count++] = run->hold_ms;
+    words[count] = NULL;
+    execv(argv[7], (char *const *)(uintptr_t)words);
+    _exit(127);
+}
+
+static bool is_over(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+static void disturb(const struct run *run, pid_t pid)
+{
+    if ((!run->stop && !run->kill) || WAIT_UNTIL(is_over(pid), run->after_ms))
+        return;
+    if (run->kill) {
+        history_write(history_now_ns(), "fault command_kill %s", world.name);
+        kill(pid, SIGKILL);
+        return;
+    }
+    history_write(history_now_ns(), "fault command_stop %s", world.name);
+    kill(pid, SIGSTOP);
+    if (!WAIT_UNTIL(is_over(pid), run->for_ms))
+        kill(pid, SIGCONT);
+    history_write(history_now_ns(), "heal command_stop %s", world.name);
+}
+
+/* False if it ended in a way that no fault explains. */
+static bool run_once(uint64_t *random, char *const *argv)
+{
+    struct run run;
+    int status = 0;
+    choose(&run, random);
+    history_write(history_now_ns(), "call %s %s 0", run.resource, run.id);
+    const pid_t pid = fork();
+    if (pid == 0)
+        become_redlock(&run, argv);
+    disturb(&run, pid);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    history_write(history_now_ns(), "ran %s %s %d", run.resource, run.id, status);
+    if (run.kill && WIFSIGNALED(status))
+        return true;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return code == 0 || code == 69 || code == 75 || code == 124;
+}
+
+int main(int argc, char **argv)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc != 9 || !history_open(argv[2]))
+        return 64;
+    world.name = argv[1];
+    world.seed = strtoull(argv[3], NULL, 10);
+    world.max_ttl_ms = strtoull(argv[4], NULL, 10);
+    world.fences = strcmp(argv[5], "fenced") == 0;
+    world.urls = argv[6];
+    sigaction(SIGTERM, &action, NULL);
+    uint64_t random = random_of(0);
+    while (!atomic_load(&world.stop))
+        if (!run_once(&random, argv))
+            return 70;
+    return 0;
+}

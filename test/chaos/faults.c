@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ * The faults of a chaos run. */
+#include <stdlib.h>
+
+#include "chaos.h"
+#include "history.h"
+#include "wait.h"
+
+#define LOSERS_MAX     2 /* servers that lose something they should keep, at a time */
+#define LOSER_MS       (4 * MAX_TTL_MS)
+#define DOWN_MAX       2
+#define DOWN_MAX_WORST 4
+#define TARGETS_MAX    (CLIENTS_MAX > NODES ? CLIENTS_MAX : NODES)
+
+enum fault_flags {
+    ON_CLIENT = 1,
+    NEEDS_LINKS = 2,
+    DOWN = 4, /* the server does not answer meanwhile */
+    LOSES = 8 /* keys, fences or time */
+};
+
+struct kind {
+    const char *name;
+    unsigned flags, ms_min, ms_max; /* 0: it is over at once */
+    void (*begin)(unsigned target);
+    void (*end)(unsigned target);
+};
+
+static void kill_server(unsigned node)
+{
+    cluster_kill(chaos.cluster, node);
+}
+
+static void start_with_data(unsigned node)
+{
+    cluster_restart(chaos.cluster, node, true);
+}
+
+static void start_empty(unsigned node)
+{
+    cluster_restart(chaos.cluster, node, false);
+}
+
+static void restart_at_once(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "SHUTDOWN NOSAVE FORCE"));
+    cluster_restart(chaos.cluster, node, true);
+}
+
+static void stop_server(unsigned node)
+{
+    cluster_pause(chaos.cluster, node);
+}
+
+static void continue_server(unsigned node)
+{
+    cluster_resume(chaos.cluster, node);
+}
+
+static void cut_there(unsigned node)
+{
+    cluster_cut(chaos.cluster, node, NETWORK_CUT_THERE);
+}
+
+static void cut_back(unsigned node)
+{
+    cluster_cut(chaos.cluster, node, NETWORK_CUT_BACK);
+}
+
+static void cut_both(unsigned node)
+{
+    cluster_cut(chaos.cluster, node, NETWORK_CUT_BOTH);
+}
+
+static void mend(unsigned node)
+{
+    cluster_cut(chaos.cluster, node, NETWORK_WHOLE);
+}
+
+static void cut_connections(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "CLIENT KILL TYPE normal"));
+}
+
+/* Stays ahead: going back would be another fault. */
+static void step_ahead(unsigned node)
+{
+    cluster_clock_step(chaos.cluster, node, 100 + chance(60000));
+}
+
+static int64_t back_ms[NODES];
+
+static void step_back(unsigned node)
+{
+    back_ms[node] = 100 + chance(600000);
+    cluster_clock_step(chaos.cluster, node, -back_ms[node]);
+}
+
+static void step_forth(unsigned node)
+{
+    cluster_clock_step(chaos.cluster, node, back_ms[node]);
+}
+
+static void run_little_fast(unsigned node)
+{
+    cluster_clock_rate(chaos.cluster, node, 5000); /* half of what drift allows */
+}
+
+static void run_fast(unsigned node)
+{
+    cluster_clock_rate(chaos.cluster, node, 83333); /* as fast as chrony may slew */
+}
+
+static void run_right(unsigned node)
+{
+    cluster_clock_rate(chaos.cluster, node, 0);
+}
+
+static void flush_scripts(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "SCRIPT FLUSH"));
+}
+
+static void flush_keys(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "FLUSHALL"));
+}
+
+static void fill_memory(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 1"));
+}
+
+static void empty_memory(unsigned node)
+{
+    free(cluster_command(chaos.cluster, node, "CONFIG SET maxmemory 0"));
+}
+
+static const struct kind kinds[] = {
+    {"kill_keep", DOWN, 5, 1500, kill_server, start_with_data},
+    {"kill_lose", DOWN | LOSES, 5, 1500, kill_server, start_empty},
+    {"restart", 0, 0, 0, restart_at_once, NULL},
+    {"stop", DOWN, 5, 2500, stop_server, continue_server},
+    {"cut_there", DOWN | NEEDS_LINKS, 50, 2500, cut_there, mend},
+    {"cut_back", DOWN | NEEDS_LINKS, 50, 2500, cut_back, mend},
+    {"cut_both", DOWN | NEEDS_LINKS, 50, 2500, cut_both, mend},
+    {"cut_connections", 0, 0, 0, cut_connections, NULL},
+    {"clock_ahead", LOSES, 0, 0, step_ahead, NULL},
+    {"clock_back", LOSES, 200, 2000, step_back, step_forth},
+    {"clock_little_fast", 0, 1000, 5000, run_little_fast, run_right},
+    {"clock_fast", LOSES, 1000, 3000, run_fast, run_right},
+    {"script_flush", 0, 0, 0, flush_scripts, NULL},
+    {"flushall", LOSES, 0, 0, flush_keys, NULL},
+    {"memory_full", 0, 50, 1500, fill_memory, empty_memory},
+    {"client_stop", ON_CLIENT, 5, 2500, client_stop, client_continue},
+    {"client_kill", ON_CLIENT, 5, 300, client_kill, client_start},
+};
+
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+struct target {
+    const struct kind *kind; /* what it suffers from; NULL: nothing */
+    uint64_t until_ms, loser_until_ms;
+};
+
+static struct target servers[NODES], clients[CLIENTS_MAX];
+static unsigned deck[KINDS], left;
+
+/* All kinds, in another order each time, so that none is rarer than the others. */
+static unsigned next_kind(void)
+{
+    if (left == 0) {
+        for (left = 0; left < KINDS; left++)
+            deck[left] = left;
+        for (unsigned i = KINDS - 1; i > 0; i--) {
+            const unsigned other = chance(i + 1), kept = deck[i];
+            deck[i] = deck[other];
+            deck[other] = kept;
+        }
+    }
+    return deck[left - 1];
+}
+
+static bool is_allowed(const struct kind *kind)
+{
+    unsigned down = 0, losers = 0;
+    const uint64_t now_ms = wait_now_ms();
+    for (unsigned i = 0; i < NODES; i++) {
+        down += servers[i].kind != NULL && (servers[i].kind->flags & DOWN) != 0;
+        losers += servers[i].loser_until_ms > now_ms;
+    }
+    if ((kind->flags & LOSES) != 0 && losers >= LOSERS_MAX)
+        return false;
+    return (kind->flags & DOWN) == 0 || down < (chance(16) == 0 ? DOWN_MAX_WORST : DOWN_MAX);
+}
+
+static struct target *choose_target(const struct kind *kind, unsigned *ret_number)
+{
+    const bool on_client = (kind->flags & ON_CLIENT) != 0;
+    *ret_number = chance(on_client ? clients_count() : NODES);
+    struct target *target = on_client ? &clients[*ret_number] : &servers[*ret_number];
+    const bool free = target->kind == NULL && (!on_client || client_runs(*ret_number));
+    return free ? target : NULL;
+}
+
+static void note(const char *word, const struct kind *kind, unsigned number)
+{
+    if ((kind->flags & ON_CLIENT) != 0)
+        history_write(history_now_ns(), "%s %s %s", word, kind->name, client_name(number));
+    else
+        history_write(history_now_ns(), "%s %s %u", word, kind->name, number);
+}
+
+void faults_begin_one(void)
+{
+    unsigned number = 0;
+    const struct kind *kind = &kinds[next_kind()];
+    if ((kind->flags & NEEDS_LINKS) != 0 && !chaos.network) {
+        left--;
+        return;
+    }
+    struct target *target = is_allowed(kind) ? choose_target(kind, &number) : NULL;
+    if (target == NULL)
+        return;
+    left--;
+    const uint64_t now_ms = wait_now_ms();
+    const uint64_t until_ms =
+        now_ms + kind->ms_min + (kind->ms_max > 0 ? chance(kind->ms_max - kind->ms_min) : 0);
+    note("fault", kind, number);
+    kind->begin(number);
+    if ((kind->flags & LOSES) != 0)
+        target->loser_until_ms = until_ms + LOSER_MS;
+    if (kind->end != NULL) {
+        target->kind = kind;
+        target->until_ms = until_ms;
+    } else {
+        note("heal", kind, number);
+    }
+}
+
+static void end_one(struct target *target, unsigned number)
+{
+    const struct kind *kind = target->kind;
+    target->kind = NULL;
+    kind->end(number);
+    note("heal", kind, number);
+}
+
+static void end_before(uint64_t now_ms)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        if (servers[i].kind != NULL && servers[i].until_ms <= now_ms)
+            end_one(&servers[i], i);
+    for (unsigned i = 0; i < CLIENTS_MAX; i++)
+        if (clients[i].kind != NULL && clients[i].until_ms <= now_ms)
+            end_one(&clients[i], i);
+}
+
+void faults_end_due(void)
+{
+    end_before(wait_now_ms());
+}
+
+void faults_end_all(void)
+{
+    end_before(UINT64_MAX);
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Reads what the processes of a chaos run wrote down (history.h).
+
+A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
+
+    call RESOURCE ID TTL_MS               an acquisition begins; TTL 0: not known
+    hold RESOURCE ID DEADLINE FENCE       it returned; held until DEADLINE, by the client's account; FENCE 0: none
+    still RESOURCE ID DEADLINE 0          extended
+    alive RESOURCE ID                     what `redlock run` runs is at work
+    end RESOURCE ID                       about to be given back; from here on nobody claims to hold it
+    lost RESOURCE ID LAST                 found lost; LAST: when it was last found held
+    fail RESOURCE ID ERROR, ran RESOURCE ID STATUS
+
+and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by us),
+exit NAME STATUS (by itself, or when told to), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right after the
+end), left NODE NAME VALUE PTTL (when it should have expired), over, skip REASON.
+"""
+
+import os
+from dataclasses import dataclass, field
+
+NEVER = 1 << 63
+
+
+@dataclass
+class Grant:
+    """What a client believed: it held `resource` from `start` to `end`."""
+
+    client: str
+    kind: str
+    resource: str
+    number: str
+    called: int
+    ttl: int = 0
+    start: int = 0
+    end: int = 0
+    deadline: int = 0
+    asked: int = 0  # not before this was any of its keys set
+    fence: int = 0
+
+
+@dataclass
+class Fault:
+    kind: str
+    target: str
+    start: int
+    end: int = NEVER
+
+
+@dataclass
+class History:
+    grants: list = field(default_factory=list)
+    faults: list = field(default_factory=list)
+    kinds: dict = field(default_factory=dict)  # of clients
+    died: dict = field(default_factory=dict)
+    exits: dict = field(default_factory=dict)
+    born: dict = field(default_factory=dict)
+    stuck: list = field(default_factory=list)
+    keys: list = field(default_factory=list)  # (node, name, value, pttl)
+    left: list = field(default_factory=list)
+    skips: list = field(default_factory=list)
+    calls: int = 0
+    start: int = 0
+    peace: int = 0
+    finish: int = 0
+    over: int = 0
+
+
+def lines(path):
+    """Whole lines only: a process may have been killed in the middle of one."""
+    with open(path, encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.endswith("\n"):
+                when, word, *rest = line.split()
+                yield int(when), word, rest
+
+
+def end_fault(faults, kind, target, when):
+    for fault in reversed(faults):
+        if fault.kind == kind and fault.target == target and fault.end == NEVER:
+            fault.end = when
+            return
+
+
+def read_run(history, path):
+    for when, word, rest in lines(path):
+        history.start = history.start or when
+        if word == "fault":
+            history.faults.append(Fault(rest[0], rest[1], when))
+        elif word == "heal":
+            end_fault(history.faults, rest[0], rest[1], when)
+        elif word == "born":
+            history.born[rest[0]] = when
+            history.kinds[rest[0]] = rest[1]
+        elif word == "died":
+            history.died[rest[0]] = when
+        elif word == "exit":
+            history.exits[rest[0]] = (when, int(rest[1]))
+        elif word == "stuck":
+            history.stuck.append(rest[0])
+        elif word in ("peace", "finish", "over"):
+            setattr(history, word, when)
+        elif word == "key":
+            history.keys.append(tuple(rest))
+        elif word == "left":
+            history.left.append(tuple(rest))
+        elif word == "skip":
+            history.skips.append(" ".join(rest))
+
+
+class Belief:
+    """The lines about one acquisition."""
+
+    def __init__(self, grant):
+        self.grant = grant
+        self.alive = 0
+        self.ended = self.lost_at = self.last = NEVER
+
+    def hold(self, when, deadline, fence):
+        self.grant.start = when
+        self.grant.deadline = deadline
+        self.grant.fence = fence
+        ttl_ns = self.grant.ttl * 1000000
+        self.grant.asked = max(self.grant.called, deadline - ttl_ns if ttl_ns else 0)
+
+    def finish(self, died):
+        """Until when was it believed? No deadline is known to what `redlock run` runs: it lived, or not."""
+        grant = self.grant
+        until = max(grant.deadline, self.alive)
+        if self.alive and self.ended != NEVER:
+            until = self.ended
+        if self.lost_at != NEVER:
+            until = self.last if self.lost_at < until else until
+        grant.end = max(grant.start, min(until, self.ended, died))
+        return grant
+
+
+def note(belief, when, word, rest):
+    if word == "hold":
+        belief.hold(when, int(rest[2]), int(rest[3]))
+    elif word == "still":
+        belief.grant.deadline = max(belief.grant.deadline, int(rest[2]))
+    elif word == "alive":
+        belief.alive = when
+    elif word == "end":
+        belief.ended = min(belief.ended, when)
+    elif word == "lost":
+        belief.lost_at, belief.last = when, int(rest[2])
+
+
+def read_client(history, path, name):
+    beliefs = {}
+    kind = history.kinds.get(name, "?")
+    for when, word, rest in lines(path):
+        if word == "fault":
+            history.faults.append(Fault(rest[0], rest[1], when, when))
+        elif word == "heal":
+            continue
+        elif word == "call":
+            history.calls += 1
+            grant = Grant(name, kind, rest[0], rest[1], when, int(rest[2]))
+            beliefs[rest[1]] = Belief(grant)
+        else:
+            note(beliefs[rest[1]], when, word, rest)
+    died = history.died.get(name, NEVER)
+    if kind == "command":
+        died = NEVER  # what it runs is another process
+    history.grants += [belief.finish(died) for belief in beliefs.values() if belief.grant.start]
+
+
+def read(directory):
+    history = History()
+    read_run(history, os.path.join(directory, "faults.log"))
+    for entry in sorted(os.listdir(directory)):
+        if entry.endswith(".log") and entry != "faults.log":
+            read_client(history, os.path.join(directory, entry), entry.removesuffix(".log"))
+    history.grants.sort(key=lambda grant: grant.start)
+    history.faults.sort(key=lambda fault: fault.start)
+    return history

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * What `redlock run` runs in a chaos run: lives for a while, and writes down that it does. It does
+ * not know until when it may: `redlock run` promises to end it in time.
+ *
+ *     chaos-hold LOG RESOURCE ID HOLD_MS */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "history.h"
+#include "wait.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+int main(int argc, char **argv)
+{
+    if (argc != 5 || !history_open(argv[1]))
+        return 64;
+    const char *resource = argv[2], *id = argv[3], *fence = getenv("REDLOCK_FENCE");
+    const uint64_t since_ns = history_now_ns();
+    const uint64_t end_ns = since_ns + strtoull(argv[4], NULL, 10) * NS_PER_MS;
+    history_write(since_ns, "hold %s %s %" PRIu64 " %s", resource, id, since_ns,
+                  fence != NULL ? fence : "0");
+    for (;;) {
+        const uint64_t now_ns = history_now_ns();
+        if (now_ns >= end_ns)
+            break;
+        history_write(now_ns, "alive %s %s", resource, id);
+        for (int i = 0; i < 4; i++)
+            wait_pause();
+    }
+    history_write(history_now_ns(), "end %s %s", resource, id);
+    return 0;
+}

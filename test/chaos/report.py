@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""Numbers of chaos runs, added up over several, and how they are told."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+KINDS = [
+    "kill_keep", "kill_lose", "restart", "stop", "cut_there", "cut_back", "cut_both", "cut_connections",
+    "clock_ahead", "clock_back", "clock_little_fast", "clock_fast", "script_flush", "flushall", "memory_full",
+    "client_stop", "client_kill", "command_stop", "command_kill",
+]  # fmt: skip
+NEED_LINKS = {"cut_there", "cut_back", "cut_both"}
+CLIENTS = ["threaded", "embedded", "hybrid", "command", "foreign"]
+
+
+@dataclass
+class Totals:
+    runs: int = 0
+    disturbed_s: float = 0
+    calls: int = 0
+    fenced: int = 0
+    faults: Counter = field(default_factory=Counter)
+    grants: Counter = field(default_factory=Counter)
+    held_s: Counter = field(default_factory=Counter)
+    excused: Counter = field(default_factory=Counter)
+    keys: int = 0
+    violations: list = field(default_factory=list)
+    skips: set = field(default_factory=set)
+
+    def add(self, history, verdict):
+        self.runs += 1
+        self.disturbed_s += ((history.peace or history.start) - history.start) / 1e9
+        self.calls += history.calls
+        self.fenced += verdict.fenced
+        self.faults.update(fault.kind for fault in history.faults)
+        for grant in history.grants:
+            self.grants[grant.kind] += 1
+            self.held_s[grant.kind] += (grant.end - grant.start) / 1e9
+        self.excused.update(why.kind for _, _, why in verdict.excused)
+        self.keys += len(history.keys)
+        self.violations += verdict.violations
+        self.skips.update(history.skips)
+
+    def lines(self):
+        yield f"{self.runs} runs, {self.disturbed_s / 60:.1f} minutes with faults"
+        yield f"{'fault':20}{'times':>8}"
+        for kind in KINDS:
+            yield f"{kind:20}{self.faults[kind]:8}"
+        yield f"{'all':20}{sum(self.faults.values()):8}"
+        yield f"{'client':20}{'grants':>8}{'held, s':>10}"
+        for kind in CLIENTS:
+            yield f"{kind:20}{self.grants[kind]:8}{self.held_s[kind]:10.1f}"
+        yield f"{'all':20}{sum(self.grants.values()):8}{sum(self.held_s.values()):10.1f}"
+        yield f"acquisitions begun: {self.calls}; grants with a fence: {self.fenced}"
+        yield f"keys that killed clients left to their TTL: {self.keys}"
+        yield f"two holders at once, excused by a fault outside of the assumptions: {sum(self.excused.values())}"
+        for kind, count in sorted(self.excused.items()):
+            yield f"    {kind}: {count}"
+        yield from (f"skipped: {reason}" for reason in sorted(self.skips))
+        yield f"violations: {len(self.violations)}"
+        yield from (f"    {violation}" for violation in self.violations[:20])

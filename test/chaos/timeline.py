@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""A picture of a piece of a chaos run: who believed to hold what, when, and what was done to whom meanwhile."""
+
+import colorsys
+from xml.sax.saxutils import escape
+
+SPAN_NS = 12 * 10**9
+WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70
+LANE, GAP = 22, 8
+NODES = [str(node) for node in range(5)]
+MOMENT_NS = 30 * 10**6  # as wide as a fault without length is drawn
+
+
+class Picture:
+    def __init__(self, start, end):
+        self.start, self.end = start, end
+        self.parts = []
+        self.y = TOP
+
+    def x(self, when):
+        share = (min(max(when, self.start), self.end) - self.start) / (self.end - self.start)
+        return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+    def text(self, x, y, words, size=12, anchor="start", colour="#222"):
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">'
+            f"{escape(words)}</text>"
+        )
+
+    def box(self, begin, end, colour, title, edge="none", inset=0):
+        x = self.x(begin)
+        width = max(self.x(end) - x, 1.2)
+        self.parts.append(
+            f'<rect x="{x:.1f}" y="{self.y + inset}" width="{width:.1f}" height="{LANE - 2 * inset}" '
+            f'fill="{colour}" stroke="{edge}"><title>{escape(title)}</title></rect>'
+        )
+        return x, width
+
+    def lane(self, words):
+        self.text(LEFT - 8, self.y + LANE * 0.7, words, anchor="end")
+        self.parts.append(
+            f'<line x1="{LEFT}" y1="{self.y + LANE}" x2="{WIDTH - RIGHT}" y2="{self.y + LANE}" stroke="#ddd"/>'
+        )
+
+    def next(self, gap=2):
+        self.y += LANE + gap
+
+    def svg(self):
+        height = self.y + 30
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+            f'font-family="sans-serif"><rect width="100%" height="100%" fill="white"/>'
+            + "\n".join(self.parts)
+            + "</svg>\n"
+        )
+
+
+def colour_of(index, count):
+    red, green, blue = colorsys.hls_to_rgb(index / max(count, 1), 0.6, 0.6)
+    return f"#{int(red * 255):02x}{int(green * 255):02x}{int(blue * 255):02x}"
+
+
+def busiest(history):
+    """The piece with most faults."""
+    starts = [fault.start for fault in history.faults] or [history.start]
+    return max(starts, key=lambda begin: sum(begin <= when < begin + SPAN_NS for when in starts))
+
+
+def within(begin, end, picture):
+    return begin < picture.end and end > picture.start
+
+
+def draw_scale(picture, origin):
+    for second in range(0, int((picture.end - picture.start) / 1e9) + 1):
+        when = picture.start + second * 10**9
+        x = picture.x(when)
+        picture.parts.append(
+            f'<line x1="{x:.1f}" y1="{TOP - 12}" x2="{x:.1f}" y2="{picture.y}" stroke="#eee"/>'
+        )
+        picture.text(x, TOP - 16, f"{(when - origin) / 1e9:.1f} s", 11, "middle", "#666")
+
+
+def draw_grants(picture, history, colours, marked):
+    for resource in sorted({grant.resource for grant in history.grants}):
+        picture.lane(resource)
+        for grant in history.grants:
+            if grant.resource == resource and within(grant.start, grant.end, picture):
+                name = grant.client.partition(".")[0]
+                bad = id(grant) in marked
+                x, width = picture.box(
+                    grant.start, grant.end, colours[name],
+                    f"{grant.client} #{grant.number} {(grant.end - grant.start) / 1e6:.1f} ms"
+                    + (f", fence {grant.fence}" if grant.fence else ""),
+                    "red" if bad else "none", 5 if bad else 2)  # fmt: skip
+                if width > 24:
+                    picture.text(x + 3, picture.y + LANE * 0.7, name, 11)
+        picture.next()
+
+
+def draw_faults(picture, history, targets, on_clients):
+    for target in targets:
+        name = f"server {target}"
+        faults = [
+            fault for fault in history.faults
+            if fault.target == target and fault.kind.startswith("client_") == on_clients
+            and within(fault.start, max(fault.end, fault.start + MOMENT_NS), picture)
+        ]  # fmt: skip
+        picture.lane(name if not on_clients else target)
+        taken = 0
+        for fault in faults:
+            end = max(fault.end, fault.start + MOMENT_NS)
+            down = fault.kind.startswith(("kill", "stop", "cut_", "client"))
+            x, _ = picture.box(fault.start, end, "#e57373" if down else "#ffb74d", fault.kind, inset=3)
+            if x > taken:
+                picture.text(x + 2, picture.y + LANE * 0.7, fault.kind, 10)
+                taken = x + 7 * len(fault.kind)
+        picture.next()
+
+
+def draw(history, verdict, title):
+    """SVG of the piece with the first violation, or the one with most faults."""
+    start = busiest(history) - 10**8
+    pairs = verdict.overlaps or [(first, second) for first, second, _ in verdict.excused]
+    if verdict.overlaps:
+        start = verdict.overlaps[0][1].start - SPAN_NS // 2
+    picture = Picture(start, start + SPAN_NS)
+    names = sorted({grant.client.partition(".")[0] for grant in history.grants})
+    colours = {name: colour_of(index, len(names)) for index, name in enumerate(names)}
+    marked = {id(grant) for pair in pairs for grant in pair}
+    picture.text(LEFT, 24, title, 15)
+    draw_grants(picture, history, colours, marked)
+    picture.next(GAP)
+    draw_faults(picture, history, NODES, on_clients=False)
+    picture.next(GAP)
+    clients = sorted({fault.target for fault in history.faults if fault.kind.startswith("client_")})
+    draw_faults(picture, history, clients, on_clients=True)
+    lanes, picture.parts = picture.parts, []
+    draw_scale(picture, history.start)
+    picture.parts += lanes
+    return picture.svg()

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * One thread, its own loop, several locks on their way at the same time. */
+#include <poll.h>
+#include <stdlib.h>
+
+#include "wait.h"
+#include "worker.h"
+
+#define SLOTS_MAX 8
+#define LOOK_MS   2
+
+enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
+
+struct slot {
+    enum state state;
+    unsigned idle; /* turns of the loop until the next lock */
+    uint64_t random;
+    struct turn turn;
+};
+
+static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)client;
+    (void)report;
+    turn_began(&slot->turn, status, lock);
+    slot->state = lock != NULL ? HELD : IDLE;
+    slot->idle = draw(&slot->random, 20);
+}
+
+static void on_extended(redlock_t *client, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)client;
+    (void)status;
+    (void)lock;
+    (void)report;
+    slot->state = HELD;
+}
+
+static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)client;
+    (void)status;
+    (void)report;
+    redlock_lock_free(lock);
+    slot->state = IDLE;
+    slot->idle = draw(&slot->random, 20);
+}
+
+static void end_turn(struct slot *slot)
+{
+    turn_ends(&slot->turn);
+    if (!slot->turn.drop &&
+        redlock_release_start(slot->turn.lock, on_released, slot) == REDLOCK_OK) {
+        slot->state = ENDING;
+        return;
+    }
+    redlock_lock_free(slot->turn.lock);
+    slot->state = IDLE;
+}
+
+static void look(struct slot *slot)
+{
+    struct turn *turn = &slot->turn;
+    if (!turn_goes_on(turn)) {
+        end_turn(slot);
+    } else if (turn->extend && !turn->extended &&
+               redlock_lock_remaining_ms(turn->lock) < turn->opts.ttl_ms * 2 / 3) {
+        turn->extended = true;
+        if (redlock_extend_start(turn->lock, 0, on_extended, slot) == REDLOCK_OK)
+            slot->state = EXTENDING;
+    }
+}
+
+static void step(redlock_t *client, struct slot *slot)
+{
+    if (slot->state == HELD) {
+        look(slot);
+    } else if (slot->state == IDLE && slot->idle > 0) {
+        slot->idle--;
+    } else if (slot->state == IDLE && !atomic_load(&world.stop)) {
+        turn_choose(&slot->turn, &slot->random);
+        slot->state = CALLED;
+        if (redlock_acquire_start(client, slot->turn.resource, &slot->turn.opts, on_acquired,
+                                  slot) != REDLOCK_OK)
+            exit(70);
+    }
+}
+
+void work_embedded(redlock_t *client, unsigned slots)
+{
+    struct slot slot[SLOTS_MAX] = {{.state = IDLE}};
+    struct pollfd ready = {.fd = redlock_get_fd(client), .events = POLLIN};
+    unsigned busy = 1;
+    for (unsigned i = 0; i < slots; i++)
+        slot[i].random = random_of(i);
+    while (busy > 0 || !atomic_load(&world.stop)) {
+        busy = 0;
+        for (unsigned i = 0; i < slots; i++) {
+            step(client, &slot[i]);
+            busy += slot[i].state != IDLE;
+        }
+        poll(&ready, 1, LOOK_MS);
+        redlock_process(client);
+    }
+}

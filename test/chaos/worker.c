@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Turns with a lock: chosen by chance, observed while they last, written down. */
+#include "worker.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "history.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+
+struct world world;
+
+unsigned draw(uint64_t *random, unsigned below)
+{
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return (unsigned)((*random >> 11) % below);
+}
+
+uint64_t random_of(unsigned actor)
+{
+    uint64_t random = world.seed + (actor + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    for (int i = 0; i < 4; i++)
+        draw(&random, 1);
+    return random;
+}
+
+static void must(int status, const char *what, redlock_config_t *config)
+{
+    if (status == REDLOCK_OK)
+        return;
+    fprintf(stderr, "chaos client %s: %s: %s\n", world.name, what, redlock_config_error(config));
+    exit(70);
+}
+
+redlock_t *worker_client(int mode)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    if (redlock_config_new(&config, NULL) != REDLOCK_OK)
+        exit(70);
+    must(redlock_config_add_nodes(config, world.urls), "nodes", config);
+    must(redlock_config_set_mode(config, mode), "mode", config);
+    must(redlock_config_set_owner(config, world.name), "owner", config);
+    must(redlock_config_set_max_ttl_ms(config, world.max_ttl_ms), "max_ttl", config);
+    must(redlock_config_set_retry_ms(config, 5, 60), "retry", config);
+    must(redlock_new(&client, config), "client", config);
+    redlock_config_free(config);
+    return client;
+}
+
+void turn_choose(struct turn *turn, uint64_t *random)
+{
+    static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
+    const unsigned kind = draw(random, 40);
+    *turn = (struct turn){.id = history_new_id(), .resource = names[draw(random, RESOURCES)]};
+    turn->opts = redlock_opts(world.max_ttl_ms / 2 + draw(random, (unsigned)world.max_ttl_ms / 2));
+    turn->opts.wait_ms = draw(random, 4) == 0 ? 0 : draw(random, 3000);
+    turn->hold_ms = draw(random, 40);
+    if (kind < 1) { /* longer than it lives: it is lost */
+        turn->hold_ms = 3 * world.max_ttl_ms;
+    } else if (kind < 3) {
+        turn->opts.flags |= REDLOCK_AUTO_EXTEND;
+        turn->hold_ms = draw(random, 2 * (unsigned)world.max_ttl_ms);
+    } else if (kind < 5) {
+        turn->hold_ms = world.max_ttl_ms / 2;
+        turn->extend = true;
+    }
+    turn->drop = draw(random, 10) == 0;
+    history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->resource, turn->id,
+                  turn->opts.ttl_ms);
+}
+
+/* Until when the library says that it is held: the clock is read first, so that a pause between
+ * the two makes us say less than it did. */
+static void look_at_deadline(struct turn *turn, uint64_t now_ns, const char *word)
+{
+    const uint64_t deadline_ns = now_ns + redlock_lock_remaining_ms(turn->lock) * NS_PER_MS;
+    if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* not another one */
+        return;
+    turn->deadline_ns = deadline_ns;
+    history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->resource, turn->id,
+                  deadline_ns, UINT64_C(0));
+}
+
+void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
+{
+    const uint64_t now_ns = history_now_ns();
+    turn->lock = lock;
+    turn->since_ns = turn->held_ns = now_ns;
+    if (lock != NULL)
+        look_at_deadline(turn, now_ns, "hold");
+    else
+        history_write(now_ns, "fail %s %" PRIu64 " %s", turn->resource, turn->id,
+                      redlock_error_name(status));
+}
+
+bool turn_goes_on(struct turn *turn)
+{
+    const uint64_t now_ns = history_now_ns();
+    if (redlock_lock_check(turn->lock, 0) != REDLOCK_OK) {
+        history_write(now_ns, "lost %s %" PRIu64 " %" PRIu64, turn->resource, turn->id,
+                      turn->held_ns);
+        return false;
+    }
+    turn->held_ns = now_ns;
+    look_at_deadline(turn, now_ns, "still");
+    return now_ns - turn->since_ns < turn->hold_ms * NS_PER_MS && !atomic_load(&world.stop);
+}
+
+void turn_ends(struct turn *turn)
+{
+    history_write(history_now_ns(), "end %s %" PRIu64, turn->resource, turn->id);
+}
