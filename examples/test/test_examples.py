@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import EXAMPLES, REDLOCK, SECONDS_MAX, SLOW, example, held, run, status_of, tapcase, wait_until
+from support import EXAMPLES, REDLOCK, SECONDS_MAX, SLOW, example, held, run, status_of, tapcase
 
 NOBODY_THERE = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
@@ -88,15 +88,16 @@ class PollLoop(unittest.TestCase):
         self.assertNotIn("t:b: done", done.stdout)
 
     def test_a_signal_cancels_what_waits(self):
-        with held("t:b"):
+        terminal, lines = os.openpty()  # on a terminal each line is written at once
+        with held("t:b"), open(terminal, encoding="utf-8") as said:
             program = subprocess.Popen(
                 [os.path.join(EXAMPLES, "poll_loop"), "t:a", "t:b"],
-                stdout=subprocess.PIPE,
+                stdout=lines,
                 stderr=subprocess.PIPE,
                 text=True,
-                bufsize=1,
             )
-            wait_until(lambda: status_of("t:a") == 0 or program.poll() is not None, "t:a is held")
+            os.close(lines)
+            self.assertEqual(said.readline().strip(), "t:a: held")
             begin = time.monotonic()
             program.send_signal(signal.SIGTERM)
             _, errors = program.communicate(timeout=SECONDS_MAX)

@@ -184,7 +184,7 @@ START_TEST(two_spoil_greeting)
     if (evil->causes == ERROR_REPLY) {
         trio_check_works();
     } else {
-        trio_check_fails(evil->name, REDLOCK_ENOQUORUM, wait_scaled_ms(300));
+        trio_check_fails(evil->name, REDLOCK_ENOQUORUM, 100);
         trio_check_failed(0, evil->name, evil->causes);
         trio_check_failed(1, evil->name, evil->causes);
         ck_assert_uint_eq(fake_redis_count(trio.fake[0], "SET"), 0);
