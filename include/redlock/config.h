@@ -80,7 +80,8 @@ REDLOCK_CHECK int redlock_config_set_max_ttl_ms(redlock_config_t *config, uint64
 /* For connecting, and again for the greeting: 1..60000; default 250. */
 REDLOCK_CHECK int redlock_config_set_connect_timeout_ms(redlock_config_t *config,
                                                         uint32_t timeout_ms);
-/* For the answer of a node: 1..60000; default 0: eight smoothed round trips, within 10..250. */
+/* For each answer of a node: 1..60000. Default 0: it may be silent for eight smoothed round trips,
+ * within 10..250, and an answer may take 250. */
 REDLOCK_CHECK int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
 /* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. */
 REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,

@@ -171,7 +171,7 @@ static void review_suspicion(struct rl_node *node, uint64_t now_ns)
         return;
     if (rl_pipeline_count(&node->pipe) > 0) {
         const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
-        if (oldest->told || oldest->sent_ns + rl_node_timeout_ns(node) <= now_ns)
+        if (oldest->told || rl_node_limit_ns(node, oldest) <= now_ns)
             return;
     }
     node->suspect = false;
@@ -188,6 +188,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         return;
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
+    node->heard_ns = now_ns;
     struct rl_answer answer =
         rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
     learn_features(node, &request, &answer);

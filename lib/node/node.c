@@ -70,6 +70,19 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
+/* A limit that was asked for holds for each answer. The measured one is for silence: a queue that
+ * moves is only long, and an answer in it may take the greatest limit there is. */
+uint64_t rl_node_limit_ns(const struct rl_node *node, const struct rl_request *request)
+{
+    uint64_t timeout_ns = rl_node_timeout_ns(node);
+
+    if (node->common->node_timeout_ns != 0)
+        return rl_add_sat(request->sent_ns, timeout_ns);
+    uint64_t silent_ns = rl_max_u64(request->sent_ns, node->heard_ns);
+    return rl_min_u64(rl_add_sat(silent_ns, timeout_ns),
+                      rl_add_sat(request->sent_ns, TIMEOUT_MAX_NS));
+}
+
 void rl_node_start(struct rl_node *node, uint64_t now_ns)
 {
     node->due_ns = now_ns;
@@ -424,7 +437,7 @@ static uint64_t request_due_ns(const struct rl_node *node)
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (!request->removed)
-            return rl_add_sat(request->sent_ns, rl_node_timeout_ns(node));
+            return rl_node_limit_ns(node, request);
     }
     return RL_NEVER;
 }

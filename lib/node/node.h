@@ -6,8 +6,8 @@
  *   DOWN --due--> CONNECTING --opened--> GREETING --all steps answered--> READY
  *     ^________________|____________________|_______________________________|  closed, time-out
  *
- * A READY node that leaves a request unanswered for the node timeout is *suspect*: it gets no new
- * requests but undos and one probe, until it has caught up. */
+ * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
+ * long, is *suspect*: it gets no new requests but undos and one probe, until it has caught up. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -108,6 +108,7 @@ struct rl_node {
     uint64_t suspect_since_ns;
     uint64_t debts_due_ns; /* retry of undos that were answered with an error */
     uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
+    uint64_t heard_ns;     /* when the last answer came */
     struct rl_info info;
     char run_id[48]; /* of the last server that completed a greeting */
     struct rl_encoded greeting;

@@ -28,6 +28,8 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node);
 /* node.c */
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
+/* Until when this request, the oldest in flight, may be unanswered. */
+uint64_t rl_node_limit_ns(const struct rl_node *node, const struct rl_request *request);
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
 void rl_node_notify_changed(struct rl_node *node);
 

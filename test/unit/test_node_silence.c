@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT
+ * A node that owes answers: how long it may be silent, what suspicion does, and that a late answer
+ * is nobody else's. */
+#include "node_rig.h"
+
+#include <string.h>
+
+#include "suite.h"
+
+static struct rig *rig;
+static struct rl_claim *a, *b;
+
+static void setup(void)
+{
+    rig = rig_new();
+    a = rig_claim(rig, "aa");
+    b = rig_claim(rig, "bb");
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+    ck_assert_uint_eq(a->refs, 1);
+    ck_assert_uint_eq(b->refs, 1);
+    rl_claim_drop(a);
+    rl_claim_drop(b);
+}
+
+static void check_vote(const struct rl_claim *claim, enum rl_vote kind, int cause, uint32_t round)
+{
+    const struct rl_claim *of = rig->votes[0].claim;
+    struct rl_ballot vote = rig_only_vote(rig);
+
+    ck_assert_ptr_eq(of, claim);
+    ck_assert_uint_eq(vote.vote, kind);
+    ck_assert_int_eq(vote.cause, cause);
+    ck_assert_uint_eq(vote.round, round);
+}
+
+START_TEST(the_time_limit)
+{
+    static const struct {
+        uint64_t fixed_ns, rtt_ns, limit_ns;
+    } rows[] = {
+        {0, 0, 250 * RL_MS},
+        {0, 100 * RL_US, 10 * RL_MS},
+        {0, 1250 * RL_US, 10 * RL_MS},
+        {0, 5 * RL_MS, 40 * RL_MS},
+        {0, 31 * RL_MS, 248 * RL_MS},
+        {0, 90 * RL_MS, 250 * RL_MS},
+        {5 * RL_MS, 90 * RL_MS, 5 * RL_MS},
+        {3 * RL_SECOND, RL_US, 3 * RL_SECOND},
+    };
+
+    rig->common.node_timeout_ns = rows[_i].fixed_ns;
+    rig_ready_with_rtt(rig, rows[_i].rtt_ns);
+    ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), rows[_i].limit_ns);
+    rig_pass(rig, RL_SECOND);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), rig->now_ns + rows[_i].limit_ns);
+    rig_pass(rig, rows[_i].limit_ns - 1);
+    rig_no_vote(rig);
+    ck_assert(rl_node_is_up(&rig->node));
+    rig_pass(rig, 1);
+    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
+    ck_assert(!rl_node_is_up(&rig->node));
+    ck_assert(rig->node.suspect);
+}
+END_TEST
+
+/* Suspect: every vote it owes fails, one probe goes out, nothing else is asked. With the last of
+ * the late answers it is itself again. */
+START_TEST(suspicion_and_recovery)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 6 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_said(rig);
+    rig_pass(rig, 4 * RL_MS); /* 10 ms for the first, and the second goes with it */
+    ck_assert_uint_eq(rig->vote_count, 2);
+    ck_assert_ptr_eq(rig->votes[1].claim, b);
+    ck_assert_uint_eq(rig->votes[1].ballot.cause, REDLOCK_CAUSE_TIMEOUT);
+    ck_assert(!rig->votes[1].ballot.unsent);
+    ck_assert(!rig->votes[1].has_reply);
+    rig->vote_count = 0;
+    ck_assert_str_eq(rig_said(rig), "PING\n");
+    ck_assert_int_eq(rig_ask(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
+    unsigned changed = rig->changed;
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(rig->node.suspect); /* what it still owes is young, but was given up */
+    rig_pass(rig, RL_SECOND);
+    ck_assert_str_eq(rig_said(rig), ""); /* one probe is enough */
+    rig_reply(rig, "+OK\r\n");
+    rig_no_vote(rig); /* too late for a vote */
+    ck_assert(rig->node.suspect);
+    ck_assert_uint_eq(rig->changed, changed);
+    rig_reply(rig, "+PONG\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    ck_assert_uint_eq(rig->changed, changed + 1);
+    ck_assert(rig->was_up);
+    ck_assert_uint_eq(rig->node.counters.replies_late, 2);
+    ck_assert_uint_eq(rig->node.counters.timeouts, 1);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
+
+    rig_ask(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
+    rig_reply(rig, ":0\r\n");
+    check_vote(b, RL_VOTE_DENIED, 0, 4);
+}
+END_TEST
+
+/* Answers that keep coming: the queue is long, the server is not silent. Up to 250 ms. */
+START_TEST(a_queue_that_moves)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    for (unsigned i = 0; i < 40; i++)
+        rig_ask(rig, a, 1, RL_VERB_GET);
+    for (unsigned i = 0; i < 25; i++) {
+        rig_pass(rig, 9 * RL_MS);
+        ck_assert(rl_node_is_up(&rig->node));
+        rig_reply(rig, "$-1\r\n");
+    }
+    rig_pass(rig, 9 * RL_MS); /* 234 ms */
+    rig_reply(rig, "$-1\r\n");
+    rig_pass(rig, 9 * RL_MS);
+    rig_reply(rig, "$-1\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    rig->vote_count = 0;
+    rig_pass(rig, 7 * RL_MS - 1);
+    rig_no_vote(rig);
+    rig_pass(rig, 1);
+    ck_assert(rig->node.suspect);
+    ck_assert_uint_eq(rig->vote_count, 13);
+}
+END_TEST
+
+/* A limit that the user chose is for each answer, whatever else the server says. */
+START_TEST(a_chosen_limit_is_for_each_answer)
+{
+    rig->common.node_timeout_ns = 30 * RL_MS;
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_ask(rig, b, 2, RL_VERB_GET);
+    rig_pass(rig, 29 * RL_MS);
+    rig_reply(rig, "$-1\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    rig->vote_count = 0;
+    rig_pass(rig, RL_MS);
+    check_vote(b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    ck_assert(rig->node.suspect);
+}
+END_TEST
+
+/* The late answer of an old request must not be read as the answer of one that follows it. */
+START_TEST(a_late_answer_is_nobody_elses)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 10 * RL_MS);
+    rig->vote_count = 0;
+    rig_said(rig);
+    ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_FAILED); /* sent, but nobody waits for it */
+    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    rig_reply(rig, "+OK\r\n"); /* of the SET: as the answer of a release it would be a violation */
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    rig_reply(rig, "+PONG\r\n");
+    rig_reply(rig, ":1\r\n");
+    rig_no_vote(rig);
+    ck_assert_uint_eq(rig->undone, 1);
+    ck_assert(rl_node_is_up(&rig->node));
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+}
+END_TEST
+
+START_TEST(silent_for_two_seconds)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_pass(rig, 10 * RL_MS);
+    ck_assert(rig->node.suspect);
+    rig_pass(rig, 2 * RL_SECOND - 1);
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_pass(rig, 1);
+    ck_assert_uint_eq(rig->closes, 1);
+    ck_assert(!rl_node_is_up(&rig->node)); /* known to be down, while it is connected anew */
+    rig->vote_count = 0;
+    rig_pass(rig, 50 * RL_MS);
+    ck_assert_uint_eq(rig->opens, 2);
+    rig_connect(rig);
+    ck_assert(!rl_node_is_up(&rig->node));
+    rig_greet(rig);
+    ck_assert(rl_node_is_up(&rig->node));
+}
+END_TEST
+
+/* A frozen process finds time-outs and answers in one tick: the answers are read first, and what
+ * was answered is not late. */
+START_TEST(a_pause_of_ours_is_not_the_nodes)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_freeze(rig, RL_SECOND);
+    rig_reply(rig, "+OK\r\n");
+    rl_node_tick(&rig->node, rig->now_ns);
+    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    ck_assert(!rig->node.suspect);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_silence");
+    TCase *tcase = tcase_create("silence");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, the_time_limit, 0, 8);
+    tcase_add_test(tcase, suspicion_and_recovery);
+    tcase_add_test(tcase, a_queue_that_moves);
+    tcase_add_test(tcase, a_chosen_limit_is_for_each_answer);
+    tcase_add_test(tcase, a_late_answer_is_nobody_elses);
+    tcase_add_test(tcase, silent_for_two_seconds);
+    tcase_add_test(tcase, a_pause_of_ours_is_not_the_nodes);
+    return suite_run(suite);
+}
