@@ -227,7 +227,7 @@ static int32_t vote_of(const struct rl_round *round, unsigned i)
         return round->barred & bit ? REDLOCK_VOTE_UNCOUNTED : REDLOCK_VOTE_GRANTED;
     if (round->denied & bit)
         return REDLOCK_VOTE_DENIED;
-    return round->failed & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
+    return (round->failed | round->silent) & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
 }
 
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,

@@ -386,7 +386,8 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
     }
     if (lease->state != RL_STATE_ASKING)
         fx->raise = 0; /* the same step has ended the attempt */
-    RL_ASSERT(((fx->ask | fx->raise) & ~view->up) == 0);
+    RL_ASSERT((fx->ask & ~(view->up | view->silent)) == 0);
+    RL_ASSERT((fx->raise & ~view->up) == 0);
     if (event->kind != RL_EVENT_VOTE || fx->flags != 0)
         update_wake(lease, view->now);
 }

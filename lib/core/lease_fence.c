@@ -50,6 +50,8 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
 
     if (ballot->round != round->number || (lease->fence.asked & bit) == 0)
         return;
+    if (ballot->vote == RL_VOTE_SILENT)
+        return; /* the answer is waited for */
     if (ballot->vote == RL_VOTE_DENIED)
         lease->ours &= ~bit; /* our key is not there any more */
     if (lease->state != RL_STATE_ASKING)

@@ -23,11 +23,14 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     RL_ASSERT(round->quorum > round->nodes / 2 && round->quorum <= round->nodes);
 
     rl_nodes all = rl_nodes_all(round->nodes);
+    bool gives_back = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
+    rl_nodes up = view->up | (gives_back ? view->silent : 0);
     round->number++;
     round->verb = (uint8_t)verb;
     round->outcome = RL_OUTCOME_OPEN;
-    round->asked = ask & view->up & all;
-    round->failed = ask & ~view->up & all;
+    round->asked = ask & up & all;
+    round->failed = ask & ~up & all;
+    round->silent = round->asked & view->silent;
     round->absent = all & ~ask;
     round->barred = barred & all;
     round->granted = 0;
@@ -35,7 +38,8 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->t1 = view->now;
     memset(round->rtt_us, 0, sizeof round->rtt_us);
     memset(round->cause, 0, sizeof round->cause);
-    for (rl_nodes rest = round->failed | round->barred; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = round->failed | round->barred | round->silent; rest != 0;
+         rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         round->cause[node] = view->cause[node];
     }
@@ -55,6 +59,9 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
         break;
     case RL_VOTE_DENIED:
         round->denied |= bit;
+        break;
+    case RL_VOTE_SILENT:
+        round->silent |= bit;
         break;
     default:
         RL_ASSERT(ballot->vote == RL_VOTE_FAILED);
@@ -80,8 +87,10 @@ rl_nodes rl_round_counted(const struct rl_round *round)
 
 static enum rl_outcome judge_majority(const struct rl_round *round)
 {
+    bool concedes = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
+    rl_nodes hopeless = round->barred | (concedes ? round->silent : 0);
     unsigned granted = rl_nodes_count(rl_round_counted(round));
-    unsigned open = rl_nodes_count(rl_round_pending(round) & ~round->barred);
+    unsigned open = rl_nodes_count(rl_round_pending(round) & ~hopeless);
 
     if (granted >= round->quorum)
         return RL_OUTCOME_WON;
@@ -103,13 +112,17 @@ static enum rl_outcome judge_release(const struct rl_round *round)
     return confirmed + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
 }
 
-/* An inspection wants to see every node. */
+/* An inspection wants to see every node, but waits for silent ones only if it needs them. */
 static enum rl_outcome judge_inspection(const struct rl_round *round)
 {
-    if (rl_round_pending(round) != 0)
-        return RL_OUTCOME_OPEN;
+    rl_nodes pending = rl_round_pending(round);
     unsigned answered = rl_nodes_count(round->granted | round->denied);
-    return answered >= round->quorum ? RL_OUTCOME_WON : RL_OUTCOME_FAILED;
+
+    if ((pending & ~round->silent) != 0)
+        return RL_OUTCOME_OPEN;
+    if (answered >= round->quorum)
+        return RL_OUTCOME_WON;
+    return pending != 0 ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
 enum rl_outcome rl_round_judge(struct rl_round *round)
@@ -149,7 +162,8 @@ int rl_round_status(const struct rl_round *round)
     unsigned spare = (unsigned)(round->nodes - round->quorum);
     unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0;
 
-    rl_nodes without = round->failed | (round->barred & ~round->denied);
+    rl_nodes without = round->failed | (round->barred & ~round->denied) |
+                       (round->silent & rl_round_pending(round));
     for (; without != 0; without &= without - 1) {
         uint8_t cause = round->cause[__builtin_ctz(without)];
         failed++;

@@ -26,6 +26,7 @@ struct rl_round {
     rl_nodes granted; /* granted, denied and failed are disjoint */
     rl_nodes denied;
     rl_nodes failed;
+    rl_nodes silent;               /* asked, and without an answer for longer than usual */
     struct rl_now t1;              /* read before the first byte was sent */
     uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause of failed and barred nodes */
     uint32_t rtt_us[RL_NODES_MAX]; /* 0: no answer */
@@ -35,6 +36,7 @@ struct rl_round {
 struct rl_view {
     struct rl_now now;
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
+    rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
     rl_nodes voters;             /* a grant of theirs counts */
     bool duplicate;              /* two addresses show one server */
     uint8_t cause[RL_NODES_MAX]; /* why a node is not up or not a voter */
@@ -45,8 +47,8 @@ struct rl_view {
 /* One vote. */
 struct rl_ballot {
     uint8_t node;
-    uint8_t vote;   /* enum rl_vote: GRANTED, DENIED or FAILED */
-    uint8_t cause;  /* enum redlock_cause; with FAILED */
+    uint8_t vote;   /* enum rl_vote: GRANTED, DENIED, FAILED or SILENT */
+    uint8_t cause;  /* enum redlock_cause; with FAILED and SILENT */
     uint8_t verb;   /* enum rl_verb that was asked */
     bool unsent;    /* with FAILED: proven that no byte of the request was sent */
     bool accepted;  /* a fenced vote, GRANTED: the proposal was stored */
@@ -56,8 +58,9 @@ struct rl_ballot {
     uint64_t number; /* a fenced vote: what the node's register held before */
 };
 
-/* Opens a round: asks the nodes of `ask` that are up, counts the others of `ask` as failed with
- * the view's cause. `round->nodes` and `round->quorum` must be set; `number` is increased. */
+/* Opens a round: asks the nodes of `ask` that are up (a release: also silent ones), counts the
+ * others of `ask` as failed with the view's cause. `round->nodes` and `round->quorum` must be set;
+ * `number` is increased. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view);
 
@@ -65,7 +68,9 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
  * ignored. Returns true if the vote was counted in. */
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot);
 
-/* The outcome that the votes so far add up to, and keeps it. */
+/* The outcome that the votes so far add up to, and keeps it. A majority that only silent nodes
+ * could still make is waited for, with one exception: an attempt that was denied somewhere concedes
+ * at once, because others wait for the votes it has. */
 enum rl_outcome rl_round_judge(struct rl_round *round);
 
 /* Nodes that were asked and have not answered. */

@@ -86,7 +86,8 @@ enum rl_vote {
     RL_VOTE_GRANTED = 1,
     RL_VOTE_DENIED = 2,
     RL_VOTE_FAILED = 4,
-    RL_VOTE_AGAIN = 5 /* this form was not executed: ask once more in the form of rl_answer.form */
+    RL_VOTE_AGAIN = 5, /* this form was not executed: ask once more in the form of rl_answer.form */
+    RL_VOTE_SILENT = 6 /* no answer so far, and not much hope for one: another vote may follow */
 };
 
 struct rl_answer {

@@ -56,6 +56,8 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
 
     engine->view.up = up ? engine->view.up | bit : engine->view.up & ~bit;
     engine->view.voters = engine->view.up;
+    bool silent = node->suspect && !node->refused && !node->duplicate;
+    engine->view.silent = silent ? engine->view.silent | bit : engine->view.silent & ~bit;
     engine->view.cause[node->index] =
         node->duplicate ? REDLOCK_CAUSE_DUPLICATE
                         : (uint8_t)(up ? REDLOCK_CAUSE_NONE

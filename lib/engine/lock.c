@@ -362,7 +362,7 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
 {
     struct rl_seen *seen = &lock->seen[ballot->node];
 
-    if (ballot->vote == RL_VOTE_FAILED) {
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
         ballot->verb = RL_VERB_GET;
         return true;
     }

@@ -64,8 +64,9 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     return rtt_us;
 }
 
-static void give_vote(struct rl_node *node, const struct rl_request *request,
-                      const struct rl_answer *answer, const struct rl_reply *reply, uint64_t rtt_us)
+void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
+                       const struct rl_answer *answer, const struct rl_reply *reply,
+                       uint64_t rtt_us)
 {
     const struct rl_node_listener *listener = &node->common->listener;
 
@@ -81,7 +82,7 @@ static void give_vote(struct rl_node *node, const struct rl_request *request,
         .accepted = answer->accepted,
         .record = answer->record,
         .number = answer->number,
-        .rtt_us = (uint32_t)rl_min_u64(rl_max_u64(rtt_us, 1), UINT32_MAX),
+        .rtt_us = reply == NULL ? 0 : (uint32_t)rl_min_u64(rl_max_u64(rtt_us, 1), UINT32_MAX),
     };
     listener->vote(listener->ctx, request->claim, &ballot, reply);
 }
@@ -163,22 +164,6 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
     answer->record = RL_RECORD_OLD_RUN;
 }
 
-/* Caught up: nothing in flight is older than the time limit. */
-static void review_suspicion(struct rl_node *node, uint64_t now_ns)
-{
-    rl_pipeline_skip_removed(&node->pipe);
-    if (!node->suspect)
-        return;
-    if (rl_pipeline_count(&node->pipe) > 0) {
-        const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
-        if (oldest->told || rl_node_limit_ns(node, oldest) <= now_ns)
-            return;
-    }
-    node->suspect = false;
-    node->cause = REDLOCK_CAUSE_NONE;
-    rl_node_notify_changed(node);
-}
-
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     rl_pipeline_skip_removed(&node->pipe);
@@ -208,7 +193,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
             node->common->listener.undone(node->common->listener.ctx, node, true);
         }
         if (!request.told)
-            give_vote(node, &request, &answer, reply, rtt_us);
+            rl_node_give_vote(node, &request, &answer, reply, rtt_us);
     }
     rl_claim_drop(request.claim);
     if (answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_PROTOCOL)
@@ -216,23 +201,5 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     else if (answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_READONLY)
         rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
     else
-        review_suspicion(node, now_ns);
-}
-
-void rl_node_fail_votes(struct rl_node *node, int cause)
-{
-    const struct rl_answer answer = {.vote = RL_VOTE_FAILED, .cause = cause};
-    uint64_t end = node->pipe.tail;
-
-    /* By index: giving a vote may queue undos behind, or remove what was not sent. */
-    for (uint64_t i = node->pipe.head; i != end; i++) {
-        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (request->told || request->removed || request->claim == NULL)
-            continue;
-        request->told = true;
-        struct rl_request copy = *request;
-        rl_claim_ref(copy.claim);
-        give_vote(node, &copy, &answer, NULL, 0);
-        rl_claim_drop(copy.claim);
-    }
+        rl_silence_review(node, now_ns);
 }

@@ -12,9 +12,6 @@
 
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (2 * RL_SECOND)
-#define TIMEOUT_MIN_NS   (10 * RL_MS)
-#define TIMEOUT_MAX_NS   (250 * RL_MS)
-#define SUSPECT_MAX_NS   (2 * RL_SECOND) /* then a new connection is tried */
 
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index)
 {
@@ -57,30 +54,6 @@ bool rl_node_is_up(const struct rl_node *node)
 void rl_node_notify_changed(struct rl_node *node)
 {
     node->common->listener.changed(node->common->listener.ctx, node);
-}
-
-uint64_t rl_node_timeout_ns(const struct rl_node *node)
-{
-    uint64_t fixed = node->common->node_timeout_ns;
-
-    if (fixed != 0)
-        return fixed;
-    if (node->srtt_ns == 0)
-        return TIMEOUT_MAX_NS;
-    return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
-}
-
-/* A limit that was asked for holds for each answer. The measured one is for silence: a queue that
- * moves is only long, and an answer in it may take the greatest limit there is. */
-uint64_t rl_node_limit_ns(const struct rl_node *node, const struct rl_request *request)
-{
-    uint64_t timeout_ns = rl_node_timeout_ns(node);
-
-    if (node->common->node_timeout_ns != 0)
-        return rl_add_sat(request->sent_ns, timeout_ns);
-    uint64_t silent_ns = rl_max_u64(request->sent_ns, node->heard_ns);
-    return rl_min_u64(rl_add_sat(silent_ns, timeout_ns),
-                      rl_add_sat(request->sent_ns, TIMEOUT_MAX_NS));
 }
 
 void rl_node_start(struct rl_node *node, uint64_t now_ns)
@@ -183,18 +156,6 @@ int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, en
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
     return REDLOCK_CAUSE_NONE;
-}
-
-static void send_probe(struct rl_node *node, uint64_t now_ns)
-{
-    static const char PING[] = "*1\r\n$4\r\nPING\r\n";
-    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .told = true};
-
-    if (node->probing || node->pipe.out_len >= RL_UNSENT_MAX)
-        return;
-    node->probing = rl_pipeline_push(&node->pipe, &request, PING, sizeof PING - 1);
-    if (node->probing)
-        node->common->listener.dirty(node->common->listener.ctx, node);
 }
 
 static bool flush_greeting(struct rl_node *node, uint64_t now_ns)
@@ -416,32 +377,6 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     drain(node, cause, now_ns);
 }
 
-static void become_suspect(struct rl_node *node, uint64_t now_ns)
-{
-    node->suspect = true;
-    node->suspect_since_ns = now_ns;
-    node->cause = REDLOCK_CAUSE_TIMEOUT;
-    node->counters.timeouts++;
-    rl_node_set_text(node, "no answer in time", 17);
-    rl_node_notify_changed(node);
-    send_probe(node, now_ns);
-    rl_node_fail_votes(node, REDLOCK_CAUSE_TIMEOUT);
-}
-
-static uint64_t request_due_ns(const struct rl_node *node)
-{
-    if (node->state != RL_NODE_READY)
-        return RL_NEVER;
-    if (node->suspect)
-        return rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (!request->removed)
-            return rl_node_limit_ns(node, request);
-    }
-    return RL_NEVER;
-}
-
 void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -458,19 +393,14 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
             rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
         }
     }
-    if (request_due_ns(node) <= now_ns) {
-        if (node->suspect)
-            rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no answer in time", true, now_ns);
-        else
-            become_suspect(node, now_ns);
-    }
+    rl_silence_tick(node, now_ns);
     if (node->state == RL_NODE_READY && node->debts_due_ns <= now_ns)
         rl_debts_flush(node, now_ns);
 }
 
 uint64_t rl_node_wake_ns(const struct rl_node *node)
 {
-    uint64_t wake = rl_min_u64(node->due_ns, request_due_ns(node));
+    uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 
     return rl_min_u64(wake, rl_debts_wake_ns(node));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, handshake.c, answer.c and undo.c share; nobody else includes this. */
+ * What node.c, handshake.c, answer.c, silence.c and undo.c share; nobody else includes this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -16,8 +16,16 @@ void rl_greeting_free(struct rl_node *node);
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 /* How long the next answer may be. */
 size_t rl_answer_bulk_max(const struct rl_node *node);
-/* Gives every vote that is still waited for as failed; requests stay as tombstones. */
-void rl_node_fail_votes(struct rl_node *node, int cause);
+/* Tells the owner of the request's claim, if somebody counts the answer. */
+void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
+                       const struct rl_answer *answer, const struct rl_reply *reply,
+                       uint64_t rtt_us);
+
+/* silence.c: what is due, when it is due next, and, after each answer, whether the node has caught
+ * up. */
+void rl_silence_tick(struct rl_node *node, uint64_t now_ns);
+uint64_t rl_silence_wake_ns(const struct rl_node *node);
+void rl_silence_review(struct rl_node *node, uint64_t now_ns);
 
 /* undo.c */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
@@ -28,8 +36,6 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node);
 /* node.c */
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
-/* Until when this request, the oldest in flight, may be unanswered. */
-uint64_t rl_node_limit_ns(const struct rl_node *node, const struct rl_request *request);
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
 void rl_node_notify_changed(struct rl_node *node);
 

@@ -19,6 +19,7 @@ struct rl_request {
     uint32_t round; /* 0: nobody counts the answer */
     uint8_t verb;   /* enum rl_verb */
     uint8_t form;   /* enum rl_form */
+    bool doubted;   /* its owner knows that the answer may not come */
     bool told;      /* its vote was given already (time-out): tombstone */
     bool unsent;    /* at the close: no byte of it had been sent */
     bool removed;   /* taken out of the stream before a byte of it was sent */

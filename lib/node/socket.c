@@ -193,11 +193,11 @@ static void socket_close(void *ctx, unsigned node, bool abortive)
 
     if (sock->fd < 0)
         return; /* a look-up was all there was; it is kept for the next attempt */
+    rl_poller_remove(sockets->poller, sock->fd);
     if (abortive)
         (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     else
-        discard_answers(sock->fd);
-    rl_poller_remove(sockets->poller, sock->fd);
+        discard_answers(sock->fd); /* the last thing before the close: more may come */
     close(sock->fd);
     sock->fd = -1;
     sock->connecting = false;

@@ -137,17 +137,13 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
         *ret_cause = node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
-    /* Nobody waits for a node that is silent already. */
-    if (!send_undo(node, claim, node->suspect ? 0 : round, now_ns)) {
+    if (!send_undo(node, claim, round, now_ns)) {
         rl_debts_add(node, claim, now_ns);
         node->debts_due_ns = now_ns + RETRY_NS / 10;
         *ret_cause = REDLOCK_CAUSE_NO_MEMORY;
         return RL_VOTE_FAILED;
     }
-    if (!node->suspect)
-        return RL_VOTE_NONE;
-    *ret_cause = REDLOCK_CAUSE_TIMEOUT;
-    return RL_VOTE_FAILED;
+    return RL_VOTE_NONE;
 }
 
 unsigned rl_node_undos_pending(const struct rl_node *node)

@@ -104,6 +104,39 @@ static void give_up(struct branch *branch)
             branch->truth.answer[i] = TIMED_OUT;
 }
 
+/* The silent ones are doubted, one by one, those whose bit is set in `chosen`: nothing happens, and
+ * what they say later counts, unless somebody else has denied us and waits for our votes. */
+static void probe_doubt(const struct branch *branch, rl_nodes chosen)
+{
+    const struct truth *truth = &branch->truth;
+    bool contended = truth_with(truth, DENIED) != 0;
+    struct branch copy = fork_of(branch);
+
+    for (rl_nodes rest = chosen; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        copy.truth.answer[node] = TIMED_OUT;
+        rig_vote(&copy.rig, node, RL_VOTE_SILENT);
+        if (contended && truth_majority(&copy.truth) == IMPOSSIBLE) {
+            MUST(copy.rig.fx.undo == may_be_set(truth), "undo %x", copy.rig.fx.undo);
+            MUST(copy.rig.fx.status == truth_status(&copy.truth), "status %d", copy.rig.fx.status);
+            MUST(copy.rig.lease.state != RL_STATE_ASKING, "waits for those who are silent");
+            return;
+        }
+        walk_check_no_effect(&copy.rig);
+        MUST(copy.rig.lease.state == RL_STATE_ASKING, "state %u", copy.rig.lease.state);
+    }
+    copy.truth = *truth;
+    for (rl_nodes rest = truth_silent(truth) & truth->counts; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        copy.truth.answer[node] = GRANTED;
+        rig_vote(&copy.rig, node, RL_VOTE_GRANTED);
+        if (truth_majority(&copy.truth) == CERTAIN)
+            break;
+    }
+    if (truth_majority(&copy.truth) == CERTAIN)
+        MUST(copy.rig.lease.state == RL_STATE_HELD, "state %u", copy.rig.lease.state);
+}
+
 static void probe_asking(const struct branch *branch)
 {
     const struct rl_lease *lease = &branch->rig.lease;
@@ -112,6 +145,9 @@ static void probe_asking(const struct branch *branch)
 
     walk_noise(&branch->rig, &branch->truth);
     walk_check_wake(&branch->rig);
+    rl_nodes silent = truth_silent(&branch->truth) & branch->truth.asked;
+    for (rl_nodes chosen = silent; chosen != 0; chosen = (chosen - 1) & silent)
+        probe_doubt(branch, chosen);
     struct branch copy = fork_of(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     check_failed(&copy, REDLOCK_ECANCELED);

@@ -78,14 +78,16 @@ static inline void rig_ballot(struct rig *rig, struct rl_ballot ballot)
 /* A vote in the present round. */
 static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
 {
-    rig_ballot(rig, (struct rl_ballot){
-                        .node = (uint8_t)node,
-                        .vote = (uint8_t)vote,
-                        .cause = vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_TIMEOUT : 0,
-                        .verb = rig->lease.round.verb,
-                        .round = rig->lease.round.number,
-                        .rtt_us = 500,
-                    });
+    rig_ballot(
+        rig,
+        (struct rl_ballot){
+            .node = (uint8_t)node,
+            .vote = (uint8_t)vote,
+            .cause = vote == RL_VOTE_FAILED || vote == RL_VOTE_SILENT ? REDLOCK_CAUSE_TIMEOUT : 0,
+            .verb = rig->lease.round.verb,
+            .round = rig->lease.round.number,
+            .rtt_us = 500,
+        });
 }
 
 static inline void rig_grant(struct rig *rig, unsigned node)

@@ -38,9 +38,18 @@ void live_setup(void)
     fdcheck_begin(&live.before);
 }
 
+/* redlock_free() alone does not wait for the network: on a busy machine the kernel may reset a
+ * connection before the server has read the last deletes. */
+static void leave(void)
+{
+    if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
+        (void)redlock_shutdown(live.client, wait_scaled_ms(500)); /* stopped servers stay owed */
+    live_disconnect();
+}
+
 void live_teardown(void)
 {
-    live_disconnect();
+    leave();
     live_resume_all();
     live_restart_dead();
     if (live.heal != NULL)

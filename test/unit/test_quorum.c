@@ -39,7 +39,8 @@ static bool cast(struct rl_round *round, unsigned node, enum rl_vote vote, int c
     return rl_round_count(round, &ballot);
 }
 
-/* Votes as text, one letter for each node: granted, denied, failed, '.' nothing, '-' not asked. */
+/* Votes as text, one letter for each node: granted, denied, failed, silent for long, '.' nothing,
+ * '-' not asked. */
 static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes barred)
 {
     unsigned nodes = (unsigned)strlen(votes);
@@ -57,6 +58,8 @@ static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes
             cast(&round, i, RL_VOTE_DENIED, 0);
         else if (votes[i] == 'f')
             cast(&round, i, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
+        else if (votes[i] == 's')
+            cast(&round, i, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT);
     }
     return round;
 }
@@ -172,6 +175,12 @@ static const struct judged JUDGED[] = {
     {A, "gg---", 0, RL_OUTCOME_FAILED}, /* the quorum is that of the configured set */
     {A, "ggg..", 0x1, RL_OUTCOME_OPEN},
     {A, "ggg..", 0x19, RL_OUTCOME_FAILED}, /* those that are open do not count */
+    {A, "ggs", 0, RL_OUTCOME_WON},
+    {A, "gss", 0, RL_OUTCOME_OPEN},   /* they may still answer, and nobody else wants our vote */
+    {A, "gds", 0, RL_OUTCOME_FAILED}, /* somebody does */
+    {A, "gds..", 0, RL_OUTCOME_OPEN},
+    {A, "gdss.", 0, RL_OUTCOME_FAILED},
+    {E, "gds", 0, RL_OUTCOME_OPEN}, /* conceding what is held would serve nobody */
     {E, "gg.", 0, RL_OUTCOME_WON},
     {E, "dd.", 0, RL_OUTCOME_FAILED},
     {R, "gg.", 0, RL_OUTCOME_WON},
@@ -182,6 +191,7 @@ static const struct judged JUDGED[] = {
     {R, "g-.", 0, RL_OUTCOME_WON},
     {R, "ff.", 0, RL_OUTCOME_FAILED},
     {R, "gf.", 0, RL_OUTCOME_OPEN},
+    {R, "gss", 0, RL_OUTCOME_OPEN},
     {R, "gff", 0, RL_OUTCOME_FAILED},
     {R, "dff", 0, RL_OUTCOME_FAILED},
     {R, "gg.", 0x3, RL_OUTCOME_WON}, /* what is deleted is deleted */
@@ -195,6 +205,8 @@ static const struct judged JUDGED[] = {
     {G, "gdf", 0, RL_OUTCOME_WON},
     {G, "ddd", 0, RL_OUTCOME_WON},
     {G, "gff", 0, RL_OUTCOME_FAILED},
+    {G, "gds", 0, RL_OUTCOME_WON}, /* but not longer than usual */
+    {G, "gss", 0, RL_OUTCOME_OPEN},
 };
 #define JUDGED_COUNT (sizeof JUDGED / sizeof JUDGED[0])
 
@@ -258,7 +270,7 @@ END_TEST
 
 struct failed {
     unsigned nodes;
-    const char *votes; /* a letter is a failure of that kind, or 'g', 'd' */
+    const char *votes; /* a letter is a failure of that kind, or 'g', 'd', 's' as above */
     rl_nodes barred;
     int status;
 };
@@ -268,6 +280,8 @@ static const struct failed FAILED[] = {
     {3, "gdd", 0, REDLOCK_ECONTENDED},
     {3, "gdT", 0, REDLOCK_ECONTENDED}, /* two votes could have been had: another has one */
     {3, "dTT", 0, REDLOCK_ENOQUORUM},
+    {3, "gds", 0, REDLOCK_ECONTENDED}, /* conceded */
+    {3, "dss", 0, REDLOCK_ENOQUORUM},
     {3, "gTT", 0, REDLOCK_ENOQUORUM},
     {3, "gAA", 0, REDLOCK_EAUTH},
     {3, "gAN", 0, REDLOCK_EAUTH},
@@ -320,12 +334,35 @@ START_TEST(reasons)
         char letter = row->votes[i];
         if (letter == 'g' || letter == 'd')
             cast(&round, i, letter == 'g' ? RL_VOTE_GRANTED : RL_VOTE_DENIED, 0);
+        else if (letter == 's')
+            cast(&round, i, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT);
         else
             cast(&round, i, RL_VOTE_FAILED, cause_of(letter));
     }
     ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_FAILED);
     ck_assert_msg(rl_round_status(&round) == row->status, "%s: %d, expected %d", row->votes,
                   rl_round_status(&round), row->status);
+}
+END_TEST
+
+/* A node that was silent before a release is asked all the same, but is doubted from the start. */
+START_TEST(silent_nodes_give_keys_back)
+{
+    struct rl_round round = round_of(3);
+    struct rl_view view = view_of(0x3);
+
+    view.silent = 0x4;
+    view.cause[2] = REDLOCK_CAUSE_TIMEOUT;
+    rl_round_open(&round, RL_VERB_ACQUIRE, 0x7, 0, &view);
+    ck_assert_uint_eq(round.asked, 0x3);
+    ck_assert_uint_eq(round.failed, 0x4);
+    rl_round_open(&round, RL_VERB_SHORTEN, 0x7, 0, &view);
+    ck_assert_uint_eq(round.asked, 0x7);
+    ck_assert_uint_eq(round.failed, 0);
+    ck_assert_uint_eq(round.silent, 0x4);
+    ck_assert_uint_eq(round.cause[2], REDLOCK_CAUSE_TIMEOUT);
+    ck_assert(cast(&round, 2, RL_VOTE_GRANTED, 0));
+    ck_assert_uint_eq(round.cause[2], 0);
 }
 END_TEST
 
@@ -341,6 +378,7 @@ int main(void)
     tcase_add_test(tcase, a_decision_stays);
     tcase_add_loop_test(tcase, the_majority_is_exact, 1, RL_NODES_MAX + 1);
     tcase_add_test(tcase, silence_is_failure_in_the_end);
+    tcase_add_test(tcase, silent_nodes_give_keys_back);
     tcase_add_loop_test(tcase, reasons, 0, (int)FAILED_COUNT);
     return suite_run(suite);
 }

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * A node that owes answers. Silence makes it suspect: it is asked nothing new, and what waits for
+ * its votes is told that they may not come. The votes themselves fail later, when the longest limit
+ * for one answer is over: on a busy machine an answer that is late is better than none. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#define TIMEOUT_MIN_NS (10 * RL_MS)
+#define TIMEOUT_MAX_NS (250 * RL_MS)
+#define SUSPECT_MAX_NS (2 * RL_SECOND) /* then a new connection is tried */
+
+uint64_t rl_node_timeout_ns(const struct rl_node *node)
+{
+    uint64_t fixed = node->common->node_timeout_ns;
+
+    if (fixed != 0)
+        return fixed;
+    if (node->srtt_ns == 0)
+        return TIMEOUT_MAX_NS;
+    return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
+}
+
+/* When the answer to this request is given up. */
+static uint64_t answer_limit_ns(const struct rl_node *node, const struct rl_request *request)
+{
+    uint64_t fixed = node->common->node_timeout_ns;
+
+    return rl_add_sat(request->sent_ns, fixed != 0 ? fixed : TIMEOUT_MAX_NS);
+}
+
+/* Until when the node may be silent while it owes this answer, the oldest. A limit that was asked
+ * for holds for each answer. The measured one is for silence: a queue that moves is only long. */
+static uint64_t silence_limit_ns(const struct rl_node *node, const struct rl_request *request)
+{
+    uint64_t since_ns = rl_max_u64(request->sent_ns, node->heard_ns);
+
+    return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)),
+                      answer_limit_ns(node, request));
+}
+
+/* Votes that are over their limit fail; of the others their owners learn that they may not come.
+ * Requests stay as tombstones. By index: a vote may queue undos behind, or remove what was not
+ * sent. */
+static void doubt_votes(struct rl_node *node, uint64_t now_ns)
+{
+    static const struct rl_answer late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
+    static const struct rl_answer silent = {.vote = RL_VOTE_SILENT, .cause = REDLOCK_CAUSE_TIMEOUT};
+    uint64_t end = node->pipe.tail;
+
+    for (uint64_t i = node->pipe.head; i != end; i++) {
+        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        bool is_late = answer_limit_ns(node, request) <= now_ns;
+        if (request->told || request->removed || request->claim == NULL ||
+            (request->doubted && !is_late))
+            continue;
+        request->told = is_late;
+        request->doubted = true;
+        struct rl_request copy = *request;
+        rl_claim_ref(copy.claim);
+        rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
+        rl_claim_drop(copy.claim);
+    }
+}
+
+static void send_probe(struct rl_node *node, uint64_t now_ns)
+{
+    static const char PING[] = "*1\r\n$4\r\nPING\r\n";
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .told = true};
+
+    if (node->probing || node->pipe.out_len >= RL_UNSENT_MAX)
+        return;
+    node->probing = rl_pipeline_push(&node->pipe, &request, PING, sizeof PING - 1);
+    if (node->probing)
+        node->common->listener.dirty(node->common->listener.ctx, node);
+}
+
+static void become_suspect(struct rl_node *node, uint64_t now_ns)
+{
+    node->suspect = true;
+    node->suspect_since_ns = now_ns;
+    node->cause = REDLOCK_CAUSE_TIMEOUT;
+    node->counters.timeouts++;
+    rl_node_set_text(node, "no answer in time", 17);
+    rl_node_notify_changed(node);
+    send_probe(node, now_ns);
+    doubt_votes(node, now_ns);
+}
+
+/* The oldest request with a vote that was not given yet; NULL: there is none. */
+static const struct rl_request *oldest_untold(const struct rl_node *node)
+{
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        if (!request->removed && !request->told)
+            return request;
+    }
+    return NULL;
+}
+
+uint64_t rl_silence_wake_ns(const struct rl_node *node)
+{
+    if (node->state != RL_NODE_READY)
+        return RL_NEVER;
+    const struct rl_request *oldest = oldest_untold(node);
+    if (node->suspect) {
+        uint64_t close_ns = rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
+        return oldest != NULL ? rl_min_u64(close_ns, answer_limit_ns(node, oldest)) : close_ns;
+    }
+    return oldest != NULL ? silence_limit_ns(node, oldest) : RL_NEVER;
+}
+
+void rl_silence_tick(struct rl_node *node, uint64_t now_ns)
+{
+    if (rl_silence_wake_ns(node) > now_ns)
+        return;
+    if (!node->suspect)
+        become_suspect(node, now_ns);
+    else if (rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS) <= now_ns)
+        rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no answer in time", true, now_ns);
+    else
+        doubt_votes(node, now_ns);
+}
+
+void rl_silence_review(struct rl_node *node, uint64_t now_ns)
+{
+    rl_pipeline_skip_removed(&node->pipe);
+    if (!node->suspect)
+        return;
+    if (rl_pipeline_count(&node->pipe) > 0) {
+        const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
+        if (oldest->told || silence_limit_ns(node, oldest) <= now_ns)
+            return;
+    }
+    node->suspect = false;
+    node->cause = REDLOCK_CAUSE_NONE;
+    rl_node_notify_changed(node);
+}
