@@ -9,16 +9,21 @@
 
 #include "say.h"
 
-/* Where the address that `from` stands in ends: before the word of the next "://". */
+/* Where the address that `from` stands in ends: before the word of the next "://". A "://" without a
+ * comma or blank in front of its word begins nothing: it stands in a password. */
 static const char *end_of_address(const char *from)
 {
-    const char *next = strstr(from, "://");
+    const char *at = from, *next;
 
-    if (!next)
-        return from + strlen(from);
-    while (next > from && next[-1] != ',' && next[-1] != ' ')
-        next--;
-    return next;
+    while ((next = strstr(at, "://")) != NULL) {
+        const char *word = next;
+        while (word > from && word[-1] != ',' && word[-1] != ' ')
+            word--;
+        if (word > from)
+            return word;
+        at = next + 3;
+    }
+    return from + strlen(from);
 }
 
 /* A "redis://" in front, or `at`. */

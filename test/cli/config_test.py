@@ -123,6 +123,8 @@ class Settings(CommandCase):
             f"redis://u:{secret}@ss@a:1",
             f"://u:{secret}@a,redis://b",
             f"redis://u:a://{secret}@b",
+            f"redis://u:{secret}://x@b",
+            f"redis://u:{secret}@aredis://u:x@b",
             f"a:1,u:{secret}@b:2",
             f"valkey://u:{secret}@a:1 c:3 unix://u:{secret}@/run/x",
         ]
