@@ -40,7 +40,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive io oom live interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive fuzz io oom live interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -60,7 +60,7 @@ BUILDS = [
         directory="build-asan",
         compiler="gcc",
         options=["-Db_sanitize=address,undefined"],
-        suites="unit io oom live cli examples".split(),
+        suites="unit fuzz io oom live cli examples".split(),
         wrapper=[],
         slow=3,
         environment={

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * alloc_fail.h for programs built with libFuzzer. There the sanitizer's own malloc must stay in
+ * place, so the linker leads the calls of the program's objects (the library and a static hiredis
+ * among them) through here: -Wl,--wrap=malloc and so on. */
+#include "alloc_fail.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+enum mode { OFF, COUNT, ONCE, FROM };
+
+static enum mode mode;
+static uint64_t target, seen;
+static int64_t live;
+static bool hit;
+static int exempt_depth;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void __real_free(void *block);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void __wrap_free(void *block);
+
+static void start(enum mode next, uint64_t k)
+{
+    mode = next;
+    target = k;
+    seen = 0;
+    hit = false;
+}
+
+/* There is one thread only. */
+void alloc_fail_count(enum alloc_fail_scope scope)
+{
+    (void)scope;
+    start(COUNT, 0);
+}
+
+void alloc_fail_once(uint64_t k, enum alloc_fail_scope scope)
+{
+    (void)scope;
+    start(ONCE, k);
+}
+
+void alloc_fail_from(uint64_t k, enum alloc_fail_scope scope)
+{
+    (void)scope;
+    start(FROM, k);
+}
+
+bool alloc_fail_stop(void)
+{
+    mode = OFF;
+    return hit;
+}
+
+uint64_t alloc_fail_seen(void)
+{
+    return seen;
+}
+
+void alloc_fail_exempt(bool on)
+{
+    exempt_depth += on ? 1 : -1;
+}
+
+int64_t alloc_fail_live(void)
+{
+    return live;
+}
+
+static bool must_fail(void)
+{
+    if (mode == OFF || exempt_depth > 0)
+        return false;
+    uint64_t number = seen++;
+    if (mode == COUNT || number < target || (mode == ONCE && number > target))
+        return false;
+    hit = true;
+    errno = ENOMEM;
+    return true;
+}
+
+static void *counted(void *block)
+{
+    live += block != NULL;
+    return block;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return must_fail() ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return must_fail() ? NULL : counted(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    if (must_fail())
+        return NULL;
+    void *moved = __real_realloc(block, size);
+    return block == NULL ? counted(moved) : moved;
+}
+
+void __wrap_free(void *block)
+{
+    live -= block != NULL;
+    __real_free(block);
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""usage: ./dev fuzz [--minutes M] [--keep] [TARGET]...
+
+Builds the fuzz targets with clang, libFuzzer and the address and undefined-behaviour sanitizers, and
+runs each for M minutes (1 unless told), one after the other. What was found stays in
+build-fuzz/corpus/TARGET and is taken up by the next run. Exit status 1 if something was found wrong.
+"""
+
+import argparse
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(SOURCE, "test", "runner"))
+import builddir  # noqa: E402
+
+BUILD = os.path.join(SOURCE, "build-fuzz")
+OPTIONS = [
+    "-Dfuzzing=true",
+    "-Db_sanitize=address,undefined",
+    "-Db_lundef=false",
+    "-Ddefault_library=static",
+    "-Dprefer_static=true",  # calls of malloc inside of hiredis are led through alloc_wrap.c, too
+    "-Dtools=disabled",
+    "-Dexamples=disabled",
+    "-Dbench=disabled",
+]
+ENVIRONMENT = {
+    **os.environ,
+    "ASAN_OPTIONS": "quarantine_size_mb=16",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+}
+
+
+def targets():
+    found = glob.glob(os.path.join(HERE, "fuzz_*.c"))
+    return sorted(os.path.basename(path)[len("fuzz_") : -len(".c")] for path in found)
+
+
+def program(target):
+    return os.path.join(BUILD, "test", "fuzz", "fuzz-" + target)
+
+
+def seeds(target):
+    return os.path.join(HERE, "corpus", target)
+
+
+def run(words):
+    done = subprocess.run(
+        words, cwd=BUILD, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def number(output, name):
+    found = re.search(rf"stat::{name}:\s+(\d+)", output)
+    return int(found.group(1)) if found else 0
+
+
+def show(target, path):
+    """Runs what was found once more, to see what it breaks."""
+    _, output = run([program(target), path])
+    print("    | " + "\n    | ".join(output.split("\n")[-40:]))
+    print(f"{target}: again: {os.path.relpath(program(target))} {os.path.relpath(path)}")
+    print(f"{target}: once it is repaired, keep it: cp {os.path.relpath(path)} {os.path.relpath(seeds(target))}/")
+
+
+def fuzz(target, seconds):
+    """(executions, edges, mistakes)"""
+    corpus = os.path.join(BUILD, "corpus", target)
+    found = os.path.join(BUILD, "found", target) + os.sep
+    shutil.rmtree(found, ignore_errors=True)
+    os.makedirs(found)
+    os.makedirs(corpus, exist_ok=True)
+    status, output = run([
+        program(target), f"-max_total_time={seconds}", f"-artifact_prefix={found}", "-close_fd_mask=3",
+        "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=1500", corpus, seeds(target),
+    ])  # fmt: skip
+    mistakes = sorted(os.listdir(found))
+    for name in mistakes:
+        show(target, os.path.join(found, name))
+    if status != 0 and not mistakes:
+        print(output[-4000:])
+        mistakes = [f"exit status {status}"]
+    edges = re.findall(r"cov: (\d+)", output)
+    return number(output, "number_of_executed_units"), int(edges[-1]) if edges else 0, mistakes
+
+
+def keep(target):
+    """Adds to the committed corpus what reaches code that it does not reach."""
+    before = len(os.listdir(seeds(target)))
+    run([program(target), "-merge=1", "-close_fd_mask=3", seeds(target), os.path.join(BUILD, "corpus", target)])
+    print(f"{target}: {len(os.listdir(seeds(target))) - before} files were added to its corpus")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__.partition("\n\n")[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=1, metavar="M", help="for each target")
+    parser.add_argument("--keep", action="store_true",
+                        help="add to the committed corpus what reaches new code")  # fmt: skip
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(targets()))
+    chosen = parser.parse_args()
+    for name in chosen.targets:
+        if name not in targets():
+            parser.error(f"there is no target {name}; there are: {', '.join(targets())}")
+    return chosen
+
+
+def main():
+    chosen = arguments()
+    os.chdir(SOURCE)
+    os.nice(10)
+    try:
+        builddir.ensure(BUILD, SOURCE, OPTIONS, "clang")
+    except builddir.BuildFailure as failure:
+        print(failure.args[1], end="")
+        sys.exit(f"fuzz: {failure.args[0]}")
+    print(f"{'target':10}{'executions':>12}{'edges':>8}{'wrong':>7}", flush=True)
+    wrong = 0
+    for target in chosen.targets or targets():
+        executions, edges, mistakes = fuzz(target, max(1, round(chosen.minutes * 60)))
+        print(f"{target:10}{executions:12}{edges:8}{len(mistakes):7}", flush=True)
+        wrong += len(mistakes)
+        if chosen.keep and not mistakes:
+            keep(target)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT
+ * A script of events for the life of one lock: votes in and out of turn, time on two clocks, nodes
+ * that come and go, calls of the user in each state. Beside the lease stands a ledger that knows
+ * only what was asked and answered; effects that it cannot explain are wrong.
+ *
+ *     10 bytes parameters, then events of 3 bytes */
+#include "fuzz.h"
+
+#include "lease_rig.h"
+
+static struct rig rig;
+
+/* What was asked and answered, in plain words. */
+static struct {
+    rl_nodes keys;     /* our key is, or may come to be, on these */
+    rl_nodes asked;    /* of the present round */
+    rl_nodes answered; /* of those */
+    rl_nodes granted;  /* by a node that could vote when it was asked */
+    rl_nodes voters;   /* when the round began */
+    uint32_t round;
+    bool pending; /* somebody waits for DONE */
+    bool told;    /* the user has the lock */
+    bool held;
+    struct rl_now latest; /* no deadline may lie behind this */
+    uint64_t ttl_ns;
+} ledger;
+
+static bool is_held(void)
+{
+    return rig.lease.state == RL_STATE_HELD || rig.lease.state == RL_STATE_EXTENDING;
+}
+
+static void draw_params(struct fuzz_input *input)
+{
+    static const uint64_t waits[] = {0, 5 * RL_MS, RL_SECOND, RL_NEVER};
+    unsigned nodes = fuzz_below(input, 7) + 1;
+    unsigned flags = fuzz_byte(input);
+    struct rl_lease_params *params = &rig.params;
+
+    rig_init(&rig, nodes);
+    params->kind = (uint8_t)(fuzz_below(input, 4) + RL_LEASE_ACQUIRE);
+    params->auto_extend = (flags & 1) != 0;
+    params->wait_ns = waits[flags >> 1 & 3];
+    params->hold_max_ns = (flags & 8) != 0 ? 3 * RL_SECOND : 0;
+    params->extends_max = (flags & 16) != 0 ? 2 : 0;
+    params->extend_at_ns = (flags & 32) != 0 ? RL_SECOND : 0;
+    params->drift.ppm = fuzz_short(input) * 7;
+    params->ttl_ns = ((uint64_t)fuzz_short(input) + 20) * RL_MS;
+    params->margin_ns = (uint64_t)fuzz_byte(input) * 10 * RL_MS;
+    params->salt = fuzz_byte(input);
+    rig.view.random = fuzz_byte(input) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* t1 + ttl - drift - lost margin, worked out apart from the code under test. */
+static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
+{
+    uint64_t drift =
+        ttl / 1000000 * rig.params.drift.ppm + ttl % 1000000 * rig.params.drift.ppm / 1000000;
+    uint64_t margin = ttl / 1000 > 5 * RL_MS ? ttl / 1000 : 5 * RL_MS;
+    uint64_t less = drift + rig.params.drift.floor_us * RL_US + margin;
+
+    return less < ttl ? t1 + ttl - less : t1;
+}
+
+static void note_ask(const struct rl_effects *fx)
+{
+    const struct rl_round *round = &rig.lease.round;
+
+    if (fx->flags & RL_FX_ATTEMPT)
+        ledger.keys = fx->ask;
+    if (rig.lease.state == RL_STATE_ENDED || round->number == ledger.round)
+        return;
+    ledger.round = round->number;
+    ledger.asked = fx->ask;
+    ledger.answered = ledger.granted = 0;
+    ledger.voters = rig.view.voters;
+    if (round->verb == RL_VERB_EXTEND && rig.lease.params.kind == RL_LEASE_ADOPT && !ledger.held)
+        ledger.keys = rl_nodes_all(rig.params.nodes); /* what is adopted may be anywhere */
+    ledger.ttl_ns = round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.ttl_ns;
+}
+
+/* A grant needs a majority of the configured nodes, and leaves enough time. */
+static void check_grant(void)
+{
+    struct rl_now t1 = rig.lease.round.t1;
+
+    MUST(rl_nodes_count(ledger.granted) >= rig.params.nodes / 2u + 1);
+    ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
+    ledger.latest.raw_ns = rl_max_u64(ledger.latest.raw_ns, latest_ns(t1.raw_ns, ledger.ttl_ns));
+    MUST(rig.lease.deadline.boot_ns <= ledger.latest.boot_ns);
+    MUST(rig.lease.deadline.raw_ns <= ledger.latest.raw_ns);
+}
+
+/* Every key that may be somewhere is taken back, and nobody is asked who is known not to have one.
+ */
+static void check_taken_back(const struct rl_effects *fx)
+{
+    rl_nodes back = fx->undo | (rig.lease.round.verb == RL_VERB_RELEASE ||
+                                        rig.lease.round.verb == RL_VERB_SHORTEN
+                                    ? fx->ask
+                                    : 0);
+
+    MUST((ledger.keys & ~back) == 0);
+    MUST((fx->undo & ~ledger.keys) == 0);
+    ledger.keys = 0;
+}
+
+static void check_announcements(const struct rl_effects *fx, uint8_t before, bool was_held)
+{
+    uint32_t flags = fx->flags;
+
+    if (flags & RL_FX_DONE) {
+        MUST(ledger.pending);
+        ledger.pending = false;
+    }
+    if (flags & RL_FX_HELD) {
+        MUST((flags & RL_FX_DONE) != 0 && fx->status == REDLOCK_OK && is_held() && !ledger.held);
+        check_grant();
+        MUST(rig_remaining_ns(&rig) >= rig.params.validity_min_ns);
+        ledger.held = true;
+    }
+    if (flags & RL_FX_EXTENDED) {
+        MUST(ledger.held && before == RL_STATE_EXTENDING);
+        check_grant();
+    }
+    if (flags & RL_FX_LOST)
+        MUST(was_held && (flags & RL_FX_ENDED) != 0);
+    if (flags & (RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED))
+        MUST(was_held);
+    if (flags & RL_FX_WAITING)
+        MUST(rig.lease.state == RL_STATE_WAITING && fx->status != REDLOCK_OK);
+    MUST(((flags & RL_FX_ENDED) != 0) == (rig.lease.state == RL_STATE_ENDED));
+    MUST(is_held() || rig_remaining_ns(&rig) == 0);
+    ledger.held = is_held();
+}
+
+static bool is_asking(uint8_t state)
+{
+    return state == RL_STATE_ASKING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+}
+
+static void check(uint8_t kind, uint8_t before)
+{
+    const struct rl_effects *fx = &rig.fx;
+    rl_nodes all = rl_nodes_all(rig.params.nodes);
+    uint8_t after = rig.lease.state;
+    bool was_held = ledger.held;
+
+    MUST(((fx->ask | fx->heal) & ~(rig.view.up & all)) == 0 && (fx->undo & ~all) == 0);
+    if (before == RL_STATE_ENDED) {
+        MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal) == 0);
+        return;
+    }
+    if (rig.params.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
+        (after == RL_STATE_WAITING || after == RL_STATE_ENDED) && kind != RL_EVENT_DETACH)
+        check_taken_back(fx);
+    else if (after == RL_STATE_RELEASING && before != RL_STATE_RELEASING)
+        check_taken_back(fx);
+    note_ask(fx);
+    ledger.keys |= fx->heal;
+    check_announcements(fx, before, was_held);
+    bool timed =
+        (is_asking(after) && rig.params.kind != RL_LEASE_INSPECT) || after == RL_STATE_WAITING;
+    if (kind != RL_EVENT_VOTE || fx->flags != 0)
+        MUST(timed ? rig.lease.wake_ns > rig.view.now.boot_ns && rig.lease.wake_ns != RL_NEVER
+                   : rig.lease.wake_ns == RL_NEVER);
+}
+
+static void event(const struct rl_event *what)
+{
+    uint8_t before = rig.lease.state;
+
+    rig_step(&rig, what);
+    check(what->kind, before);
+}
+
+/* What an answer of the present round says of the key on that node. */
+static void note_answer(const struct rl_ballot *ballot)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+    uint8_t verb = rig.lease.round.verb;
+    bool absent = ballot->vote == RL_VOTE_DENIED;
+
+    if (ballot->round != ledger.round)
+        return;
+    if (ballot->verb == RL_VERB_HEAL && ledger.held) {
+        if (absent || (ballot->unsent && ballot->vote == RL_VOTE_FAILED))
+            ledger.keys &= ~bit;
+        return;
+    }
+    if ((ledger.asked & ~ledger.answered & bit) == 0)
+        return;
+    ledger.answered |= bit;
+    if (ballot->vote == RL_VOTE_GRANTED) {
+        ledger.granted |= bit & ledger.voters;
+        ledger.keys |= verb == RL_VERB_EXTEND ? bit : 0;
+    }
+    if (absent || (verb == RL_VERB_ACQUIRE && ballot->unsent && ballot->vote == RL_VOTE_FAILED))
+        ledger.keys &= ~bit;
+}
+
+static void vote(struct fuzz_input *input, bool in_turn)
+{
+    static const uint8_t votes[] = {RL_VOTE_GRANTED, RL_VOTE_DENIED, RL_VOTE_FAILED,
+                                    RL_VOTE_GRANTED};
+    unsigned node = fuzz_byte(input), what = fuzz_byte(input);
+    uint8_t verb = rig.lease.round.verb;
+    struct rl_ballot ballot = {
+        .node = (uint8_t)(node % rig.params.nodes),
+        .vote = votes[what & 3],
+        .verb = (what & 4) != 0 && ledger.held ? RL_VERB_HEAL : verb,
+        .round = rig.lease.round.number,
+        .rtt_us = what * 9,
+    };
+
+    if (ballot.vote == RL_VOTE_FAILED) {
+        ballot.cause = (uint8_t)(node / 8 % 20 + 1);
+        ballot.unsent = (what & 8) != 0;
+    }
+    if (!in_turn)
+        ballot.round += (what >> 4) - 8u;
+    if (rig.lease.state != RL_STATE_ENDED && rig.lease.state != RL_STATE_WAITING)
+        note_answer(&ballot);
+    event(&(struct rl_event){.kind = RL_EVENT_VOTE, .ballot = ballot});
+}
+
+static void pass(struct fuzz_input *input)
+{
+    uint64_t boot = fuzz_byte(input), raw = fuzz_byte(input);
+
+    boot = boot * boot * 100 * RL_US;
+    raw = (raw & 1) != 0 ? boot : raw * raw * 100 * RL_US;
+    rig.view.now.boot_ns += boot;
+    rig.view.now.raw_ns += raw;
+    rig.view.random = rl_jitter(rig.view.random, boot, raw);
+}
+
+/* The timer rings. */
+static void wake(struct fuzz_input *input)
+{
+    uint64_t wake_ns = rig.lease.wake_ns;
+
+    (void)fuzz_short(input);
+    if (wake_ns == RL_NEVER)
+        return;
+    uint64_t ns = rl_sub_sat(wake_ns, rig.view.now.boot_ns);
+    rig.view.now = rl_later(rig.view.now, ns);
+    event(&(struct rl_event){.kind = RL_EVENT_TICK});
+}
+
+static void change_nodes(struct fuzz_input *input)
+{
+    rl_nodes all = rl_nodes_all(rig.params.nodes);
+    unsigned first = fuzz_byte(input), second = fuzz_byte(input);
+
+    rig.view.up = ~(rl_nodes)first & all;
+    rig.view.voters = rig.view.up & ~((rl_nodes)second >> 1);
+    rig.view.duplicate = (second & 1) != 0;
+    rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
+    for (unsigned i = 0; i < rig.params.nodes; i++)
+        rig.view.cause[i] = (rig.view.voters >> i & 1) != 0 ? 0 : (uint8_t)(second % 20 + 1);
+}
+
+/* What a user of the lock may do in this state. */
+static void call(struct fuzz_input *input)
+{
+    static const uint8_t kinds[] = {RL_EVENT_EXTEND, RL_EVENT_RELEASE, RL_EVENT_SHORTEN,
+                                    RL_EVENT_DETACH, RL_EVENT_CONFIRM, RL_EVENT_CANCEL,
+                                    RL_EVENT_EXTEND, RL_EVENT_CANCEL};
+    struct rl_event what = {.kind = kinds[fuzz_byte(input) & 7], .status = REDLOCK_ECANCELED};
+    unsigned detail = fuzz_byte(input);
+
+    if (what.kind == RL_EVENT_CANCEL) {
+        event(&what);
+        return;
+    }
+    if (!is_held())
+        return;
+    what.ttl_ns = (uint64_t)detail * 50 * RL_MS;
+    /* A grant is confirmed right before it is told; before that nobody has the lock to call. */
+    if (what.kind == RL_EVENT_CONFIRM && ledger.told)
+        return;
+    ledger.told = what.kind != RL_EVENT_CONFIRM;
+    ledger.pending = ledger.pending || what.kind != RL_EVENT_DETACH;
+    event(&what);
+    if (what.kind == RL_EVENT_CONFIRM && is_held())
+        ledger.pending = false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+
+    memset(&ledger, 0, sizeof ledger);
+    draw_params(&input);
+    rl_lease_init(&rig.lease, &rig.params);
+    ledger.pending = true;
+    ledger.keys = rig.params.kind == RL_LEASE_RELEASE ? rl_nodes_all(rig.params.nodes) : 0;
+    if (fuzz_byte(&input) & 1)
+        change_nodes(&input);
+    event(&(struct rl_event){.kind = RL_EVENT_START});
+    while (input.left > 0) {
+        switch (fuzz_byte(&input) % 8) {
+        case 0:
+            pass(&input);
+            break;
+        case 1:
+            wake(&input);
+            break;
+        case 2:
+            change_nodes(&input);
+            break;
+        case 3:
+            call(&input);
+            break;
+        case 4:
+            vote(&input, false);
+            break;
+        case 5:
+            event(&(struct rl_event){.kind = RL_EVENT_TICK});
+            break;
+        default:
+            vote(&input, true);
+            break;
+        }
+    }
+    /* Nobody is left without an answer. */
+    if (rig.lease.state != RL_STATE_ENDED && is_held())
+        event(&(struct rl_event){.kind = RL_EVENT_DETACH});
+    else if (rig.lease.state != RL_STATE_ENDED)
+        event(&(struct rl_event){.kind = RL_EVENT_CANCEL, .status = REDLOCK_ECLOSED});
+    MUST(rig.lease.state == RL_STATE_ENDED && !ledger.pending);
+    return 0;
+}

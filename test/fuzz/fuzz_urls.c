@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * Lists of node addresses as people type them: all or nothing is taken, each refusal has a text,
+ * each taken address can be named, and its name is read again as the same place. A password (QQ
+ * stands for one) is in no text.
+ *
+ *     2 bytes failing allocation, then the list; a byte of 1 stands for "QQQQ" in the place of a
+ *     password, "redis://u:QQQQ@" */
+#include "fuzz.h"
+
+#include "api/url.h"
+#include "api/url_mask.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MAX 4096
+
+struct list {
+    struct rl_mem mem;
+    struct rl_node_spec *nodes;
+    size_t count;
+    char error[512];
+};
+
+static int parse(struct list *list, const char *text)
+{
+    memset(list, 0, sizeof *list);
+    list->mem = rl_mem_libc();
+    return rl_url_parse_list(&list->mem, text, &list->nodes, &list->count, list->error,
+                             sizeof list->error);
+}
+
+static void done(struct list *list)
+{
+    while (list->count > 0)
+        rl_node_spec_done(&list->mem, &list->nodes[--list->count]);
+    rl_free(&list->mem, list->nodes);
+}
+
+/* The list with logins put in; true if there is one and nothing else shows two Q in a row. */
+static bool spell(struct fuzz_input *input, char *out, size_t size)
+{
+    size_t len = 0;
+    bool secret = false;
+    char previous = 0;
+    bool confusing = false;
+
+    while (input->left > 0 && len + 20 < size) {
+        char byte = (char)fuzz_byte(input);
+        if (byte == '\0')
+            break;
+        if (byte == 1) {
+            len += (size_t)snprintf(out + len, size - len, "redis://u:QQQQ@");
+            secret = true;
+            previous = '@';
+            continue;
+        }
+        confusing = confusing || (byte == 'Q' && previous == 'Q');
+        previous = byte;
+        out[len++] = byte;
+    }
+    out[len] = '\0';
+    return secret && !confusing;
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return false;
+    return true;
+}
+
+/* Without a login an address is told by its name. */
+static void check_name(const struct rl_node_spec *spec)
+{
+    struct list again;
+
+    MUST(spec->name[0] != '\0' && is_plain(spec->name));
+    MUST(spec->is_unix ? spec->path[0] == '/' : spec->host[0] != '\0' && spec->port != 0);
+    if (spec->is_unix)
+        return; /* paths may hold bytes that a list separates at */
+    MUST(parse(&again, spec->name) == 0 && again.count == 1);
+    MUST(rl_node_spec_same_server(&again.nodes[0], spec) && again.nodes[0].db == spec->db);
+    MUST(strcmp(again.nodes[0].name, spec->name) == 0);
+    done(&again);
+}
+
+static void check_mask(const char *text, bool secret)
+{
+    char shown[RL_URL_SHOWN_MAX];
+
+    rl_url_mask(text, text, strlen(text), shown);
+    MUST(strlen(shown) < sizeof shown && is_plain(shown));
+    MUST(!secret || strstr(shown, "QQ") == NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    struct list list;
+    char text[LIST_MAX];
+
+    fuzz_alloc_begin(&input);
+    bool secret = spell(&input, text, sizeof text);
+    int error = parse(&list, text);
+    bool failed = fuzz_alloc_end();
+    MUST(error == 0 || error == REDLOCK_EINVAL || (failed && error == REDLOCK_ENOMEM));
+    MUST((error == 0) == (list.count > 0));
+    MUST((error == 0) == (list.error[0] == '\0'));
+    MUST(list.count <= RL_NODES_MAX && is_plain(list.error));
+    MUST(!secret || strstr(list.error, "QQ") == NULL);
+    for (size_t i = 0; i < list.count; i++) {
+        MUST(!secret || strstr(list.nodes[i].name, "QQ") == NULL);
+        check_name(&list.nodes[i]);
+        for (size_t j = 0; j < i; j++)
+            MUST(!rl_node_spec_same_server(&list.nodes[i], &list.nodes[j]));
+    }
+    done(&list);
+    check_mask(text, secret);
+    return 0;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Commands in, replies out. */
+#include "server.h"
+
+#include "core/wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX 16
+
+struct word {
+    const char *at;
+    size_t len;
+};
+
+struct command {
+    struct word words[WORDS_MAX];
+    unsigned count;
+    uint64_t place; /* of its first byte in the stream */
+};
+
+void server_reset(struct server *server)
+{
+    server->in_len = server->in_done = server->out_len = 0;
+    server->received = 1;
+    memset(server->tokens, 0, sizeof server->tokens);
+    server->has_scripts = true;
+}
+
+void server_receive(struct server *server, const char *bytes, size_t len)
+{
+    MUST(len <= SERVER_BYTES - server->in_len);
+    memcpy(server->in + server->in_len, bytes, len);
+    server->in_len += len;
+    server->received += len;
+}
+
+bool server_has(const struct server *server, unsigned token)
+{
+    return server->tokens[token].expires_ns > server->now_ns;
+}
+
+void server_ban(struct server *server, unsigned token)
+{
+    server->tokens[token].banned_from = server->received;
+}
+
+__attribute__((format(printf, 2, 3))) static void reply(struct server *server, const char *format,
+                                                        ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int len =
+        vsnprintf(server->out + server->out_len, SERVER_BYTES - server->out_len, format, args);
+    va_end(args);
+    MUST(len > 0 && (size_t)len < SERVER_BYTES - server->out_len);
+    server->out_len += (size_t)len;
+}
+
+/* "*3\r\n" or "$5\r\n" at *at; false if it is not all there. */
+static bool read_header(const char **at, const char *end, char kind, size_t *ret)
+{
+    const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
+
+    MUST(*at == end || **at == kind);
+    if (line_end == NULL)
+        return false;
+    MUST(line_end - *at > 2 && line_end[-1] == '\r');
+    *ret = 0;
+    for (const char *digit = *at + 1; digit < line_end - 1; digit++) {
+        MUST(*digit >= '0' && *digit <= '9' && *ret < SERVER_BYTES);
+        *ret = *ret * 10 + (size_t)(*digit - '0');
+    }
+    *at = line_end + 1;
+    return true;
+}
+
+/* The next command: well-formed, or not all there. */
+static bool read_command(struct server *server, struct command *command)
+{
+    const char *at = server->in + server->in_done, *end = server->in + server->in_len;
+    size_t count, len;
+
+    command->place = server->received - (server->in_len - server->in_done);
+    if (!read_header(&at, end, '*', &count))
+        return false;
+    MUST(count > 0 && count <= WORDS_MAX);
+    command->count = (unsigned)count;
+    for (size_t i = 0; i < count; i++) {
+        if (!read_header(&at, end, '$', &len) || (size_t)(end - at) < len + 2)
+            return false;
+        MUST(at[len] == '\r' && at[len + 1] == '\n');
+        command->words[i] = (struct word){at, len};
+        at += len + 2;
+    }
+    server->in_done = (size_t)(at - server->in);
+    return true;
+}
+
+static bool is(const struct command *command, unsigned i, const char *text)
+{
+    return i < command->count && command->words[i].len == strlen(text) &&
+           memcmp(command->words[i].at, text, command->words[i].len) == 0;
+}
+
+static uint64_t number(const struct command *command, unsigned i)
+{
+    MUST(i < command->count && command->words[i].len < 20);
+    return strtoull(command->words[i].at, NULL, 10);
+}
+
+/* Word i as a token: "t" and its number. */
+static struct server_token *token(struct server *server, const struct command *command, unsigned i)
+{
+    MUST(i < command->count && command->words[i].len > 1 && command->words[i].at[0] == 't');
+    uint64_t index = strtoull(command->words[i].at + 1, NULL, 10);
+    MUST(index < SERVER_TOKENS);
+    return &server->tokens[index];
+}
+
+static bool is_there(const struct server *server, const struct server_token *token)
+{
+    return token->expires_ns > server->now_ns;
+}
+
+static void set(struct server *server, const struct command *command, bool execute)
+{
+    struct server_token *it = token(server, command, 2);
+    bool native = is(command, 3, "IFEQ");
+    uint64_t ttl_ns = number(command, native ? 6 : 5) * RL_MS;
+
+    MUST(is(command, native ? 5 : 4, "PX") && ttl_ns > 0);
+    if (!native) {
+        MUST(is(command, 3, "NX") && command->count == 6);
+        MUST(it->banned_from == 0 || command->place < it->banned_from);
+        it->sets++;
+    }
+    if (!execute)
+        return;
+    if (native && !server->knows_natives) {
+        reply(server, "-ERR syntax error\r\n");
+    } else if (native == is_there(server, it)) {
+        it->made += !native;
+        it->extended += native;
+        it->expires_ns = server->now_ns + ttl_ns;
+        reply(server, "+OK\r\n");
+    } else {
+        reply(server, "$-1\r\n");
+    }
+}
+
+static void delete (struct server *server, const struct command *command, unsigned i)
+{
+    struct server_token *it = token(server, command, i);
+    bool there = is_there(server, it);
+
+    it->expires_ns = 0;
+    it->deleted += there;
+    reply(server, ":%d\r\n", there);
+}
+
+static void expire(struct server *server, const struct command *command, bool shorten)
+{
+    struct server_token *it = token(server, command, 4);
+    uint64_t end_ns = server->now_ns + number(command, 5) * RL_MS;
+    bool there = is_there(server, it);
+
+    if (there && (shorten || end_ns > it->expires_ns))
+        it->expires_ns = end_ns;
+    it->extended += there && !shorten;
+    reply(server, ":%d\r\n", there);
+}
+
+static void run_script(struct server *server, const struct command *command)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
+    bool whole = is(command, 0, "EVAL");
+
+    MUST(is(command, 2, "1"));
+    if (!whole && !server->has_scripts) {
+        reply(server, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        return;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (!is(command, 1, whole ? rl_wire_script(verbs[i]) : rl_wire_script_sha(verbs[i])))
+            continue;
+        if (verbs[i] == RL_VERB_RELEASE)
+            delete (server, command, 4);
+        else
+            expire(server, command, verbs[i] == RL_VERB_SHORTEN);
+        return;
+    }
+    fuzz_wrong(__FILE__, __LINE__, "a script of ours");
+}
+
+static void answer_honestly(struct server *server, const struct command *command)
+{
+    bool script = is(command, 0, "EVALSHA") || is(command, 0, "EVAL");
+    bool native = is(command, 0, "DELEX") || is(command, 0, "DELIFEQ");
+
+    if (script)
+        run_script(server, command);
+    else if (native && !server->knows_natives)
+        reply(server, "-ERR unknown command\r\n");
+    else if (native)
+        delete (server, command, is(command, 0, "DELEX") ? 3 : 2);
+    else if (is(command, 0, "INFO"))
+        reply(server, "$%zu\r\n%s\r\n", strlen(server->info), server->info);
+    else if (is(command, 0, "SCRIPT"))
+        reply(server, "$40\r\n%040d\r\n", 0);
+    else if (is(command, 0, "TIME"))
+        reply(server, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
+    else if (is(command, 0, "GET"))
+        reply(server, "$3\r\nabc\r\n");
+    else if (is(command, 0, "PTTL"))
+        reply(server, ":77\r\n");
+    else if (is(command, 0, "PING"))
+        reply(server, "+PONG\r\n");
+    else
+        reply(server, "+OK\r\n");
+}
+
+static void refuse(struct server *server, const struct command *command, enum server_manner manner)
+{
+    static const char *const words[SERVER_MANNERS] = {
+        [1] = "-ERR something is wrong",
+        [2] = "-LOADING Redis is loading the dataset in memory",
+        [3] = "-NOSCRIPT No matching script. Please use EVAL.",
+        [4] = "-READONLY You can't write against a read only replica.",
+        [5] = "-OOM command not allowed when used memory > 'maxmemory'.",
+        [6] = "-NOPERM this user has no permissions",
+        [7] = "-BUSY Redis is busy running a script.",
+        [8] = "-ERR unknown command",
+        [9] = ":5",
+        [10] = "$-1",
+        [11] = "-NOAUTH Authentication required.",
+        [12] = "$4\r\nwhat",
+    };
+
+    if (manner == 10 && !is(command, 0, "SET"))
+        manner = 1; /* nil is an honest answer to a SET only, and then means: not set */
+    reply(server, "%s\r\n", words[manner]);
+}
+
+bool server_execute(struct server *server, enum server_manner manner)
+{
+    struct command command;
+
+    if (!read_command(server, &command))
+        return false;
+    if (is(&command, 0, "SET"))
+        set(server, &command, manner == HONESTLY);
+    else if (manner == HONESTLY)
+        answer_honestly(server, &command);
+    if (manner != HONESTLY)
+        refuse(server, &command, manner);
+    return true;
+}
+
+void server_hang_up(struct server *server, unsigned more)
+{
+    while (more > 0 && server_execute(server, HONESTLY))
+        more--;
+    /* What is not executed is looked at all the same: nothing may be in it that must not be. */
+    while (server_execute(server, (enum server_manner)1))
+        server->out_len = 0;
+    server->in_len = server->in_done = server->out_len = 0;
+}
