@@ -146,7 +146,8 @@ static void check(uint8_t kind, uint8_t before)
     uint8_t after = rig.lease.state;
     bool was_held = ledger.held;
 
-    MUST(((fx->ask | fx->heal) & ~(rig.view.up & all)) == 0 && (fx->undo & ~all) == 0);
+    MUST((fx->ask & ~((rig.view.up | rig.view.silent) & all)) == 0);
+    MUST((fx->heal & ~(rig.view.up & all)) == 0 && (fx->undo & ~all) == 0);
     if (before == RL_STATE_ENDED) {
         MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal) == 0);
         return;
@@ -181,7 +182,7 @@ static void note_answer(const struct rl_ballot *ballot)
     uint8_t verb = rig.lease.round.verb;
     bool absent = ballot->vote == RL_VOTE_DENIED;
 
-    if (ballot->round != ledger.round)
+    if (ballot->round != ledger.round || ballot->vote == RL_VOTE_SILENT)
         return;
     if (ballot->verb == RL_VERB_HEAL && ledger.held) {
         if (absent || (ballot->unsent && ballot->vote == RL_VOTE_FAILED))
@@ -202,7 +203,7 @@ static void note_answer(const struct rl_ballot *ballot)
 static void vote(struct fuzz_input *input, bool in_turn)
 {
     static const uint8_t votes[] = {RL_VOTE_GRANTED, RL_VOTE_DENIED, RL_VOTE_FAILED,
-                                    RL_VOTE_GRANTED};
+                                    RL_VOTE_SILENT};
     unsigned node = fuzz_byte(input), what = fuzz_byte(input);
     uint8_t verb = rig.lease.round.verb;
     struct rl_ballot ballot = {
@@ -213,6 +214,8 @@ static void vote(struct fuzz_input *input, bool in_turn)
         .rtt_us = what * 9,
     };
 
+    if (ballot.vote == RL_VOTE_SILENT)
+        ballot.cause = REDLOCK_CAUSE_TIMEOUT;
     if (ballot.vote == RL_VOTE_FAILED) {
         ballot.cause = (uint8_t)(node / 8 % 20 + 1);
         ballot.unsent = (what & 8) != 0;
@@ -254,6 +257,7 @@ static void change_nodes(struct fuzz_input *input)
     unsigned first = fuzz_byte(input), second = fuzz_byte(input);
 
     rig.view.up = ~(rl_nodes)first & all;
+    rig.view.silent = (rl_nodes)(first & second) & all;
     rig.view.voters = rig.view.up & ~((rl_nodes)second >> 1);
     rig.view.duplicate = (second & 1) != 0;
     rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
