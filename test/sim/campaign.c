@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * Many runs. */
+#include "campaign.h"
+
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SHOWN_MAX    10
+#define REPEAT_EVERY 100
+
+static uint64_t seconds_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+static unsigned log2_of(uint64_t value)
+{
+    unsigned at = value == 0 ? 0 : 63u - (unsigned)__builtin_clzll(value);
+
+    return at < SIM_BUCKETS ? at : SIM_BUCKETS - 1;
+}
+
+static void count(struct sim_totals *totals, const struct sim_world *world, bool good)
+{
+    uint64_t faults = 0;
+
+    totals->runs++;
+    totals->outside += world->plan.outside != 0;
+    totals->events += world->events;
+    totals->virtual_ns += world->now_ns - world->born_ns;
+    totals->grants += world->grants;
+    totals->operations += world->operations;
+    for (unsigned i = 0; i < SIM_COUNTED; i++) {
+        totals->injected[i] += world->injected[i];
+        faults += world->injected[i];
+    }
+    totals->with_fault += faults > 0;
+    totals->clients[world->plan.clients]++;
+    totals->events_log2[log2_of(world->events)]++;
+    if (good)
+        return;
+    if (totals->violations++ == 0)
+        totals->first_bad = world->plan.seed;
+    if (totals->violations <= SHOWN_MAX)
+        fprintf(stderr, "seed %" PRIu64 ": %s\n", world->plan.seed, world->violation);
+}
+
+void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
+                  uint64_t seconds)
+{
+    struct sim_world *world = malloc(sizeof *world);
+    uint64_t begun = seconds_now();
+
+    if (world == NULL)
+        abort();
+    for (uint64_t i = 0; i < runs; i++) {
+        if (seconds != 0 && i % 16 == 0 && seconds_now() - begun >= seconds)
+            break;
+        uint64_t seed = first + i * step;
+        bool good = sim_world_run(world, seed, false);
+        uint64_t hash = world->hash;
+        count(totals, world, good);
+        sim_world_free(world);
+        if (i % REPEAT_EVERY != 0)
+            continue;
+        (void)sim_world_run(world, seed, false);
+        totals->repeats++;
+        if (world->hash != hash) {
+            totals->violations++;
+            fprintf(stderr, "seed %" PRIu64 ": the second run went another way\n", seed);
+        }
+        sim_world_free(world);
+    }
+    free(world);
+}
+
+void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
+{
+    if (to->violations == 0)
+        to->first_bad = from->first_bad;
+    to->runs += from->runs;
+    to->violations += from->violations;
+    to->outside += from->outside;
+    to->repeats += from->repeats;
+    to->events += from->events;
+    to->virtual_ns += from->virtual_ns;
+    to->grants += from->grants;
+    to->operations += from->operations;
+    to->with_fault += from->with_fault;
+    for (unsigned i = 0; i < SIM_COUNTED; i++)
+        to->injected[i] += from->injected[i];
+    for (unsigned i = 0; i <= SIM_CLIENTS_MAX; i++)
+        to->clients[i] += from->clients[i];
+    for (unsigned i = 0; i < SIM_BUCKETS; i++)
+        to->events_log2[i] += from->events_log2[i];
+}
+
+/* The number of events that `share` of 100 runs stay below, from the histogram: a power of two,
+ * refined by where in its bucket it lies. */
+static uint64_t percentile(const struct sim_totals *totals, uint64_t share)
+{
+    uint64_t want = totals->runs * share / 100, seen = 0;
+
+    for (unsigned i = 0; i < SIM_BUCKETS; i++) {
+        uint64_t here = totals->events_log2[i];
+        if (here != 0 && seen + here > want)
+            return (UINT64_C(1) << i) + (UINT64_C(1) << i) * (want - seen) / here;
+        seen += here;
+    }
+    return 0;
+}
+
+void sim_totals_print(const struct sim_totals *totals)
+{
+    uint64_t tenths = totals->virtual_ns / UINT64_C(360000000000);
+
+    printf("schedules      %" PRIu64 ", of them %" PRIu64 " outside the assumptions\n",
+           totals->runs, totals->outside);
+    printf("violations     %" PRIu64 "\n", totals->violations);
+    printf("virtual hours  %" PRIu64 ".%" PRIu64 "\n", tenths / 10, tenths % 10);
+    printf("events         %" PRIu64 "; in a schedule: 1%% below %" PRIu64 ", 10%% below %" PRIu64
+           ", half below about %" PRIu64 ", 90%% below %" PRIu64 "\n",
+           totals->events, percentile(totals, 1), percentile(totals, 10), percentile(totals, 50),
+           percentile(totals, 90));
+    printf("operations     %" PRIu64 ", locks granted %" PRIu64 "\n", totals->operations,
+           totals->grants);
+    printf("clients        ");
+    for (unsigned i = 1; i <= SIM_CLIENTS_MAX; i++) {
+        if (totals->clients[i] != 0)
+            printf("%u in %" PRIu64 " schedules  ", i, totals->clients[i]);
+    }
+    printf("\nwith a fault   %" PRIu64 " schedules\n", totals->with_fault);
+    for (unsigned i = 0; i < SIM_COUNTED; i++)
+        printf("  %-14s %" PRIu64 "\n", sim_fault_names[i], totals->injected[i]);
+    printf("run twice      %" PRIu64 " schedules, with the same result\n", totals->repeats);
+}

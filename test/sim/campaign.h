@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * Many runs, and what they add up to. */
+#ifndef SIM_CAMPAIGN_H
+#define SIM_CAMPAIGN_H
+
+#include "plan.h"
+
+#include <stdbool.h>
+
+#define SIM_BUCKETS 20
+
+struct sim_totals {
+    uint64_t runs, violations, outside, repeats;
+    uint64_t events, virtual_ns, grants, operations, connections;
+    uint64_t injected[SIM_COUNTED];
+    uint64_t with_fault, with_contention;
+    uint64_t clients[SIM_CLIENTS_MAX + 1];
+    uint64_t events_log2[SIM_BUCKETS]; /* runs with 2^i to 2^(i+1) events */
+    uint64_t first_bad;                /* seed; only with violations */
+};
+
+/* Runs seeds from `first` on, each `step` apart, until `runs` are done or the wall clock says that
+ * `seconds` have passed (0: no limit). Every hundredth seed runs twice and must do the same again.
+ * Violations are printed to stderr as they come, at most ten. */
+void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
+                  uint64_t seconds);
+void sim_totals_add(struct sim_totals *to, const struct sim_totals *from);
+void sim_totals_print(const struct sim_totals *totals);
+
+#endif

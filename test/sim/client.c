@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT
+ * The loop of a client process, as lib/api/loop.c turns it on real sockets. */
+#include "client.h"
+
+#include "link.h"
+#include "oracle.h"
+#include "token.h"
+
+#include <redlock/redlock.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_ns)
+{
+    return (struct rl_now){
+        .boot_ns = sim_clock_read(&client->boot, true_ns),
+        .raw_ns = sim_clock_read(&client->raw, true_ns),
+    };
+}
+
+bool sim_client_runs(const struct sim_client *client)
+{
+    return client->alive && client->paused_until_ns <= client->world->now_ns;
+}
+
+/* Memory. */
+
+static bool fails(struct sim_client *client)
+{
+    return client->fail_of_1000 != 0 && sim_chance(&client->world->random, client->fail_of_1000);
+}
+
+static void *client_malloc(size_t size, void *userdata)
+{
+    struct sim_client *client = userdata;
+
+    if (fails(client))
+        return NULL;
+    client->allocated++;
+    return malloc(size);
+}
+
+static void *client_realloc(void *ptr, size_t size, void *userdata)
+{
+    struct sim_client *client = userdata;
+
+    if (fails(client))
+        return NULL;
+    client->allocated += ptr == NULL;
+    return realloc(ptr, size);
+}
+
+static void client_free(void *ptr, void *userdata)
+{
+    struct sim_client *client = userdata;
+
+    client->allocated -= ptr != NULL;
+    free(ptr);
+}
+
+/* What the engine asks of the outside. */
+
+static void fill_random(void *ctx, void *bytes, size_t size)
+{
+    struct sim_client *client = ctx;
+    unsigned char *to = bytes;
+
+    for (size_t i = 0; i < size; i++)
+        to[i] = (unsigned char)sim_word(&client->world->random);
+}
+
+/* A process may lose the processor between any two lines. */
+static struct rl_now read_clocks(void *ctx)
+{
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+
+    if (client->in_turn && client->readings++ > 0 && !world->healed &&
+        sim_chance(&world->random, world->plan.late_turn)) {
+        client->ahead_ns += sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
+        world->injected[SIM_LATE_TURN]++;
+    }
+    return sim_client_clocks(client, world->now_ns + client->ahead_ns);
+}
+
+static uint64_t read_wall(void *ctx)
+{
+    struct sim_client *client = ctx;
+
+    return sim_clock_read(&client->wall, client->world->now_ns + client->ahead_ns) / RL_US;
+}
+
+static void plan_turn(struct sim_client *client, uint64_t at_ns)
+{
+    struct sim_world *world = client->world;
+
+    if (at_ns < world->now_ns)
+        at_ns = world->now_ns;
+    at_ns += sim_below(&world->random, world->plan.latency_ns);
+    if (at_ns >= client->turn_ns)
+        return;
+    client->turn_ns = at_ns;
+    sim_plan_event(world, at_ns, SIM_TURN, client->index, 0, ++client->turn_stamp, NULL);
+}
+
+static void wake_at(void *ctx, uint64_t boot_ns)
+{
+    struct sim_client *client = ctx;
+
+    if (boot_ns != RL_NEVER)
+        plan_turn(client, sim_clock_when(&client->boot, boot_ns));
+}
+
+/* The inbox: what the sockets of the process hold. */
+
+void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim_segment *segment)
+{
+    struct sim_client *client = &world->clients[conn->client];
+    struct sim_inbox *item = malloc(sizeof *item);
+
+    if (item == NULL)
+        abort();
+    *item = (struct sim_inbox){NULL, conn, segment};
+    if (segment == NULL)
+        conn->refs++;
+    if (client->inbox_last != NULL)
+        client->inbox_last->next = item;
+    else
+        client->inbox_first = item;
+    client->inbox_last = item;
+    plan_turn(client, world->now_ns);
+}
+
+static struct sim_inbox *take_item(struct sim_client *client)
+{
+    struct sim_inbox *item = client->inbox_first;
+
+    if (item == NULL)
+        return NULL;
+    client->inbox_first = item->next;
+    if (item->next == NULL)
+        client->inbox_last = NULL;
+    return item;
+}
+
+static void drop_item(struct sim_client *client, struct sim_inbox *item)
+{
+    struct sim_conn *conn = item->conn;
+
+    free(item->segment);
+    free(item);
+    sim_conn_drop(client->world, conn);
+}
+
+static void hand_over(struct sim_client *client, struct sim_conn *conn,
+                      const struct sim_segment *segment)
+{
+    struct rl_node *node = &client->engine.nodes[conn->node];
+    uint64_t now_ns = client->engine.view.now.boot_ns;
+
+    if (segment == NULL) {
+        rl_node_flush(node, now_ns);
+        return;
+    }
+    switch (segment->kind) {
+    case SIM_ACCEPT:
+        rl_node_opened(node, true, REDLOCK_CAUSE_NONE, NULL, now_ns);
+        break;
+    case SIM_REFUSE:
+        conn->client_open = false;
+        rl_node_opened(node, false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);
+        break;
+    case SIM_DATA:
+        for (unsigned i = 0; i < segment->said_count; i++)
+            sim_token_said(client->world, &segment->said[i], conn->client, conn->node);
+        rl_node_received(node, segment->bytes, segment->len, now_ns);
+        break;
+    default:
+        conn->client_open = false;
+        rl_node_closed(node, REDLOCK_CAUSE_DISCONNECT, "closed", now_ns);
+        break;
+    }
+}
+
+static void read_some(struct sim_client *client, uint64_t count)
+{
+    struct sim_inbox *item;
+
+    for (; count > 0 && (item = take_item(client)) != NULL; count--) {
+        if (item->conn == client->world->links[client->index][item->conn->node].conn &&
+            item->conn->client_open)
+            hand_over(client, item->conn, item->segment);
+        drop_item(client, item);
+    }
+}
+
+static void catch_up(void *ctx)
+{
+    read_some(ctx, UINT64_MAX);
+}
+
+static void after_turn(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    client->in_turn = false;
+    if (client->ahead_ns != 0)
+        sim_client_pause(client, world->now_ns + client->ahead_ns);
+    client->ahead_ns = 0;
+    if (client->inbox_first != NULL)
+        plan_turn(client, world->now_ns);
+    sim_user_sweep(client);
+    sim_oracle_client(client);
+}
+
+void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+
+    if (stamp != client->turn_stamp || !client->alive)
+        return;
+    client->turn_ns = UINT64_MAX;
+    if (!sim_client_runs(client)) {
+        plan_turn(client, client->paused_until_ns);
+        return;
+    }
+    /* What was ready when the poller looked; more may have come since. */
+    uint64_t count = sim_chance(&world->random, 800) ? UINT64_MAX : sim_below(&world->random, 4);
+    client->in_turn = true;
+    client->readings = 0;
+    rl_engine_refresh(&client->engine);
+    read_some(client, count);
+    rl_engine_tick(&client->engine);
+    after_turn(client);
+}
+
+void sim_client_pause(struct sim_client *client, uint64_t until_ns)
+{
+    uint64_t from_ns = client->world->now_ns;
+
+    if (client->paused_until_ns > from_ns)
+        from_ns = client->paused_until_ns;
+    if (until_ns <= from_ns)
+        return;
+    client->paused_total_ns += until_ns - from_ns;
+    client->paused_until_ns = until_ns;
+    client->resumed_ns = until_ns;
+}
+
+static void on_node(void *ctx, unsigned node)
+{
+    struct sim_client *client = ctx;
+    const struct rl_node *it = &client->engine.nodes[node];
+
+    sim_note(client->world, "client % sees node % in state %, suspect: %", client->index, node,
+             it->state, it->suspect);
+}
+
+static struct sim_clock new_clock(struct sim_world *world, uint64_t shown_ns)
+{
+    uint64_t max = (uint64_t)world->plan.ppm_max;
+
+    return (struct sim_clock){
+        .true_ns = world->now_ns,
+        .shown_ns = shown_ns,
+        .ppm = (int64_t)sim_below(&world->random, 2 * max + 1) - (int64_t)max,
+    };
+}
+
+void sim_client_init(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->clients[index];
+    uint64_t up_ns = sim_between(&world->random, 1, 1000000) * RL_SECOND;
+
+    client->world = world;
+    client->index = (uint8_t)index;
+    client->boot = new_clock(world, up_ns + RL_SECOND);
+    client->raw = new_clock(world, up_ns);
+    client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND);
+    client->mem = (struct rl_mem){client_malloc, client_realloc, client_free, client};
+    client->specs = calloc(world->plan.nodes, sizeof *client->specs);
+    if (client->specs == NULL)
+        abort();
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        client->specs[i].db = world->plan.has_db ? 3 : 0;
+        client->specs[i].name[0] = (char)('0' + i);
+    }
+}
+
+void sim_client_start(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->clients[index];
+    const struct sim_plan *plan = &world->plan;
+    const struct rl_engine_params params = {
+        .mem = &client->mem,
+        .log = &client->log,
+        .specs = client->specs,
+        .nodes = plan->nodes,
+        .password = plan->has_password ? "secret" : NULL,
+        .owner = "sim",
+        .owner_len = sim_chance(&world->random, 500) ? 3 : 0,
+        .drift = plan->drift,
+        .backoff = plan->backoff,
+        .connect_timeout_ns = plan->connect_timeout_ns,
+        .node_timeout_ns = plan->node_timeout_ns,
+    };
+    const struct rl_outside outside = {
+        .transport = sim_link_transport(client),
+        .entropy = {fill_random, client},
+        .now = read_clocks,
+        .wall_us = read_wall,
+        .catch_up = catch_up,
+        .wake_at = wake_at,
+        .ctx = client,
+    };
+    const struct rl_engine_listener listener = {sim_user_lock, on_node, client};
+    unsigned fail_of_1000 = client->fail_of_1000;
+
+    client->fail_of_1000 = 0;
+    client->turn_ns = UINT64_MAX;
+    if (rl_engine_open(&client->engine, &params, &outside, &listener) != REDLOCK_OK)
+        abort();
+    client->fail_of_1000 = fail_of_1000;
+    client->alive = true;
+    plan_turn(client, world->now_ns);
+    sim_user_begin(world, index);
+}
+
+void sim_client_end(struct sim_world *world, unsigned index, bool dies)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_inbox *item;
+
+    sim_note(world, "client % ends, dies: %", index, dies, 0, 0);
+    sim_oracle_client_ends(client);
+    client->alive = false;
+    if (dies) {
+        sim_link_client_died(world, index);
+        rl_engine_abandon(&client->engine);
+    } else {
+        rl_engine_close(&client->engine);
+    }
+    while ((item = take_item(client)) != NULL)
+        drop_item(client, item);
+    sim_user_sweep(client);
+    client->turn_stamp++;
+    if (client->allocated != 0)
+        sim_violate(world, "client %u left %llu allocations behind", index,
+                    (unsigned long long)client->allocated);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ * What the commands of a modelled server do. Scripts are known by their whole text: a script that
+ * is not known here stops the run, so that nobody changes one without changing its model. */
+#include "server.h"
+#include "token.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum script { SCRIPT_EXTEND, SCRIPT_RELEASE, SCRIPT_SHORTEN, SCRIPTS };
+
+static const struct {
+    const char *sha, *text;
+} scripts[SCRIPTS] = {
+    [SCRIPT_EXTEND] = {"367d0abe679838553ab6fab13be5d9b0cfae092b",
+                       "if redis.call('GET',KEYS[1])==ARGV[1] then "
+                       "local left=redis.call('PTTL',KEYS[1]) local ttl=tonumber(ARGV[2]) "
+                       "if left>ttl then ttl=left end "
+                       "redis.call('PEXPIRE',KEYS[1],ttl) return 1 end return 0"},
+    [SCRIPT_RELEASE] = {"5c714dd8ed5b943a1f472132e06290c53ab22693",
+                        "if redis.call('GET',KEYS[1])==ARGV[1] then "
+                        "return redis.call('DEL',KEYS[1]) end return 0"},
+    [SCRIPT_SHORTEN] = {"68acc660facaa8309b44ff34c73caa7e7a12688a",
+                        "if redis.call('GET',KEYS[1])==ARGV[1] then "
+                        "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0"},
+};
+
+struct call {
+    struct sim_world *world;
+    struct sim_conn *conn;
+    struct sim_server *server;
+    unsigned count;
+    const struct sim_word *words;
+    struct sim_answer *answer;
+};
+
+static bool is(struct sim_word word, const char *text)
+{
+    return word.len == strlen(text) && memcmp(word.text, text, word.len) == 0;
+}
+
+static void say_bytes(struct call *call, const char *bytes, size_t len)
+{
+    struct sim_answer *answer = call->answer;
+
+    if (answer->len + len > sizeof answer->bytes)
+        abort();
+    memcpy(answer->bytes + answer->len, bytes, len);
+    answer->len += len;
+}
+
+static void say(struct call *call, const char *line)
+{
+    say_bytes(call, line, strlen(line));
+    say_bytes(call, "\r\n", 2);
+}
+
+static void say_number(struct call *call, int64_t number)
+{
+    char line[32];
+
+    snprintf(line, sizeof line, ":%" PRId64, number);
+    say(call, line);
+}
+
+static void say_text(struct call *call, const char *text, size_t len)
+{
+    char line[32];
+
+    snprintf(line, sizeof line, "$%zu", len);
+    say(call, line);
+    say_bytes(call, text, len);
+    say_bytes(call, "\r\n", 2);
+}
+
+static int64_t number_of(struct sim_word word)
+{
+    int64_t value = 0;
+
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.text[i] < '0' || word.text[i] > '9' || value > INT64_MAX / 16)
+            abort();
+        value = value * 10 + (word.text[i] - '0');
+    }
+    return value;
+}
+
+/* Keys are called r0, r1, ... */
+static unsigned resource_of(struct sim_word word)
+{
+    if (word.len != 2 || word.text[0] != 'r')
+        abort();
+    return (unsigned)(word.text[1] - '0');
+}
+
+/* The key, after what has expired is gone. */
+static struct sim_key *key_of(struct call *call, struct sim_word word)
+{
+    struct sim_key *key = &call->server->keys[resource_of(word)];
+    int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
+
+    if (call->world->plan.early_expiry ? now_ms >= key->expire_ms : now_ms > key->expire_ms)
+        key->present = false;
+    return key;
+}
+
+static bool holds(const struct sim_key *key, struct sim_word token)
+{
+    return key->present && key->token_len == token.len &&
+           memcmp(key->token, token.text, token.len) == 0;
+}
+
+static void note_said(struct call *call, uint32_t token, bool extended)
+{
+    struct sim_answer *answer = call->answer;
+    const struct sim_client *client = &call->world->clients[call->conn->client];
+
+    if (token == 0)
+        return;
+    answer->said[answer->said_count++] = (struct sim_said){
+        .token = token,
+        .extended = extended,
+        .executed_boot_ns = sim_clock_read(&client->boot, call->world->now_ns),
+    };
+}
+
+static void put(struct call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
+{
+    if (token.len > RL_TOKEN_MAX)
+        abort();
+    key->present = true;
+    key->set_ns = call->world->now_ns;
+    key->token_len = (uint32_t)token.len;
+    memcpy(key->token, token.text, token.len);
+    key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
+}
+
+static void do_set_ifeq(struct call *call)
+{
+    const struct sim_word *words = call->words;
+    struct sim_key *key = key_of(call, words[1]);
+
+    if (call->server->major < 8) {
+        say(call, "-ERR syntax error");
+    } else if (!holds(key, words[4])) {
+        say(call, "$-1");
+    } else {
+        put(call, key, words[2], number_of(words[6]));
+        note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
+        say(call, "+OK");
+    }
+}
+
+/* SET key token NX PX ttl | SET key token IFEQ token PX ttl */
+static void do_set(struct call *call)
+{
+    const struct sim_word *words = call->words;
+    struct sim_key *key = key_of(call, words[1]);
+
+    if (call->server->full) {
+        say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        return;
+    }
+    if (call->count == 7) {
+        do_set_ifeq(call);
+        return;
+    }
+    if (call->count != 6 || !is(words[3], "NX") || !is(words[4], "PX"))
+        abort();
+    unsigned resource = resource_of(words[1]);
+    uint32_t token =
+        sim_token_number(call->world, words[2].text, words[2].len, call->conn->client, resource);
+    if (token == 0)
+        abort();
+    sim_token_at(call->world, token)->sets[call->conn->node]++;
+    sim_note(call->world, "node % sets r% for token %, was taken: %", call->conn->node, resource,
+             token, key->present);
+    if (key->present) {
+        say(call, "$-1");
+        return;
+    }
+    put(call, key, words[2], number_of(words[5]));
+    note_said(call, token, false);
+    say(call, "+OK");
+}
+
+static void run_script(struct call *call, enum script script)
+{
+    const struct sim_word *words = call->words;
+    struct sim_key *key = key_of(call, words[3]);
+    struct sim_word token = words[4];
+    int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
+    uint32_t number = sim_token_find(call->world, token.text, token.len);
+    bool ours = holds(key, token);
+
+    sim_note(call->world, "node % runs script % for token %, ours: %", call->conn->node, script,
+             number, ours);
+    if (!ours) {
+        say_number(call, 0);
+        return;
+    }
+    switch (script) {
+    case SCRIPT_EXTEND:
+        if (key->expire_ms < now_ms + number_of(words[5]))
+            key->expire_ms = now_ms + number_of(words[5]);
+        note_said(call, number, true);
+        break;
+    case SCRIPT_SHORTEN:
+        key->expire_ms = now_ms + number_of(words[5]);
+        break;
+    default:
+        key->present = false;
+        break;
+    }
+    say_number(call, 1);
+}
+
+static void do_eval(struct call *call)
+{
+    bool by_sha = is(call->words[0], "EVALSHA");
+
+    for (unsigned i = 0; i < SCRIPTS; i++) {
+        if (!is(call->words[1], by_sha ? scripts[i].sha : scripts[i].text))
+            continue;
+        if (by_sha && (call->server->scripts & (1u << i)) == 0) {
+            say(call, "-NOSCRIPT No matching script. Please use EVAL.");
+            return;
+        }
+        call->server->scripts |= 1u << i;
+        run_script(call, (enum script)i);
+        return;
+    }
+    abort(); /* the library has a script that the model does not know */
+}
+
+static void do_script(struct call *call)
+{
+    for (unsigned i = 0; i < SCRIPTS; i++) {
+        if (!is(call->words[2], scripts[i].text))
+            continue;
+        call->server->scripts |= 1u << i;
+        say_text(call, scripts[i].sha, strlen(scripts[i].sha));
+        return;
+    }
+    abort();
+}
+
+/* DELEX key IFEQ token | DELIFEQ key token */
+static void do_delete(struct call *call)
+{
+    const struct sim_server *server = call->server;
+    bool delex = is(call->words[0], "DELEX");
+    bool known = delex ? !server->is_valkey && server->major == 8 && server->minor >= 4
+                       : server->is_valkey && server->major >= 9;
+
+    if (!known) {
+        say(call, "-ERR unknown command");
+        return;
+    }
+    struct sim_key *key = key_of(call, call->words[1]);
+    struct sim_word token = call->words[delex ? 3 : 2];
+    bool ours = holds(key, token);
+    sim_note(call->world, "node % deletes for token %, ours: %", call->conn->node,
+             sim_token_find(call->world, token.text, token.len), ours, 0);
+    if (ours)
+        key->present = false;
+    say_number(call, ours);
+}
+
+static void do_get(struct call *call)
+{
+    const struct sim_key *key = key_of(call, call->words[1]);
+
+    if (key->present)
+        say_text(call, key->token, key->token_len);
+    else
+        say(call, "$-1");
+}
+
+static void do_pttl(struct call *call)
+{
+    const struct sim_key *key = key_of(call, call->words[1]);
+
+    say_number(call, key->present
+                         ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
+                         : -2);
+}
+
+static void do_info(struct call *call)
+{
+    const struct sim_server *server = call->server;
+    uint64_t now_ns = sim_clock_read(&server->clock, call->world->now_ns);
+    char text[512];
+    int len;
+
+    if (is(call->words[1], "server"))
+        len = snprintf(text, sizeof text,
+                       "# Server\r\nredis_version:%u.%u.0\r\n%srun_id:%032x%08" PRIx32
+                       "\r\nuptime_in_seconds:%" PRId64 "\r\n",
+                       server->is_valkey ? 7 : server->major, server->is_valkey ? 2 : server->minor,
+                       server->is_valkey ? (server->major == 9 ? "valkey_version:9.0.0\r\n"
+                                                               : "valkey_version:8.1.0\r\n")
+                                         : "",
+                       call->conn->node, server->life,
+                       (int64_t)(now_ns - server->started_ns) / (int64_t)RL_SECOND);
+    else
+        len = snprintf(text, sizeof text, "# Replication\r\nrole:%s\r\n",
+                       server->replica ? "slave" : "master");
+    say_text(call, text, (size_t)len);
+}
+
+static void do_time(struct call *call)
+{
+    uint64_t us = sim_clock_read(&call->server->clock, call->world->now_ns) / RL_US;
+    char text[32];
+
+    say(call, "*2");
+    say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us / 1000000));
+    say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
+}
+
+static void do_ok(struct call *call)
+{
+    say(call, "+OK");
+}
+
+static void do_ping(struct call *call)
+{
+    say(call, "+PONG");
+}
+
+static void do_auth(struct call *call)
+{
+    call->conn->logged_in = true;
+    say(call, "+OK");
+}
+
+static void do_select(struct call *call)
+{
+    call->conn->db_chosen = true;
+    say(call, "+OK");
+}
+
+static const struct {
+    const char *name;
+    void (*fn)(struct call *call);
+    bool writes;
+} commands[] = {
+    {"SET", do_set, true},        {"EVALSHA", do_eval, true},   {"EVAL", do_eval, true},
+    {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true}, {"GET", do_get, false},
+    {"PTTL", do_pttl, false},     {"INFO", do_info, false},     {"TIME", do_time, false},
+    {"CLIENT", do_ok, false},     {"PING", do_ping, false},     {"SCRIPT", do_script, false},
+    {"SELECT", do_select, false}, {"AUTH", do_auth, false},
+};
+
+void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
+                 const struct sim_word *words, struct sim_answer *answer)
+{
+    struct call call = {world, conn, &world->servers[conn->node], count, words, answer};
+
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (!is(words[0], commands[i].name))
+            continue;
+        if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
+            say(&call, "-NOAUTH Authentication required.");
+        else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)
+            abort(); /* in the wrong database */
+        else if (call.server->busy_ns > world->now_ns)
+            say(&call, "-BUSY Redis is busy running a script.");
+        else if (call.server->replica && commands[i].writes)
+            say(&call, "-READONLY You can't write against a read only replica.");
+        else
+            commands[i].fn(&call);
+        return;
+    }
+    abort(); /* the library has a command that the model does not know */
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ * Faults. Those that last are mended by an event of their own, at the latest when the world heals.
+ */
+#include "fault.h"
+
+#include "client.h"
+#include "link.h"
+#include "server.h"
+
+#include <string.h>
+
+static void trouble_link(struct sim_world *world, unsigned client, unsigned node, int by)
+{
+    struct sim_link *link = &world->links[client][node];
+
+    link->troubles = (unsigned)((int)link->troubles + by);
+    link->troubled_ns = world->now_ns;
+}
+
+static void trouble_node(struct sim_world *world, unsigned node, int by)
+{
+    for (unsigned i = 0; i < world->plan.clients; i++)
+        trouble_link(world, i, node, by);
+}
+
+static void trouble_client(struct sim_world *world, unsigned client, int by)
+{
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        trouble_link(world, client, i, by);
+}
+
+/* Clients and nodes of different sides do not hear each other. */
+static void divide(struct sim_world *world, const struct sim_fault *fault, int by)
+{
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        for (unsigned j = 0; j < world->plan.nodes; j++) {
+            if ((fault->clients >> i & 1) != (fault->nodes >> j & 1))
+                continue;
+            trouble_link(world, i, j, by);
+            if (fault->kind == SIM_PARTITION || fault->way == SIM_TO_SERVER)
+                sim_link_block(world, i, j, SIM_TO_SERVER, by);
+            if (fault->kind == SIM_PARTITION || fault->way == SIM_TO_CLIENT)
+                sim_link_block(world, i, j, SIM_TO_CLIENT, by);
+        }
+    }
+}
+
+static void crash(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_server *server = &world->servers[fault->node];
+
+    server->up = false;
+    server->silent = fault->way != 0;
+    sim_link_server_died(world, fault->node, server->silent);
+    if (fault->kind == SIM_CRASH_EMPTY)
+        sim_server_lose_keys(world, fault->node);
+}
+
+static void step_clock(struct sim_world *world, struct sim_clock *clock, int64_t by_ns)
+{
+    sim_clock_touch(clock, world->now_ns);
+    clock->shown_ns += (uint64_t)by_ns;
+}
+
+static void change_rate(struct sim_world *world, struct sim_clock *clock, int64_t ppm)
+{
+    sim_clock_touch(clock, world->now_ns);
+    clock->ppm = ppm;
+}
+
+static void stop_clock(struct sim_world *world, struct sim_clock *clock, bool stopped)
+{
+    sim_clock_touch(clock, world->now_ns);
+    clock->stopped = stopped;
+}
+
+static void replace_client(struct sim_world *world, const struct sim_fault *fault)
+{
+    sim_client_end(world, fault->client, fault->kind == SIM_KILL);
+    trouble_client(world, fault->client, 0);
+    sim_client_start(world, fault->client);
+}
+
+/* The address leads to the replica: another process, which lacks the latest writes. */
+static void promote(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_server *server = &world->servers[fault->node];
+
+    sim_link_server_died(world, fault->node, false);
+    sim_server_lose_keys(world, fault->node);
+    memcpy(server->keys, server->copies, sizeof server->keys);
+    sim_server_start(world, fault->node);
+}
+
+static void begin_at_server(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_server *server = &world->servers[fault->node];
+
+    switch (fault->kind) {
+    case SIM_CRASH:
+    case SIM_CRASH_EMPTY:
+        crash(world, fault);
+        break;
+    case SIM_HANG:
+        server->hung = true;
+        break;
+    case SIM_BUSY:
+        server->blocked_ns = world->now_ns + fault->for_ns / 2;
+        server->busy_ns = world->now_ns + fault->for_ns;
+        sim_plan_event(world, server->blocked_ns, SIM_SERVE, fault->node, 0, 0, NULL);
+        break;
+    case SIM_SCRIPT_FLUSH:
+        server->scripts = 0;
+        server->forgot_ns = world->now_ns;
+        break;
+    case SIM_FULL:
+        server->full = true;
+        break;
+    case SIM_EVICT:
+    case SIM_FLUSH_ALL:
+        sim_server_lose_keys(world, fault->node);
+        break;
+    case SIM_DEMOTE:
+        server->replica = true;
+        break;
+    case SIM_PROMOTE:
+        promote(world, fault);
+        break;
+    case SIM_NODE_STEP:
+        step_clock(world, &server->clock, fault->step_ns);
+        break;
+    default:
+        change_rate(world, &server->clock, fault->step_ns < 0 ? -200000 : 200000);
+        break;
+    }
+    trouble_node(world, fault->node, fault->for_ns != 0);
+}
+
+static void begin_at_client(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_client *client = &world->clients[fault->client];
+
+    switch (fault->kind) {
+    case SIM_FREEZE:
+        stop_clock(world, &client->boot, true);
+        stop_clock(world, &client->raw, true);
+        sim_client_pause(client, world->now_ns + fault->for_ns);
+        break;
+    case SIM_SUSPEND:
+        stop_clock(world, &client->raw, true);
+        sim_client_pause(client, world->now_ns + fault->for_ns);
+        break;
+    case SIM_STOP:
+        sim_client_pause(client, world->now_ns + fault->for_ns);
+        break;
+    case SIM_NO_MEMORY:
+        client->fail_of_1000 = (unsigned)sim_scale(&world->random, 5, 999);
+        break;
+    default:
+        replace_client(world, fault);
+        return;
+    }
+    trouble_client(world, fault->client, 1);
+}
+
+static void begin_on_link(struct sim_world *world, const struct sim_fault *fault)
+{
+    switch (fault->kind) {
+    case SIM_STALL:
+        trouble_link(world, fault->client, fault->node, 1);
+        sim_link_block(world, fault->client, fault->node, SIM_TO_SERVER, 1);
+        sim_link_block(world, fault->client, fault->node, SIM_TO_CLIENT, 1);
+        break;
+    case SIM_DISCONNECT:
+        trouble_link(world, fault->client, fault->node, 0);
+        sim_link_break(world, fault->client, fault->node);
+        break;
+    default:
+        divide(world, fault, 1);
+        break;
+    }
+}
+
+static bool is_on_link(unsigned kind)
+{
+    return kind == SIM_STALL || kind == SIM_DISCONNECT || kind == SIM_PARTITION ||
+           kind == SIM_ONE_WAY;
+}
+
+static bool is_at_client(unsigned kind)
+{
+    return kind == SIM_STOP || kind == SIM_SUSPEND || kind == SIM_FREEZE || kind == SIM_KILL ||
+           kind == SIM_LEAVE || kind == SIM_NO_MEMORY;
+}
+
+/* A fault that cannot happen now: its victim is down already, or the same fault is there. */
+static bool is_pointless(const struct sim_world *world, const struct sim_fault *fault)
+{
+    const struct sim_server *server = &world->servers[fault->node];
+    const struct sim_client *client = &world->clients[fault->client];
+
+    if (is_at_client(fault->kind))
+        return client->paused_until_ns > world->now_ns || client->fail_of_1000 != 0;
+    if (is_on_link(fault->kind))
+        return fault->kind == SIM_DISCONNECT &&
+               world->links[fault->client][fault->node].conn == NULL;
+    return !server->up || server->hung || server->replica || server->full ||
+           server->busy_ns > world->now_ns || server->clock.ppm == 200000 ||
+           server->clock.ppm == -200000;
+}
+
+void sim_fault_begin(struct sim_world *world, unsigned at)
+{
+    struct sim_fault *fault = &world->plan.faults[at];
+
+    if (is_pointless(world, fault)) {
+        fault->mended = true;
+        return;
+    }
+    world->injected[fault->kind]++;
+    sim_note(world, "fault % at client %, node %, for % ms", fault->kind, fault->client,
+             fault->node, fault->for_ns / RL_MS);
+    if (fault->for_ns != 0)
+        sim_plan_event(world, world->now_ns + fault->for_ns, SIM_MEND, 0, at, 0, NULL);
+    if (is_on_link(fault->kind))
+        begin_on_link(world, fault);
+    else if (is_at_client(fault->kind))
+        begin_at_client(world, fault);
+    else
+        begin_at_server(world, fault);
+}
+
+static void mend_server(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_server *server = &world->servers[fault->node];
+
+    switch (fault->kind) {
+    case SIM_CRASH:
+    case SIM_CRASH_EMPTY:
+        sim_server_start(world, fault->node);
+        break;
+    case SIM_HANG:
+        server->hung = false;
+        break;
+    case SIM_FULL:
+        server->full = false;
+        break;
+    case SIM_DEMOTE:
+        server->replica = false;
+        break;
+    case SIM_RATE:
+        change_rate(world, &server->clock, 0);
+        break;
+    default:
+        break;
+    }
+    trouble_node(world, fault->node, -1);
+    sim_server_serve(world, fault->node);
+}
+
+static void mend_client(struct sim_world *world, const struct sim_fault *fault)
+{
+    struct sim_client *client = &world->clients[fault->client];
+
+    if (fault->kind == SIM_FREEZE)
+        stop_clock(world, &client->boot, false);
+    if (fault->kind == SIM_FREEZE || fault->kind == SIM_SUSPEND)
+        stop_clock(world, &client->raw, false);
+    if (fault->kind == SIM_NO_MEMORY)
+        client->fail_of_1000 = 0;
+    trouble_client(world, fault->client, -1);
+}
+
+void sim_fault_mend(struct sim_world *world, unsigned at)
+{
+    struct sim_fault *fault = &world->plan.faults[at];
+
+    if (fault->mended || fault->for_ns == 0)
+        return;
+    fault->mended = true;
+    sim_note(world, "fault % is over at client %, node %", fault->kind, fault->client, fault->node,
+             0);
+    if (fault->kind == SIM_STALL) {
+        trouble_link(world, fault->client, fault->node, -1);
+        sim_link_block(world, fault->client, fault->node, SIM_TO_SERVER, -1);
+        sim_link_block(world, fault->client, fault->node, SIM_TO_CLIENT, -1);
+    } else if (is_on_link(fault->kind)) {
+        divide(world, fault, -1);
+    } else if (is_at_client(fault->kind)) {
+        mend_client(world, fault);
+    } else {
+        mend_server(world, fault);
+    }
+}
+
+void sim_fault_plan(struct sim_world *world)
+{
+    for (unsigned i = 0; i < world->plan.fault_count; i++)
+        sim_plan_event(world, world->now_ns + world->plan.faults[i].at_ns, SIM_FAULT, 0, i, 0,
+                       NULL);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ * Connections and segments. */
+#include "link.h"
+
+#include "client.h"
+#include "server.h"
+
+#include <redlock/redlock.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_kind kind,
+                                       enum sim_way way, const char *bytes, size_t len)
+{
+    struct sim_segment *segment = malloc(sizeof *segment + len);
+
+    if (segment == NULL)
+        abort();
+    segment->next = NULL;
+    segment->conn = conn;
+    segment->kind = (uint8_t)kind;
+    segment->way = (uint8_t)way;
+    segment->said_count = 0;
+    segment->len = (uint32_t)len;
+    if (len > 0)
+        memcpy(segment->bytes, bytes, len);
+    conn->refs++;
+    return segment;
+}
+
+void sim_conn_drop(struct sim_world *world, struct sim_conn *conn)
+{
+    if (--conn->refs > 0)
+        return;
+    struct sim_conn **at = &world->conns;
+    while (*at != conn)
+        at = &(*at)->next;
+    *at = conn->next;
+    free(conn->in);
+    free(conn);
+}
+
+static void drop_segment(struct sim_world *world, struct sim_segment *segment)
+{
+    struct sim_conn *conn = segment->conn;
+
+    free(segment);
+    sim_conn_drop(world, conn);
+}
+
+static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *conn)
+{
+    return &world->links[conn->client][conn->node];
+}
+
+static void hold(struct sim_path *path, struct sim_segment *segment)
+{
+    segment->next = NULL;
+    if (path->held_last != NULL)
+        path->held_last->next = segment;
+    else
+        path->held_first = segment;
+    path->held_last = segment;
+}
+
+/* Puts a segment on its way, after `wait_ns` at the sender. */
+static void dispatch(struct sim_world *world, struct sim_segment *segment, uint64_t wait_ns)
+{
+    struct sim_conn *conn = segment->conn;
+    struct sim_link *link = link_of(world, conn);
+    struct sim_path *path = &conn->path[segment->way];
+    uint64_t delay_ns = link->delay_ns;
+
+    if (world->plan.jitter_ns != 0)
+        delay_ns += sim_below(&world->random, world->plan.jitter_ns);
+    uint64_t at_ns = world->now_ns + wait_ns + delay_ns;
+    if (at_ns <= path->last_ns)
+        at_ns = path->last_ns + 1;
+    path->last_ns = at_ns;
+    sim_plan_event(world, at_ns, SIM_ARRIVE, 0, 0, 0, segment);
+}
+
+static void send_control(struct sim_world *world, struct sim_conn *conn, enum sim_segment_kind kind,
+                         enum sim_way way)
+{
+    dispatch(world, new_segment(conn, kind, way, NULL, 0), 0);
+}
+
+static void link_open(void *ctx, unsigned node)
+{
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    struct sim_link *link = &world->links[client->index][node];
+    struct sim_conn *conn = calloc(1, sizeof *conn);
+
+    if (conn == NULL)
+        abort();
+    conn->client = client->index;
+    conn->node = (uint8_t)node;
+    conn->refs = 1;
+    conn->made_ns = world->now_ns;
+    conn->path[0].cut_ns = conn->path[1].cut_ns = UINT64_MAX;
+    conn->next = world->conns;
+    world->conns = conn;
+    link->conn = conn;
+    conn->client_open = true;
+    sim_note(world, "client % connects to node %", client->index, node, 0, 0);
+    dispatch(world, new_segment(conn, SIM_SYN, SIM_TO_SERVER, NULL, 0), client->ahead_ns);
+}
+
+static ssize_t link_send(void *ctx, unsigned node, const char *bytes, size_t len)
+{
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    struct sim_conn *conn = world->links[client->index][node].conn;
+    size_t room = world->plan.window - conn->in_flight;
+
+    if (!conn->client_open)
+        return -1;
+    size_t take = len < room ? len : room;
+    conn->blocked = take < len;
+    if (take == 0)
+        return 0;
+    conn->in_flight += take;
+    sim_note(world, "client % sends % bytes to node %", client->index, take, node, 0);
+    dispatch(world, new_segment(conn, SIM_DATA, SIM_TO_SERVER, bytes, take), client->ahead_ns);
+    return (ssize_t)take;
+}
+
+static void drop_held(struct sim_world *world, struct sim_path *path)
+{
+    while (path->held_first != NULL) {
+        struct sim_segment *segment = path->held_first;
+        path->held_first = segment->next;
+        drop_segment(world, segment);
+    }
+    path->held_last = NULL;
+}
+
+/* A prefix of what is under way in this direction arrives, and nothing of what is held back. */
+static void cut(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
+{
+    struct sim_path *path = &conn->path[way];
+    bool blocked = link_of(world, conn)->blocks[way] > 0;
+
+    if (blocked || path->last_ns <= world->now_ns)
+        path->cut_ns = world->now_ns;
+    else
+        path->cut_ns = sim_between(&world->random, world->now_ns, path->last_ns);
+    drop_held(world, path);
+}
+
+/* A reset follows what still arrives; it is the only thing that passes a cut. */
+static void reset(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
+{
+    if (link_of(world, conn)->blocks[way] == 0)
+        send_control(world, conn, SIM_RST, way);
+}
+
+static void link_close(void *ctx, unsigned node, bool abortive)
+{
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    struct sim_link *link = &world->links[client->index][node];
+    struct sim_conn *conn = link->conn;
+
+    sim_note(world, "client % closes node %, abortive: %", client->index, node, abortive, 0);
+    if (conn == NULL)
+        return;
+    link->conn = NULL;
+    if (conn->client_open && abortive) {
+        cut(world, conn, SIM_TO_SERVER);
+        reset(world, conn, SIM_TO_SERVER);
+    } else if (conn->client_open) {
+        dispatch(world, new_segment(conn, SIM_FIN, SIM_TO_SERVER, NULL, 0), client->ahead_ns);
+    }
+    conn->client_open = false;
+    sim_conn_drop(world, conn);
+}
+
+struct rl_transport sim_link_transport(struct sim_client *client)
+{
+    return (struct rl_transport){
+        .open = link_open, .send = link_send, .close = link_close, .ctx = client};
+}
+
+/* Bytes `from` to `to` of what the server says together, with what their replies mean. */
+static void reply_part(struct sim_world *world, struct sim_conn *conn,
+                       const struct sim_answer *answer, size_t from, size_t to)
+{
+    struct sim_segment *segment =
+        new_segment(conn, SIM_DATA, SIM_TO_CLIENT, answer->bytes + from, to - from);
+
+    for (unsigned i = 0; i < answer->said_count; i++) {
+        if (answer->said[i].end > from && answer->said[i].end <= to)
+            segment->said[segment->said_count++] = answer->said[i];
+    }
+    dispatch(world, segment, 0);
+}
+
+void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_answer *answer)
+{
+    size_t first = 0;
+
+    if (answer->len > 1 && sim_chance(&world->random, world->plan.split)) {
+        first = (size_t)sim_between(&world->random, 1, answer->len - 1);
+        reply_part(world, conn, answer, 0, first);
+    }
+    reply_part(world, conn, answer, first, answer->len);
+}
+
+void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn)
+{
+    if (!conn->server_open)
+        return;
+    conn->server_open = false;
+    send_control(world, conn, SIM_FIN, SIM_TO_CLIENT);
+}
+
+static void arrive_at_server(struct sim_world *world, struct sim_segment *segment)
+{
+    struct sim_conn *conn = segment->conn;
+    struct sim_server *server = &world->servers[conn->node];
+
+    switch (segment->kind) {
+    case SIM_SYN:
+        if (!server->up && server->silent)
+            return;
+        conn->server_open = server->up;
+        send_control(world, conn, server->up ? SIM_ACCEPT : SIM_REFUSE, SIM_TO_CLIENT);
+        return;
+    case SIM_DATA:
+        conn->in_flight -= segment->len;
+        if (conn->blocked && conn->client_open) {
+            conn->blocked = false;
+            sim_client_inbox(world, conn, NULL);
+        }
+        if (conn->server_open)
+            sim_server_input(world, conn, segment->bytes, segment->len);
+        else if (server->up || !server->silent)
+            reset(world, conn, SIM_TO_CLIENT);
+        return;
+    case SIM_FIN:
+        conn->ended = true;
+        sim_server_serve(world, conn->node);
+        return;
+    default: /* what was received is still executed: measured, docs/architecture.md */
+        conn->ended = true;
+        sim_server_serve(world, conn->node);
+        return;
+    }
+}
+
+/* true: the client keeps the segment. */
+static bool arrive_at_client(struct sim_world *world, struct sim_segment *segment)
+{
+    struct sim_conn *conn = segment->conn;
+
+    if (!conn->client_open) {
+        if (segment->kind == SIM_DATA && conn->server_open)
+            reset(world, conn, SIM_TO_SERVER); /* nobody is there any more */
+        return false;
+    }
+    sim_client_inbox(world, conn, segment);
+    return true;
+}
+
+void sim_link_arrive(struct sim_world *world, struct sim_segment *segment)
+{
+    struct sim_conn *conn = segment->conn;
+    struct sim_path *path = &conn->path[segment->way];
+
+    if (world->now_ns > path->cut_ns && segment->kind != SIM_RST) {
+        if (segment->kind == SIM_DATA && segment->way == SIM_TO_SERVER)
+            conn->in_flight -= segment->len;
+        drop_segment(world, segment);
+        return;
+    }
+    if (link_of(world, conn)->blocks[segment->way] > 0) {
+        hold(path, segment);
+        return;
+    }
+    if (segment->way == SIM_TO_CLIENT && arrive_at_client(world, segment))
+        return;
+    if (segment->way == SIM_TO_SERVER)
+        arrive_at_server(world, segment);
+    drop_segment(world, segment);
+}
+
+static struct sim_segment *first_held(struct sim_world *world, unsigned client, unsigned node,
+                                      enum sim_way way)
+{
+    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        struct sim_path *path = &conn->path[way];
+        struct sim_segment *segment = path->held_first;
+        if (conn->client != client || conn->node != node || segment == NULL)
+            continue;
+        path->held_first = segment->next;
+        if (path->held_first == NULL)
+            path->held_last = NULL;
+        return segment;
+    }
+    return NULL;
+}
+
+void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enum sim_way way,
+                    int by)
+{
+    struct sim_link *link = &world->links[client][node];
+
+    link->blocks[way] = (unsigned)((int)link->blocks[way] + by);
+    if (link->blocks[way] > 0)
+        return;
+    /* At once and in order, as a retransmission brings it: what is under way comes behind it. */
+    struct sim_segment *segment;
+    while (link->blocks[way] == 0 && (segment = first_held(world, client, node, way)) != NULL)
+        sim_link_arrive(world, segment);
+}
+
+void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
+{
+    struct sim_conn *conn = world->links[client][node].conn;
+
+    if (conn == NULL)
+        return;
+    cut(world, conn, SIM_TO_SERVER);
+    cut(world, conn, SIM_TO_CLIENT);
+    send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
+    /* The other end may learn of it much later, or never. */
+    if (sim_chance(&world->random, 500))
+        send_control(world, conn, SIM_RST, SIM_TO_SERVER);
+}
+
+void sim_link_client_died(struct sim_world *world, unsigned client)
+{
+    for (unsigned node = 0; node < world->plan.nodes; node++) {
+        struct sim_link *link = &world->links[client][node];
+        struct sim_conn *conn = link->conn;
+        if (conn == NULL)
+            continue;
+        link->conn = NULL;
+        conn->client_open = false;
+        send_control(world, conn, SIM_FIN, SIM_TO_SERVER);
+        sim_conn_drop(world, conn);
+    }
+}
+
+void sim_link_server_died(struct sim_world *world, unsigned node, bool silent)
+{
+    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        if (conn->node != node || !conn->server_open)
+            continue;
+        conn->server_open = false;
+        conn->in_len = 0;
+        if (!silent)
+            send_control(world, conn, SIM_RST, SIM_TO_CLIENT);
+    }
+}
+
+void sim_link_free(struct sim_world *world)
+{
+    struct sim_event event;
+
+    while (sim_queue_pop(&world->queue, &event)) {
+        if (event.kind == SIM_ARRIVE)
+            drop_segment(world, event.data);
+    }
+    for (struct sim_conn *conn = world->conns, *next; conn != NULL; conn = next) {
+        next = conn->next;
+        conn->refs++;
+        drop_held(world, &conn->path[0]);
+        drop_held(world, &conn->path[1]);
+        sim_conn_drop(world, conn);
+    }
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator by hand: one seed, printed, or a campaign on all processors. */
+#include "campaign.h"
+#include "world.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOBS_MAX 64
+
+struct options {
+    uint64_t seed, runs, seconds, jobs;
+    bool one, trace;
+};
+
+static void usage(FILE *to)
+{
+    fprintf(to, "usage: redlock-sim [--seed N] [--trace]        one run, the same every time\n"
+                "       redlock-sim [--first N] [--runs N] [--minutes M] [--hours H] [--jobs J]\n");
+}
+
+static uint64_t number(const char *text)
+{
+    char *end = NULL;
+    uint64_t value = strtoull(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end != '\0') {
+        fprintf(stderr, "redlock-sim: '%s' is not a number\n", text);
+        exit(64);
+    }
+    return value;
+}
+
+static void parse(struct options *options, int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"seed", required_argument, NULL, 's'},
+        {"first", required_argument, NULL, 'f'},
+        {"runs", required_argument, NULL, 'r'},
+        {"minutes", required_argument, NULL, 'm'},
+        {"hours", required_argument, NULL, 'h'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"trace", no_argument, NULL, 't'},
+        {"help", no_argument, NULL, '?'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+
+    *options = (struct options){.runs = 0, .jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN)};
+    randombytes_buf(&options->seed, sizeof options->seed);
+    options->seed >>= 16; /* short enough to be typed */
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        switch (option) {
+        case 's':
+            options->one = true;
+            options->seed = number(optarg);
+            break;
+        case 'f':
+            options->seed = number(optarg);
+            break;
+        case 'r':
+            options->runs = number(optarg);
+            break;
+        case 'm':
+            options->seconds = 60 * number(optarg);
+            break;
+        case 'h':
+            options->seconds = 3600 * number(optarg);
+            break;
+        case 'j':
+            options->jobs = number(optarg);
+            break;
+        case 't':
+            options->trace = true;
+            break;
+        default:
+            usage(stderr);
+            exit(64);
+        }
+    }
+    if (optind != argc || options->jobs == 0 || options->jobs > JOBS_MAX) {
+        usage(stderr);
+        exit(64);
+    }
+}
+
+static int run_one(const struct options *options)
+{
+    struct sim_world *world = malloc(sizeof *world);
+
+    if (world == NULL)
+        return 1;
+    bool good = sim_world_run(world, options->seed, options->trace);
+    printf("seed %" PRIu64 ": %" PRIu64 " events, %" PRIu64 " locks, trace %016" PRIx64 ", %s%s\n",
+           options->seed, world->events, world->grants, world->hash,
+           world->plan.outside != 0 ? "outside the assumptions, " : "",
+           good ? "no violation" : world->violation);
+    sim_world_free(world);
+    free(world);
+    return good ? 0 : 1;
+}
+
+static void work(const struct options *options, uint64_t job, int to)
+{
+    struct sim_totals totals;
+
+    memset(&totals, 0, sizeof totals);
+    sim_campaign(&totals, options->seed + job, options->jobs, options->runs / options->jobs,
+                 options->seconds);
+    if (write(to, &totals, sizeof totals) != (ssize_t)sizeof totals)
+        _exit(1);
+    _exit(0);
+}
+
+static int run_campaign(struct options *options)
+{
+    struct sim_totals totals, part;
+    int ends[2];
+    bool whole = true;
+
+    memset(&totals, 0, sizeof totals);
+    if (options->runs == 0)
+        options->runs = options->seconds != 0 ? UINT64_MAX : 1000 * options->jobs;
+    printf("first seed %" PRIu64 ", %" PRIu64 " jobs\n", options->seed, options->jobs);
+    fflush(stdout);
+    if (pipe(ends) != 0)
+        return 1;
+    for (uint64_t job = 0; job < options->jobs; job++) {
+        pid_t pid = fork();
+        if (pid < 0)
+            return 1;
+        if (pid == 0)
+            work(options, job, ends[1]);
+    }
+    for (uint64_t job = 0; job < options->jobs; job++) {
+        int status;
+        whole = wait(&status) > 0 && status == 0 && whole;
+    }
+    close(ends[1]);
+    while (read(ends[0], &part, sizeof part) == (ssize_t)sizeof part)
+        sim_totals_add(&totals, &part);
+    sim_totals_print(&totals);
+    if (!whole)
+        printf("a job died\n");
+    return whole && totals.violations == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+
+    if (sodium_init() < 0)
+        return 1;
+    parse(&options, argc, argv);
+    return options.one ? run_one(&options) : run_campaign(&options);
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ * Exclusion (G1), validity (G2, G3), leftovers (G4), votes. */
+#include "oracle.h"
+
+#include "client.h"
+#include "server.h"
+#include "token.h"
+
+#include <string.h>
+
+/* A loss must be told this soon after the deadline: validity itself ends 5 ms after it. */
+#define LATE_NS (4 * RL_MS)
+/* How long a link must have been fine before leftovers on it are nobody's fault but the library's:
+ * longer than any reconnection takes. */
+#define CALM_NS (5 * RL_SECOND)
+
+static bool is_claimed(const struct rl_lock *lock)
+{
+    uint8_t state = lock->lease.state;
+
+    return lock->active && lock->claim != NULL && lock->claim->token_len >= SIM_TOKEN_HEX &&
+           (state == RL_STATE_ASKING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING ||
+            state == RL_STATE_RELEASING);
+}
+
+static uint64_t remaining_ns(const struct sim_client *client, const struct sim_slot *slot,
+                             uint64_t true_ns)
+{
+    if (slot->lock == NULL || slot->ended)
+        return 0;
+    return rl_lease_remaining_ns(&slot->lock->lease, sim_client_clocks(client, true_ns));
+}
+
+static void check_keys(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    const struct sim_slot *slot = &client->slots[at];
+    unsigned good = 0;
+
+    if (slot->token == 0)
+        return;
+    const struct sim_token *token = sim_token_at(world, slot->token);
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        good += sim_server_has(world, i, slot->resource, token) ||
+                sim_server_had(world, i, slot->resource, token);
+    if (good < world->plan.nodes / 2 + 1)
+        sim_violate(world,
+                    "validity overstated: client %u slot %u believes in r%u, token %u, for another "
+                    "%llu us, and %u of %u nodes have it",
+                    client->index, at, slot->resource, slot->token,
+                    (unsigned long long)(remaining_ns(client, slot, world->now_ns) / RL_US), good,
+                    world->plan.nodes);
+}
+
+static void check_lost(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    uint64_t since_ns = slot->expired_ns;
+
+    if (since_ns == 0)
+        slot->expired_ns = since_ns = world->now_ns;
+    if (client->resumed_ns > since_ns)
+        since_ns = client->resumed_ns;
+    if (sim_client_runs(client) && world->now_ns > since_ns + LATE_NS)
+        sim_violate(world, "client %u slot %u was not told that it lost r%u", client->index, at,
+                    slot->resource);
+}
+
+void sim_oracle_step(struct sim_world *world)
+{
+    int holder[SIM_RESOURCES_MAX];
+
+    for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++)
+        holder[i] = -1;
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        struct sim_client *client = &world->clients[i];
+        for (unsigned j = 0; j < world->plan.slots && client->alive; j++) {
+            struct sim_slot *slot = &client->slots[j];
+            if (!slot->told)
+                continue;
+            if (remaining_ns(client, slot, world->now_ns) == 0) {
+                check_lost(client, j);
+                continue;
+            }
+            slot->expired_ns = 0;
+            if (world->plan.outside != 0)
+                continue;
+            check_keys(client, j);
+            if (holder[slot->resource] >= 0)
+                sim_violate(world, "two holders of r%u: client %d and client %u", slot->resource,
+                            holder[slot->resource], i);
+            holder[slot->resource] = (int)i;
+        }
+    }
+}
+
+static void mark_over(struct sim_client *client, uint32_t number)
+{
+    struct sim_world *world = client->world;
+    struct sim_token *token = sim_token_at(world, number);
+    uint64_t trip_ns = world->plan.delay_ns * 5 + world->plan.jitter_ns + world->plan.latency_ns;
+    /* Requests, fallbacks and undos queue behind each other in a small window. */
+    uint64_t trips = 6 + 6000 / world->plan.window;
+
+    if (token->over_ns != 0)
+        return;
+    token->over_ns = world->now_ns;
+    sim_plan_event(world, world->now_ns + trips * 2 * trip_ns + 5 * RL_MS, SIM_LEFT, client->index,
+                   0, number, NULL);
+}
+
+/* An attempt that can still win goes on, one that cannot ends at once. */
+static void check_judgement(struct sim_client *client, const struct rl_lease *lease)
+{
+    const struct rl_round *round = &lease->round;
+    rl_nodes open = round->asked & ~(round->denied | round->failed | round->barred);
+
+    if (lease->params.kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
+        return;
+    if (rl_nodes_count(round->granted & ~round->barred) >= client->world->plan.nodes / 2 + 1)
+        sim_violate(client->world, "client %u goes on asking with a majority", client->index);
+    if (rl_nodes_count(open) < client->world->plan.nodes / 2 + 1)
+        sim_violate(client->world, "client %u goes on asking without a possible majority",
+                    client->index);
+}
+
+void sim_oracle_client(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    for (unsigned i = 0; i < world->plan.slots; i++) {
+        struct sim_slot *slot = &client->slots[i];
+        uint32_t number = 0;
+        if (slot->lock != NULL && !slot->ended && is_claimed(slot->lock)) {
+            struct rl_arg text = rl_claim_token(slot->lock->claim);
+            number = sim_token_number(world, text.data, text.len, client->index, slot->resource);
+        }
+        if (number != slot->token && slot->token != 0)
+            mark_over(client, slot->token);
+        slot->token = number;
+        if (slot->lock != NULL && !slot->ended)
+            check_judgement(client, &slot->lock->lease);
+    }
+}
+
+void sim_oracle_client_ends(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    for (uint32_t i = 1; i <= world->token_count; i++) {
+        struct sim_token *token = sim_token_at(world, i);
+        if (token->client == client->index)
+            token->excused = true;
+    }
+    for (unsigned i = 0; i < world->plan.slots; i++) {
+        struct sim_slot *slot = &client->slots[i];
+        if (slot->token != 0)
+            sim_token_at(world, slot->token)->excused = true;
+        slot->token = 0;
+        slot->told = false;
+    }
+}
+
+void sim_oracle_votes(struct sim_client *client, const struct sim_slot *slot)
+{
+    struct sim_world *world = client->world;
+    const struct rl_round *round = &slot->lock->lease.round;
+    bool extends = round->verb == RL_VERB_EXTEND;
+    struct rl_arg text = rl_claim_token(slot->lock->claim);
+    uint32_t number = sim_token_find(world, text.data, text.len);
+    struct sim_token *token = number != 0 ? sim_token_at(world, number) : NULL;
+
+    if (token != NULL)
+        token->held = true;
+
+    for (rl_nodes rest = round->granted; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        bool given = token != NULL;
+        if (given && extends)
+            given = token->extended_by[node] == client->index &&
+                    token->extended_boot_ns[node] >= round->t1.boot_ns;
+        else if (given)
+            given = token->granted_ns[node] != 0;
+        if (!given)
+            sim_violate(world, "client %u counts a vote of node %u that was not given",
+                        client->index, node);
+    }
+}
+
+void sim_oracle_deadline(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    const struct rl_lease *lease = &slot->lock->lease;
+
+    uint64_t end_ns = sim_clock_when(&client->boot, lease->deadline.boot_ns);
+    uint64_t raw_ns = sim_clock_when(&client->raw, lease->deadline.raw_ns);
+    end_ns = rl_min_u64(end_ns, raw_ns);
+    sim_plan_event(world, end_ns > 1000 ? end_ns - 1000 : 0, SIM_PROBE, client->index, at, 0, NULL);
+    sim_plan_event(world, end_ns + 1000, SIM_PROBE, client->index, at, 0, NULL);
+    sim_plan_event(world, end_ns + LATE_NS + RL_MS / 2, SIM_PROBE, client->index, at, 0, NULL);
+}
+
+void sim_oracle_granted(struct sim_client *client, unsigned at)
+{
+    const struct sim_slot *slot = &client->slots[at];
+    uint64_t left_ns = remaining_ns(client, slot, client->world->now_ns);
+
+    if (left_ns < slot->validity_min_ns)
+        sim_violate(client->world,
+                    "client %u slot %u was told of a lock that is good for %llu ns only",
+                    client->index, at, (unsigned long long)left_ns);
+    sim_oracle_deadline(client, at);
+}
+
+/* Nothing has disturbed the way from the owner of the token to this node; it was connected when the
+ * token was over, and still is, at both ends. */
+static bool is_calm(const struct sim_world *world, const struct sim_token *token, unsigned node)
+{
+    unsigned client = token->client;
+    const struct sim_link *link = &world->links[client][node];
+    uint64_t now_ns = world->now_ns;
+    uint64_t resumed_ns = world->clients[client].resumed_ns;
+
+    if (link->conn == NULL || !link->conn->server_open || link->conn->made_ns >= token->over_ns)
+        return false;
+    return link->troubles == 0 &&
+           (link->troubled_ns == 0 || now_ns > link->troubled_ns + CALM_NS) &&
+           (resumed_ns == 0 || now_ns > resumed_ns + CALM_NS);
+}
+
+void sim_oracle_left(struct sim_world *world, uint32_t number)
+{
+    const struct sim_token *token = sim_token_at(world, number);
+
+    if (token->excused || token->over_ns == 0)
+        return;
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        if (sim_server_has(world, i, token->resource, token) && is_calm(world, token, i))
+            sim_violate(world, "token %u of client %u was left on node %u", number, token->client,
+                        i);
+    }
+}
+
+/* The one leftover that nobody can prevent: a SET and its undo lay in the network for longer than
+ * the TTL, nobody remembers them any more, and when both arrive at last, the server has forgotten
+ * the script. Then the TTL is the last net. */
+static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token)
+{
+    const struct sim_server *server = &world->servers[node];
+    uint64_t set_ns = server->keys[token->resource].set_ns;
+
+    return token->excused ||
+           (server->forgot_ns > token->over_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2);
+}
+
+void sim_oracle_end(struct sim_world *world)
+{
+    for (uint32_t i = 1; i <= world->token_count; i++) {
+        const struct sim_token *token = sim_token_at(world, i);
+        for (unsigned node = 0; node < world->plan.nodes; node++) {
+            if (token->sets[node] > 1 && !token->held)
+                sim_violate(world, "node %u was sent the SET of token %u twice", node, i);
+            if (!is_excused(world, node, token) &&
+                sim_server_has(world, node, token->resource, token))
+                sim_violate(world, "in the end token %u of client %u was left on node %u", i,
+                            token->client, node);
+        }
+    }
+}

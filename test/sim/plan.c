@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ * From a seed to a plan. */
+#include "plan.h"
+
+#include <string.h>
+
+const char *const sim_fault_names[SIM_COUNTED] = {
+    "stall",  "partition", "one-way",      "disconnect", "crash",    "crash-empty",
+    "hang",   "busy",      "script-flush", "full",       "evict",    "flush-all",
+    "demote", "promote",   "node-step",    "stop",       "suspend",  "freeze",
+    "kill",   "leave",     "no-memory",    "rate",       "canceled", "late-turn",
+};
+
+/* What the assumptions do not cover, and what it does to them. */
+static unsigned outside_of(unsigned kind)
+{
+    switch (kind) {
+    case SIM_CRASH_EMPTY:
+    case SIM_EVICT:
+    case SIM_FLUSH_ALL:
+    case SIM_PROMOTE:
+        return SIM_OUTSIDE_LOST_KEYS;
+    case SIM_NODE_STEP:
+        return SIM_OUTSIDE_STEP;
+    case SIM_RATE:
+        return SIM_OUTSIDE_RATE;
+    case SIM_FREEZE:
+        return SIM_OUTSIDE_FREEZE;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void choose_size(struct sim_plan *plan, struct sim_random *random)
+{
+    static const uint8_t nodes[] = {3, 3, 3, 5, 5, 5, 2, 4, 1, 7};
+
+    plan->nodes = nodes[sim_below(random, sizeof nodes)];
+    plan->clients = (unsigned)sim_between(random, 3, sim_chance(random, 200) ? SIM_CLIENTS_MAX : 4);
+    plan->slots = sim_chance(random, 250) ? 2 : 1;
+    plan->resources = sim_chance(random, 700) ? 1 : (unsigned)sim_between(random, 2, 3);
+    plan->rounds = (unsigned)sim_between(random, 3, 7);
+    plan->ttl_ns = sim_scale(random, 100, 20000) * RL_MS;
+    plan->span_ns = plan->ttl_ns * sim_between(random, 1, 4);
+}
+
+static void choose_times(struct sim_plan *plan, struct sim_random *random)
+{
+    static const uint32_t ppms[] = {10000, 10000, 10000, 1000, 50000};
+
+    plan->delay_ns = least(sim_scale(random, 30, 5000) * RL_US, plan->ttl_ns / 100);
+    plan->jitter_ns = sim_chance(random, 300) ? 0 : sim_below(random, 2 * plan->delay_ns);
+    plan->latency_ns = sim_scale(random, 1, 300) * RL_US;
+    plan->window = sim_chance(random, 700) ? 65536 : sim_scale(random, 300, 4000);
+    plan->drift.ppm = ppms[sim_below(random, sizeof ppms / sizeof ppms[0])];
+    plan->drift.floor_us = 2000;
+    plan->ppm_max = plan->drift.ppm / 2;
+    plan->backoff.min_ns = sim_scale(random, 2, 50) * RL_MS;
+    plan->backoff.max_ns = plan->backoff.min_ns * sim_scale(random, 2, 16);
+    if (plan->backoff.max_ns < plan->span_ns / 100)
+        plan->backoff.max_ns = plan->span_ns / 100;
+    /* A limit below the round trip would make every node a dead one. */
+    uint64_t trip_ns = 8 * plan->delay_ns + 2 * plan->jitter_ns + 4 * plan->latency_ns;
+    plan->connect_timeout_ns = 250 * RL_MS;
+    if (sim_chance(random, 400))
+        plan->connect_timeout_ns = 8 * trip_ns + sim_scale(random, 20, 1000) * RL_MS;
+    if (sim_chance(random, 300))
+        plan->node_timeout_ns = 2 * trip_ns + sim_scale(random, 10, 300) * RL_MS;
+    plan->early_expiry = sim_chance(random, 300);
+}
+
+/* How often out of 1000; most habits are rare, or not there at all. */
+static unsigned often(struct sim_random *random, unsigned max)
+{
+    return sim_chance(random, 400) ? 0 : (unsigned)sim_scale(random, 1, max);
+}
+
+static void choose_habits(struct sim_plan *plan, struct sim_random *random)
+{
+    plan->has_password = sim_chance(random, 200);
+    plan->has_db = sim_chance(random, 200);
+    plan->wait_forever = (unsigned)sim_below(random, 1001);
+    plan->wait_never = often(random, 500);
+    plan->auto_extend = (unsigned)sim_below(random, 1001);
+    plan->extend = often(random, 500);
+    plan->cancel = often(random, 400);
+    plan->detach = often(random, 300);
+    plan->keep = often(random, 300);
+    plan->lapse = often(random, 300);
+    plan->inspect = often(random, 300);
+    plan->split = often(random, 300);
+    plan->late_turn = often(random, 20);
+    plan->late_tell = often(random, 200);
+    plan->far_link = often(random, 400);
+}
+
+static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *random, unsigned kind)
+{
+    uint64_t ttl_ns = plan->ttl_ns;
+
+    switch (kind) {
+    case SIM_DISCONNECT:
+    case SIM_SCRIPT_FLUSH:
+    case SIM_FLUSH_ALL:
+    case SIM_EVICT:
+    case SIM_PROMOTE:
+    case SIM_KILL:
+    case SIM_LEAVE:
+    case SIM_NODE_STEP:
+        return 0;
+    case SIM_CRASH:
+    case SIM_CRASH_EMPTY:
+        return sim_scale(random, RL_MS, ttl_ns);
+    default:
+        return sim_scale(random, RL_MS, 2 * ttl_ns);
+    }
+}
+
+static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsigned kind)
+{
+    struct sim_fault *fault = &plan->faults[plan->fault_count++];
+    uint64_t last_ns = plan->span_ns - plan->span_ns / 8;
+
+    memset(fault, 0, sizeof *fault);
+    fault->kind = (uint8_t)kind;
+    fault->client = (uint8_t)sim_below(random, plan->clients);
+    fault->node = (uint8_t)sim_below(random, plan->nodes);
+    fault->clients = (uint8_t)sim_between(random, 1, (1u << plan->clients) - 1);
+    fault->nodes = (uint8_t)sim_between(random, 1, (1u << plan->nodes) - 1);
+    fault->way = (uint8_t)sim_below(random, 2);
+    fault->at_ns = sim_below(random, last_ns);
+    fault->for_ns = least(fault_length(plan, random, kind), plan->span_ns - fault->at_ns);
+    fault->step_ns = (int64_t)sim_scale(random, 10 * RL_MS, 10 * plan->ttl_ns);
+    if (sim_chance(random, 500))
+        fault->step_ns = -fault->step_ns;
+    plan->outside |= outside_of(kind);
+}
+
+static void choose_faults(struct sim_plan *plan, struct sim_random *random)
+{
+    uint8_t kinds[SIM_KINDS];
+    unsigned count = 0;
+    bool inside = sim_chance(random, 850);
+
+    while (count == 0) {
+        for (unsigned kind = 0; kind < SIM_KINDS; kind++) {
+            if (inside && outside_of(kind) != 0)
+                continue;
+            if (sim_chance(random, 250))
+                kinds[count++] = (uint8_t)kind;
+        }
+    }
+    unsigned faults = (unsigned)sim_scale(random, 1, SIM_FAULTS_MAX);
+    for (unsigned i = 0; i < faults; i++)
+        choose_fault(plan, random, kinds[sim_below(random, count)]);
+}
+
+void sim_plan_make(struct sim_plan *plan, uint64_t seed)
+{
+    struct sim_random random = {seed * 2 + 1};
+
+    memset(plan, 0, sizeof *plan);
+    plan->seed = seed;
+    choose_size(plan, &random);
+    choose_times(plan, &random);
+    choose_habits(plan, &random);
+    choose_faults(plan, &random);
+}

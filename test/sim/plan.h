@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * What one seed stands for: the size of the world, the habits of its users, and its faults. Every
+ * seed switches each kind of trouble on or off (swarm testing): a run with everything in it hides
+ * what a run with two things in it would show. */
+#ifndef SIM_PLAN_H
+#define SIM_PLAN_H
+
+#include "core/backoff.h"
+#include "core/drift.h"
+#include "random.h"
+
+#define SIM_NODES_MAX     7
+#define SIM_CLIENTS_MAX   6
+#define SIM_SLOTS_MAX     3
+#define SIM_RESOURCES_MAX 3
+#define SIM_FAULTS_MAX    20
+
+enum sim_fault_kind {
+    SIM_STALL = 0,    /* a link holds everything back */
+    SIM_PARTITION,    /* nodes on one side, clients on the other */
+    SIM_ONE_WAY,      /* the same in one direction only */
+    SIM_DISCONNECT,   /* a connection breaks, at different times for its two ends */
+    SIM_CRASH,        /* a server dies and comes back with its data */
+    SIM_CRASH_EMPTY,  /* without */
+    SIM_HANG,         /* a server is stopped and goes on */
+    SIM_BUSY,         /* a slow script of somebody else */
+    SIM_SCRIPT_FLUSH, /* */
+    SIM_FULL,         /* memory is full, nothing is evicted */
+    SIM_EVICT,        /* keys are evicted */
+    SIM_FLUSH_ALL,    /* */
+    SIM_DEMOTE,       /* a master becomes a replica for a while */
+    SIM_PROMOTE,      /* an address leads to a former replica, which lacks the latest writes */
+    SIM_NODE_STEP,    /* a node's clock jumps */
+    SIM_STOP,         /* a client process is stopped and goes on */
+    SIM_SUSPEND,      /* its machine sleeps: one of its clocks stands */
+    SIM_FREEZE,       /* its virtual machine stands still: all its clocks do */
+    SIM_KILL,         /* a client process dies, a new one begins */
+    SIM_LEAVE,        /* a client is closed in order, a new one begins */
+    SIM_NO_MEMORY,    /* a client's allocations fail */
+    SIM_RATE,         /* a clock runs faster or slower than the drift allows */
+    SIM_KINDS,
+    /* Not planned one by one: */
+    SIM_CANCELED = SIM_KINDS, /* a user gave up */
+    SIM_LATE_TURN,            /* a process lost the processor inside a turn of its loop */
+    SIM_COUNTED
+};
+extern const char *const sim_fault_names[SIM_COUNTED];
+
+struct sim_fault {
+    uint8_t kind;
+    uint8_t client, node;
+    uint8_t clients, nodes; /* partitions: who is on the other side, bit by bit */
+    uint8_t way;
+    bool mended;
+    uint64_t at_ns, for_ns;
+    int64_t step_ns;
+};
+
+/* Promises of the environment that a run breaks: then exclusion is not claimed. */
+#define SIM_OUTSIDE_LOST_KEYS (1u << 0)
+#define SIM_OUTSIDE_STEP      (1u << 1)
+#define SIM_OUTSIDE_RATE      (1u << 2)
+#define SIM_OUTSIDE_FREEZE    (1u << 3)
+
+struct sim_plan {
+    uint64_t seed;
+    unsigned nodes, clients, slots, resources;
+    unsigned rounds; /* operations of each slot */
+    uint64_t ttl_ns;
+    uint64_t span_ns; /* how long the trouble lasts */
+    uint64_t delay_ns, jitter_ns;
+    uint64_t latency_ns; /* until a loop turns when it has something to do */
+    size_t window;       /* bytes that a connection takes before it blocks */
+    struct rl_drift drift;
+    struct rl_backoff backoff;
+    uint64_t connect_timeout_ns, node_timeout_ns;
+    int64_t ppm_max;   /* of all clocks */
+    bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
+    bool has_password, has_db;
+    /* Of 1000: */
+    unsigned wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse, inspect,
+        split, late_turn, late_tell, far_link;
+    unsigned outside; /* SIM_OUTSIDE_* */
+    unsigned fault_count;
+    struct sim_fault faults[SIM_FAULTS_MAX];
+};
+
+void sim_plan_make(struct sim_plan *plan, uint64_t seed);
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * A binary heap. */
+#include "queue.h"
+
+#include <stdlib.h>
+
+static bool is_before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->order < b->order;
+}
+
+void sim_queue_push(struct sim_queue *queue, const struct sim_event *event)
+{
+    if (queue->count == queue->cap) {
+        queue->cap = queue->cap != 0 ? 2 * queue->cap : 256;
+        queue->list = realloc(queue->list, queue->cap * sizeof *queue->list);
+        if (queue->list == NULL)
+            abort();
+    }
+    struct sim_event placed = *event;
+    placed.order = queue->order++;
+    uint32_t at = queue->count++;
+    while (at > 0 && is_before(&placed, &queue->list[(at - 1) / 2])) {
+        queue->list[at] = queue->list[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    queue->list[at] = placed;
+}
+
+bool sim_queue_pop(struct sim_queue *queue, struct sim_event *ret)
+{
+    if (queue->count == 0)
+        return false;
+    *ret = queue->list[0];
+    struct sim_event last = queue->list[--queue->count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= queue->count)
+            break;
+        if (child + 1 < queue->count && is_before(&queue->list[child + 1], &queue->list[child]))
+            child++;
+        if (!is_before(&queue->list[child], &last))
+            break;
+        queue->list[at] = queue->list[child];
+        at = child;
+    }
+    if (queue->count > 0)
+        queue->list[at] = last;
+    return true;
+}
+
+void sim_queue_free(struct sim_queue *queue)
+{
+    free(queue->list);
+}

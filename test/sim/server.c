@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * A server process: it lives, stands still, dies; it reads requests and sends replies. */
+#include "server.h"
+
+#include "link.h"
+
+#include <redlock/redlock.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX 16
+
+static void choose_version(struct sim_world *world, struct sim_server *server)
+{
+    static const struct {
+        unsigned major, minor;
+        bool is_valkey;
+    } versions[] = {{7, 0, false}, {7, 0, false}, {6, 2, false},
+                    {8, 4, false}, {8, 1, true},  {9, 0, true}};
+    unsigned at = (unsigned)sim_below(&world->random, sizeof versions / sizeof versions[0]);
+
+    server->major = versions[at].major;
+    server->minor = versions[at].minor;
+    server->is_valkey = versions[at].is_valkey;
+}
+
+void sim_server_init(struct sim_world *world, unsigned node)
+{
+    struct sim_server *server = &world->servers[node];
+    int64_t max = world->plan.ppm_max;
+
+    choose_version(world, server);
+    server->clock = (struct sim_clock){
+        .true_ns = world->now_ns,
+        .shown_ns = UINT64_C(1700000000) * RL_SECOND + sim_below(&world->random, RL_SECOND),
+        .ppm = (int64_t)sim_below(&world->random, (uint64_t)(2 * max + 1)) - max,
+    };
+    sim_server_start(world, node);
+    server->started_ns -= 3600 * RL_SECOND;
+}
+
+void sim_server_start(struct sim_world *world, unsigned node)
+{
+    struct sim_server *server = &world->servers[node];
+
+    server->up = true;
+    server->hung = false;
+    server->life = (uint32_t)sim_word(&world->random);
+    server->scripts = 0;
+    server->forgot_ns = world->now_ns;
+    server->started_ns = sim_clock_read(&server->clock, world->now_ns);
+}
+
+int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
+{
+    return (int64_t)(sim_clock_read(&world->servers[node].clock, world->now_ns) / RL_MS);
+}
+
+static bool is_good(const struct sim_world *world, unsigned node, const struct sim_key *key)
+{
+    int64_t now_ms = sim_server_now_ms(world, node);
+
+    if (!key->present)
+        return false;
+    return world->plan.early_expiry ? now_ms < key->expire_ms : now_ms <= key->expire_ms;
+}
+
+static bool is_token(const struct sim_key *key, const struct sim_token *token)
+{
+    return key->token_len >= SIM_TOKEN_HEX && memcmp(key->token, token->text, SIM_TOKEN_HEX) == 0;
+}
+
+bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,
+                    const struct sim_token *token)
+{
+    const struct sim_key *key = &world->servers[node].keys[resource];
+
+    return is_good(world, node, key) && is_token(key, token);
+}
+
+bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
+                    const struct sim_token *token)
+{
+    const struct sim_key *key = &world->servers[node].ghosts[resource];
+
+    return is_good(world, node, key) && is_token(key, token);
+}
+
+void sim_server_lose_keys(struct sim_world *world, unsigned node)
+{
+    struct sim_server *server = &world->servers[node];
+
+    for (unsigned i = 0; i < world->plan.resources; i++) {
+        if (is_good(world, node, &server->keys[i]))
+            server->ghosts[i] = server->keys[i];
+        server->keys[i].present = false;
+    }
+}
+
+/* A number behind its type byte; false: not complete yet. */
+static bool read_number(const char *in, size_t len, size_t *at, char type, size_t *ret)
+{
+    size_t value = 0, i = *at;
+
+    if (i >= len)
+        return false;
+    if (in[i++] != type)
+        abort(); /* our own library said that */
+    for (; i < len && in[i] != '\r'; i++)
+        value = value * 10 + (size_t)(in[i] - '0');
+    if (i + 2 > len)
+        return false;
+    *at = i + 2;
+    *ret = value;
+    return true;
+}
+
+/* One request; its length, or 0: not complete yet. */
+static size_t parse(const char *in, size_t len, struct sim_word *words, size_t *ret_count)
+{
+    size_t at = 0, count = 0, word_len = 0;
+
+    if (!read_number(in, len, &at, '*', &count))
+        return 0;
+    if (count == 0 || count > WORDS_MAX)
+        abort();
+    for (size_t i = 0; i < count; i++) {
+        if (!read_number(in, len, &at, '$', &word_len) || at + word_len + 2 > len)
+            return 0;
+        words[i] = (struct sim_word){in + at, word_len};
+        at += word_len + 2;
+    }
+    *ret_count = count;
+    return at;
+}
+
+static bool stands_still(const struct sim_world *world, const struct sim_server *server)
+{
+    return !server->up || server->hung || server->blocked_ns > world->now_ns;
+}
+
+static void send_answer(struct sim_world *world, struct sim_conn *conn, struct sim_answer *answer)
+{
+    if (answer->len > 0)
+        sim_link_reply(world, conn, answer);
+    answer->len = 0;
+    answer->said_count = 0;
+}
+
+static void execute(struct sim_world *world, struct sim_conn *conn)
+{
+    struct sim_word words[WORDS_MAX];
+    struct sim_answer answer = {.len = 0};
+    size_t used = 0, len, count = 0;
+
+    while (conn->server_open &&
+           (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0) {
+        unsigned said_before = answer.said_count;
+        sim_command(world, conn, (unsigned)count, words, &answer);
+        for (unsigned i = said_before; i < answer.said_count; i++)
+            answer.said[i].end = (uint32_t)answer.len;
+        used += len;
+        if (answer.said_count == SIM_NOTES || answer.len > sizeof answer.bytes / 2)
+            send_answer(world, conn, &answer);
+    }
+    send_answer(world, conn, &answer);
+    if (used > 0) {
+        conn->in_len -= used;
+        memmove(conn->in, conn->in + used, conn->in_len);
+    }
+    if (conn->ended)
+        conn->server_open = false;
+}
+
+void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes, size_t len)
+{
+    if (conn->in_len + len > conn->in_cap) {
+        conn->in_cap = 2 * (conn->in_len + len);
+        conn->in = realloc(conn->in, conn->in_cap);
+        if (conn->in == NULL)
+            abort();
+    }
+    memcpy(conn->in + conn->in_len, bytes, len);
+    conn->in_len += len;
+    if (!stands_still(world, &world->servers[conn->node]))
+        execute(world, conn);
+}
+
+void sim_server_serve(struct sim_world *world, unsigned node)
+{
+    if (stands_still(world, &world->servers[node]))
+        return;
+    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        if (conn->node == node && conn->server_open && (conn->in_len > 0 || conn->ended))
+            execute(world, conn);
+    }
+}

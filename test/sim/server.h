@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * A modelled Redis master: bytes in, bytes out, keys with an expiry on a clock of its own. */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include "world.h"
+
+void sim_server_init(struct sim_world *world, unsigned node);
+/* Takes bytes of a connection and executes what is complete. */
+void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes,
+                      size_t len);
+/* Executes what has waited. */
+void sim_server_serve(struct sim_world *world, unsigned node);
+
+/* Comes up again as a new process. */
+void sim_server_start(struct sim_world *world, unsigned node);
+void sim_server_lose_keys(struct sim_world *world, unsigned node);
+
+/* The key of this resource is there, with this token. */
+bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,
+                    const struct sim_token *token);
+/* The same of keys that were lost while they were good. */
+bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
+                    const struct sim_token *token);
+
+/* For command.c: a reply, to be sent with what else this pass says. */
+struct sim_answer {
+    char bytes[2048];
+    size_t len;
+    struct sim_said said[SIM_NOTES];
+    unsigned said_count;
+};
+struct sim_word {
+    const char *text;
+    size_t len;
+};
+/* command.c */
+void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
+                 const struct sim_word *words, struct sim_answer *answer);
+int64_t sim_server_now_ms(const struct sim_world *world, unsigned node);
+
+#endif

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT
+ * Users of a client: they take locks, hold, extend, hand over, give back, give up. What the API
+ * does between them and the engine is done here as well: a grant is confirmed right before it is
+ * told. */
+#include "client.h"
+
+#include "oracle.h"
+#include "token.h"
+
+#include <redlock/redlock.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLACK_NS (4 * RL_SECOND)
+
+static void plan_slot(struct sim_client *client, unsigned at, enum sim_event_kind kind,
+                      uint64_t after_ns)
+{
+    struct sim_world *world = client->world;
+
+    sim_plan_event(world, world->now_ns + client->ahead_ns + after_ns, kind, client->index, at,
+                   client->slots[at].stamp, NULL);
+}
+
+static unsigned slot_of(const struct sim_client *client, const struct rl_lock *lock)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        if (client->slots[i].lock == lock)
+            return i;
+    }
+    abort();
+}
+
+/* true: the event is of this operation, and the process runs. A process that stands still does it
+ * later. */
+static bool may_act(struct sim_client *client, unsigned at, enum sim_event_kind kind,
+                    uint32_t stamp)
+{
+    struct sim_world *world = client->world;
+
+    if (!client->alive || client->slots[at].stamp != stamp)
+        return false;
+    if (sim_client_runs(client))
+        return true;
+    sim_plan_event(world, client->paused_until_ns + sim_below(&world->random, RL_MS), kind,
+                   client->index, at, stamp, NULL);
+    return false;
+}
+
+static void think(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    uint64_t most_ns = world->plan.span_ns / (2 * world->plan.rounds);
+
+    client->slots[at].doing = SIM_IDLE;
+    client->slots[at].told = false;
+    client->slots[at].stamp++;
+    plan_slot(client, at, SIM_USER,
+              sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
+}
+
+static void begin_operation(struct sim_client *client, unsigned at, enum sim_doing doing,
+                            uint64_t limit_ns)
+{
+    struct sim_slot *slot = &client->slots[at];
+
+    slot->doing = (uint8_t)doing;
+    slot->done = false;
+    slot->stamp++;
+    slot->begun_ns = client->world->now_ns;
+    slot->paused_ns = client->paused_total_ns;
+    slot->limit_ns = limit_ns;
+    client->world->operations++;
+    if (limit_ns != RL_NEVER)
+        plan_slot(client, at, SIM_LIMIT, limit_ns);
+}
+
+static struct rl_lease_params choose_params(struct sim_client *client, uint8_t kind)
+{
+    struct sim_world *world = client->world;
+    const struct sim_plan *plan = &world->plan;
+    struct sim_random *random = &world->random;
+    bool whole = sim_chance(random, 600);
+    struct rl_lease_params params = {
+        .kind = kind,
+        .nodes = (uint8_t)plan->nodes,
+        .quorum = (uint8_t)(plan->nodes / 2 + 1),
+        .auto_extend = sim_chance(random, plan->auto_extend),
+        .extends_max = sim_chance(random, 100) ? (uint32_t)sim_between(random, 1, 3) : 0,
+        .drift = plan->drift,
+        .backoff = plan->backoff,
+        .ttl_ns = whole
+                      ? plan->ttl_ns
+                      : sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS,
+        .wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns),
+        .validity_min_ns = RL_MS,
+        .hold_max_ns = sim_chance(random, 100) ? sim_scale(random, RL_MS, 2 * plan->ttl_ns) : 0,
+    };
+
+    if (sim_chance(random, plan->wait_forever))
+        params.wait_ns = RL_NEVER;
+    else if (sim_chance(random, plan->wait_never))
+        params.wait_ns = 0;
+    uint64_t usable_ns = rl_usable_ns(params.ttl_ns, &params.drift);
+    if (params.wait_ns != RL_NEVER && sim_chance(random, 100))
+        params.validity_min_ns = sim_between(random, 1, usable_ns / 2);
+    if (params.auto_extend && sim_chance(random, 100))
+        params.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
+    params.margin_ns = params.ttl_ns / 10;
+    return params;
+}
+
+static void fail_to_start(struct sim_client *client, unsigned at)
+{
+    struct sim_slot *slot = &client->slots[at];
+
+    free(slot->lock);
+    slot->lock = NULL;
+    slot->stamp++;
+    think(client, at);
+}
+
+static void start(struct sim_client *client, unsigned at, const struct rl_lease_params *params,
+                  uint32_t token)
+{
+    struct sim_slot *slot = &client->slots[at];
+    struct sim_world *world = client->world;
+    const char key[2] = {'r', (char)('0' + slot->resource)};
+    char text[SIM_TOKEN_HEX];
+    struct rl_arg words = {NULL, 0};
+
+    if (token != 0) {
+        memcpy(text, sim_token_at(world, token)->text, sizeof text);
+        words = (struct rl_arg){text, sizeof text};
+    }
+    slot->lock = malloc(sizeof *slot->lock);
+    if (slot->lock == NULL)
+        abort();
+    memset(slot->lock, 0, sizeof *slot->lock); /* as the API does */
+    slot->ended = false;
+    slot->endangered = false;
+    slot->kept = false;
+    slot->expired_ns = 0;
+    slot->validity_min_ns = params->validity_min_ns;
+    slot->forever = params->wait_ns == RL_NEVER;
+    sim_note(world, "client % slot % starts kind % on r%", client->index, at, params->kind,
+             slot->resource);
+    if (rl_lock_start(&client->engine, slot->lock, params, (struct rl_arg){key, 2}, words) !=
+        REDLOCK_OK)
+        fail_to_start(client, at);
+}
+
+static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    struct rl_lease_params params =
+        choose_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
+    uint64_t limit_ns = params.wait_ns;
+
+    if (adopted != 0 && params.wait_ns == RL_NEVER)
+        params.wait_ns = params.ttl_ns; /* a token may be gone for ever */
+    if (limit_ns != RL_NEVER)
+        limit_ns += params.ttl_ns + SLACK_NS;
+    slot->resource = adopted != 0 ? sim_token_at(world, adopted)->resource
+                                  : (uint8_t)sim_below(&world->random, world->plan.resources);
+    begin_operation(client, at, SIM_ACQUIRING, limit_ns);
+    if (sim_chance(&world->random, world->plan.cancel))
+        plan_slot(client, at, SIM_CANCEL, sim_scale(&world->random, RL_US, world->plan.ttl_ns));
+    start(client, at, &params, adopted);
+}
+
+/* A look at the lock, or a release by token of what somebody else handed over. */
+static void ask(struct sim_client *client, unsigned at, uint32_t token)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    struct rl_lease_params params =
+        choose_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
+
+    slot->resource = token != 0 ? sim_token_at(world, token)->resource
+                                : (uint8_t)sim_below(&world->random, world->plan.resources);
+    begin_operation(client, at, SIM_ASKING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
+    start(client, at, &params, token);
+}
+
+static void begin_round(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    uint32_t offer = world->offer;
+
+    if (world->healed || slot->rounds == 0)
+        return;
+    slot->rounds--;
+    if (offer != 0 && sim_chance(&world->random, 500)) {
+        world->offer = 0;
+        if (sim_chance(&world->random, 800))
+            acquire(client, at, offer);
+        else
+            ask(client, at, offer);
+    } else if (sim_chance(&world->random, world->plan.inspect)) {
+        ask(client, at, 0);
+    } else {
+        acquire(client, at, 0);
+    }
+}
+
+static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64_t keep_ns)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+
+    slot->told = false; /* its user is done with it */
+    if (kind == RL_EVENT_SHORTEN && slot->token != 0)
+        sim_token_at(world, slot->token)->excused = true;
+    begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
+    sim_note(world, "client % slot % releases r%, kind %", client->index, at, slot->resource, kind);
+    rl_lock_event(&client->engine, slot->lock, kind, keep_ns, 0);
+}
+
+static void detach(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+
+    if (slot->token != 0) {
+        sim_token_at(world, slot->token)->excused = true;
+        world->offer = slot->token;
+    }
+    sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
+    slot->told = false;
+    rl_lock_event(&client->engine, slot->lock, RL_EVENT_DETACH, 0, 0);
+    think(client, at);
+}
+
+static void hold_on(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    uint64_t most_ns = world->healed ? 10 * RL_MS : world->plan.ttl_ns;
+
+    client->slots[at].doing = SIM_HOLDING;
+    client->slots[at].stamp++;
+    plan_slot(client, at, SIM_USER, sim_scale(&world->random, RL_US, most_ns));
+}
+
+static void act_as_holder(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_random *random = &world->random;
+    const struct sim_plan *plan = &world->plan;
+    struct sim_slot *slot = &client->slots[at];
+
+    if (slot->lock == NULL || slot->ended) { /* it is over already, and told with it */
+        think(client, at);
+    } else if (world->healed) {
+        release(client, at, RL_EVENT_RELEASE, 0);
+    } else if (sim_chance(random, plan->lapse)) {
+        hold_on(client, at); /* goes on, until it is lost or the trouble ends */
+    } else if (sim_chance(random, plan->extend)) {
+        uint64_t ttl_ns =
+            sim_chance(random, 500)
+                ? 0
+                : sim_between(random, plan->ttl_ns / 4 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS;
+        begin_operation(client, at, SIM_EXTENDING, plan->ttl_ns + SLACK_NS);
+        rl_lock_event(&client->engine, slot->lock, RL_EVENT_EXTEND, ttl_ns, 0);
+    } else if (sim_chance(random, plan->detach)) {
+        detach(client, at);
+    } else if (sim_chance(random, plan->keep)) {
+        release(client, at, RL_EVENT_SHORTEN, sim_scale(random, 1, plan->ttl_ns / RL_MS) * RL_MS);
+    } else {
+        release(client, at, RL_EVENT_RELEASE, 0);
+    }
+}
+
+static void after_call(struct sim_client *client)
+{
+    rl_engine_flush(&client->engine);
+    sim_user_sweep(client);
+    sim_oracle_client(client);
+}
+
+void sim_user_act(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_slot *slot = &client->slots[at];
+
+    if (!may_act(client, at, SIM_USER, stamp))
+        return;
+    rl_engine_refresh(&client->engine);
+    if (slot->doing == SIM_IDLE)
+        begin_round(client, at);
+    else if (slot->doing == SIM_HOLDING)
+        act_as_holder(client, at);
+    after_call(client);
+}
+
+void sim_user_cancel(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_slot *slot = &client->slots[at];
+
+    if (!may_act(client, at, SIM_CANCEL, stamp))
+        return;
+    if (slot->doing != SIM_ACQUIRING || slot->done || slot->ended)
+        return;
+    world->injected[SIM_CANCELED]++;
+    sim_note(world, "client % slot % gives up", index, at, 0, 0);
+    rl_engine_refresh(&client->engine);
+    rl_lock_event(&client->engine, slot->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    after_call(client);
+}
+
+void sim_user_limit(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_slot *slot = &client->slots[at];
+    uint64_t paused_ns = client->paused_total_ns - slot->paused_ns;
+
+    if (!may_act(client, at, SIM_LIMIT, stamp) || slot->done)
+        return;
+    if (paused_ns != 0) {
+        slot->paused_ns = client->paused_total_ns;
+        plan_slot(client, at, SIM_LIMIT, paused_ns + slot->limit_ns);
+        return;
+    }
+    sim_violate(world, "client %u slot %u was never told how its operation %u on r%u ended", index,
+                at, slot->doing, slot->resource);
+}
+
+/* What the API does before it tells of a grant. true: there is something to tell. */
+static bool confirm(struct sim_client *client, unsigned at)
+{
+    struct sim_slot *slot = &client->slots[at];
+
+    slot->done = false; /* whoever fails it now tells again */
+    rl_lock_event(&client->engine, slot->lock, RL_EVENT_CONFIRM, 0, 0);
+    if (slot->done)
+        return false;
+    slot->done = slot->ended || slot->lock->lease.state != RL_STATE_WAITING;
+    return slot->done;
+}
+
+static bool is_grant(const struct sim_slot *slot)
+{
+    uint8_t state = slot->lock->lease.state;
+
+    return slot->status == REDLOCK_OK && !slot->ended &&
+           (state == RL_STATE_HELD || state == RL_STATE_EXTENDING);
+}
+
+static void tell_grant(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+
+    sim_oracle_client(client);
+    slot->told = true;
+    slot->expired_ns = 0;
+    world->grants++;
+    sim_note(world, "client % slot % holds r% with token %", client->index, at, slot->resource,
+             slot->token);
+    sim_oracle_granted(client, at);
+    hold_on(client, at);
+}
+
+void sim_user_tell(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+{
+    struct sim_client *client = &world->clients[index];
+    struct sim_slot *slot = &client->slots[at];
+
+    if (!may_act(client, at, SIM_TELL, stamp) || !slot->done)
+        return;
+    rl_engine_refresh(&client->engine);
+    switch (slot->doing) {
+    case SIM_ACQUIRING:
+        if (slot->status != REDLOCK_OK || slot->ended)
+            think(client, at);
+        else if (confirm(client, at) && is_grant(slot))
+            tell_grant(client, at);
+        else if (slot->done && slot->ended)
+            think(client, at);
+        break;
+    case SIM_EXTENDING:
+        if (slot->ended)
+            think(client, at);
+        else
+            hold_on(client, at);
+        break;
+    case SIM_RELEASING:
+    case SIM_ASKING:
+        think(client, at);
+        break;
+    default:
+        break;
+    }
+    after_call(client);
+}
+
+static void note_done(struct sim_client *client, unsigned at, int status)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+    uint64_t late_ns = sim_below(&world->random, 50 * RL_US);
+
+    if (slot->done || slot->doing == SIM_IDLE || slot->doing == SIM_HOLDING) {
+        sim_violate(world, "client %u slot %u was told twice how an operation ended", client->index,
+                    at);
+        return;
+    }
+    slot->done = true;
+    slot->status = status;
+    if (!world->healed && sim_chance(&world->random, world->plan.late_tell))
+        late_ns = sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
+    plan_slot(client, at, SIM_TELL, late_ns);
+}
+
+void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    struct sim_client *client = ctx;
+    unsigned at = slot_of(client, lock);
+    struct sim_slot *slot = &client->slots[at];
+
+    sim_note(client->world, "client % slot % hears %, status %", client->index, at, flags,
+             (uint64_t)(-(int64_t)status));
+    if (slot->ended)
+        sim_violate(client->world, "client %u slot %u hears of a lock that ended", client->index,
+                    at);
+    if ((flags & RL_FX_HELD) || (flags & RL_FX_EXTENDED))
+        sim_oracle_votes(client, slot);
+    if ((flags & RL_FX_EXTENDED) && slot->told)
+        sim_oracle_deadline(client, at);
+    if (flags & RL_FX_ENDED)
+        slot->ended = true;
+    if ((flags & RL_FX_DONE) && client->alive)
+        note_done(client, at, status);
+    if ((flags & RL_FX_LOST) && slot->told) {
+        slot->told = false;
+        if (slot->doing == SIM_HOLDING)
+            think(client, at);
+    }
+}
+
+void sim_user_sweep(struct sim_client *client)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        struct sim_slot *slot = &client->slots[i];
+        if (slot->lock == NULL || !slot->ended)
+            continue;
+        if (slot->doing == SIM_IDLE || !client->alive) {
+            rl_lock_free_seen(&client->engine, slot->lock);
+            free(slot->lock);
+            slot->lock = NULL;
+        }
+    }
+}
+
+void sim_user_begin(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->clients[index];
+
+    for (unsigned i = 0; i < world->plan.slots; i++)
+        think(client, i);
+}
+
+void sim_user_finish(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->clients[index];
+
+    for (unsigned i = 0; i < world->plan.slots; i++) {
+        if (client->slots[i].doing == SIM_HOLDING)
+            hold_on(client, i);
+    }
+}
+
+bool sim_user_is_idle(const struct sim_client *client)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        if (client->slots[i].doing != SIM_IDLE)
+            return false;
+    }
+    return true;
+}

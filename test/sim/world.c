@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT
+ * One run: faults and users for a while, then peace, in which everybody must get what he waits for,
+ * then silence, in which nothing may be left. */
+#include "world.h"
+
+#include "client.h"
+#include "fault.h"
+#include "link.h"
+#include "oracle.h"
+#include "server.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A run that does this much is stuck in a loop. */
+#define EVENTS_MAX 400000
+
+void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,
+                    unsigned which, uint32_t stamp, void *data)
+{
+    const struct sim_event event = {
+        .at_ns = at_ns < world->now_ns ? world->now_ns : at_ns,
+        .kind = (uint8_t)kind,
+        .who = (uint8_t)who,
+        .which = (uint16_t)which,
+        .stamp = stamp,
+        .data = data,
+    };
+
+    sim_queue_push(&world->queue, &event);
+}
+
+void sim_violate(struct sim_world *world, const char *fmt, ...)
+{
+    va_list args;
+
+    if (world->violation[0] != '\0')
+        return;
+    va_start(args, fmt);
+    vsnprintf(world->violation, sizeof world->violation, fmt, args);
+    va_end(args);
+}
+
+static void mix(struct sim_world *world, uint64_t word)
+{
+    world->hash = (world->hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    world->hash ^= world->hash >> 29;
+}
+
+void sim_note(struct sim_world *world, const char *fmt, uint64_t a, uint64_t b, uint64_t c,
+              uint64_t d)
+{
+    const uint64_t values[4] = {a, b, c, d};
+    unsigned at = 0;
+
+    mix(world, world->now_ns);
+    mix(world, (uint64_t)(unsigned char)fmt[0] << 16 | (uint64_t)(unsigned char)fmt[9] << 8 |
+                   (uint64_t)(unsigned char)fmt[10]);
+    for (unsigned i = 0; i < 4; i++)
+        mix(world, values[i]);
+    if (!world->trace)
+        return;
+    uint64_t us = (world->now_ns - world->born_ns) / RL_US;
+    printf("%6" PRIu64 ".%06" PRIu64 " ", us / 1000000, us % 1000000);
+    for (; *fmt != '\0'; fmt++) {
+        if (*fmt == '%' && at < 4)
+            printf("%" PRIu64, values[at++]);
+        else
+            putchar(*fmt);
+    }
+    putchar('\n');
+}
+
+static void choose_links(struct sim_world *world)
+{
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        for (unsigned j = 0; j < world->plan.nodes; j++) {
+            bool far = sim_chance(&world->random, world->plan.far_link);
+            world->links[i][j].delay_ns = world->plan.delay_ns * (far ? 4 : 1);
+        }
+    }
+}
+
+static void begin(struct sim_world *world, uint64_t seed, bool trace)
+{
+    memset(world, 0, sizeof *world);
+    sim_plan_make(&world->plan, seed);
+    world->random.word = seed ^ UINT64_C(0x5851f42d4c957f2d);
+    world->now_ns = world->born_ns = RL_SECOND;
+    world->trace = trace;
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        sim_server_init(world, i);
+    choose_links(world);
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        sim_client_init(world, i);
+        for (unsigned j = 0; j < world->plan.slots; j++)
+            world->clients[i].slots[j].rounds = world->plan.rounds;
+        sim_client_start(world, i);
+    }
+    sim_fault_plan(world);
+    sim_plan_event(world, world->now_ns + world->plan.span_ns, SIM_HEAL, 0, 0, 0, NULL);
+}
+
+static void heal(struct sim_world *world)
+{
+    for (unsigned i = 0; i < world->plan.fault_count; i++)
+        sim_fault_mend(world, i);
+    world->healed = true;
+    world->healed_ns = world->now_ns;
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        struct sim_client *client = &world->clients[i];
+        if (client->paused_until_ns > world->healed_ns)
+            world->healed_ns = client->paused_until_ns;
+        sim_user_finish(world, i);
+    }
+    sim_note(world, "all faults are over", 0, 0, 0, 0);
+}
+
+static void handle(struct sim_world *world, const struct sim_event *event)
+{
+    switch (event->kind) {
+    case SIM_ARRIVE:
+        sim_link_arrive(world, event->data);
+        break;
+    case SIM_TURN:
+        sim_client_turn(world, event->who, event->stamp);
+        break;
+    case SIM_TELL:
+        sim_user_tell(world, event->who, event->which, event->stamp);
+        break;
+    case SIM_USER:
+        sim_user_act(world, event->who, event->which, event->stamp);
+        break;
+    case SIM_CANCEL:
+        sim_user_cancel(world, event->who, event->which, event->stamp);
+        break;
+    case SIM_LIMIT:
+        sim_user_limit(world, event->who, event->which, event->stamp);
+        break;
+    case SIM_LEFT:
+        sim_oracle_left(world, event->stamp);
+        break;
+    case SIM_SERVE:
+        sim_server_serve(world, event->who);
+        break;
+    case SIM_FAULT:
+        sim_fault_begin(world, event->which);
+        break;
+    case SIM_MEND:
+        sim_fault_mend(world, event->which);
+        break;
+    case SIM_HEAL:
+        heal(world);
+        break;
+    default: /* SIM_PROBE: the oracle looks after every event */
+        break;
+    }
+}
+
+static bool is_over(const struct sim_world *world)
+{
+    if (!world->healed)
+        return false;
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        if (!sim_user_is_idle(client) || rl_engine_undos_pending(&client->engine) != 0)
+            return false;
+        for (unsigned j = 0; j < world->plan.nodes; j++) {
+            if (client->engine.nodes[j].state != RL_NODE_READY)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* How long it may take, from the end of the trouble on, until everybody had his turn: keys of the
+ * dead expire, connections come back, and then one after the other, each of them after at most so
+ * many attempts: half of all rounds with more than two contenders are lost to split votes. */
+static uint64_t patience_ns(const struct sim_world *world)
+{
+    const struct sim_plan *plan = &world->plan;
+    uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
+    uint64_t turns = (uint64_t)plan->clients * plan->slots;
+    uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS;
+
+    return 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns + 10 * RL_SECOND +
+           turns * 400 * attempt_ns;
+}
+
+static void run(struct sim_world *world)
+{
+    struct sim_event event;
+
+    while (world->violation[0] == '\0' && !is_over(world)) {
+        if (!sim_queue_pop(&world->queue, &event)) {
+            sim_violate(world, "nothing will ever happen again, but somebody waits");
+            return;
+        }
+        world->now_ns = event.at_ns;
+        world->events++;
+        handle(world, &event);
+        sim_oracle_step(world);
+        if (world->healed && world->now_ns > world->healed_ns + patience_ns(world))
+            sim_violate(world, "the trouble is over for long, but not everybody got his turn");
+        if (world->events > EVENTS_MAX)
+            sim_violate(world, "%d events and no end", EVENTS_MAX);
+    }
+}
+
+bool sim_world_run(struct sim_world *world, uint64_t seed, bool trace)
+{
+    begin(world, seed, trace);
+    run(world);
+    if (world->violation[0] == '\0')
+        sim_oracle_end(world);
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        world->clients[i].fail_of_1000 = 0;
+        sim_client_end(world, i, false);
+    }
+    if (trace && world->violation[0] != '\0')
+        printf("VIOLATION: %s\n", world->violation);
+    return world->violation[0] == '\0';
+}
+
+void sim_world_free(struct sim_world *world)
+{
+    sim_link_free(world);
+    sim_queue_free(&world->queue);
+    for (unsigned i = 0; i < world->plan.clients; i++)
+        free(world->clients[i].specs);
+    free(world->tokens);
+}
