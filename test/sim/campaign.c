@@ -102,9 +102,8 @@ void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
         to->events_log2[i] += from->events_log2[i];
 }
 
-/* The number of events that `share` of 100 runs stay below, from the histogram: a power of two,
- * refined by where in its bucket it lies. */
-static uint64_t percentile(const struct sim_totals *totals, uint64_t share)
+/* From the histogram: a power of two, refined by where in its bucket it lies. */
+uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share)
 {
     uint64_t want = totals->runs * share / 100, seen = 0;
 
@@ -117,27 +116,28 @@ static uint64_t percentile(const struct sim_totals *totals, uint64_t share)
     return 0;
 }
 
-void sim_totals_print(const struct sim_totals *totals)
+void sim_totals_print_to(const struct sim_totals *totals, FILE *to)
 {
     uint64_t tenths = totals->virtual_ns / UINT64_C(360000000000);
 
-    printf("schedules      %" PRIu64 ", of them %" PRIu64 " outside the assumptions\n",
-           totals->runs, totals->outside);
-    printf("violations     %" PRIu64 "\n", totals->violations);
-    printf("virtual hours  %" PRIu64 ".%" PRIu64 "\n", tenths / 10, tenths % 10);
-    printf("events         %" PRIu64 "; in a schedule: 1%% below %" PRIu64 ", 10%% below %" PRIu64
-           ", half below about %" PRIu64 ", 90%% below %" PRIu64 "\n",
-           totals->events, percentile(totals, 1), percentile(totals, 10), percentile(totals, 50),
-           percentile(totals, 90));
-    printf("operations     %" PRIu64 ", locks granted %" PRIu64 "\n", totals->operations,
-           totals->grants);
-    printf("clients        ");
+    fprintf(to, "schedules      %" PRIu64 ", of them %" PRIu64 " outside the assumptions\n",
+            totals->runs, totals->outside);
+    fprintf(to, "violations     %" PRIu64 "\n", totals->violations);
+    fprintf(to, "virtual hours  %" PRIu64 ".%" PRIu64 "\n", tenths / 10, tenths % 10);
+    fprintf(to,
+            "events         %" PRIu64 "; in a schedule: 1%% below %" PRIu64 ", 10%% below %" PRIu64
+            ", half below about %" PRIu64 ", 90%% below %" PRIu64 "\n",
+            totals->events, sim_totals_percentile(totals, 1), sim_totals_percentile(totals, 10),
+            sim_totals_percentile(totals, 50), sim_totals_percentile(totals, 90));
+    fprintf(to, "operations     %" PRIu64 ", locks granted %" PRIu64 "\n", totals->operations,
+            totals->grants);
+    fprintf(to, "clients        ");
     for (unsigned i = 1; i <= SIM_CLIENTS_MAX; i++) {
         if (totals->clients[i] != 0)
-            printf("%u in %" PRIu64 " schedules  ", i, totals->clients[i]);
+            fprintf(to, "%u in %" PRIu64 " schedules  ", i, totals->clients[i]);
     }
-    printf("\nwith a fault   %" PRIu64 " schedules\n", totals->with_fault);
+    fprintf(to, "\nwith a fault   %" PRIu64 " schedules\n", totals->with_fault);
     for (unsigned i = 0; i < SIM_COUNTED; i++)
-        printf("  %-14s %" PRIu64 "\n", sim_fault_names[i], totals->injected[i]);
-    printf("run twice      %" PRIu64 " schedules, with the same result\n", totals->repeats);
+        fprintf(to, "  %-14s %" PRIu64 "\n", sim_fault_names[i], totals->injected[i]);
+    fprintf(to, "run twice      %" PRIu64 " schedules, with the same result\n", totals->repeats);
 }

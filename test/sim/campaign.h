@@ -6,6 +6,7 @@
 #include "plan.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define SIM_BUCKETS 20
 
@@ -25,6 +26,8 @@ struct sim_totals {
 void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
                   uint64_t seconds);
 void sim_totals_add(struct sim_totals *to, const struct sim_totals *from);
-void sim_totals_print(const struct sim_totals *totals);
+/* The number of events that `share` of 100 runs stay below. */
+uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share);
+void sim_totals_print_to(const struct sim_totals *totals, FILE *to);
 
 #endif

@@ -145,7 +145,7 @@ static int run_campaign(struct options *options)
     close(ends[1]);
     while (read(ends[0], &part, sizeof part) == (ssize_t)sizeof part)
         sim_totals_add(&totals, &part);
-    sim_totals_print(&totals);
+    sim_totals_print_to(&totals, stdout);
     if (!whole)
         printf("a job died\n");
     return whole && totals.violations == 0 ? 0 : 1;

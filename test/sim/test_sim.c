@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * The simulator as a test: the same seeds every time, then fresh ones for a while. Whatever fails
+ * names its seed; redlock-sim --seed N --trace shows what happened. */
+#include "campaign.h"
+#include "suite.h"
+#include "wait.h"
+#include "world.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+
+#define FIXED_RUNS    3000
+#define FRESH_SECONDS 40
+
+static void check(const struct sim_totals *totals)
+{
+    ck_assert_msg(totals->violations == 0,
+                  "%" PRIu64 " violations, the first one with seed %" PRIu64, totals->violations,
+                  totals->first_bad);
+}
+
+/* Instrumented builds look for other mistakes, and need fewer runs for that. */
+static uint64_t scaled(uint64_t count)
+{
+    uint64_t factor = wait_scaled_ms(1);
+
+    return count / (factor * factor);
+}
+
+START_TEST(fixed_seeds)
+{
+    struct sim_totals totals = {0};
+
+    sim_campaign(&totals, 1, 1, scaled(FIXED_RUNS), 0);
+    check(&totals);
+    ck_assert_uint_eq(totals.runs, scaled(FIXED_RUNS));
+    ck_assert_uint_gt(totals.repeats, 0);
+}
+END_TEST
+
+START_TEST(fresh_seeds)
+{
+    struct sim_totals totals = {0};
+    uint64_t first;
+
+    randombytes_buf(&first, sizeof first);
+    first >>= 16;
+    fprintf(stderr, "fresh seeds from %" PRIu64 " on\n", first);
+    sim_campaign(&totals, first, 1, UINT64_MAX, scaled(FRESH_SECONDS));
+    sim_totals_print_to(&totals, stderr);
+    check(&totals);
+    ck_assert_uint_gt(totals.runs, 0);
+}
+END_TEST
+
+/* What a run must be worth: else the figures of a campaign say nothing. */
+START_TEST(runs_are_worth_something)
+{
+    struct sim_totals totals = {0};
+
+    sim_campaign(&totals, 1000000, 1, scaled(1000), 0);
+    check(&totals);
+    ck_assert_uint_ge(sim_totals_percentile(&totals, 50), 300);
+    ck_assert_uint_ge(totals.with_fault * 100, totals.runs * 98);
+    ck_assert_uint_eq(totals.clients[0] + totals.clients[1] + totals.clients[2], 0);
+    ck_assert_uint_ge(totals.grants, totals.runs);
+    if (totals.runs < 100)
+        return;
+    for (unsigned i = 0; i < SIM_COUNTED; i++)
+        ck_assert_msg(totals.injected[i] > 0, "no fault of kind %s", sim_fault_names[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim");
+    TCase *tc = tcase_create("sim");
+
+    if (sodium_init() < 0)
+        return EXIT_FAILURE;
+    tcase_set_timeout(tc, (double)wait_scaled_ms(280000) / 1000.0);
+    tcase_add_test(tc, fixed_seeds);
+    tcase_add_test(tc, runs_are_worth_something);
+    tcase_add_test(tc, fresh_seeds);
+    suite_add_tcase(suite, tc);
+    return suite_run_nofork(suite);
+}
