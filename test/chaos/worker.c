@@ -47,6 +47,7 @@ redlock_t *worker_client(int mode)
     must(redlock_config_set_owner(config, world.name), "owner", config);
     must(redlock_config_set_max_ttl_ms(config, world.max_ttl_ms), "max_ttl", config);
     must(redlock_config_set_retry_ms(config, 5, 60), "retry", config);
+    must(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), "fences", config);
     must(redlock_new(&client, config), "client", config);
     redlock_config_free(config);
     return client;
@@ -69,6 +70,8 @@ void turn_choose(struct turn *turn, uint64_t *random)
         turn->hold_ms = world.max_ttl_ms / 2;
         turn->extend = true;
     }
+    if (world.fences)
+        turn->opts.flags |= REDLOCK_FENCE;
     turn->drop = draw(random, 10) == 0;
     history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->resource, turn->id,
                   turn->opts.ttl_ms);
@@ -83,7 +86,7 @@ static void look_at_deadline(struct turn *turn, uint64_t now_ns, const char *wor
         return;
     turn->deadline_ns = deadline_ns;
     history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->resource, turn->id,
-                  deadline_ns, UINT64_C(0));
+                  deadline_ns, redlock_lock_fence(turn->lock));
 }
 
 void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
