@@ -6,9 +6,13 @@
  *     extend NAME TTL_MS              ok
  *     release NAME                    ok
  *     state NAME                      ok held, ok free, ok unknown
+ *     fenced NAME TTL_MS WAIT_MS      ok TOKEN, and the lock has a fence
+ *     fence NAME                      ok FENCE
+ *     check NAME                      ok REMAINING_MS
  *
  * Whatever fails answers with the name of the error and a text. A lock stays with its name until it
- * is released or acquired again. The end of stdin ends the program. */
+ * is released or acquired again. The end of stdin ends the program. PEER_MAX_TTL_MS and
+ * PEER_DRIFT_PPM replace the defaults. */
 #include <inttypes.h>
 #include <redlock/redlock.h>
 #include <stdio.h>
@@ -56,13 +60,15 @@ static void answer(int error, const redlock_report_t *report, const char *more)
     fflush(stdout);
 }
 
-static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wait_ms)
+static void acquire(redlock_t *rl, struct held *at, uint64_t ttl_ms, uint64_t wait_ms,
+                    uint32_t flags)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
     redlock_report_t *report;
     redlock_lock_t *lock = NULL;
 
     opts.wait_ms = wait_ms;
+    opts.flags = flags;
     const int error = redlock_acquire(rl, at->name, &opts, &lock, &report);
     if (error == REDLOCK_OK) {
         redlock_lock_free(at->lock);
@@ -105,6 +111,14 @@ static void tell_state(redlock_t *rl, const char *name)
     redlock_report_free(report);
 }
 
+static void tell_number(int error, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%" PRIu64, number);
+    answer(error, NULL, text);
+}
+
 static bool obey(redlock_t *rl, const char *line)
 {
     char verb[16] = "", name[NAME_MAX_] = "";
@@ -112,16 +126,37 @@ static bool obey(redlock_t *rl, const char *line)
     const int words = sscanf(line, "%15s %63s %" SCNu64 " %" SCNu64, verb, name, &ttl_ms, &wait_ms);
 
     if (words == 4 && strcmp(verb, "acquire") == 0)
-        acquire(rl, find(name), ttl_ms, wait_ms);
+        acquire(rl, find(name), ttl_ms, wait_ms, 0);
+    else if (words == 4 && strcmp(verb, "fenced") == 0)
+        acquire(rl, find(name), ttl_ms, wait_ms, REDLOCK_FENCE);
     else if (words == 3 && strcmp(verb, "extend") == 0)
         extend(find(name), ttl_ms);
     else if (words == 2 && strcmp(verb, "release") == 0)
         release(find(name));
+    else if (words == 2 && strcmp(verb, "check") == 0)
+        tell_number(redlock_lock_check(find(name)->lock, 0),
+                    redlock_lock_remaining_ms(find(name)->lock));
+    else if (words == 2 && strcmp(verb, "fence") == 0)
+        tell_number(REDLOCK_OK, redlock_lock_fence(find(name)->lock));
     else if (words == 2 && strcmp(verb, "state") == 0)
         tell_state(rl, name);
     else
         return false;
     return true;
+}
+
+static int configure(redlock_config_t *config)
+{
+    const char *max_ttl = getenv("PEER_MAX_TTL_MS"), *drift = getenv("PEER_DRIFT_PPM");
+    int error = redlock_config_set_node_timeout_ms(config, TIMEOUT_MS);
+
+    if (error == REDLOCK_OK && max_ttl != NULL)
+        error = redlock_config_set_max_ttl_ms(config, strtoull(max_ttl, NULL, 10));
+    if (error == REDLOCK_OK && drift != NULL)
+        error = redlock_config_set_drift(config, (uint32_t)strtoul(drift, NULL, 10), 2000);
+    if (error == REDLOCK_OK)
+        error = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+    return error;
 }
 
 static redlock_t *connect_to(int count, char *const *urls)
@@ -133,7 +168,7 @@ static redlock_t *connect_to(int count, char *const *urls)
     for (int i = 0; i < count && error == REDLOCK_OK; i++)
         error = redlock_config_add_nodes(config, urls[i]);
     if (error == REDLOCK_OK)
-        error = redlock_config_set_node_timeout_ms(config, TIMEOUT_MS);
+        error = configure(config);
     if (error == REDLOCK_OK)
         error = redlock_new(&rl, config);
     if (error != REDLOCK_OK)

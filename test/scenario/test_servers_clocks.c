@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Scenarios in which servers' clocks are wrong. */
+#include "other.h"
+#include "suite.h"
+
+#define TTL_MS 5000
+
+static void start_with_clocks(void)
+{
+    const struct cluster_opts opts = {.clocks = true};
+    live_start_servers_with(&opts);
+}
+
+static void heal(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        cluster_clock_reset(live.cluster, i);
+}
+
+/* Servers 8.3 % fast, as chrony may slew: beyond the drift that is allowed for unless configured.
+ */
+START_TEST(scenario_14_slewed_servers)
+{
+    live.heal = heal;
+    live.max_ttl_ms = TTL_MS;
+    live_connect();
+    struct other *usual = other_start(false, 0), *careful = other_start(false, 100000);
+    for (unsigned i = 0; i < NODES; i++)
+        cluster_clock_rate(live.cluster, i, 83333);
+    ck_assert_msg(other_answers(careful, "ok", "acquire careful %d 5000", TTL_MS), "%s",
+                  careful->answer);
+    ck_assert_msg(other_answers(usual, "ok", "acquire usual %d 5000", TTL_MS), "%s", usual->answer);
+    ck_assert(WAIT_UNTIL(live_nodes_with("careful") < QUORUM, PATIENCE_MS));
+    ck_assert_msg(other_answers(careful, "REDLOCK_ELOST", "check careful"), "%s", careful->answer);
+    redlock_lock_t *lock = live_lock("usual", TTL_MS);
+    ck_assert_msg(other_answers(usual, "ok", "check usual"), "two at once do not show: %s",
+                  usual->answer);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    other_end(usual);
+    other_end(careful);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("servers' clocks");
+    live_add_with(suite, "14", scenario_14_slewed_servers, start_with_clocks);
+    return suite_run_nofork(suite);
+}
