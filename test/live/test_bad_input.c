@@ -63,8 +63,8 @@ static const struct bad_opts bad_opts[] = {
      {"opts.margin_ms", "drift", "raise opts.ttl_ms"}},
     {"unknown flag", {SIZE, .ttl_ms = 500, .flags = 1u << 31}, {"flags", "0x80000000", "unknown"}},
     {"unknown flag with a known one",
-     {SIZE, .ttl_ms = 500, .flags = 3},
-     {"flags", "0x3", "unknown bit"}},
+     {SIZE, .ttl_ms = 500, .flags = REDLOCK_AUTO_EXTEND | 1u << 30},
+     {"flags", "0x40000001", "unknown bit"}},
     {"no size", {.ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},
     {"too small", {.size = 8, .ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},
 };
