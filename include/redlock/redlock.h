@@ -62,6 +62,15 @@ REDLOCK_CHECK int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
  * most nodes say; at once: EDUPLICATE (two addresses are one server), ECLOSED. [blocks] */
 REDLOCK_CHECK int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
+/* An operator's decision: takes the fence records of all nodes that answer into use, whatever they
+ * say, with the largest numbers that any of them has, and not below the time of day. For a majority
+ * of records that were lost, and after a change of what all clients must agree on (nodes, max_ttl,
+ * prefix, kind of records). The first start needs it only if not all nodes answer or not all are
+ * empty. Not while fenced locks are being taken: a number granted in this moment may be missed.
+ * ENOQUORUM: too few nodes answered in wait_ms, nothing was changed; EFENCE: too few obeyed;
+ * EDUPLICATE. [blocks] */
+REDLOCK_CHECK int redlock_fence_init(redlock_t *rl, uint64_t wait_ms);
+
 /* Ends what waits (ECLOSED), releases what is held, and sends the deletes that are still owed;
  * nothing new can be started. ENOQUORUM: not all of it was done in budget_ms; nodes that are known
  * to be down are not waited for. Free the client afterwards. [blocks] */
@@ -212,6 +221,9 @@ REDLOCK_CHECK int redlock_inspect_start(redlock_t *rl, const char *resource,
 REDLOCK_CHECK int redlock_break_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
                                       redlock_done_fn fn, void *userdata);
 REDLOCK_CHECK int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms,
+                                           redlock_cancel_t *cancel, redlock_done_fn fn,
+                                           void *userdata);
+REDLOCK_CHECK int redlock_fence_init_start(redlock_t *rl, uint64_t wait_ms,
                                            redlock_cancel_t *cancel, redlock_done_fn fn,
                                            void *userdata);
 REDLOCK_CHECK int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redlock_done_fn fn,

@@ -129,6 +129,12 @@ REDLOCK_API int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms, redloc
     return client_op_start(rl, RL_OP_READY, wait_ms, cancel, fn, userdata);
 }
 
+REDLOCK_API int redlock_fence_init_start(redlock_t *rl, uint64_t wait_ms, redlock_cancel_t *cancel,
+                                         redlock_done_fn fn, void *userdata)
+{
+    return client_op_start(rl, RL_OP_FENCE_INIT, wait_ms, cancel, fn, userdata);
+}
+
 REDLOCK_API int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redlock_done_fn fn,
                                        void *userdata)
 {

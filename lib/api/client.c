@@ -132,6 +132,7 @@ int rl_client_may_block(struct redlock *rl)
 static int open_engine(struct redlock *rl)
 {
     struct redlock_config *config = rl->config;
+    uint64_t max_ttl_ns = config->max_ttl_ms * RL_MS;
     const struct rl_engine_params params = {
         .mem = &rl->mem,
         .log = &rl->log,
@@ -147,6 +148,7 @@ static int open_engine(struct redlock *rl)
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
         .fence_record = {config->fence_key, config->fence_key_len},
         .fence_config = {rl->fence_config, rl_fence_config_text(config, rl->fence_config)},
+        .fence_wait_ns = rl_add_sat(max_ttl_ns, rl_drift_ns(max_ttl_ns, &config->drift)),
         .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
     };
     const struct rl_engine_listener listener = rl_dispatch_listener(rl);

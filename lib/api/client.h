@@ -27,8 +27,9 @@ enum rl_op_kind {
     RL_OP_RELEASE_TOKEN,
     RL_OP_INSPECT,
     RL_OP_BREAK,
-    RL_OP_READY,   /* of the client */
-    RL_OP_SHUTDOWN /* of the client */
+    RL_OP_READY,     /* of the client */
+    RL_OP_SHUTDOWN,  /* of the client */
+    RL_OP_FENCE_INIT /* of the client */
 };
 
 /* A thread that sleeps until its operation is done. */

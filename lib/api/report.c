@@ -54,6 +54,8 @@ static void describe_vote(char *text, const struct redlock_report *report, unsig
         if (node != NULL && cause == REDLOCK_CAUSE_DUPLICATE)
             snprintf(text, RL_TEXT_MAX, "same server as %.120s",
                      rl->config->nodes[node->duplicate_of].name);
+        else if (node != NULL && cause == REDLOCK_CAUSE_FENCE)
+            rl_records_text(&rl->engine, i, text, RL_TEXT_MAX);
         else if (own_words)
             snprintf(text, RL_TEXT_MAX, "%s", node->text);
         else

@@ -38,6 +38,11 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         return REDLOCK_ECLOSED;
     if (rl->engine.view.duplicate)
         return REDLOCK_EDUPLICATE;
+    if (item->op.kind == RL_OP_FENCE_INIT) {
+        int status;
+        bool done = rl_records_init_is_done(&rl->engine, &status);
+        return done ? status : late ? REDLOCK_ENOQUORUM : 1;
+    }
     if (rl_engine_is_ready(&rl->engine))
         return REDLOCK_OK;
     if (!late)
@@ -131,7 +136,7 @@ void rl_review_begin_shutdown(struct redlock *rl)
     for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
         uint8_t state = item->lease.state;
         next = item->next;
-        if (state == RL_STATE_ASKING || state == RL_STATE_WAITING)
+        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING)
             rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
         else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING)
             rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);

@@ -310,13 +310,17 @@ int rl_start_question(struct redlock *rl, const char *resource, const char *toke
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call)
 {
-    int error = kind == RL_OP_READY ? check_call(rl, call) : REDLOCK_OK;
+    int error = kind == RL_OP_SHUTDOWN ? REDLOCK_OK : check_call(rl, call);
 
     if (error != REDLOCK_OK)
         return error;
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
     if (item == NULL)
         return REDLOCK_ENOMEM;
+    if (kind == RL_OP_FENCE_INIT && !rl_records_init(&rl->engine)) {
+        rl_free(&rl->mem, item);
+        return REDLOCK_ENOMEM;
+    }
     item->op = (struct rl_op){
         .kind = kind,
         .fn = call->fn,

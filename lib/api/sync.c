@@ -216,6 +216,11 @@ REDLOCK_API int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms)
     return client_op(rl, RL_OP_READY, wait_ms);
 }
 
+REDLOCK_API int redlock_fence_init(redlock_t *rl, uint64_t wait_ms)
+{
+    return client_op(rl, RL_OP_FENCE_INIT, wait_ms);
+}
+
 REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms)
 {
     return client_op(rl, RL_OP_SHUTDOWN, budget_ms);

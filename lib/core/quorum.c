@@ -179,7 +179,8 @@ int rl_round_status(const struct rl_round *round)
         return REDLOCK_EAUTH;
     if (refused > spare)
         return REDLOCK_EREFUSED;
-    if (fence > spare)
+    /* With usable records there would have been a majority. */
+    if (fence > 0 && failed - fence + rl_nodes_count(round->denied) <= spare)
         return REDLOCK_EFENCE;
     return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }

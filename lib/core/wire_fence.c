@@ -167,13 +167,15 @@ static struct rl_arg next_word(struct rl_arg *text)
 /* "PREVIOUS RUN" of a grant, "PREVIOUS PTTL" of a denial. */
 static struct rl_answer answer_to_vote(enum rl_vote vote, bool accepted, struct rl_arg rest)
 {
-    struct rl_answer answer = {.vote = vote, .accepted = accepted, .record = RL_RECORD_ADMITTED};
+    struct rl_answer answer = {.vote = vote, .accepted = accepted};
     struct rl_arg number = next_word(&rest);
 
     if (!rl_fence_parse(number.data, number.len, &answer.number))
         return protocol_error();
-    if (vote == RL_VOTE_GRANTED)
+    if (vote == RL_VOTE_GRANTED) { /* a denial does not say whose run the record is of */
+        answer.record = RL_RECORD_ADMITTED;
         answer.run = rest;
+    }
     return answer;
 }
 

@@ -11,6 +11,9 @@
 const char *rl_wire_fence_script(enum rl_verb verb);
 const char *rl_wire_fence_sha(enum rl_verb verb);
 
+/* A mark on a record is so long. */
+#define RL_RECORD_MARK_LEN 16
+
 /* The longest answer to RL_VERB_READ: fingerprint, run, mark, and a field for each stripe. */
 #define RL_RECORD_TEXT_MAX (2048u + RL_FENCE_STRIPES * 22u)
 

@@ -73,6 +73,7 @@ static void on_changed(void *ctx, struct rl_node *node)
     for (unsigned i = 0; i < engine->count; i++)
         update_node(engine, &engine->nodes[i]);
     engine->view.round_trip_ns = quorum_round_trip_ns(engine);
+    rl_records_changed(engine, node);
     engine->listener.node(engine->listener.ctx, node->index);
     for (unsigned i = 0; i < engine->count; i++) {
         struct rl_node *other = &engine->nodes[i];
@@ -87,8 +88,15 @@ static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *b
 {
     struct rl_engine *engine = ctx;
 
-    if (claim->fenced && ballot->number > engine->hints[claim->stripe])
-        engine->hints[claim->stripe] = ballot->number;
+    if (claim->is_record) {
+        rl_records_vote(engine, ballot, reply);
+        return;
+    }
+    if (claim->fenced) {
+        uint64_t *hint = &engine->records->hints[claim->stripe];
+        *hint = rl_max_u64(*hint, ballot->number);
+        rl_records_note(engine, ballot);
+    }
     rl_lock_vote(engine, claim->owner, ballot, reply);
 }
 
@@ -170,8 +178,8 @@ static void free_all(struct rl_engine *engine)
     engine->nodes = NULL;
     engine->count = 0;
     rl_heap_free(&engine->timers);
-    rl_free(engine->mem, engine->hints);
-    engine->hints = NULL;
+    rl_free(engine->mem, engine->records);
+    engine->records = NULL;
     rl_encoded_free(&engine->common.cache.encoded);
 }
 
@@ -239,6 +247,7 @@ void rl_engine_tick(struct rl_engine *engine)
             rl_node_tick(&engine->nodes[i], now_ns);
     }
     tick_locks(engine);
+    rl_records_tick(engine);
     rl_engine_flush(engine);
 }
 
@@ -257,6 +266,7 @@ void rl_engine_flush(struct rl_engine *engine)
             rl_min_u64(engine->nodes_wake_ns, rl_node_wake_ns(&engine->nodes[i]));
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
+    due_ns = rl_min_u64(due_ns, rl_records_wake_ns(engine));
     engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->nodes_wake_ns, due_ns));
 }
 

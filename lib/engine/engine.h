@@ -7,6 +7,7 @@
 
 #include "engine/heap.h"
 #include "engine/lock.h"
+#include "engine/record.h"
 #include "node/node.h"
 #include "node/spec.h"
 #include "platform/token.h"
@@ -24,6 +25,7 @@ struct rl_engine_params {
     uint64_t connect_timeout_ns, node_timeout_ns;
     struct rl_arg fence_record, fence_config; /* borrowed */
     bool fence_run_bound;
+    uint64_t fence_wait_ns; /* how long a node that forgot must wait */
 };
 
 /* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
@@ -67,8 +69,8 @@ struct rl_engine {
     struct rl_view view;
     struct rl_random random;
     struct rl_heap timers;
-    uint64_t *hints;       /* largest number seen of each stripe; NULL until the first fence */
-    struct rl_lock *locks; /* all active ones */
+    struct rl_records *records; /* NULL until fences are used */
+    struct rl_lock *locks;      /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;
     uint64_t nodes_wake_ns;

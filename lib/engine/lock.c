@@ -60,14 +60,14 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
 
     claim->fenced = true;
     claim->stripe = (uint16_t)stripe;
-    claim->proposal = rl_fence_propose(engine->hints[stripe], wall_us);
+    claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
     rl_fence_begin(&lock->lease.fence, claim->proposal);
 }
 
 /* The next proposal for this stripe is above what was just granted. */
 static void note_number(struct rl_engine *engine, const struct rl_lock *lock)
 {
-    uint64_t *hint = &engine->hints[lock->claim->stripe];
+    uint64_t *hint = &engine->records->hints[lock->claim->stripe];
 
     *hint = rl_max_u64(*hint, lock->lease.fence.number);
 }
@@ -303,9 +303,7 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim = NULL;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
-    if (params->fence && engine->hints == NULL)
-        engine->hints = rl_alloc(engine->mem, RL_FENCE_STRIPES * sizeof *engine->hints);
-    if (params->fence && engine->hints == NULL)
+    if (params->fence && !rl_records_want(engine))
         return REDLOCK_ENOMEM;
     lock->claim = new_claim(engine, key, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
     if (lock->claim == NULL)
@@ -322,9 +320,28 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim->ttl_max_ms = params->ttl_ns / RL_MS;
     rl_lease_init(&lock->lease, params);
     lock->lease.params.salt = rl_random_word(&engine->random);
+    lock->lease.begun = engine->view.now;
     link_lock(engine, lock);
-    step(engine, lock, &event);
+    if (!params->fence || engine->records->known)
+        step(engine, lock, &event);
     return REDLOCK_OK;
+}
+
+void rl_lock_start_deferred(struct rl_engine *engine)
+{
+    struct rl_event event = {.kind = RL_EVENT_START};
+    struct rl_lock *next;
+
+    for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
+        struct rl_lease_params *params = &lock->lease.params;
+        next = lock->next;
+        if (lock->lease.state != RL_STATE_NEW)
+            continue;
+        uint64_t waited_ns = rl_elapsed_ns(lock->lease.begun, engine->view.now);
+        if (params->wait_ns != 0 && params->wait_ns != RL_NEVER)
+            params->wait_ns = rl_max_u64(rl_sub_sat(params->wait_ns, waited_ns), 1);
+        step(engine, lock, &event);
+    }
 }
 
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,

@@ -35,6 +35,9 @@ struct rl_lock {
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token);
 
+/* Starts the fenced locks that waited until the nodes' records were looked at. */
+void rl_lock_start_deferred(struct rl_engine *engine);
+
 /* An event of the caller: EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM. */
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status);

@@ -18,7 +18,8 @@ size_t rl_answer_bulk_max(const struct rl_node *node)
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (!request->removed)
-            return request->verb == RL_VERB_GET ? RL_INFO_MAX : RL_BULK_MAX;
+            return request->verb == RL_VERB_GET || request->verb == RL_VERB_READ ? RL_INFO_MAX
+                                                                                 : RL_BULK_MAX;
     }
     return RL_BULK_MAX;
 }

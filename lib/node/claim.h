@@ -16,6 +16,8 @@ struct rl_claim {
     uint32_t refs;          /* the owner, each request in a pipeline, each debt */
     uint32_t mark;          /* scratch of rl_node_close() */
     uint8_t undo_verb;      /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
+    bool is_record;         /* about the node's fence record: key, mark, numbers */
+    bool forced;            /* with `is_record`: SEED whatever mark is there */
     bool fenced;            /* the votes carry a proposal */
     uint16_t stripe;        /* with `fenced`: which register */
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */

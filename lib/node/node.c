@@ -61,9 +61,28 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     node->due_ns = now_ns;
 }
 
-static void say(const struct rl_node_common *common, struct rl_command *command,
+static void say_record(const struct rl_node *node, struct rl_command *command,
+                       const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
+{
+    const struct rl_node_common *common = node->common;
+    struct rl_arg words = rl_claim_token(claim);
+    const char *run = common->fence_run_bound ? node->run_id : "";
+    const struct rl_record_words record = {
+        .record = common->fence_record,
+        .config = common->fence_config,
+        .mark = claim->forced ? (struct rl_arg){"*", 1}
+                              : (struct rl_arg){words.data, RL_RECORD_MARK_LEN},
+        .run = {run, strlen(run)},
+        .numbers = {words.data + RL_RECORD_MARK_LEN, words.len - RL_RECORD_MARK_LEN},
+    };
+
+    rl_wire_record_command(command, verb, form, &record);
+}
+
+static void say(const struct rl_node *node, struct rl_command *command,
                 const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
+    const struct rl_node_common *common = node->common;
     bool vote = verb == RL_VERB_ACQUIRE && form != RL_FORM_PLAIN;
     const struct rl_fence_words words = {
         .record = common->fence_record,
@@ -72,7 +91,9 @@ static void say(const struct rl_node_common *common, struct rl_command *command,
         .number = vote ? claim->proposal : claim->number,
     };
 
-    if (vote || verb == RL_VERB_RAISE)
+    if (verb == RL_VERB_READ || verb == RL_VERB_SEED)
+        say_record(node, command, claim, verb, form);
+    else if (vote || verb == RL_VERB_RAISE)
         rl_wire_vote_command(command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
                              claim->ttl_ms, &words);
     else
@@ -90,7 +111,7 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
         common->cache.ttl_ms == claim->ttl_ms && common->cache.encoded.bytes != NULL)
         return &common->cache.encoded;
     rl_encoded_free(&common->cache.encoded);
-    say(common, &command, claim, verb, form);
+    say(node, &command, claim, verb, form);
     if (!rl_encode(&common->cache.encoded, command.count, command.args))
         return NULL;
     common->cache.claim = claim;
@@ -123,7 +144,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
                                 enum rl_verb verb)
 {
-    if (verb == RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
+    if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
         return RL_FORM_SHA;
     if (verb != RL_VERB_EXTEND)
         return RL_FORM_PLAIN;

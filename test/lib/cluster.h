@@ -90,7 +90,9 @@ bool cluster_replies(const struct cluster *cluster, unsigned node, const char *t
 void cluster_command_all(const struct cluster *cluster, const char *command);
 
 /* All keys of the node, in every database, found by SCAN: an array ended by NULL, "key" in database
- * 0 and "db3:key" in others. Free with cluster_keys_free(). Keys past their TTL do not count. */
+ * 0 and "db3:key" in others. Free with cluster_keys_free(). Keys past their TTL do not count, nor
+ * does the fence record, which is there to stay. */
+#define CLUSTER_RECORD "redlock:fence"
 char **cluster_keys(const struct cluster *cluster, unsigned node);
 void cluster_keys_free(char **keys);
 size_t cluster_count_keys(const struct cluster *cluster, unsigned node);

@@ -149,8 +149,11 @@ struct key_list {
 
 static void append_key(struct key_list *list, unsigned db, const redisReply *name)
 {
-    char **grown = realloc(list->key, (list->count + 2) * sizeof *grown);
     char *key = NULL;
+    if (name->len == sizeof CLUSTER_RECORD - 1 &&
+        memcmp(name->str, CLUSTER_RECORD, sizeof CLUSTER_RECORD - 1) == 0)
+        return;
+    char **grown = realloc(list->key, (list->count + 2) * sizeof *grown);
     if (grown == NULL ||
         asprintf(&key, db == 0 ? "%.0u%.*s" : "db%u:%.*s", db, (int)name->len, name->str) < 0)
         cluster_die(NULL, 0, "out of memory");

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT
+ * Reading records, and taking them into use. */
+#include "engine/record.h"
+
+#include "engine/engine.h"
+#include "redlock/redlock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_AGAIN_NS RL_SECOND /* while too few records are in use */
+
+static rl_nodes nodes_in(const struct rl_engine *engine, unsigned states)
+{
+    rl_nodes set = 0;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        set |= (states & 1u << engine->records->nodes[i].state) != 0 ? RL_NODE(i) : 0;
+    return set;
+}
+
+static rl_nodes admitted(const struct rl_engine *engine)
+{
+    return nodes_in(engine, 1u << RL_RECORD_ADMITTED);
+}
+
+/* Not in use, and may be filled. */
+static rl_nodes gaps(const struct rl_engine *engine)
+{
+    return nodes_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
+}
+
+static bool has_majority(const struct rl_engine *engine)
+{
+    return rl_nodes_count(admitted(engine)) >= engine->quorum;
+}
+
+/* So many nodes are known to have forgotten that the others cannot tell what was granted. */
+static bool is_majority_lost(const struct rl_engine *engine)
+{
+    rl_nodes maybe = nodes_in(engine, 1u << RL_RECORD_ADMITTED | 1u << RL_RECORD_UNKNOWN);
+
+    return rl_nodes_count(maybe) < engine->quorum;
+}
+
+static void start_deferred(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+
+    if (records->known)
+        return;
+    records->known = true;
+    rl_lock_start_deferred(engine);
+}
+
+/* One claim for each node: what is said to them differs. */
+static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, const char *numbers)
+{
+    struct rl_records *records = engine->records;
+    struct rl_node *node = &engine->nodes[index];
+    struct rl_record *record = &records->nodes[index];
+    size_t len = strlen(numbers);
+    struct rl_claim *claim =
+        rl_claim_new(engine->mem, engine->params.fence_record, RL_RECORD_MARK_LEN + len);
+    int cause = REDLOCK_CAUSE_NO_MEMORY;
+
+    engine->common.cache.claim = NULL;
+    if (claim != NULL) {
+        char *words = claim->bytes + claim->key_len;
+        memcpy(words, record->mark, RL_RECORD_MARK_LEN);
+        for (size_t i = 0; verb == RL_VERB_READ && i < RL_RECORD_MARK_LEN; i++)
+            words[i] = "0123456789abcdef"[rl_random_word(&engine->random) >> 8 & 15];
+        memcpy(words + RL_RECORD_MARK_LEN, numbers, len);
+        claim->token_len = (uint32_t)(RL_RECORD_MARK_LEN + len);
+        claim->owner = records;
+        claim->is_record = true;
+        claim->forced = records->init;
+        cause = rl_node_ask(node, claim, records->round, verb, engine->view.now.boot_ns);
+        rl_claim_drop(claim);
+    }
+    if (cause == REDLOCK_CAUSE_NONE)
+        records->asked |= RL_NODE(index);
+}
+
+static uint64_t wait_left_ns(const struct rl_engine *engine, unsigned node)
+{
+    struct rl_now end = rl_later(engine->records->nodes[node].since, engine->params.fence_wait_ns);
+
+    return rl_remaining_ns(end, engine->view.now);
+}
+
+/* Gaps that may be filled from the others by now. */
+static rl_nodes ripe_gaps(const struct rl_engine *engine)
+{
+    rl_nodes ripe = 0;
+
+    for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctz(rest);
+        ripe |= wait_left_ns(engine, i) == 0 ? RL_NODE(i) : 0;
+    }
+    return ripe;
+}
+
+static void finish_phase(struct rl_engine *engine);
+
+static void begin_reading(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+
+    records->phase = RL_RECORDS_READING;
+    records->round++;
+    records->waiting = records->asked = records->answered = 0;
+    records->due_ns = RL_NEVER;
+    records->ripe = ripe_gaps(engine);
+    memset(records->numbers, 0, sizeof records->numbers);
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node *node = &engine->nodes[i];
+        if ((engine->view.up & RL_NODE(i)) == 0)
+            records->nodes[i].state = RL_RECORD_UNKNOWN;
+        else if (node->state == RL_NODE_READY)
+            tell(engine, i, RL_VERB_READ, "");
+        else
+            records->waiting |= RL_NODE(i);
+    }
+    finish_phase(engine);
+}
+
+/* The numbers as SEED wants them; zeros are left out. NULL: no memory. */
+static char *numbers_text(const struct rl_engine *engine)
+{
+    char *text = rl_alloc(engine->mem, RL_RECORD_TEXT_MAX);
+    size_t at = 0;
+
+    for (unsigned i = 0; text != NULL && i < RL_FENCE_STRIPES; i++) {
+        uint64_t number = engine->records->numbers[i];
+        if (number == 0)
+            continue;
+        int len = snprintf(text + at, RL_RECORD_TEXT_MAX - at, "%s%u:%llu", at == 0 ? "" : " ", i,
+                           (unsigned long long)number);
+        at += (size_t)len;
+    }
+    return text;
+}
+
+static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
+{
+    struct rl_records *records = engine->records;
+    char *text = numbers_text(engine);
+
+    records->phase = RL_RECORDS_SEEDING;
+    records->round++;
+    for (rl_nodes rest = nodes; text != NULL && rest != 0; rest &= rest - 1) {
+        unsigned i = (unsigned)__builtin_ctz(rest);
+        if ((engine->view.up & RL_NODE(i)) != 0 && engine->nodes[i].state == RL_NODE_READY)
+            tell(engine, i, RL_VERB_SEED, text);
+    }
+    rl_free(engine->mem, text);
+    finish_phase(engine);
+}
+
+/* Nobody who answers has ever stored a number. */
+static bool looks_new(const struct rl_engine *engine)
+{
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_record *record = &engine->records->nodes[i];
+        bool is_new = record->state == RL_RECORD_MISSING && record->empty;
+        if (!is_new && record->state != RL_RECORD_UNKNOWN)
+            return false;
+    }
+    return true;
+}
+
+/* All nodes answered, and none of them has ever stored a number. */
+static bool is_first_start(const struct rl_engine *engine)
+{
+    return engine->records->answered == rl_nodes_all(engine->count) && looks_new(engine) &&
+           nodes_in(engine, 1u << RL_RECORD_UNKNOWN) == 0;
+}
+
+static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+
+    if (records->init) {
+        uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+        for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
+            records->numbers[i] = rl_max_u64(records->numbers[i], rl_fence_propose(0, wall_us));
+        bool enough = rl_nodes_count(records->answered) >= engine->quorum;
+        return enough ? records->answered : 0;
+    }
+    if (is_first_start(engine))
+        return rl_nodes_all(engine->count);
+    /* The numbers of all that answered were merged; a majority of them has to be in use. */
+    rl_nodes read = admitted(engine) & records->answered;
+    rl_nodes ripe = records->ripe & ripe_gaps(engine) & records->answered;
+    return rl_nodes_count(read) >= engine->quorum ? ripe : 0;
+}
+
+static void plan_next_look(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+    uint64_t left_ns = RL_NEVER;
+
+    if (!has_majority(engine))
+        left_ns = LOOK_AGAIN_NS;
+    for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
+        uint64_t wait_ns = wait_left_ns(engine, (unsigned)__builtin_ctz(rest));
+        left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : LOOK_AGAIN_NS);
+    }
+    records->due_ns =
+        left_ns == RL_NEVER ? RL_NEVER : rl_add_sat(engine->view.now.boot_ns, left_ns);
+}
+
+/* Goes on when no answer is missing any more. */
+static void finish_phase(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+    rl_nodes seed = 0;
+
+    if (records->phase == RL_RECORDS_READING && has_majority(engine))
+        start_deferred(engine); /* the others need not be waited for */
+    if (records->phase == RL_RECORDS_IDLE || (records->asked | records->waiting) != 0)
+        return;
+    if (records->phase == RL_RECORDS_READING)
+        seed = choose_nodes_to_seed(engine);
+    if (seed != 0) {
+        begin_seeding(engine, seed);
+        return;
+    }
+    records->phase = RL_RECORDS_IDLE;
+    records->init_done |= records->init;
+    records->init = false;
+    plan_next_look(engine);
+    start_deferred(engine);
+}
+
+bool rl_records_want(struct rl_engine *engine)
+{
+    if (engine->records != NULL)
+        return true;
+    engine->records = rl_alloc(engine->mem, sizeof *engine->records);
+    if (engine->records == NULL)
+        return false;
+    begin_reading(engine);
+    return true;
+}
+
+bool rl_records_init(struct rl_engine *engine)
+{
+    if (engine->records == NULL)
+        engine->records = rl_alloc(engine->mem, sizeof *engine->records);
+    if (engine->records == NULL)
+        return false;
+    engine->records->init = true;
+    engine->records->init_done = false;
+    begin_reading(engine);
+    return true;
+}
+
+bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status)
+{
+    bool enough = rl_nodes_count(engine->records->answered) >= engine->quorum;
+
+    *ret_status = !enough ? REDLOCK_ENOQUORUM : has_majority(engine) ? REDLOCK_OK : REDLOCK_EFENCE;
+    return engine->records->init_done;
+}
+
+static bool same(struct rl_arg arg, const char *text, size_t len)
+{
+    return arg.len == len && memcmp(arg.data, text, len) == 0;
+}
+
+/* Whose record it is; `run` is that of the server behind the connection. */
+static enum rl_record_state classify(const struct rl_engine *engine, struct rl_arg config,
+                                     const char *run)
+{
+    struct rl_arg ours = engine->params.fence_config;
+
+    if (config.len == 0)
+        return RL_RECORD_MISSING;
+    if (config.len < ours.len || memcmp(config.data, ours.data, ours.len) != 0)
+        return RL_RECORD_FOREIGN;
+    if (!engine->params.fence_run_bound)
+        return RL_RECORD_ADMITTED;
+    struct rl_arg rest = {config.data + ours.len, config.len - ours.len};
+    return rest.len != 0 && same(rest, run, strlen(run)) ? RL_RECORD_ADMITTED : RL_RECORD_OLD_RUN;
+}
+
+/* The gap that we see: the one we know, or a new one, then the wait starts anew. */
+static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark)
+{
+    struct rl_record *record = &engine->records->nodes[index];
+    const char *run = engine->nodes[index].run_id;
+
+    if (mark.len != RL_RECORD_MARK_LEN)
+        mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
+    if (same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0)
+        return;
+    memcpy(record->mark, mark.data, RL_RECORD_MARK_LEN);
+    memcpy(record->run, run, sizeof record->run);
+    record->since = engine->view.now;
+}
+
+static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
+{
+    struct rl_records *records = engine->records;
+    struct rl_record *record = &records->nodes[index];
+    struct rl_record_text text = {0};
+    unsigned stripe;
+    uint64_t number;
+    size_t at = 0;
+
+    (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
+    record->state = (uint8_t)classify(engine, text.config, engine->nodes[index].run_id);
+    record->empty = text.numbers.len == 0;
+    while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
+        records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
+    bool broken = at < text.numbers.len;
+    if (record->state == RL_RECORD_FOREIGN)
+        snprintf(record->other, sizeof record->other, "%.*s",
+                 (int)rl_min_u64(text.config.len, RL_FENCE_TEXT_MAX), text.config.data);
+    else if (broken)
+        record->state = RL_RECORD_CORRUPT;
+    if ((gaps(engine) & RL_NODE(index)) != 0)
+        note_gap(engine, index, text.mark);
+    records->answered |= RL_NODE(index);
+}
+
+void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
+                     const struct rl_reply *reply)
+{
+    struct rl_records *records = engine->records;
+    struct rl_record *record = &records->nodes[ballot->node];
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->round != records->round || (records->asked & bit) == 0)
+        return;
+    records->asked &= ~bit;
+    if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
+        take_record(engine, ballot->node, reply);
+    else if (ballot->vote == RL_VOTE_GRANTED)
+        record->state = RL_RECORD_ADMITTED;
+    else if (ballot->verb == RL_VERB_READ)
+        record->state = ballot->record;
+    finish_phase(engine);
+}
+
+void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
+{
+    struct rl_records *records = engine->records;
+    struct rl_record *record = &records->nodes[ballot->node];
+
+    if (ballot->record == RL_RECORD_UNKNOWN || record->state == ballot->record)
+        return;
+    record->state = ballot->record;
+    if (ballot->record != RL_RECORD_ADMITTED && records->phase == RL_RECORDS_IDLE)
+        records->due_ns = engine->view.now.boot_ns;
+}
+
+void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
+{
+    struct rl_records *records = engine->records;
+    rl_nodes bit = RL_NODE(node->index);
+
+    if (records == NULL || (records->waiting & bit) == 0)
+        return;
+    if ((engine->view.up & bit) == 0)
+        records->nodes[node->index].state = RL_RECORD_UNKNOWN;
+    else if (node->state != RL_NODE_READY)
+        return;
+    else
+        tell(engine, node->index, RL_VERB_READ, "");
+    records->waiting &= ~bit;
+    finish_phase(engine);
+}
+
+void rl_records_tick(struct rl_engine *engine)
+{
+    if (rl_records_wake_ns(engine) <= engine->view.now.boot_ns)
+        begin_reading(engine);
+}
+
+uint64_t rl_records_wake_ns(const struct rl_engine *engine)
+{
+    return engine->records != NULL && engine->records->phase == RL_RECORDS_IDLE
+               ? engine->records->due_ns
+               : RL_NEVER;
+}
+
+void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size)
+{
+    const struct rl_record *record = &engine->records->nodes[node];
+    unsigned long long left_ms = (wait_left_ns(engine, node) + RL_MS - 1) / RL_MS;
+    bool restarted = record->state == RL_RECORD_OLD_RUN;
+    const char *what = restarted ? "was restarted and may have forgotten fences"
+                                 : "has no fence record, or has lost it";
+
+    switch (record->state) {
+    case RL_RECORD_MISSING:
+    case RL_RECORD_OLD_RUN:
+        if (looks_new(engine))
+            snprintf(text, size,
+                     "has no fence record; for the first start all nodes must answer, or see "
+                     "redlock nodes --init");
+        else if (is_majority_lost(engine))
+            snprintf(text, size, "fence_majority_lost: %s; see redlock nodes --init", what);
+        else if (has_majority(engine))
+            snprintf(text, size, "%s, counts again in %llu ms", what, left_ms);
+        else
+            snprintf(text, size, "%s; too few of the other nodes answer", what);
+        break;
+    case RL_RECORD_FOREIGN:
+        snprintf(text, size, "fence record of another configuration: %s", record->other);
+        break;
+    case RL_RECORD_CORRUPT:
+        snprintf(text, size, "fence record is corrupt: it holds what is not a fence");
+        break;
+    default:
+        snprintf(text, size, "fence record is not usable");
+        break;
+    }
+}

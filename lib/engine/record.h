@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * The fence records of the nodes. They are looked at before the first fenced vote of a client, and
+ * whenever a node refuses a vote because of its record. A node that has none, or one of an earlier
+ * run of its server, has forgotten numbers that were granted; it is taken into use again
+ *
+ *   - at once on all nodes, if all of them answer and all are empty: the first start;
+ *   - with the largest numbers of the others, if a majority of the others is in use, and if so
+ *     much time has passed since this client first saw the gap that no attempt which counted the
+ *     node's forgotten vote can still be in progress;
+ *   - else by an operator only (rl_records_init()).
+ *
+ * A mark that the first reader leaves in the gap, and that whoever fills it must name, shows that
+ * it is still the same gap: a node that is emptied again while somebody waits starts anew. */
+#ifndef RL_ENGINE_RECORD_H
+#define RL_ENGINE_RECORD_H
+
+#include "core/wire_fence.h"
+#include "node/node.h"
+
+struct rl_engine;
+
+/* What is known of one node's record. */
+struct rl_record {
+    uint8_t state;                     /* enum rl_record_state */
+    bool empty;                        /* no number in it either */
+    char mark[RL_RECORD_MARK_LEN];     /* of the gap, with ... */
+    char run[48];                      /* ... the run of the server that has it ... */
+    struct rl_now since;               /* ... and when we saw it first */
+    char other[RL_FENCE_TEXT_MAX + 1]; /* FOREIGN: whose it is */
+};
+
+enum rl_records_phase { RL_RECORDS_IDLE = 0, RL_RECORDS_READING, RL_RECORDS_SEEDING };
+
+struct rl_records {
+    uint64_t hints[RL_FENCE_STRIPES];   /* largest number seen of each stripe */
+    uint64_t numbers[RL_FENCE_STRIPES]; /* largest number of the records read last */
+    struct rl_record nodes[RL_NODES_MAX];
+    uint8_t phase; /* enum rl_records_phase */
+    bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
+    bool init, init_done; /* an operator asked for it; it is done */
+    uint32_t round;
+    rl_nodes waiting;  /* connecting: to be asked when they are ready */
+    rl_nodes asked;    /* their answers are missing */
+    rl_nodes answered; /* READ, in this phase */
+    rl_nodes ripe;     /* gaps whose wait was over before the others were read */
+    uint64_t due_ns;   /* next look (boot clock); RL_NEVER: none */
+};
+
+/* Fences are used: makes the records if this is the first time, and starts to look. false: no
+ * memory. */
+bool rl_records_want(struct rl_engine *engine);
+/* Takes the records of all nodes that answer into use, whatever they say now, with the largest
+ * numbers found and the wall clock. false: no memory. */
+bool rl_records_init(struct rl_engine *engine);
+/* Whether that is over, and then: 0; ENOQUORUM: too few answered, nothing was changed; EFENCE: too
+ * few did as they were told. */
+bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
+
+/* An answer to READ or SEED. */
+void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
+                     const struct rl_reply *reply);
+/* What an answer to a vote or a RAISE shows of the node's record. */
+void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot);
+/* A node's connection came or went. */
+void rl_records_changed(struct rl_engine *engine, struct rl_node *node);
+/* Does what is due. */
+void rl_records_tick(struct rl_engine *engine);
+uint64_t rl_records_wake_ns(const struct rl_engine *engine);
+
+/* Why the node's record is not in use, for people. */
+void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
+
+#endif

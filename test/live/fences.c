@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * Clients with fences. */
+#include "fences.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fences_begin(void)
+{
+    cluster_command_all(live.cluster, "FLUSHALL");
+    live.max_ttl_ms = wait_scaled_ms(FENCE_TTL_MS);
+}
+
+redlock_config_t *fences_config(void)
+{
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    return config;
+}
+
+redlock_t *fences_open(void)
+{
+    return live_open(fences_config());
+}
+
+int fences_acquire(redlock_t *client, const char *resource, uint64_t wait_ms,
+                   redlock_lock_t **ret_lock)
+{
+    redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
+    redlock_report_t *report = NULL;
+
+    opts.flags = REDLOCK_FENCE;
+    opts.wait_ms = wait_ms;
+    *ret_lock = NULL;
+    const int status = redlock_acquire(client, resource, &opts, ret_lock, &report);
+    live_keep_report(report);
+    return status;
+}
+
+uint64_t fences_pass(redlock_t *client, const char *resource, uint64_t wait_ms)
+{
+    redlock_lock_t *lock;
+
+    CHECK_STATUS(fences_acquire(client, resource, wait_ms, &lock), REDLOCK_OK);
+    const uint64_t fence = redlock_lock_fence(lock);
+    ck_assert_uint_gt(fence, 0);
+    ck_assert_int_eq(redlock_release(lock, NULL), REDLOCK_OK);
+    ck_assert_uint_eq(redlock_lock_fence(lock), fence);
+    redlock_lock_free(lock);
+    return fence;
+}
+
+bool fences_is_refused(unsigned node)
+{
+    return live_node(node).cause == REDLOCK_CAUSE_FENCE;
+}
+
+bool fences_has_record(unsigned node)
+{
+    char *text = cluster_command(live.cluster, node, "HGET " CLUSTER_RECORD " cfg");
+    const bool has = text != NULL && strncmp(text, "v1 ", 3) == 0;
+    free(text);
+    return has;
+}
+
+uint64_t fences_number(unsigned node)
+{
+    char *text = cluster_command(live.cluster, node, "HGET " CLUSTER_RECORD " " FENCES_STRIPE);
+    const uint64_t number = text != NULL ? strtoull(text, NULL, 10) : 0;
+    free(text);
+    return number;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT
+ * The fence records of the nodes: the first start, nodes that forget and come back, clients that
+ * disagree, and what an operator does when a majority has forgotten. */
+#include "fences.h"
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned records_in_use(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        count += cluster_pid(live.cluster, i) != 0 && fences_has_record(i);
+    return count;
+}
+
+static void forget(unsigned node)
+{
+    ck_assert(cluster_replies(live.cluster, node, "OK", "FLUSHALL"));
+}
+
+START_TEST(the_first_start_is_automatic)
+{
+    fences_begin();
+    live.client = fences_open();
+    fences_pass(live.client, "first", 0);
+    ck_assert_uint_eq(records_in_use(), NODES);
+}
+END_TEST
+
+START_TEST(many_clients_may_start_at_once)
+{
+    static struct outcome done[4];
+    redlock_t *clients[4];
+    redlock_opts_t opts = redlock_opts(500);
+    uint64_t last = 0;
+
+    fences_begin();
+    opts.flags = REDLOCK_FENCE;
+    for (unsigned i = 0; i < 4; i++) {
+        clients[i] = fences_open();
+        done[i] = (struct outcome)OUTCOME;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        const char *names[] = {"a", "b", "c", "d"};
+        ck_assert_int_eq(redlock_acquire_start(clients[i], names[i], &opts, note_done, &done[i]),
+                         REDLOCK_OK);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(outcome_wait(clients[i], &done[i]), REDLOCK_OK);
+        ck_assert_uint_gt(redlock_lock_fence(done[i].lock), 0);
+        ck_assert_int_eq(redlock_release(done[i].lock, NULL), REDLOCK_OK);
+        redlock_lock_free(done[i].lock);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        const uint64_t fence = fences_pass(clients[i], "same", PATIENCE_MS);
+        ck_assert_uint_gt(fence, last);
+        last = fence;
+        ck_assert_int_eq(redlock_free(clients[i]), REDLOCK_OK);
+    }
+}
+END_TEST
+
+/* Without all nodes nobody can know that it is the first start. */
+START_TEST(the_first_start_needs_all_nodes)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    cluster_kill(live.cluster, 4);
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
+    ck_assert_ptr_nonnull(strstr(live_text(), "first start"));
+    ck_assert_uint_eq(records_in_use(), 0);
+    for (unsigned i = 0; i < 4; i++)
+        ck_assert(!live_has_key(i, "first"));
+    cluster_restart(live.cluster, 4, false);
+    fences_pass(live.client, "first", PATIENCE_MS);
+    ck_assert_uint_eq(records_in_use(), NODES);
+}
+END_TEST
+
+/* The node refuses at once, is not counted, and comes back with the numbers of the others. */
+START_TEST(a_node_that_forgot_is_taken_back)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    live.client = fences_open();
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    forget(2);
+    const uint64_t flushed_ms = wait_now_ms();
+    live_pause(0, 1); /* so that four are left to be asked, and the refusal is seen */
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, PATIENCE_MS, &lock), REDLOCK_OK);
+    ck_assert_uint_gt(redlock_lock_fence(lock), last);
+    last = redlock_lock_fence(lock);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(!fences_has_record(2));
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(fences_has_record(2), PATIENCE_MS));
+    ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
+    ck_assert_uint_ge(fences_number(2), last);
+    ck_assert_uint_eq(records_in_use(), NODES);
+    live_pause(0, 2); /* now its vote is needed */
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+}
+END_TEST
+
+/* Emptied again while somebody waits: it is another gap, and the wait begins anew. */
+START_TEST(a_node_that_forgets_again_waits_again)
+{
+    redlock_lock_t *lock;
+    char *mark;
+
+    fences_begin();
+    live.client = fences_open();
+    fences_pass(live.client, "again", 0);
+    forget(2);
+    live_pause(0, 2);
+    CHECK_STATUS(fences_acquire(live.client, "again", 0, &lock), REDLOCK_EFENCE);
+    ck_assert(fences_is_refused(2));
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(cluster_integer(live.cluster, 2, "HEXISTS " CLUSTER_RECORD " mark") == 1,
+                         PATIENCE_MS));
+    mark = cluster_command(live.cluster, 2, "HGET " CLUSTER_RECORD " mark");
+    ck_assert_uint_eq(strlen(mark), 16);
+    forget(2);
+    const uint64_t again_ms = wait_now_ms();
+    ck_assert(WAIT_UNTIL(fences_has_record(2), PATIENCE_MS));
+    ck_assert_uint_ge(wait_now_ms() - again_ms, live.max_ttl_ms);
+    free(mark);
+}
+END_TEST
+
+/* With its keys or without: what it had may be older than what it once said. */
+static void restart(bool with_data)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    live.client = fences_open();
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    cluster_restart(live.cluster, 2, with_data);
+    const uint64_t restarted_ms = wait_now_ms();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    live_pause(0, 2);
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
+    ck_assert(fences_is_refused(2));
+    if (with_data)
+        ck_assert_ptr_nonnull(strstr(live_node(2).text, "restarted"));
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS) > last &&
+                             fences_has_record(2) &&
+                             cluster_replies(live.cluster, 2, "", "HGET " CLUSTER_RECORD " mark"),
+                         PATIENCE_MS));
+    ck_assert_uint_ge(wait_now_ms() - restarted_ms, live.max_ttl_ms);
+    ck_assert_uint_ge(fences_number(2), last);
+}
+
+START_TEST(restarted_without_its_keys)
+{
+    restart(false);
+}
+END_TEST
+
+START_TEST(restarted_with_its_keys)
+{
+    restart(true);
+}
+END_TEST
+
+/* A majority has forgotten: nobody can tell what was granted, until an operator says to go on. */
+START_TEST(a_lost_majority_needs_an_operator)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    live.client = fences_open();
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    ck_assert(WAIT_UNTIL(fences_number(4) == last, PATIENCE_MS));
+    for (unsigned i = 0; i < QUORUM; i++)
+        forget(i);
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
+    ck_assert_msg(strstr(redlock_strerror(REDLOCK_EFENCE), "fence") != NULL &&
+                      strstr(live_text(), "fence_majority_lost") != NULL,
+                  "%s", live_text());
+    /* Waiting does not help. */
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 2 * live.max_ttl_ms, &lock),
+                 REDLOCK_EFENCE);
+    ck_assert_uint_eq(records_in_use(), NODES - QUORUM);
+    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
+    ck_assert_uint_eq(records_in_use(), NODES);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_gt(fences_number(i), last); /* the wall clock has gone on */
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, 0), last);
+}
+END_TEST
+
+/* The largest number that anybody still has wins over the clock. */
+START_TEST(init_keeps_what_can_be_read)
+{
+    fences_begin();
+    live.client = fences_open();
+    fences_pass(live.client, FENCES_RESOURCE, 0);
+    for (unsigned i = 0; i < QUORUM; i++)
+        forget(i);
+    free(cluster_command(live.cluster, 4,
+                         "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9000000000000000"));
+    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(fences_number(i), 9000000000000000);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, 0), 9000000000000001);
+}
+END_TEST
+
+START_TEST(init_needs_a_majority)
+{
+    fences_begin();
+    redlock_config_t *config = fences_config();
+    for (unsigned i = 0; i < QUORUM; i++)
+        cluster_kill(live.cluster, i);
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(records_in_use(), 0);
+    ck_assert_int_eq(redlock_fence_init(NULL, 0), REDLOCK_EINVAL);
+}
+END_TEST
+
+/* On an embedded client, and as the very first thing it does. */
+START_TEST(init_without_blocking)
+{
+    static struct outcome done = OUTCOME;
+
+    fences_begin();
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert_int_eq(redlock_fence_init(live.client, 0), REDLOCK_EMODE);
+    ck_assert_int_eq(redlock_fence_init_start(live.client, PATIENCE_MS, NULL, note_done, &done),
+                     REDLOCK_OK);
+    ck_assert_int_eq(outcome_wait(live.client, &done), REDLOCK_OK);
+    ck_assert_uint_eq(records_in_use(), NODES);
+}
+END_TEST
+
+/* Clients that differ in what their majorities rest on refuse each other. */
+START_TEST(clients_that_disagree)
+{
+    redlock_lock_t *lock;
+    char urls[1024];
+
+    fences_begin();
+    live.client = fences_open();
+    fences_pass(live.client, "x", 0);
+    for (unsigned i = 0; i < 4; i++) {
+        redlock_config_t *config = fences_config();
+        if (i == 0)
+            ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, live.max_ttl_ms + 1), 0);
+        if (i == 1)
+            ck_assert_int_eq(redlock_config_set_key_prefix(config, "other:"), 0);
+        if (i == 2)
+            ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_DURABLE), 0);
+        if (i == 3) {
+            redlock_config_free(config);
+            snprintf(urls, sizeof urls, "%s,%s,%s", cluster_url(live.cluster, 0),
+                     cluster_url(live.cluster, 1), cluster_url(live.cluster, 2));
+            config = live_config_of(urls);
+            ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), 0);
+        }
+        redlock_t *other = live_open(config);
+        CHECK_STATUS(fences_acquire(other, "x", 0, &lock), REDLOCK_EFENCE);
+        ck_assert_msg(strstr(live_text(), "another configuration") != NULL, "%s", live_text());
+        ck_assert_uint_eq(live_nodes_with("x"), 0);
+        ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+    }
+    /* The same nodes in another order agree. */
+    snprintf(urls, sizeof urls, "%s,%s,%s,%s,%s", cluster_url(live.cluster, 3),
+             cluster_url(live.cluster, 1), cluster_url(live.cluster, 0),
+             cluster_url(live.cluster, 4), cluster_url(live.cluster, 2));
+    redlock_config_t *config = live_config_of(urls);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), 0);
+    redlock_t *other = live_open(config);
+    fences_pass(other, "x", 0);
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(corrupt_records_do_not_count)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    live.client = fences_open();
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    free(cluster_command(live.cluster, 0, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " rubbish"));
+    free(cluster_command(live.cluster, 1, "DEL " CLUSTER_RECORD));
+    free(cluster_command(live.cluster, 1, "SET " CLUSTER_RECORD " rubbish"));
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, 0), last);
+    free(cluster_command(live.cluster, 2,
+                         "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9007199254740990"));
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
+    ck_assert_uint_eq(live_nodes_with(FENCES_RESOURCE), 0);
+}
+END_TEST
+
+static Suite *records_suite(void)
+{
+    Suite *suite = suite_create("live_fence_records");
+    live_add(suite, "first start", the_first_start_is_automatic);
+    live_add(suite, "first start of many", many_clients_may_start_at_once);
+    live_add(suite, "first start without all", the_first_start_needs_all_nodes);
+    live_add(suite, "forgot", a_node_that_forgot_is_taken_back);
+    live_add(suite, "forgot again", a_node_that_forgets_again_waits_again);
+    live_add(suite, "restarted empty", restarted_without_its_keys);
+    live_add(suite, "restarted", restarted_with_its_keys);
+    live_add(suite, "majority lost", a_lost_majority_needs_an_operator);
+    live_add(suite, "init keeps", init_keeps_what_can_be_read);
+    live_add(suite, "init without a majority", init_needs_a_majority);
+    live_add(suite, "init embedded", init_without_blocking);
+    live_add(suite, "disagreement", clients_that_disagree);
+    live_add(suite, "corrupt", corrupt_records_do_not_count);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&(struct cluster_opts){.nodes = NODES, .keep_data = true});
+    const int status = suite_run_nofork(records_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT
+ * Fences on real servers: they grow over hand-overs, whatever clocks and nodes do, and fenced and
+ * plain locks exclude each other. */
+#include "fences.h"
+#include "live_events.h"
+#include "suite.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HANDOVERS 40
+
+START_TEST(fences_grow_over_handovers)
+{
+    fences_begin();
+    live.client = fences_open();
+    redlock_t *other = fences_open();
+    uint64_t last = 0;
+
+    for (unsigned i = 0; i < HANDOVERS; i++) {
+        const uint64_t fence = fences_pass(i % 2 == 0 ? live.client : other, "handed", 0);
+        ck_assert_uint_gt(fence, last);
+        last = fence;
+    }
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(fences_grow_with_two_nodes_dead)
+{
+    fences_begin();
+    live.client = fences_open();
+    uint64_t last = fences_pass(live.client, "dead", 0);
+
+    cluster_kill(live.cluster, 0);
+    cluster_kill(live.cluster, 3);
+    for (unsigned i = 0; i < 5; i++) {
+        const uint64_t fence = fences_pass(live.client, "dead", PATIENCE_MS);
+        ck_assert_uint_gt(fence, last);
+        last = fence;
+    }
+}
+END_TEST
+
+/* Somebody's clock was an hour ahead: what we get is above that, in two round trips, and from then
+ * on in one again. */
+START_TEST(a_clock_an_hour_ahead)
+{
+    const uint64_t ahead = UINT64_C(9000000000000000);
+
+    fences_begin();
+    live.client = fences_open();
+    ck_assert_uint_lt(fences_pass(live.client, FENCES_RESOURCE, 0), ahead);
+    ck_assert_uint_eq(live_info().rounds, 1);
+    for (unsigned i = 0; i < QUORUM; i++)
+        free(cluster_command(live.cluster, i, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " %" PRIu64,
+                             ahead));
+    live_pause(3, 2); /* the majority is one that has seen it */
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead + 1);
+    ck_assert_uint_eq(live_info().rounds, 2);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, 0), ahead + 2);
+    ck_assert_uint_eq(live_info().rounds, 1);
+}
+END_TEST
+
+/* One node of the majority knows of a larger number: enough. */
+START_TEST(one_node_that_knows_is_enough)
+{
+    const uint64_t ahead = UINT64_C(9000000000000000);
+
+    fences_begin();
+    live.client = fences_open();
+    fences_pass(live.client, FENCES_RESOURCE, 0);
+    free(cluster_command(live.cluster, 1, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " %" PRIu64,
+                         ahead));
+    live_pause(3, 2);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead + 1);
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert_uint_eq(fences_number(i), ahead + 1);
+}
+END_TEST
+
+START_TEST(fenced_and_plain_exclude_each_other)
+{
+    redlock_lock_t *lock, *other;
+
+    fences_begin();
+    live.client = fences_open();
+    CHECK_STATUS(fences_acquire(live.client, "both", 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_acquire("both", 500, 0, &other), REDLOCK_ECONTENDED);
+    ck_assert(cluster_replies(live.cluster, 0, "(nil)", "SET both foreign NX PX 1000"));
+    ck_assert(cluster_replies(live.cluster, 0, "string", "TYPE both"));
+    ck_assert(cluster_replies(live.cluster, 0, redlock_lock_token(lock), "GET both"));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+
+    CHECK_STATUS(live_acquire("both", live.max_ttl_ms, 0, &lock), REDLOCK_OK);
+    ck_assert_uint_eq(redlock_lock_fence(lock), 0);
+    CHECK_STATUS(fences_acquire(live.client, "both", 0, &other), REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(extensions_and_adoption_keep_the_fence)
+{
+    redlock_opts_t opts = redlock_opts(500);
+    redlock_lock_t *lock, *taken = NULL;
+
+    fences_begin();
+    live.client = fences_open();
+    CHECK_STATUS(fences_acquire(live.client, "kept", 0, &lock), REDLOCK_OK);
+    const uint64_t fence = redlock_lock_fence(lock);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(redlock_lock_fence(lock), fence);
+    CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
+
+    opts.flags = REDLOCK_FENCE;
+    ck_assert_int_eq(
+        redlock_adopt(live.client, "kept", redlock_lock_token(lock), &opts, &taken, NULL),
+        REDLOCK_EINVAL); /* the number has to come along */
+    opts.fence = UINT64_C(1) << 53;
+    ck_assert_int_eq(
+        redlock_adopt(live.client, "kept", redlock_lock_token(lock), &opts, &taken, NULL),
+        REDLOCK_EINVAL);
+    opts.fence = fence;
+    CHECK_STATUS(redlock_adopt(live.client, "kept", redlock_lock_token(lock), &opts, &taken, NULL),
+                 REDLOCK_OK);
+    ck_assert_uint_eq(redlock_lock_fence(taken), fence);
+    redlock_lock_free(lock);
+    CHECK_STATUS(live_release(taken), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire(live.client, "kept", &opts, &taken, NULL), REDLOCK_EINVAL);
+    ck_assert_uint_eq(redlock_lock_fence(NULL), 0);
+    ck_assert_uint_gt(fences_pass(live.client, "kept", 0), fence);
+}
+END_TEST
+
+/* The scripts are not loaded: the vote is asked for once more in the same attempt, and ran once. */
+START_TEST(scripts_that_were_forgotten)
+{
+    fences_begin();
+    live.client = fences_open();
+    const uint64_t first = fences_pass(live.client, "forgotten", 0);
+    cluster_command_all(live.cluster, "SCRIPT FLUSH");
+    cluster_command_all(live.cluster, "CONFIG RESETSTAT");
+    ck_assert_uint_gt(fences_pass(live.client, "forgotten", 0), first);
+    ck_assert_uint_eq(live_info().attempts, 1);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_le(live_calls(i, "set"), 1);
+}
+END_TEST
+
+/* The number belongs to the resource with its prefix, and to a record of any name. */
+START_TEST(records_and_prefixes)
+{
+    fences_begin();
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_config_set_fence_key(config, ""), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_set_fence_key(config, NULL), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, 0), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_set_fence_key(config, "my{fences}"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_key_prefix(config, "app:"), REDLOCK_OK);
+    live.client = live_open(config);
+    fences_pass(live.client, "x", 0);
+    ck_assert(live_has_key(0, "my{fences}"));
+    ck_assert(!live_has_key(0, CLUSTER_RECORD));
+    cluster_command_all(live.cluster, "DEL my{fences}");
+}
+END_TEST
+
+/* Also right after the start, when no connection stands yet. */
+START_TEST(embedded_clients)
+{
+    static struct outcome acquired = OUTCOME, released = OUTCOME;
+    redlock_opts_t opts = redlock_opts(500);
+
+    fences_begin();
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    opts.flags = REDLOCK_FENCE;
+    opts.wait_ms = PATIENCE_MS;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "loop", &opts, note_done, &acquired),
+                     REDLOCK_OK);
+    ck_assert_int_eq(outcome_wait(live.client, &acquired), REDLOCK_OK);
+    ck_assert_uint_gt(redlock_lock_fence(acquired.lock), 0);
+    ck_assert_int_eq(redlock_release_start(acquired.lock, note_done, &released), REDLOCK_OK);
+    ck_assert_int_eq(outcome_wait(live.client, &released), REDLOCK_OK);
+    redlock_lock_free(acquired.lock);
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("loop") == 0, PATIENCE_MS));
+}
+END_TEST
+
+/* What waits until the records were looked at can be canceled, and is ended with its client. */
+START_TEST(ended_before_the_first_vote)
+{
+    static struct outcome canceled = OUTCOME, closed = OUTCOME;
+    redlock_cancel_t *cancel = NULL;
+    redlock_opts_t opts = redlock_opts(500);
+
+    fences_begin();
+    live_pause(0, NODES);
+    live.connect_time_ms = PATIENCE_MS;
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    opts.flags = REDLOCK_FENCE;
+    opts.cancel = cancel;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "early", &opts, note_done, &canceled),
+                     REDLOCK_OK);
+    opts.cancel = NULL;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "early", &opts, note_done, &closed),
+                     REDLOCK_OK);
+    redlock_cancel_trigger(cancel);
+    ck_assert_int_eq(outcome_wait(live.client, &canceled), REDLOCK_ECANCELED);
+    redlock_cancel_free(cancel);
+    ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
+    live.client = NULL;
+    ck_assert_int_eq(closed.status, REDLOCK_ECLOSED);
+}
+END_TEST
+
+static Suite *fences_suite(void)
+{
+    Suite *suite = suite_create("live_fences");
+    live_add(suite, "fences_grow_over_handovers", fences_grow_over_handovers);
+    live_add(suite, "fences_grow_with_two_nodes_dead", fences_grow_with_two_nodes_dead);
+    live_add(suite, "a_clock_an_hour_ahead", a_clock_an_hour_ahead);
+    live_add(suite, "one_node_that_knows_is_enough", one_node_that_knows_is_enough);
+    live_add(suite, "fenced_and_plain_exclude_each_other", fenced_and_plain_exclude_each_other);
+    live_add(suite, "extensions_and_adoption_keep_the_fence",
+             extensions_and_adoption_keep_the_fence);
+    live_add(suite, "scripts_that_were_forgotten", scripts_that_were_forgotten);
+    live_add(suite, "records_and_prefixes", records_and_prefixes);
+    live_add(suite, "embedded_clients", embedded_clients);
+    live_add(suite, "ended_before_the_first_vote", ended_before_the_first_vote);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(fences_suite());
+    live_stop_servers();
+    return status;
+}
