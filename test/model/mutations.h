@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * The models that must hold, and the broken ones in which a violation must be found. */
+#ifndef TEST_MODEL_MUTATIONS_H
+#define TEST_MODEL_MUTATIONS_H
+
+#include "search.h"
+
+/* How a row is expected to end. */
+enum expected {
+    EXPECT_HOLDS,
+    EXPECT_FOUND, /* the rule is needed: without it the order of the fences breaks */
+};
+
+struct row {
+    const char *name;
+    const char *what;
+    uint32_t broken;
+    uint8_t expected;
+    uint8_t attempts;
+    uint8_t initial[3];
+    uint8_t forgets, readmitters;
+    uint8_t proposals; /* 0: three */
+    bool p_is_time, apart, heals, residencies;
+    bool unreduced;
+    bool is_long; /* not in ./dev test */
+};
+
+/* A search that has not ended by then has failed: 2 GB of memory. */
+#define ROWS_STATES_MAX 50000000
+
+extern const struct row ROWS[];
+extern const unsigned ROWS_COUNT;
+
+/* NULL: there is no such row. */
+const struct row *row_find(const char *name);
+/* The model of a row: three nodes. */
+struct model row_model(const struct row *row);
+bool row_is_as_expected(const struct row *row, const struct search *found);
+
+#endif

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ * A state as two words: one column of bits per node, and what belongs to no node. Columns are
+ * sorted, and of all orders of the attempts the smallest result is taken: states that differ in
+ * names only become one. */
+#include <assert.h>
+#include <string.h>
+
+#include "reduce.h"
+
+/* How many bits each part takes. */
+struct widths {
+    unsigned value, p, owner, flags, prev, attempts, admitted, clients, residency, column, rest;
+};
+
+static struct widths widths_of(const struct model *model)
+{
+    bool small = model->attempts <= 2 && !model->p_is_time;
+    struct widths w = {
+        .value = small ? 3 : 4,
+        .p = model->p_is_time ? 4 : 2,
+        .owner = model->attempts <= 3 ? 2 : 3,
+        .flags = !model->reduced ? 8 + model->dels : 5 + model_broken(model, BROKEN_VOTE_REPEATED),
+        .prev = model->reduced ? 0 : (small ? 3 : 4),
+        .attempts = model->attempts,
+        .admitted = model->forgets > 0,
+        .clients = model->readmitters,
+        .residency = model->residencies,
+    };
+
+    w.column = w.value + model->keys * w.owner + w.admitted + 3 * w.clients +
+               w.attempts * (w.flags + w.prev + w.residency * (2 + w.attempts));
+    w.rest = w.attempts * (3 + w.p + w.value + w.attempts) +
+             w.clients * (2 + w.value + w.attempts) + 2 * w.admitted;
+    return w;
+}
+
+bool pack_fits(const struct model *model)
+{
+    struct widths w = widths_of(model);
+
+    return w.column <= 64 && model->nodes * w.column + w.rest <= 128;
+}
+
+/* Bits are appended below, so the first ones are the highest. */
+static void put(uint64_t *bits, uint64_t value, unsigned width)
+{
+    assert(value >> width == 0);
+    *bits = *bits << width | value;
+}
+
+static uint64_t take(uint64_t *bits, unsigned width)
+{
+    uint64_t value = *bits & ((1ULL << width) - 1);
+
+    *bits >>= width;
+    return value;
+}
+
+/* Attempt order[i] gets the name i. */
+struct names {
+    uint8_t order[MODEL_ATTEMPTS_MAX];
+    uint8_t name[MODEL_ATTEMPTS_MAX];
+};
+
+static uint64_t rename_set(const struct model *model, const struct names *names, uint8_t set)
+{
+    uint64_t renamed = 0;
+
+    for (unsigned a = 0; a < model->attempts; a++)
+        if ((set & MODEL_BIT(a)) != 0)
+            renamed |= MODEL_BIT(names->name[a]);
+    return renamed;
+}
+
+static uint64_t column(const struct model *model, const struct widths *w,
+                       const struct model_state *state, const struct names *names, unsigned n)
+{
+    const struct model_node *node = &state->node[n];
+    uint64_t bits = 0;
+
+    put(&bits, node->fence, w->value);
+    for (unsigned key = 0; key < model->keys; key++)
+        put(&bits, node->owner[key] == 0 ? 0 : names->name[node->owner[key] - 1] + 1U, w->owner);
+    put(&bits, w->admitted != 0 && node->admitted, w->admitted);
+    for (unsigned r = 0; r < w->clients; r++) {
+        const struct model_readmitter *client = &state->readmitter[r];
+        put(&bits, (node->marks & MODEL_BIT(r)) != 0, 1);
+        put(&bits, client->phase != READMIT_IDLE && client->node == n, 1);
+        put(&bits, (client->read & MODEL_BIT(n)) != 0, 1);
+    }
+    for (unsigned i = 0; i < model->attempts; i++) {
+        const struct model_attempt *attempt = &state->attempt[names->order[i]];
+        const struct model_cell *cell = &attempt->cell[n];
+        put(&bits, cell->flags & ((1U << w->flags) - 1), w->flags);
+        put(&bits, cell->prev, w->prev);
+        if (w->residency == 0)
+            continue;
+        put(&bits, (cell->flags & CELL_RESIDED) != 0, 1);
+        put(&bits, rename_set(model, names, cell->after), w->attempts);
+        put(&bits, (attempt->counts & MODEL_BIT(n)) != 0, 1);
+    }
+    return bits;
+}
+
+static uint64_t rest(const struct model *model, const struct widths *w,
+                     const struct model_state *state, const struct names *names)
+{
+    uint64_t bits = 0;
+
+    for (unsigned i = 0; i < model->attempts; i++) {
+        const struct model_attempt *attempt = &state->attempt[names->order[i]];
+        put(&bits, attempt->phase, 3);
+        put(&bits, attempt->p, w->p);
+        put(&bits, attempt->value, w->value);
+        put(&bits, rename_set(model, names, attempt->seen), w->attempts);
+    }
+    for (unsigned r = 0; r < w->clients; r++) {
+        put(&bits, state->readmitter[r].phase, 2);
+        put(&bits, state->readmitter[r].value, w->value);
+        put(&bits, rename_set(model, names, state->readmitter[r].waits), w->attempts);
+    }
+    put(&bits, state->forgets, 2 * w->admitted);
+    return bits;
+}
+
+static void sort_columns(uint64_t *columns, unsigned count)
+{
+    for (unsigned i = 1; i < count; i++) {
+        uint64_t one = columns[i];
+        unsigned at = i;
+        for (; at > 0 && columns[at - 1] > one; at--)
+            columns[at] = columns[at - 1];
+        columns[at] = one;
+    }
+}
+
+static struct packed pack_named(const struct model *model, const struct widths *w,
+                                const struct model_state *state, const struct names *names,
+                                bool sorted)
+{
+    uint64_t columns[MODEL_NODES_MAX];
+    __extension__ unsigned __int128 bits = rest(model, w, state, names);
+
+    for (unsigned n = 0; n < model->nodes; n++)
+        columns[n] = column(model, w, state, names, n);
+    if (sorted)
+        sort_columns(columns, model->nodes);
+    for (unsigned n = 0; n < model->nodes; n++)
+        bits = bits << w->column | columns[n];
+    return (struct packed){{(uint64_t)(bits >> 64), (uint64_t)bits}};
+}
+
+static void name_back(const struct model *model, struct names *names)
+{
+    for (unsigned i = 0; i < model->attempts; i++)
+        names->name[names->order[i]] = (uint8_t)i;
+}
+
+/* The next order, as from a list sorted like words; false after the last. */
+static bool next_order(uint8_t *order, unsigned count)
+{
+    unsigned i = count - 1, j = count - 1;
+
+    while (i > 0 && order[i - 1] >= order[i])
+        i--;
+    if (i == 0)
+        return false;
+    while (order[j] <= order[i - 1])
+        j--;
+    uint8_t one = order[i - 1];
+    order[i - 1] = order[j];
+    order[j] = one;
+    for (unsigned left = i, right = count - 1; left < right; left++, right--) {
+        one = order[left];
+        order[left] = order[right];
+        order[right] = one;
+    }
+    return true;
+}
+
+/* A number that has nothing to do with names: attempts are ordered by it, and only where it is the
+ * same for two of them, both orders are tried. */
+static uint64_t nameless(const struct model *model, const struct model_state *state, unsigned a)
+{
+    const struct model_attempt *attempt = &state->attempt[a];
+    uint64_t sum = 0;
+
+    for (unsigned n = 0; n < model->nodes; n++) {
+        const struct model_node *node = &state->node[n];
+        uint64_t seen = (uint64_t)attempt->cell[n].flags << 8 | (uint64_t)node->fence << 1 |
+                        (node->owner[0] == a + 1);
+        seen = (seen + 1) * 0x9e3779b97f4a7c15ULL;
+        sum += (seen ^ seen >> 29) & 0xffffffffffULL;
+    }
+    return (uint64_t)attempt->phase << 56 | (uint64_t)attempt->value << 52 |
+           (uint64_t)attempt->p << 48 | sum;
+}
+
+static bool is_ordered(const struct model *model, const struct names *names, const uint64_t *number)
+{
+    for (unsigned i = 1; i < model->attempts; i++)
+        if (number[names->order[i - 1]] > number[names->order[i]])
+            return false;
+    return true;
+}
+
+struct packed pack_state(const struct model *model, const struct model_state *state, bool symmetric)
+{
+    struct widths w = widths_of(model);
+    struct names names = {{0, 1, 2, 3}, {0, 1, 2, 3}};
+    struct packed least = {{UINT64_MAX, UINT64_MAX}};
+    uint64_t number[MODEL_ATTEMPTS_MAX];
+
+    /* Attempts for different resources are not alike. */
+    if (!symmetric || model->keys > 1)
+        return pack_named(model, &w, state, &names, symmetric);
+    for (unsigned a = 0; a < model->attempts; a++)
+        number[a] = nameless(model, state, a);
+    do {
+        if (!is_ordered(model, &names, number))
+            continue;
+        name_back(model, &names);
+        struct packed packed = pack_named(model, &w, state, &names, true);
+        if (packed.word[0] < least.word[0] ||
+            (packed.word[0] == least.word[0] && packed.word[1] < least.word[1]))
+            least = packed;
+    } while (next_order(names.order, model->attempts));
+    return least;
+}
+
+static void unpack_column(const struct model *model, const struct widths *w, uint64_t bits,
+                          unsigned n, struct model_state *state)
+{
+    struct model_node *node = &state->node[n];
+
+    for (unsigned i = model->attempts; i-- > 0;) {
+        struct model_cell *cell = &state->attempt[i].cell[n];
+        if (w->residency != 0) {
+            state->attempt[i].counts |= (uint8_t)(take(&bits, 1) << n);
+            cell->after = (uint8_t)take(&bits, w->attempts);
+            cell->flags = take(&bits, 1) != 0 ? CELL_RESIDED : 0;
+        }
+        cell->prev = (uint8_t)take(&bits, w->prev);
+        cell->flags |= (uint16_t)take(&bits, w->flags);
+    }
+    for (unsigned r = w->clients; r-- > 0;) {
+        struct model_readmitter *client = &state->readmitter[r];
+        client->read |= (uint8_t)(take(&bits, 1) << n);
+        if (take(&bits, 1) != 0)
+            client->node = (uint8_t)n;
+        node->marks |= (uint8_t)(take(&bits, 1) << r);
+    }
+    node->admitted = w->admitted == 0 || take(&bits, w->admitted) != 0;
+    for (unsigned key = model->keys; key-- > 0;)
+        node->owner[key] = (uint8_t)take(&bits, w->owner);
+    node->fence = (uint8_t)take(&bits, w->value);
+}
+
+void unpack_state(const struct model *model, struct packed packed, struct model_state *state)
+{
+    struct widths w = widths_of(model);
+    __extension__ unsigned __int128 bits = packed.word[0];
+
+    bits = bits << 64 | packed.word[1];
+    memset(state, 0, sizeof *state);
+    for (unsigned n = model->nodes; n-- > 0; bits >>= w.column) {
+        uint64_t mask = w.column == 64 ? ~0ULL : (1ULL << w.column) - 1;
+        unpack_column(model, &w, (uint64_t)bits & mask, n, state);
+    }
+    uint64_t left = (uint64_t)bits;
+    state->forgets = (uint8_t)take(&left, 2 * w.admitted);
+    for (unsigned r = w.clients; r-- > 0;) {
+        state->readmitter[r].waits = (uint8_t)take(&left, w.attempts);
+        state->readmitter[r].value = (uint8_t)take(&left, w.value);
+        state->readmitter[r].phase = (uint8_t)take(&left, 2);
+    }
+    for (unsigned i = model->attempts; i-- > 0;) {
+        state->attempt[i].seen = (uint8_t)take(&left, w.attempts);
+        state->attempt[i].value = (uint8_t)take(&left, w.value);
+        state->attempt[i].p = (uint8_t)take(&left, w.p);
+        state->attempt[i].phase = (uint8_t)take(&left, 3);
+    }
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * What makes a reduced model smaller, and why nothing is missed:
+ *
+ *  - An answer is used at once or never. Its way back takes no state: a client that reads it later
+ *    could as well have read it at once and decided later, because it may decide at any time.
+ *  - An ACK is always used: it only permits the client to return, and does not oblige it.
+ *  - A VOTE finds no key in its way. "The key vanishes, VOTE is granted" is one step; a VOTE that
+ *    is denied is one that does not arrive, and a key that vanishes otherwise only makes a RAISE
+ *    fail, which is a RAISE that does not arrive. DEL is a key that vanishes.
+ *  - Nobody gives up, unless somebody waits for that: who gives up is one who never decides.
+ *  - What no longer has an effect is forgotten: proposals of attempts without a VOTE under way, a
+ *    RAISE that can only be LOST, an attempt that can no longer succeed.
+ *  - When all attempts have ended, no fence can be given any more.
+ *  - Nodes have no names, and neither have attempts (pack.c).
+ *
+ * test_model.c compares the outcomes of both forms; walks use the other one.
+ */
+#include "reduce.h"
+
+/* Cells that could still end up with the flag `have`, or have it: one of `may` is under way. */
+static unsigned possible(const struct model *model, const struct model_attempt *attempt,
+                         unsigned have, unsigned may)
+{
+    unsigned count = 0;
+
+    for (unsigned n = 0; n < model->nodes; n++)
+        count += (attempt->cell[n].flags & (have | may)) != 0;
+    return count;
+}
+
+static bool can_succeed(const struct model *model, const struct model_attempt *attempt)
+{
+    unsigned q = model_quorum(model);
+
+    if ((model->broken & (BROKEN_FEWER_GRANTS | BROKEN_FEWER_ACKS)) != 0)
+        return true;
+    if (attempt->phase == PHASE_VOTING)
+        return possible(model, attempt, CELL_USED, CELL_VOTE) >= q;
+    return possible(model, attempt, CELL_ACKED, CELL_RAISE) >= q;
+}
+
+static void reduce_cell(const struct model *model, const struct model_state *state, unsigned a,
+                        unsigned n, struct model_cell *cell)
+{
+    uint8_t phase = state->attempt[a].phase;
+    bool mine = state->node[n].owner[model_key(model, a)] == a + 1;
+    bool guarded = (model->broken & (BROKEN_RAISE_UNGUARDED | BROKEN_LOST_COUNTS)) == 0;
+
+    if (guarded && !mine && !model->heals && (cell->flags & CELL_VOTE) == 0)
+        cell->flags &= (uint16_t)~CELL_RAISE;
+    if (phase == PHASE_RAISING) {
+        cell->flags &= (uint16_t)~CELL_ACCEPTED;
+        if ((cell->flags & (CELL_RAISE | CELL_ACKED)) == 0)
+            cell->flags &= (uint16_t)~CELL_USED;
+    } else if (phase != PHASE_VOTING) {
+        cell->flags &= CELL_VOTE | CELL_AGAIN | CELL_RAISE | CELL_RESIDED;
+    }
+}
+
+void reduce_state(const struct model *model, struct model_state *state)
+{
+    for (unsigned a = 0; a < model->attempts; a++) {
+        struct model_attempt *attempt = &state->attempt[a];
+        if (attempt->phase == PHASE_IDLE)
+            continue;
+        for (unsigned n = 0; n < model->nodes; n++)
+            reduce_cell(model, state, a, n, &attempt->cell[n]);
+        if (model_under_way(attempt) && !can_succeed(model, attempt)) {
+            attempt->phase = PHASE_FAILED;
+            for (unsigned n = 0; n < model->nodes; n++)
+                reduce_cell(model, state, a, n, &attempt->cell[n]);
+        }
+        if (attempt->phase != PHASE_VOTING && possible(model, attempt, CELL_VOTE, 0) == 0)
+            attempt->p = 0;
+        if (attempt->phase == PHASE_FAILED) {
+            attempt->seen = 0;
+            if (possible(model, attempt, CELL_RAISE, 0) == 0)
+                attempt->value = 0;
+        }
+    }
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * Breadth first. States stand in one array in the order of their discovery, which is the queue
+ * too; a table of numbers finds them again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "search.h"
+
+#define NOBODY UINT32_MAX
+
+struct space {
+    const struct model *model;
+    bool symmetric;
+    struct packed *state;
+    uint32_t *parent;
+    uint32_t *table; /* number + 1 of a state */
+    uint64_t count, room, slots, limit;
+    struct search result;
+};
+
+static void *more(void *memory, uint64_t count, size_t size)
+{
+    memory = realloc(memory, count * size);
+    if (memory == NULL) {
+        fprintf(stderr, "model: no memory for %llu states\n", (unsigned long long)count);
+        exit(2);
+    }
+    return memory;
+}
+
+static uint64_t hash(struct packed key)
+{
+    uint64_t h = key.word[0] * 0x9e3779b97f4a7c15ULL ^ key.word[1];
+
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+    h = (h ^ h >> 32) * 0xd6e8feb86659fd93ULL;
+    return h ^ h >> 32;
+}
+
+static uint64_t slot_of(const struct space *space, struct packed key)
+{
+    uint64_t slot = hash(key) & (space->slots - 1);
+
+    while (space->table[slot] != 0) {
+        const struct packed *other = &space->state[space->table[slot] - 1];
+        if (other->word[0] == key.word[0] && other->word[1] == key.word[1])
+            break;
+        slot = (slot + 1) & (space->slots - 1);
+    }
+    return slot;
+}
+
+static void grow(struct space *space)
+{
+    if (space->count == space->room) {
+        space->room = space->room == 0 ? 1U << 16 : space->room * 2;
+        space->state = more(space->state, space->room, sizeof *space->state);
+        space->parent = more(space->parent, space->room, sizeof *space->parent);
+    }
+    if (space->count * 2 < space->slots)
+        return;
+    space->slots = space->slots == 0 ? 1U << 18 : space->slots * 2;
+    space->table = more(space->table, space->slots, sizeof *space->table);
+    memset(space->table, 0, space->slots * sizeof *space->table);
+    for (uint64_t i = 0; i < space->count; i++)
+        space->table[slot_of(space, space->state[i])] = (uint32_t)(i + 1);
+}
+
+/* False if the limit is reached. */
+static bool discover(struct space *space, struct packed key, uint32_t parent)
+{
+    grow(space);
+    uint64_t slot = slot_of(space, key);
+    if (space->table[slot] != 0)
+        return true;
+    if (space->count == space->limit)
+        return false;
+    space->state[space->count] = key;
+    space->parent[space->count] = parent;
+    space->table[slot] = (uint32_t)++space->count;
+    return true;
+}
+
+static bool step(const struct space *space, struct model_state *state, struct model_action action)
+{
+    bool fine = model_apply(space->model, state, action);
+
+    if (space->model->reduced)
+        reduce_state(space->model, state);
+    return fine;
+}
+
+static bool returns(struct model_action action, const struct model_state *state)
+{
+    return (action.kind == ACTION_FAST || action.kind == ACTION_RETURN ||
+            action.kind == ACTION_SLOW) &&
+           state->attempt[action.attempt].phase == PHASE_DONE;
+}
+
+static void note_outcome(struct search *result, const struct model *model,
+                         const struct model_state *state, unsigned a)
+{
+    const struct model_attempt *now = &state->attempt[a];
+
+    result->grants++;
+    for (unsigned b = 0; b < model->attempts; b++) {
+        const struct model_attempt *other = &state->attempt[b];
+        unsigned theirs = other->phase == PHASE_DONE && b != a ? other->value : 0;
+        unsigned seen = (now->seen >> b & 1U);
+        unsigned bit = seen << 8 | (now->value & 15U) << 4 | (theirs & 15U);
+        result->outcomes.word[bit / 64] |= 1ULL << bit % 64;
+    }
+}
+
+/* Names change from state to state, but not in a story: from the first state on, take each time an
+ * event that leads to the next state, whatever its names there. */
+static void tell(struct space *space, uint32_t last, struct model_action final, FILE *out)
+{
+    struct model_action actions[MODEL_ACTIONS_MAX];
+    uint32_t *path = more(NULL, space->result.length + 1, sizeof *path);
+    unsigned at = space->result.length - 1;
+    struct model_state state;
+
+    for (uint32_t i = last; i != NOBODY; i = space->parent[i])
+        path[at--] = i;
+    model_init(space->model, &state);
+    for (unsigned i = 1; i < space->result.length; i++) {
+        unsigned count = model_actions(space->model, &state, actions);
+        for (unsigned j = 0; j < count; j++) {
+            struct model_state next = state;
+            step(space, &next, actions[j]);
+            struct packed key = pack_state(space->model, &next, space->symmetric);
+            if (memcmp(&key, &space->state[path[i]], sizeof key) == 0) {
+                words_action(out, space->model, &state, &next, actions[j]);
+                state = next;
+                break;
+            }
+        }
+    }
+    unsigned count = model_actions(space->model, &state, actions);
+    for (unsigned j = 0; j < count; j++) {
+        struct model_state next = state;
+        if (actions[j].kind == final.kind && !step(space, &next, actions[j])) {
+            words_action(out, space->model, &state, &next, actions[j]);
+            break;
+        }
+    }
+    free(path);
+}
+
+static void violation(struct space *space, uint32_t from, struct model_action action, FILE *trace)
+{
+    space->result.violated = true;
+    space->result.length = 1;
+    for (uint32_t i = from; space->parent[i] != NOBODY; i = space->parent[i])
+        space->result.length++;
+    space->result.length++; /* a path has one state more than events */
+    if (trace != NULL)
+        tell(space, from, action, trace);
+    space->result.length--;
+}
+
+/* False: no further. */
+static bool expand(struct space *space, uint32_t number, FILE *trace)
+{
+    struct model_action actions[MODEL_ACTIONS_MAX];
+    struct model_state state;
+
+    unpack_state(space->model, space->state[number], &state);
+    unsigned count = model_actions(space->model, &state, actions);
+    for (unsigned i = 0; i < count; i++) {
+        struct model_state next = state;
+        bool fine = step(space, &next, actions[i]);
+        space->result.steps++;
+        if (returns(actions[i], &next))
+            note_outcome(&space->result, space->model, &next, actions[i].attempt);
+        if (!fine) {
+            violation(space, number, actions[i], trace);
+            return false;
+        }
+        struct packed key = pack_state(space->model, &next, space->symmetric);
+        if (!discover(space, key, number))
+            return false;
+    }
+    return true;
+}
+
+struct search search_all(const struct model *model, bool symmetric, uint64_t states_max,
+                         FILE *trace)
+{
+    struct space space = {.model = model, .symmetric = symmetric, .limit = states_max};
+    struct model_state first;
+    uint64_t next = 0;
+
+    if (!pack_fits(model)) {
+        fprintf(stderr, "model: a state of this model does not fit into 128 bits\n");
+        exit(2);
+    }
+    model_init(model, &first);
+    discover(&space, pack_state(model, &first, symmetric), NOBODY);
+    while (next < space.count && expand(&space, (uint32_t)next, trace))
+        next++;
+    space.result.states = space.count;
+    space.result.complete = next == space.count;
+    free(space.state);
+    free(space.parent);
+    free(space.table);
+    return space.result;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Random walks through models that the seed draws. */
+#include "walk.h"
+
+#include "search.h"
+
+#define EVENTS_MAX 2000
+
+/* splitmix64: every seed gives another sequence, neighbours too. */
+static uint32_t draw(uint64_t *random, uint32_t below)
+{
+    *random += 0x9e3779b97f4a7c15ULL;
+    uint64_t z = *random;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+    return (uint32_t)(((z ^ z >> 31) >> 32) * below >> 32);
+}
+
+/* How rare some events are, which would otherwise happen as often as all the others. */
+struct mood {
+    uint32_t interruptions, starts, stragglers;
+};
+
+static struct model draw_model(uint32_t broken, uint64_t *random, struct mood *mood)
+{
+    struct model model = {
+        .nodes = 3 + draw(random, MODEL_NODES_MAX - 2),
+        .attempts = 2 + draw(random, MODEL_ATTEMPTS_MAX - 1),
+        .keys = 1 + (draw(random, 4) == 0),
+        .proposals = 1 + draw(random, 3),
+        .dels = draw(random, 2) != 0,
+        .heals = draw(random, 4) == 0,
+        .residencies = true,
+        .broken = broken,
+    };
+    const uint32_t forgets = BROKEN_FORGETFUL | BROKEN_READMIT_EARLY | BROKEN_READ_EARLY |
+                             BROKEN_READMIT_UNMERGED | BROKEN_READ_FEWER | BROKEN_UNMARKED;
+
+    if (draw(random, 3) == 0 || (broken & forgets) != 0) {
+        model.forgets = 1 + draw(random, 3);
+        model.readmitters = (broken & BROKEN_FORGETFUL) != 0 ? 0 : 1 + draw(random, 2);
+    }
+    if (draw(random, 2) == 0)
+        for (unsigned n = 0; n < model.nodes; n++)
+            model.initial[n] = (uint8_t)draw(random, 4);
+    mood->interruptions = 1U << (1 + draw(random, 7));
+    mood->starts = 1U << draw(random, 7);
+    mood->stragglers = 1U << draw(random, 5);
+    return model;
+}
+
+static uint32_t rarity(const struct model_state *state, struct model_action action,
+                       const struct mood *mood)
+{
+    switch (action.kind) {
+    case ACTION_VANISH:
+    case ACTION_GIVE_UP:
+    case ACTION_FORGET:
+    case ACTION_DEL:
+    case ACTION_HEAL:
+        return mood->interruptions;
+    case ACTION_START:
+        return mood->starts;
+    case ACTION_VOTE:
+    case ACTION_RAISE:
+        return model_ended(&state->attempt[action.attempt]) ? mood->stragglers : 1;
+    default:
+        return 1;
+    }
+}
+
+static struct model_action choose(const struct model_state *state,
+                                  const struct model_action *actions, unsigned count,
+                                  const struct mood *mood, uint64_t *random)
+{
+    struct model_action action = actions[draw(random, count)];
+
+    for (unsigned i = 0; i < 16 && draw(random, rarity(state, action, mood)) != 0; i++)
+        action = actions[draw(random, count)];
+    return action;
+}
+
+static void count_event(struct walks *walks, struct model_action action,
+                        const struct model_state *state)
+{
+    walks->events++;
+    if (action.kind == ACTION_FAST)
+        walks->fast++;
+    else if ((action.kind == ACTION_RETURN || action.kind == ACTION_SLOW) &&
+             state->attempt[action.attempt].phase == PHASE_DONE)
+        walks->slow++;
+    else if (action.kind == ACTION_FORGET)
+        walks->forgot++;
+    else if (action.kind == ACTION_ADMIT)
+        walks->returned++;
+}
+
+/* False if it broke the order of the fences. */
+static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trace)
+{
+    struct model_action actions[MODEL_ACTIONS_MAX];
+    uint64_t random = seed * 0xda942042e4dd58b5ULL;
+    struct mood mood;
+    struct model model = draw_model(broken, &random, &mood);
+    struct model_state state;
+
+    model_init(&model, &state);
+    for (unsigned i = 0; i < EVENTS_MAX; i++) {
+        unsigned count = model_actions(&model, &state, actions);
+        if (count == 0)
+            break;
+        struct model_action action = choose(&state, actions, count, &mood, &random);
+        struct model_state before = state;
+        bool fine = model_apply(&model, &state, action);
+        if (trace != NULL)
+            words_action(trace, &model, &before, &state, action);
+        count_event(walks, action, &state);
+        if (!fine)
+            return false;
+    }
+    return true;
+}
+
+struct walks walk_all(uint32_t broken, uint64_t seed, uint64_t count, FILE *trace)
+{
+    struct walks walks = {0};
+
+    for (; walks.walks < count && !walks.violated; seed++) {
+        walks.walks++;
+        walks.violated = !walk(broken, seed, &walks, trace);
+        walks.seed = seed;
+    }
+    return walks;
+}
