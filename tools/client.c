@@ -65,6 +65,10 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
                                   : values[SET_PASS_FILE].origin);
     if (redlock_config_set_key_prefix(config, values[SET_PREFIX].text) != REDLOCK_OK)
         return refuse(config, values[SET_PREFIX].origin);
+    if (redlock_config_set_fence_key(config, values[SET_FENCE_KEY].text) != REDLOCK_OK)
+        return refuse(config, values[SET_FENCE_KEY].origin);
+    if (redlock_config_set_fence_records(config, settings->fence_records) != REDLOCK_OK)
+        return refuse(config, values[SET_FENCE_RECORDS].origin);
     if (redlock_config_set_max_ttl_ms(config, settings->max_ttl_ms) != REDLOCK_OK)
         return refuse(config, values[SET_MAX_TTL].origin);
     if (redlock_config_set_connect_timeout_ms(config, settings->connect_timeout_ms) != REDLOCK_OK)
@@ -198,6 +202,7 @@ int exit_of_error(int error, int conflict_code)
     case REDLOCK_ENOQUORUM:
     case REDLOCK_ETOOSLOW:
     case REDLOCK_EREFUSED:
+    case REDLOCK_EFENCE:
         return EXIT_NO_QUORUM;
     case REDLOCK_EAUTH:
         return EXIT_REFUSED;

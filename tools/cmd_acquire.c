@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `redlock acquire`: a lock that no process holds; its token goes to stdout.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 static json_t *acquired_json(const struct settings *settings, const char *name,
                              const struct wait *wait, const char *token)
 {
+    uint64_t fence = redlock_lock_fence(wait->lock);
     const redlock_report_info_t *info = &wait->evidence->info;
     char *key = text_format("%s%s", settings->values[SET_PREFIX].text, name);
     json_t *object = must(
@@ -30,6 +32,8 @@ static json_t *acquired_json(const struct settings *settings, const char *name,
                   (int)info->nodes, "nodes_ok", (int)info->granted, "quorum", (int)info->quorum,
                   "attempts", (int)info->attempts, "waited_ms", (json_int_t)wait->waited_ms));
 
+    if (fence)
+        json_object_set_new(object, "fence", must(json_integer((json_int_t)fence)));
     free(key);
     return object;
 }
@@ -44,7 +48,9 @@ static int hand_out(const struct options *options, const struct settings *settin
     if (options->json) {
         written = json_print(acquired_json(settings, wait->name, wait, token));
     } else {
-        bool failed = printf("%s\n", token) < 0;
+        bool failed = options->fence
+                          ? printf("%s %" PRIu64 "\n", token, redlock_lock_fence(wait->lock)) < 0
+                          : printf("%s\n", token) < 0;
         written = fflush(stdout) == 0 && !failed;
     }
     if (!written) {
@@ -74,6 +80,8 @@ static int acquire_with(const struct options *options, const struct settings *se
 
     events_open(&events, wait.name, -1, options->json);
     opts.wait_ms = settings->wait_ms;
+    if (options->fence)
+        opts.flags |= REDLOCK_FENCE;
     if (result < 0)
         result = wait_for_lock(&wait, opts);
     if (result < 0)

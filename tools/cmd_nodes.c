@@ -199,6 +199,8 @@ int cmd_nodes(const struct options *options)
         say(SAY_ERROR, "nodes: takes no operand; servers are given with -s");
         return EXIT_USAGE;
     }
+    if (options->init)
+        return nodes_init(options);
     int result = client_open(options, &settings, &rl);
     if (result == EXIT_SYSTEM || result == EXIT_INTERNAL)
         return HEALTH_UNKNOWN;

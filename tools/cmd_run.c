@@ -112,12 +112,15 @@ static void fill_environment(struct run *run)
 
     environment_copy(environment);
     environment_unset(environment, "REDLOCK_TOKEN");
+    environment_unset(environment, "REDLOCK_FENCE");
     environment_set(environment, "REDLOCK_HELD", "1");
     environment_set(environment, "REDLOCK_NAME", run->name);
     environment_set(environment, "REDLOCK_KEY", run->key);
     environment_set(environment, "REDLOCK_OWNER", client_owner());
     set_number(environment, "REDLOCK_TTL_MS", run->timing.ttl_ms);
     set_number(environment, "REDLOCK_ACQUIRED_AT", unix_ms());
+    if (run->options->fence)
+        set_number(environment, "REDLOCK_FENCE", redlock_lock_fence(run->lock));
     if (run->options->export_token)
         environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
 }
@@ -130,12 +133,14 @@ static redlock_opts_t lock_options(const struct run *run)
     redlock_opts_t opts = redlock_opts(timing->ttl_ms);
 
     opts.wait_ms = run->settings.wait_ms;
+    if (run->options->fence)
+        opts.flags |= REDLOCK_FENCE;
     opts.validity_ms_min = end_ms + 1;
     opts.hold_ms_max = timing->max_hold_ms;
     /* Endangered comes before the command is stopped, so that it can be told apart. */
     opts.margin_ms = end_ms + timing->ttl_ms / 10;
     if (timing->renew_ms) {
-        opts.flags = REDLOCK_AUTO_EXTEND;
+        opts.flags |= REDLOCK_AUTO_EXTEND;
         opts.extend_at_ms = timing_extend_at_ms(timing);
     }
     return opts;
@@ -158,11 +163,14 @@ static int take_lock(struct run *run)
         say(SAY_INFO,
             "%s: acquired on %u of %u servers after %" PRIu64 " ms, valid for %" PRIu64 " ms",
             run->name, info->granted, info->nodes, wait.waited_ms, validity_ms);
-        event_emit(&run->events, "acquired",
-                   json_pack("{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info->granted,
-                             "nodes", (int)info->nodes, "quorum", (int)info->quorum, "attempts",
-                             (int)info->attempts, "waited_ms", (json_int_t)wait.waited_ms,
-                             "validity_ms", (json_int_t)validity_ms));
+        json_t *fields = must(json_pack(
+            "{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info->granted, "nodes",
+            (int)info->nodes, "quorum", (int)info->quorum, "attempts", (int)info->attempts,
+            "waited_ms", (json_int_t)wait.waited_ms, "validity_ms", (json_int_t)validity_ms));
+        if (run->options->fence)
+            json_object_set_new(fields, "fence",
+                                must(json_integer((json_int_t)redlock_lock_fence(run->lock))));
+        event_emit(&run->events, "acquired", fields);
     }
     free(wait.evidence);
     return result;

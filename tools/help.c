@@ -65,7 +65,7 @@ static const char run_text[] =
     "  --foreground       leave CMD in our process group; only CMD itself gets signals\n"
     "  --preserve-status  CMD's status even where we stopped it (else 124)\n"
     "  --allow-nested  allow NAME inside NAME --export-token  REDLOCK_TOKEN for CMD\n"
-    "  --status-fd N      events as JSON lines on descriptor N\n" SERVERS
+    "  --status-fd N  events as JSON lines on N    --fence  REDLOCK_FENCE for CMD\n" SERVERS
     "Exit: CMD's, 128+n, 75 held, 69 no quorum, 124 stopped, 126/127 no such CMD,\n"
     "      64 usage, 77 refused by the servers, 78 configuration\n"
     "Example: redlock run -w 10s backup -- ./backup.sh --full\n";
@@ -77,7 +77,8 @@ static const char acquire_text[] =
     "that lives as long as a command, use `redlock run`.\n"
     "  -t D  TTL (30s, at most --max-ttl)\n"
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
-    "  -E N  exit code when another holds it (75)\n" SERVERS
+    "  -E N  exit code when another holds it (75)\n"
+    "  --fence  prints a number behind the token that grows with each holder\n" SERVERS
     "Exit: 0, 75 held, 69 no quorum, 64 usage, 77 refused by the servers, 78 config\n"
     "Example: token=$(redlock acquire -t 20s deploy) && ./deploy.sh;\n"
     "         redlock release deploy \"$token\"\n";
@@ -108,7 +109,10 @@ static const char status_text[] =
 static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
     "Checks the servers: reachable, user accepted, role, version, round trip, and that no\n"
-    "server is listed twice. One server or an even number of them gets a warning.\n" SERVERS
+    "server is listed twice. One server or an even number of them gets a warning.\n"
+    "  --init  takes the fence records of all servers that answer into use, whatever they\n"
+    "          say: after a majority has lost them, or for another list of servers. Not\n"
+    "          while fenced locks are being taken.\n" SERVERS
     "Exit: 0 OK, 1 WARN (all works, something to mend), 2 CRIT (no lock can be had),\n"
     "      3 UNKNOWN\n"
     "Example: redlock nodes -s a:6379,b:6379,c:6379\n";
@@ -128,9 +132,10 @@ static const char config_text[] =
     "Flags win over the environment, the environment over the file.\n"
     "  -t D -w D -k D --renew D   as for `run`\n" SERVERS
     "File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait grace\n"
-    "  renew connect-timeout node-timeout; [node.NAME] url\n"
+    "  renew connect-timeout node-timeout fence-key fence-records; [node.NAME] url\n"
     "Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH\n"
-    "  REDLOCK_MAX_TTL REDLOCK_CONFIG; REDIS_URL only if no server is set otherwise\n"
+    "  REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_CONFIG;\n"
+    "  REDIS_URL only if no server is set otherwise\n"
     "Exit: 0, 64 usage, 78 configuration\n"
     "Example: redlock config -f ./redlock.conf\n";
 

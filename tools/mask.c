@@ -9,8 +9,8 @@
 
 #include "say.h"
 
-/* Where the address that `from` stands in ends: before the word of the next "://". A "://" without a
- * comma or blank in front of its word begins nothing: it stands in a password. */
+/* Where the address that `from` stands in ends: before the word of the next "://". A "://" without
+ * a comma or blank in front of its word begins nothing: it stands in a password. */
 static const char *end_of_address(const char *from)
 {
     const char *at = from, *next;

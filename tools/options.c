@@ -165,6 +165,8 @@ static bool set_switch(struct options *options, int id)
                     {OPT_PRESERVE_STATUS, &options->preserve_status},
                     {OPT_ALLOW_NESTED, &options->allow_nested},
                     {OPT_EXPORT_TOKEN, &options->export_token},
+                    {OPT_FENCE, &options->fence},
+                    {OPT_INIT, &options->init},
                     {OPT_STRICT, &options->strict},
                     {OPT_YES, &options->yes}};
 

@@ -38,10 +38,12 @@ enum option_id {
     OPT_PRESERVE_STATUS,
     OPT_ALLOW_NESTED,
     OPT_EXPORT_TOKEN,
+    OPT_FENCE,
     OPT_STATUS_FD,
     OPT_TOKEN_FILE,
     OPT_STRICT,
     OPT_YES,
+    OPT_INIT,
     OPT_NODES
 };
 

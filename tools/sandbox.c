@@ -224,6 +224,7 @@ static void show_use(const struct sandbox *sandbox, const char *servers)
 {
     printf("Servers running: %u. In another terminal:\n\n"
            "  export REDLOCK_SERVERS=%s\n"
+           "  export REDLOCK_FENCE_RECORDS=volatile\n"
            "  redlock run hello -- date\n"
            "  redlock nodes\n"
            "  kill -9 $(cat %s/1/pid)    # lose one\n\n"
@@ -259,6 +260,7 @@ static int run_inside(struct sandbox *sandbox)
         return sandbox->signal_code;
     char *servers = server_list(sandbox);
     environment_set(&sandbox->environment, "REDLOCK_SERVERS", servers);
+    environment_set(&sandbox->environment, "REDLOCK_FENCE_RECORDS", "volatile");
     environment_set(&sandbox->environment, "REDLOCK_SANDBOX_DIR", sandbox->directory);
     if (sandbox->command_path) {
         result = run_command(sandbox);

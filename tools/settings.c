@@ -35,6 +35,8 @@ static const struct {
     [SET_RENEW] = {"renew", NULL, "--renew", NULL},
     [SET_CONNECT_TIMEOUT] = {"connect-timeout", NULL, "--connect-timeout", "250ms"},
     [SET_NODE_TIMEOUT] = {"node-timeout", NULL, "--node-timeout", NULL},
+    [SET_FENCE_KEY] = {"fence-key", "REDLOCK_FENCE_KEY", NULL, "redlock:fence"},
+    [SET_FENCE_RECORDS] = {"fence-records", "REDLOCK_FENCE_RECORDS", NULL, "durable"},
 };
 
 const char *setting_name(enum setting_id id)
@@ -174,6 +176,19 @@ static int read_numbers(struct settings *settings)
     return read_timeout(settings, SET_NODE_TIMEOUT, &settings->node_timeout_ms);
 }
 
+static int read_fence_records(struct settings *settings)
+{
+    const char *text = settings->values[SET_FENCE_RECORDS].text;
+
+    if (!strcmp(text, "durable"))
+        settings->fence_records = REDLOCK_FENCE_DURABLE;
+    else if (!strcmp(text, "volatile"))
+        settings->fence_records = REDLOCK_FENCE_VOLATILE;
+    else
+        return refuse(settings, SET_FENCE_RECORDS, "write durable or volatile");
+    return -1;
+}
+
 /* The first line of the file, without its end. */
 static int read_pass_file(struct settings *settings)
 {
@@ -228,6 +243,8 @@ static int merge(const struct options *options, struct settings *settings)
         return result;
     offer_defaults(settings);
     result = read_numbers(settings);
+    if (result < 0)
+        result = read_fence_records(settings);
     return result >= 0 ? result : read_password(settings);
 }
 

@@ -24,6 +24,8 @@ enum setting_id {
     SET_RENEW,
     SET_CONNECT_TIMEOUT,
     SET_NODE_TIMEOUT,
+    SET_FENCE_KEY,
+    SET_FENCE_RECORDS,
     SET_COUNT
 };
 
@@ -40,7 +42,8 @@ struct settings {
     uint64_t max_ttl_ms, ttl_ms, wait_ms; /* wait_ms: REDLOCK_WAIT_FOREVER possible */
     uint64_t grace_ms, renew_ms;          /* defaults filled in */
     uint32_t connect_timeout_ms, node_timeout_ms;
-    char *password; /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
+    int fence_records; /* enum redlock_fence_records */
+    char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
 };
 
 /* Merges and parses; -1, or the exit code of a refusal that was said. */

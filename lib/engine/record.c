@@ -301,6 +301,18 @@ static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_a
     record->since = engine->view.now;
 }
 
+/* The fingerprint without the run of the server behind it. */
+static void note_other(struct rl_record *record, struct rl_arg config)
+{
+    const char *end = memchr(config.data, ';', config.len);
+    size_t len = end != NULL ? (size_t)(end - config.data) : config.len;
+
+    snprintf(record->other, sizeof record->other, "%.*s", (int)rl_min_u64(len, RL_FENCE_TEXT_MAX),
+             config.data);
+    for (char *at = record->other; *at != '\0'; at++)
+        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
+}
+
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -317,8 +329,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
         records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
     bool broken = at < text.numbers.len;
     if (record->state == RL_RECORD_FOREIGN)
-        snprintf(record->other, sizeof record->other, "%.*s",
-                 (int)rl_min_u64(text.config.len, RL_FENCE_TEXT_MAX), text.config.data);
+        note_other(record, text.config);
     else if (broken)
         record->state = RL_RECORD_CORRUPT;
     if ((gaps(engine) & RL_NODE(index)) != 0)
@@ -333,8 +344,9 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     struct rl_record *record = &records->nodes[ballot->node];
     rl_nodes bit = RL_NODE(ballot->node);
 
-    if (ballot->round != records->round || (records->asked & bit) == 0)
-        return;
+    if (ballot->round != records->round || (records->asked & bit) == 0 ||
+        ballot->vote == RL_VOTE_SILENT)
+        return; /* a slow node is waited for: only the first start and gaps depend on it */
     records->asked &= ~bit;
     if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
         take_record(engine, ballot->node, reply);

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Fences from the command line: the number is printed and exported, grows whatever the clocks of the
+clients say, and an operator can go on after a majority has lost its records."""
+
+import json
+import os
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import Case, clean_environment, until  # noqa: E402
+
+HOUR_NS = 3600 * 10**9
+RECORD = "redlock:fence"
+PRINT = ["--", "sh", "-c", "echo ${REDLOCK_FENCE-unset}"]
+
+
+class Fence(Case):
+    def environment(self, **more):
+        return super().environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
+
+    def fence(self, *flags, **options):
+        """The number that the command under the lock sees."""
+        result = self.redlock("run", "-w", "10s", "--fence", *flags, "job", *PRINT, **options)
+        self.assertCode(result, 0)
+        return int(result.stdout)
+
+    def with_clock(self, ahead_ns):
+        """An environment in which the time of day is that far ahead."""
+        shim = os.environ.get("CLOCKSHIM", "")
+        if not shim:
+            self.skipTest("a sanitizer does not go with the clock shim")
+        path = self.path("clock")
+        clock = struct.pack("<I4xqqq24x", 0, ahead_ns, 0, 0) + bytes(3 * 56)
+        with open(path, "wb") as file:
+            file.write(clock)
+        return self.environment(LD_PRELOAD=shim, CLOCKSHIM_FILE=path)
+
+    def test_acquire_prints_it_behind_the_token(self):
+        result = self.redlock("acquire", "--fence", "-w", "10s", "-t", "20s", "job")
+        self.assertCode(result, 0)
+        token, fence = result.stdout.split()
+        self.assertIn(token.encode(), self.servers.values("job"))
+        self.assertCode(self.redlock("release", "job", token), 0)
+        self.assertGreater(self.fence(), int(fence))
+        plain = self.redlock("acquire", "-t", "20s", "other")
+        self.assertEqual(len(plain.stdout.split()), 1)
+
+    def test_json_and_events(self):
+        first = self.fence()
+        result = self.redlock("acquire", "--json", "--fence", "-w", "10s", "-t", "20s", "other")
+        self.assertCode(result, 0)
+        self.assertGreater(json.loads(result.stdout)["fence"], first)
+        plain = json.loads(self.redlock("acquire", "--json", "-t", "20s", "third").stdout)
+        self.assertNotIn("fence", plain)
+        process, path = self.start_with_events("--fence", "job", "--", "true")
+        self.assertEqual(process.wait(), 0)
+        self.assertGreater(self.wait_event(path, "acquired")["fence"], first)
+
+    def test_only_a_fenced_lock_exports_it(self):
+        self.fence()
+        environment = self.environment(REDLOCK_FENCE="7")
+        result = self.redlock("run", "job", *PRINT, env=environment)
+        self.assertEqual(result.stdout, "unset\n")
+        self.assertGreater(self.fence(env=environment), 7)
+
+    def test_clocks_an_hour_apart(self):
+        last = self.fence()
+        for hours in (0, 1, 0, -1, 1, -1, 0):
+            fence = self.fence(env=self.with_clock(hours * HOUR_NS))
+            self.assertGreater(fence, last, f"{hours} h ahead")
+            last = fence
+
+    def test_a_lost_majority_and_init(self):
+        last = self.fence()
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+        result = self.redlock("run", "-n", "--fence", "job", *PRINT)
+        self.assertCode(result, 69)
+        self.assertIn("fence_majority_lost", result.stderr)
+        self.assertCode(self.redlock("run", "-n", "job", "--", "true"), 0)
+        result = self.redlock("nodes", "--init")
+        self.assertCode(result, 0)
+        self.assertGreater(self.fence(), last)
+
+    def test_init_needs_a_majority(self):
+        self.servers.stop(0, 1, 2)
+        result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")
+        self.assertCode(result, 69)
+        self.assertIn("nothing was changed", result.stderr)
+        self.servers.go_on()
+        self.assertEqual(self.servers.ask(3, "HGET", RECORD, "cfg"), None)
+
+    def test_settings(self):
+        self.assertGreater(self.fence(env=self.environment(REDLOCK_FENCE_KEY="my:numbers")), 0)
+        self.assertEqual(self.servers.ask_all("EXISTS", "my:numbers", RECORD), [1] * 5)
+        result = self.redlock("config", env=self.environment(REDLOCK_FENCE_RECORDS="sometimes"))
+        self.assertCode(result, 78)
+        self.assertIn("durable or volatile", result.stderr)
+        path = self.path("file", "[redlock]\nfence-key = k\nfence-records = volatile\n")
+        shown = self.redlock("config", "--json", "-f", path, env=clean_environment())
+        settings = json.loads(shown.stdout)["settings"]
+        self.assertEqual(settings["fence-records"]["value"], "volatile")
+        self.assertEqual(settings["fence-key"]["value"], "k")
+
+    def test_records_last_as_long_as_the_servers(self):
+        """A record is for good: it has no time to live, and no lock touches another's number."""
+        self.fence()
+        until(lambda: self.servers.ask_all("PTTL", RECORD) == [-1] * 5, "records without a TTL")
+
+
+if __name__ == "__main__":
+    tapcase.main()
