@@ -74,7 +74,7 @@ static unsigned client_actions(const struct model *model, const struct model_sta
             out[count++] = (struct model_action){ACTION_START, who, 0, (uint8_t)p};
         return count;
     case PHASE_VOTING:
-        if (model_count(model, attempt, CELL_USED) < grants)
+        if (model->library || model_count(model, attempt, CELL_USED) < grants)
             break;
         if (model_count(model, attempt, CELL_USED | CELL_ACCEPTED) >= accepted &&
             !model_broken(model, VARIANT_TWO_ROUNDS))
@@ -82,7 +82,7 @@ static unsigned client_actions(const struct model *model, const struct model_sta
         out[count++] = (struct model_action){ACTION_SLOW, who, 0, 0};
         break;
     case PHASE_RAISING:
-        if (model_count(model, attempt, CELL_ACKED) >= acks)
+        if (!model->library && model_count(model, attempt, CELL_ACKED) >= acks)
             out[count++] = (struct model_action){ACTION_RETURN, who, 0, 0};
         break;
     default:
@@ -102,7 +102,7 @@ static unsigned vote_actions(const struct model *model, const struct model_state
     if (model->reduced) {
         if (!state->node[n].admitted)
             return 0;
-        last = state->attempt[a].phase == PHASE_VOTING;
+        last = state->attempt[a].phase == PHASE_VOTING && !model->library;
     }
     for (uint8_t detail = 0; detail <= last; detail++)
         out[count++] = (struct model_action){ACTION_VOTE, (uint8_t)a, (uint8_t)n, detail};
@@ -209,6 +209,21 @@ static void use_grant(const struct model *model, struct model_attempt *attempt, 
         attempt->value = larger(attempt->value, attempt->p);
 }
 
+static bool read_grant(const struct model *model, struct model_state *state,
+                       struct model_action action)
+{
+    struct model_attempt *attempt = &state->attempt[action.attempt];
+    struct model_cell *cell = &attempt->cell[action.node];
+    bool accepted = (cell->flags & CELL_ACCEPTED) != 0;
+    uint8_t prev = cell->prev;
+
+    cell->prev = 0;
+    if (model->library)
+        return library_grant(model, state, action.attempt, action.node, prev, accepted);
+    use_grant(model, attempt, action.node, prev, accepted);
+    return true;
+}
+
 static void note_residency(const struct model *model, struct model_state *state, unsigned a,
                            unsigned n)
 {
@@ -245,9 +260,11 @@ static void vote(const struct model *model, struct model_state *state, struct mo
     } else if (accepted || model_broken(model, BROKEN_VOTE_LOWERS)) {
         node->fence = attempt->p;
     }
-    if (attempt->phase != PHASE_VOTING || (cell->flags & (CELL_USED | CELL_GRANT)) != 0)
+    bool reads =
+        attempt->phase == PHASE_VOTING || (model->library && attempt->phase == PHASE_RAISING);
+    if (!reads || (cell->flags & (CELL_USED | CELL_GRANT)) != 0)
         return;
-    if (!model->reduced) {
+    if (!model->reduced || model->library) {
         cell->flags |= (uint16_t)(CELL_GRANT | (accepted ? CELL_ACCEPTED : 0));
         cell->prev = prev;
     } else if ((action.detail & 1U) != 0) {
@@ -255,14 +272,20 @@ static void vote(const struct model *model, struct model_state *state, struct mo
     }
 }
 
-static void count_ack(const struct model *model, struct model_cell *cell)
+static bool read_ack(const struct model *model, struct model_state *state,
+                     struct model_action action)
 {
+    struct model_cell *cell = &state->attempt[action.attempt].cell[action.node];
+
+    if (model->library)
+        return library_ack(model, state, action.attempt, action.node);
     if ((cell->flags & CELL_USED) != 0 || model_broken(model, BROKEN_ACKS_FROM_ANYONE))
         cell->flags |= CELL_ACKED;
+    return true;
 }
 
 /* RAISE, and in a reduced model also its answer. */
-static void raise_fence(const struct model *model, struct model_state *state,
+static bool raise_fence(const struct model *model, struct model_state *state,
                         struct model_action action)
 {
     struct model_node *node = &state->node[action.node];
@@ -277,11 +300,11 @@ static void raise_fence(const struct model *model, struct model_state *state,
     else if (!lost)
         node->fence = larger(node->fence, attempt->value);
     if (attempt->phase != PHASE_RAISING || (lost && !model_broken(model, BROKEN_LOST_COUNTS)))
-        return;
+        return true;
     if (model->reduced)
-        count_ack(model, cell);
-    else
-        cell->flags |= CELL_ACK;
+        return read_ack(model, state, action);
+    cell->flags |= CELL_ACK;
+    return true;
 }
 
 /* The fence of a against that of b, which has returned before. */
@@ -306,10 +329,9 @@ static bool in_order(const struct model *model, const struct model_state *state,
     return true;
 }
 
-/* The client returns with a fence; the nodes with these flags made it certain. The holder may
- * release at any time from now on. */
-static bool finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
-                   unsigned flags)
+/* The holder may release at any time from now on. */
+bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
+                  unsigned flags)
 {
     struct model_attempt *attempt = &state->attempt[a];
     bool fine = true;
@@ -336,14 +358,14 @@ static bool second_round(const struct model *model, struct model_state *state, u
 
     attempt->value = (uint8_t)(most + (model_broken(model, BROKEN_NOT_ABOVE) ? 0 : 1));
     if (model_broken(model, BROKEN_NO_ACKS))
-        return finish(model, state, a, attempt->value, CELL_USED);
+        return model_finish(model, state, a, attempt->value, CELL_USED);
     attempt->phase = PHASE_RAISING;
     clear_all(model, attempt, CELL_GRANT);
     set_all(model, attempt, CELL_RAISE);
     return true;
 }
 
-static void give_up(const struct model *model, struct model_attempt *attempt)
+void model_give_up(const struct model *model, struct model_attempt *attempt)
 {
     attempt->phase = PHASE_FAILED;
     clear_all(model, attempt, CELL_GRANT | CELL_ACK);
@@ -386,24 +408,20 @@ bool model_apply(const struct model *model, struct model_state *state, struct mo
         break;
     case ACTION_GRANT:
         cell->flags &= (uint16_t)~CELL_GRANT;
-        use_grant(model, attempt, n, cell->prev, (cell->flags & CELL_ACCEPTED) != 0);
-        cell->prev = 0;
-        break;
+        return read_grant(model, state, action);
     case ACTION_FAST:
-        return finish(model, state, a, attempt->p, CELL_USED | CELL_ACCEPTED);
+        return model_finish(model, state, a, attempt->p, CELL_USED | CELL_ACCEPTED);
     case ACTION_SLOW:
         return second_round(model, state, a);
     case ACTION_RAISE:
-        raise_fence(model, state, action);
-        break;
+        return raise_fence(model, state, action);
     case ACTION_ACK:
         cell->flags &= (uint16_t)~CELL_ACK;
-        count_ack(model, cell);
-        break;
+        return read_ack(model, state, action);
     case ACTION_RETURN:
-        return finish(model, state, a, attempt->value, CELL_ACKED);
+        return model_finish(model, state, a, attempt->value, CELL_ACKED);
     case ACTION_GIVE_UP:
-        give_up(model, attempt);
+        model_give_up(model, attempt);
         break;
     case ACTION_DEL:
         delete_key(model, state, a, n);

@@ -62,6 +62,7 @@ struct model {
     bool dels;            /* DEL is a message; if not, a key vanishes instead */
     bool heals;           /* a holder puts its key back where it is gone */
     bool residencies;     /* also check fences against the order in which keys were held per node */
+    bool library;         /* clients decide with the library's own code: see library.c */
     /* Fewer states, the same outcomes: see reduce.c. */
     bool reduced;
     uint32_t broken;
@@ -161,6 +162,17 @@ unsigned readmit_actions(const struct model *model, const struct model_state *st
                          struct model_action *actions);
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
+
+/* library.c: the client reads GRANTED or ACK. */
+bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
+                   uint8_t prev, bool accepted);
+bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n);
+
+/* The client returns with a fence, which the nodes with these flags made certain; false: out of
+ * order. */
+bool model_finish(const struct model *model, struct model_state *state, unsigned a, uint8_t fence,
+                  unsigned flags);
+void model_give_up(const struct model *model, struct model_attempt *attempt);
 
 unsigned model_quorum(const struct model *model);
 bool model_under_way(const struct model_attempt *attempt);

@@ -17,11 +17,12 @@ struct row {
     uint32_t broken;
     uint8_t expected;
     uint8_t attempts;
+    uint8_t nodes; /* 0: three */
     uint8_t initial[3];
     uint8_t forgets, readmitters;
     uint8_t proposals; /* 0: three */
     bool p_is_time, apart, heals, residencies;
-    bool unreduced;
+    bool library, unreduced;
     bool is_long; /* not in ./dev test */
 };
 
@@ -33,7 +34,6 @@ extern const unsigned ROWS_COUNT;
 
 /* NULL: there is no such row. */
 const struct row *row_find(const char *name);
-/* The model of a row: three nodes. */
 struct model row_model(const struct row *row);
 bool row_is_as_expected(const struct row *row, const struct search *found);
 

@@ -12,6 +12,15 @@ struct widths {
     unsigned value, p, owner, flags, prev, attempts, admitted, clients, residency, column, rest;
 };
 
+static unsigned flags_of(const struct model *model)
+{
+    if (!model->reduced)
+        return 8 + model->dels;
+    if (model->library)
+        return 7;
+    return 5 + model_broken(model, BROKEN_VOTE_REPEATED);
+}
+
 static struct widths widths_of(const struct model *model)
 {
     bool small = model->attempts <= 2 && !model->p_is_time;
@@ -19,8 +28,8 @@ static struct widths widths_of(const struct model *model)
         .value = small ? 3 : 4,
         .p = model->p_is_time ? 4 : 2,
         .owner = model->attempts <= 3 ? 2 : 3,
-        .flags = !model->reduced ? 8 + model->dels : 5 + model_broken(model, BROKEN_VOTE_REPEATED),
-        .prev = model->reduced ? 0 : (small ? 3 : 4),
+        .flags = flags_of(model),
+        .prev = model->reduced && !model->library ? 0 : (small ? 3 : 4),
         .attempts = model->attempts,
         .admitted = model->forgets > 0,
         .clients = model->readmitters,

@@ -3,6 +3,7 @@
  *
  *  - An answer is used at once or never. Its way back takes no state: a client that reads it later
  *    could as well have read it at once and decided later, because it may decide at any time.
+ *    Not so if the library decides, which does it as soon as it can: then answers take a state.
  *  - An ACK is always used: it only permits the client to return, and does not oblige it.
  *  - A VOTE finds no key in its way. "The key vanishes, VOTE is granted" is one step; a VOTE that
  *    is denied is one that does not arrive, and a key that vanishes otherwise only makes a RAISE
@@ -35,8 +36,9 @@ static bool can_succeed(const struct model *model, const struct model_attempt *a
     if ((model->broken & (BROKEN_FEWER_GRANTS | BROKEN_FEWER_ACKS)) != 0)
         return true;
     if (attempt->phase == PHASE_VOTING)
-        return possible(model, attempt, CELL_USED, CELL_VOTE) >= q;
-    return possible(model, attempt, CELL_ACKED, CELL_RAISE) >= q;
+        return possible(model, attempt, CELL_USED, CELL_VOTE | CELL_GRANT) >= q;
+    unsigned late = model->library ? CELL_VOTE | CELL_GRANT : 0;
+    return possible(model, attempt, CELL_ACKED, CELL_RAISE | late) >= q;
 }
 
 static void reduce_cell(const struct model *model, const struct model_state *state, unsigned a,
@@ -49,11 +51,13 @@ static void reduce_cell(const struct model *model, const struct model_state *sta
     if (guarded && !mine && !model->heals && (cell->flags & CELL_VOTE) == 0)
         cell->flags &= (uint16_t)~CELL_RAISE;
     if (phase == PHASE_RAISING) {
-        cell->flags &= (uint16_t)~CELL_ACCEPTED;
+        if ((cell->flags & CELL_GRANT) == 0)
+            cell->flags &= (uint16_t)~CELL_ACCEPTED;
         if ((cell->flags & (CELL_RAISE | CELL_ACKED)) == 0)
             cell->flags &= (uint16_t)~CELL_USED;
     } else if (phase != PHASE_VOTING) {
         cell->flags &= CELL_VOTE | CELL_AGAIN | CELL_RAISE | CELL_RESIDED;
+        cell->prev = 0;
     }
 }
 
@@ -70,7 +74,7 @@ void reduce_state(const struct model *model, struct model_state *state)
             for (unsigned n = 0; n < model->nodes; n++)
                 reduce_cell(model, state, a, n, &attempt->cell[n]);
         }
-        if (attempt->phase != PHASE_VOTING && possible(model, attempt, CELL_VOTE, 0) == 0)
+        if (attempt->phase != PHASE_VOTING && possible(model, attempt, CELL_VOTE, CELL_GRANT) == 0)
             attempt->p = 0;
         if (attempt->phase == PHASE_FAILED) {
             attempt->seen = 0;

@@ -90,11 +90,10 @@ static bool step(const struct space *space, struct model_state *state, struct mo
     return fine;
 }
 
-static bool returns(struct model_action action, const struct model_state *state)
+static bool returns(const struct model_state *before, const struct model_state *after, unsigned a)
 {
-    return (action.kind == ACTION_FAST || action.kind == ACTION_RETURN ||
-            action.kind == ACTION_SLOW) &&
-           state->attempt[action.attempt].phase == PHASE_DONE;
+    return a < MODEL_ATTEMPTS_MAX && before->attempt[a].phase != PHASE_DONE &&
+           after->attempt[a].phase == PHASE_DONE;
 }
 
 static void note_outcome(struct search *result, const struct model *model,
@@ -172,7 +171,7 @@ static bool expand(struct space *space, uint32_t number, FILE *trace)
         struct model_state next = state;
         bool fine = step(space, &next, actions[i]);
         space->result.steps++;
-        if (returns(actions[i], &next))
+        if (returns(&state, &next, actions[i].attempt))
             note_outcome(&space->result, space->model, &next, actions[i].attempt);
         if (!fine) {
             violation(space, number, actions[i], trace);

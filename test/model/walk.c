@@ -6,6 +6,12 @@
 
 #define EVENTS_MAX 2000
 
+/* Broken on the nodes, or by who brings them back: clients may be the library's. */
+#define NODE_RULES                                                                                 \
+    (BROKEN_VOTE_LOWERS | BROKEN_VOTE_REPEATED | BROKEN_RAISE_UNGUARDED | BROKEN_RAISE_LOWERS |    \
+     BROKEN_LOST_COUNTS | BROKEN_FORGETFUL | BROKEN_READMIT_EARLY | BROKEN_READ_EARLY |            \
+     BROKEN_READMIT_UNMERGED | BROKEN_READ_FEWER | BROKEN_UNMARKED | BROKEN_READMIT_TORN)
+
 /* splitmix64: every seed gives another sequence, neighbours too. */
 static uint32_t draw(uint64_t *random, uint32_t below)
 {
@@ -40,6 +46,7 @@ static struct model draw_model(uint32_t broken, uint64_t *random, struct mood *m
         model.forgets = 1 + draw(random, 3);
         model.readmitters = (broken & BROKEN_FORGETFUL) != 0 ? 0 : 1 + draw(random, 2);
     }
+    model.library = (broken | NODE_RULES) == NODE_RULES && draw(random, 2) != 0;
     if (draw(random, 2) == 0)
         for (unsigned n = 0; n < model.nodes; n++)
             model.initial[n] = (uint8_t)draw(random, 4);
@@ -81,18 +88,19 @@ static struct model_action choose(const struct model_state *state,
 }
 
 static void count_event(struct walks *walks, struct model_action action,
-                        const struct model_state *state)
+                        const struct model_state *before, const struct model_state *after)
 {
     walks->events++;
-    if (action.kind == ACTION_FAST)
-        walks->fast++;
-    else if ((action.kind == ACTION_RETURN || action.kind == ACTION_SLOW) &&
-             state->attempt[action.attempt].phase == PHASE_DONE)
-        walks->slow++;
-    else if (action.kind == ACTION_FORGET)
+    if (action.kind == ACTION_FORGET)
         walks->forgot++;
     else if (action.kind == ACTION_ADMIT)
         walks->returned++;
+    if (action.attempt >= MODEL_ATTEMPTS_MAX || after->attempt[action.attempt].phase != PHASE_DONE)
+        return;
+    if (before->attempt[action.attempt].phase == PHASE_VOTING)
+        walks->fast++;
+    else if (before->attempt[action.attempt].phase == PHASE_RAISING)
+        walks->slow++;
 }
 
 /* False if it broke the order of the fences. */
@@ -114,7 +122,7 @@ static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trac
         bool fine = model_apply(&model, &state, action);
         if (trace != NULL)
             words_action(trace, &model, &before, &state, action);
-        count_event(walks, action, &state);
+        count_event(walks, action, &before, &state);
         if (!fine)
             return false;
     }

@@ -52,6 +52,22 @@ static void readmission(FILE *out, const struct model_state *before, struct mode
     }
 }
 
+/* What the library made of it. */
+static void decision(FILE *out, const struct model_state *before, const struct model_state *after,
+                     unsigned a)
+{
+    const struct model_attempt *then = &before->attempt[a], *now = &after->attempt[a];
+
+    if (then->phase == now->phase)
+        return;
+    if (now->phase == PHASE_RAISING)
+        fprintf(out, " and goes on with f = %u", now->value);
+    else if (now->phase == PHASE_DONE)
+        fprintf(out, " and returns: fence %u", now->value);
+    else if (now->phase == PHASE_FAILED)
+        fprintf(out, " and cannot succeed any more");
+}
+
 void words_action(FILE *out, const struct model *model, const struct model_state *before,
                   const struct model_state *after, struct model_action action)
 {
@@ -105,6 +121,8 @@ void words_action(FILE *out, const struct model *model, const struct model_state
         readmission(out, before, action);
         break;
     }
+    if (model->library)
+        decision(out, before, after, action.attempt);
     registers(out, model, after);
     fprintf(out, "\n");
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * A client that leaves its decisions to the library: what lib/core/lease_fence.c does with
+ * lib/core/fence.c, with the answers of the model's nodes. It decides as soon as it can, and grants
+ * that come after the choice may still count. */
+#include "core/fence.h"
+#include "model.h"
+
+static rl_nodes nodes_with(const struct model *model, const struct model_attempt *attempt,
+                           unsigned flags, unsigned at_least_one)
+{
+    rl_nodes nodes = 0;
+
+    for (unsigned n = 0; n < model->nodes; n++)
+        if ((attempt->cell[n].flags & flags) == flags &&
+            (at_least_one == 0 || (attempt->cell[n].flags & at_least_one) != 0))
+            nodes |= RL_NODE(n);
+    return nodes;
+}
+
+/* The library's record of an attempt holds nothing that the model's does not. */
+static struct rl_fence load(const struct model *model, const struct model_attempt *attempt)
+{
+    struct rl_fence fence;
+
+    rl_fence_begin(&fence, attempt->p != 0 ? attempt->p : 1); /* 0: no grant can come any more */
+    fence.raising = attempt->phase == PHASE_RAISING;
+    fence.number = fence.raising ? attempt->value : 0;
+    fence.top = attempt->value;
+    fence.used = nodes_with(model, attempt, CELL_USED, 0);
+    fence.accepted = nodes_with(model, attempt, CELL_USED | CELL_ACCEPTED, 0);
+    fence.asked = fence.raising ? fence.used : 0;
+    fence.acked = nodes_with(model, attempt, CELL_ACKED, 0);
+    return fence;
+}
+
+static void store(const struct model *model, struct model_attempt *attempt,
+                  const struct rl_fence *fence)
+{
+    attempt->value = (uint8_t)(fence->number != 0 ? fence->number : fence->top);
+    if (fence->raising)
+        attempt->phase = PHASE_RAISING;
+    for (unsigned n = 0; n < model->nodes; n++) {
+        uint16_t *flags = &attempt->cell[n].flags;
+        if ((fence->used & RL_NODE(n)) != 0)
+            *flags |= CELL_USED;
+        if ((fence->acked & RL_NODE(n)) != 0)
+            *flags |= CELL_ACKED;
+        if ((fence->used & ~fence->accepted & RL_NODE(n)) != 0)
+            *flags &= (uint16_t)~CELL_ACCEPTED;
+    }
+}
+
+static bool judge(const struct model *model, struct model_state *state, unsigned a,
+                  const struct rl_fence *fence)
+{
+    struct model_attempt *attempt = &state->attempt[a];
+    rl_nodes pending = nodes_with(model, attempt, 0, CELL_VOTE | CELL_GRANT);
+
+    switch (rl_fence_judge(fence, rl_nodes_all(model->nodes), pending, model_quorum(model))) {
+    case RL_FENCE_AGREED:
+        return model_finish(model, state, a, (uint8_t)fence->number,
+                            fence->raising ? CELL_ACKED : CELL_USED | CELL_ACCEPTED);
+    case RL_FENCE_FAILED:
+        model_give_up(model, attempt);
+        return true;
+    default:
+        return true;
+    }
+}
+
+bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
+                   uint8_t prev, bool accepted)
+{
+    struct model_attempt *attempt = &state->attempt[a];
+    struct rl_fence fence = load(model, attempt);
+    unsigned q = model_quorum(model);
+    rl_nodes raise = 0;
+
+    if (rl_fence_grant(&fence, n, prev, accepted))
+        raise = RL_NODE(n);
+    if (fence.number == 0 && rl_nodes_count(fence.used) >= q)
+        raise = rl_fence_choose(&fence, rl_nodes_all(model->nodes), q);
+    store(model, attempt, &fence);
+    for (unsigned i = 0; i < model->nodes; i++)
+        if ((raise & RL_NODE(i)) != 0)
+            attempt->cell[i].flags |= CELL_RAISE;
+    return judge(model, state, a, &fence);
+}
+
+bool library_ack(const struct model *model, struct model_state *state, unsigned a, unsigned n)
+{
+    struct rl_fence fence = load(model, &state->attempt[a]);
+
+    rl_fence_raised(&fence, n, true);
+    store(model, &state->attempt[a], &fence);
+    return judge(model, state, a, &fence);
+}
