@@ -24,7 +24,6 @@ enum ask_state { NEVER_ASKED, OPEN, MAYBE, CLOSED };
 struct ask {
     uint8_t state; /* enum ask_state */
     uint8_t verb;
-    bool silent;
     uint16_t token;
 };
 
@@ -89,9 +88,8 @@ static void check_vote(const struct rig_vote *vote)
     MUST(ask->state == OPEN || ask->state == MAYBE);
     MUST(ballot->verb == ask->verb || (release && ballot->verb == RL_VERB_SHORTEN));
     if (ballot->vote == RL_VOTE_SILENT) {
-        /* No answer so far: said once, and a vote still follows. */
-        MUST(!vote->has_reply && ballot->cause == REDLOCK_CAUSE_TIMEOUT && !ask->silent);
-        ask->silent = true;
+        /* No answer so far; a vote still follows. */
+        MUST(!vote->has_reply && ballot->cause == REDLOCK_CAUSE_TIMEOUT);
         return;
     }
     MUST(ballot->vote == RL_VOTE_GRANTED || ballot->vote == RL_VOTE_DENIED ||

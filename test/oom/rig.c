@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alloc_fail.h"
-
 #define FINISH_MS 10000
 #define SPIN_MAX  200 /* turns in one millisecond that a sane loop does not exceed */
 
@@ -45,11 +43,6 @@ void rig_die(const char *what)
 {
     fprintf(stderr, "%s\n", what);
     abort();
-}
-
-void rig_exempt(bool on)
-{
-    alloc_fail_exempt(on);
 }
 
 /* Asks for all that a report can tell: each of its parts may be missing for want of memory. */
@@ -118,10 +111,10 @@ static void configure(int error)
     ck_assert_msg(error == REDLOCK_OK, "%s", redlock_config_error(rig.config));
 }
 
-void rig_new_config(int mode)
+void rig_new_config_for(int mode, const char *urls)
 {
     ck_assert_int_eq(redlock_config_new(&rig.config, NULL), REDLOCK_OK);
-    configure(redlock_config_add_nodes(rig.config, cluster_urls(rig.cluster)));
+    configure(redlock_config_add_nodes(rig.config, urls));
     configure(redlock_config_set_mode(rig.config, mode));
     configure(redlock_config_set_owner(rig.config, "oom@test"));
     configure(redlock_config_set_event(rig.config, on_event, NULL));
@@ -130,6 +123,11 @@ void rig_new_config(int mode)
     /* A busy machine must not look like a dead server. */
     configure(redlock_config_set_node_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
     configure(redlock_config_set_connect_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
+}
+
+void rig_new_config(int mode)
+{
+    rig_new_config_for(mode, cluster_urls(rig.cluster));
 }
 
 void rig_started(unsigned i, int result)
@@ -158,11 +156,6 @@ void rig_extend(unsigned i, redlock_lock_t *lock, uint64_t ttl_ms)
 bool rig_never(void)
 {
     return false;
-}
-
-bool rig_has_failed(void)
-{
-    return alloc_fail_seen() > rig.k;
 }
 
 bool rig_no_keys(void)

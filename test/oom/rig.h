@@ -42,10 +42,11 @@ struct rig {
     redlock_cancel_t *cancel;
     struct rig_call call[RIG_CALLS];
     atomic_uint events[16];
-    bool threaded; /* set by prepare(): the client turns its own loop */
-    uint64_t k;    /* the allocation that fails */
-    bool hit;      /* judge(): an allocation has failed */
-    bool starve;   /* and so did all later ones */
+    bool threaded;                  /* set by prepare(): the client turns its own loop */
+    uint64_t k;                     /* the allocation that fails */
+    bool hit;                       /* judge(): an allocation has failed */
+    bool starve;                    /* and so did all later ones */
+    const struct call_fault *fault; /* what fails if it is no allocation; NULL: allocations */
 };
 
 extern struct rig rig;
@@ -58,10 +59,16 @@ struct scenario {
     bool bare;             /* no client yet: act() makes it */
     bool last;             /* act() ends the client: it is freed, and not asked for another lock */
     bool quiet;            /* act() need not allocate at all */
+    unsigned kept;         /* blocks that libc may keep for threads of look-ups; 0: none */
+    unsigned calls;        /* rig_sweep_calls(): bits 1 << enum call; 0: all of them */
 };
 
 /* Once with each allocation failing alone, once with all later ones failing too. */
 void rig_sweep(const struct scenario *scenario);
+
+/* The same with system calls: each kind, in each way in which it can fail, at each of its calls,
+ * once and for good. */
+void rig_sweep_calls(const struct scenario *scenario);
 
 /* Every how many allocations this build tries one: 1 unless REDLOCK_TEST_SLOW says it is slow. */
 unsigned rig_step(void);
@@ -122,6 +129,7 @@ void rig_expect(unsigned i, const int *allowed);
 void rig_hold(const char *resource, const redlock_opts_t *opts);
 void rig_hold_on_all(const char *resource, const redlock_opts_t *opts);
 void rig_new_config(int mode);
+void rig_new_config_for(int mode, const char *urls);
 void rig_connect(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "alloc_fail.h"
+#include "call_fail.h"
 #include "fdcheck.h"
 #include "rig.h"
 
@@ -21,6 +22,10 @@ static char note[160];
 static volatile sig_atomic_t note_len;
 static struct sigaction before_segv, before_abort;
 static struct fdcheck descriptors;
+static int64_t live_first; /* blocks after the first run */
+
+/* What fails: allocations, or one kind of system call in one of its ways. */
+static const struct call_fault *fault;
 
 /* Sanitizers end the process without a signal that could be caught. */
 void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
@@ -63,8 +68,9 @@ void rig_note(const char *name, bool starve, uint64_t k)
 {
     watch();
     note_len = 0;
-    const int len = snprintf(note, sizeof note, "in \"%s\", allocation %llu%s fails\n", name,
-                             (unsigned long long)k, starve ? " and each later one" : "");
+    const int len = snprintf(note, sizeof note, "in \"%s\", %s %llu%s fails\n", name,
+                             fault != NULL ? fault->name : "allocation", (unsigned long long)k,
+                             starve ? " and each later one" : "");
     note_len = len;
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
@@ -75,9 +81,35 @@ void rig_silence(void)
     note_len = 0;
 }
 
+static void start_failing(bool starve, uint64_t k)
+{
+    if (fault != NULL)
+        call_fail_start(fault, k, starve);
+    else if (starve)
+        alloc_fail_from(k, ALLOC_FAIL_ALL_THREADS);
+    else
+        alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+}
+
+static bool stop_failing(void)
+{
+    return fault != NULL ? call_fail_stop() : alloc_fail_stop();
+}
+
+bool rig_has_failed(void)
+{
+    return (fault != NULL ? call_fail_seen() : alloc_fail_seen()) > rig.k;
+}
+
+void rig_exempt(bool on)
+{
+    alloc_fail_exempt(on);
+    call_fail_exempt(on);
+}
+
 void rig_after(void)
 {
-    alloc_fail_stop();
+    (void)stop_failing();
     if (note_len == 0)
         return;
     printf("# that was %s", note);
@@ -159,6 +191,14 @@ static void forget(void)
     rig.cluster = cluster;
 }
 
+/* libc keeps blocks for threads to come, as many as there once were threads at a time. */
+static bool is_freed(const struct scenario *scenario, int64_t live)
+{
+    const int64_t now = alloc_fail_live();
+
+    return scenario->kept == 0 ? now == live : now <= live_first + scenario->kept;
+}
+
 static bool run(const struct scenario *scenario, bool starve, uint64_t k)
 {
     forget();
@@ -172,12 +212,10 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     memset(rig.events, 0, sizeof rig.events);
     rig.starve = starve;
     rig.k = k;
-    if (starve)
-        alloc_fail_from(k, ALLOC_FAIL_ALL_THREADS);
-    else
-        alloc_fail_once(k, ALLOC_FAIL_ALL_THREADS);
+    rig.fault = fault;
+    start_failing(starve, k);
     scenario->act();
-    const bool hit = alloc_fail_stop();
+    const bool hit = stop_failing();
     rig.hit = hit;
     if (scenario->judge != NULL)
         scenario->judge();
@@ -185,8 +223,9 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     forget();
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
-    ck_assert_msg(k == NEVER || alloc_fail_live() == live, "%lld blocks are not freed",
-                  (long long)(alloc_fail_live() - live));
+    /* A name look-up frees what it has when its thread ends. */
+    ck_assert_msg(k == NEVER || WAIT_UNTIL(is_freed(scenario, live), RECOVER_MS),
+                  "%lld blocks are not freed", (long long)(alloc_fail_live() - live));
     rig_silence();
     return hit;
 }
@@ -211,5 +250,46 @@ void rig_sweep(const struct scenario *scenario)
     printf("# %s: %u and %u failures, %llu ms", scenario->name, hits[0], hits[1],
            (unsigned long long)(wait_now_ms() - begin));
     printf(step == 1 ? "\n" : "; every %uth allocation only: this build is slow\n", step);
+    fflush(stdout);
+}
+
+/* All calls of one kind in one of its ways: number k alone for each k, then number 0, 1, 3, 7… and
+ * all later ones. Returns how many runs met a failure. */
+static unsigned sweep_calls(const struct scenario *scenario)
+{
+    const unsigned step = rig_step();
+    unsigned hits = 0, misses = 0;
+
+    for (uint64_t k = 0; misses < MISSES_MAX; k += k < ALWAYS ? 1 : step) {
+        const bool hit = run(scenario, false, k);
+        misses = hit ? 0 : misses + 1;
+        hits += hit;
+        ck_assert_msg(k < ALLOCATIONS_MAX, "no end of calls");
+    }
+    for (uint64_t k = 0; fault->lasting && run(scenario, true, k); k = 2 * k + 1)
+        hits++;
+    return hits;
+}
+
+void rig_sweep_calls(const struct scenario *scenario)
+{
+    const uint64_t begin = wait_now_ms();
+    unsigned hits = 0, kinds = 0;
+
+    fault = NULL;
+    run(scenario, false, NEVER);
+    live_first = alloc_fail_live();
+    for (unsigned i = 0; i < call_faults_count; i++) {
+        if (scenario->calls != 0 && (scenario->calls & 1u << call_faults[i].call) == 0)
+            continue;
+        fault = &call_faults[i];
+        const unsigned of_this = sweep_calls(scenario);
+        kinds += of_this > 0;
+        hits += of_this;
+    }
+    fault = NULL;
+    ck_assert_msg(hits > 0, "nothing was called");
+    printf("# %s: %u failures of %u kinds, %llu ms\n", scenario->name, hits, kinds,
+           (unsigned long long)(wait_now_ms() - begin));
     fflush(stdout);
 }

@@ -40,7 +40,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim live scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom torture sim live scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -60,7 +60,7 @@ BUILDS = [
         directory="build-asan",
         compiler="gcc",
         options=["-Db_sanitize=address,undefined"],
-        suites="unit fuzz io oom sim live cli examples".split(),
+        suites="unit fuzz io oom torture sim live cli examples".split(),
         wrapper=[],
         slow=3,
         environment={
@@ -95,7 +95,7 @@ BUILDS = [
 ]
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
-COMPUTING_SUITES = {"unit", "exhaustive", "model", "sim", "abi"}
+COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "abi"}
 
 
 def lane(build, suite):

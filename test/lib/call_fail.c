@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT
+ * Stands in front of libc's system calls and forwards to the next definition: libc, or the runtime
+ * of a sanitizer. */
+#include "call_fail.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+/* How many bytes a call that does a part of its work takes or gives. */
+#define PART_SENT     1
+#define PART_RECEIVED 7
+
+const struct call_fault call_faults[] = {
+    {CALL_SOCKET, EMFILE, true, false, false, "socket: EMFILE"},
+    {CALL_SOCKET, ENOBUFS, true, false, false, "socket: ENOBUFS"},
+    {CALL_SOCKET, ENOMEM, false, false, false, "socket: ENOMEM"},
+    {CALL_SOCKET, EAFNOSUPPORT, true, false, false, "socket: EAFNOSUPPORT"},
+    {CALL_CONNECT, ECONNREFUSED, true, false, false, "connect: ECONNREFUSED"},
+    {CALL_CONNECT, ENETUNREACH, true, false, false, "connect: ENETUNREACH"},
+    {CALL_CONNECT, EADDRNOTAVAIL, true, false, false, "connect: EADDRNOTAVAIL"},
+    {CALL_CONNECT, EAGAIN, false, false, false, "connect: EAGAIN"},
+    {CALL_CONNECT, EINTR, true, true, true, "connect: EINTR"},
+    {CALL_SEND, EINTR, false, false, true, "send: EINTR"},
+    {CALL_SEND, EAGAIN, false, false, true, "send: EAGAIN"},
+    {CALL_SEND, 0, true, false, true, "send: a part"},
+    {CALL_SEND, ECONNRESET, true, false, false, "send: ECONNRESET"},
+    {CALL_SEND, EPIPE, true, false, false, "send: EPIPE"},
+    {CALL_SEND, ENOBUFS, true, false, false, "send: ENOBUFS"},
+    {CALL_SEND, ETIMEDOUT, false, false, false, "send: ETIMEDOUT"},
+    {CALL_RECV, EINTR, false, false, true, "recv: EINTR"},
+    {CALL_RECV, EAGAIN, false, false, true, "recv: EAGAIN"},
+    {CALL_RECV, 0, true, false, true, "recv: a part"},
+    {CALL_RECV, ECONNRESET, true, false, false, "recv: ECONNRESET"},
+    {CALL_RECV, ENOMEM, true, false, false, "recv: ENOMEM"},
+    {CALL_CLOSE, EINTR, true, true, true, "close: EINTR"},
+    {CALL_CLOSE, EIO, true, true, true, "close: EIO"},
+    {CALL_SETSOCKOPT, ENOBUFS, true, false, true, "setsockopt: ENOBUFS"},
+    {CALL_GETSOCKOPT, ENOBUFS, true, false, false, "getsockopt: ENOBUFS"},
+    {CALL_EPOLL_CREATE, EMFILE, true, false, false, "epoll_create1: EMFILE"},
+    {CALL_EPOLL_CREATE, ENOMEM, false, false, false, "epoll_create1: ENOMEM"},
+    {CALL_EPOLL_CTL, ENOMEM, true, false, false, "epoll_ctl: ENOMEM"},
+    {CALL_EPOLL_CTL, ENOSPC, true, false, false, "epoll_ctl: ENOSPC"},
+    {CALL_EPOLL_WAIT, EINTR, false, false, true, "epoll_wait: EINTR"},
+    {CALL_TIMERFD_CREATE, EMFILE, true, false, false, "timerfd_create: EMFILE"},
+    {CALL_TIMERFD_CREATE, ENODEV, false, false, false, "timerfd_create: ENODEV"},
+    {CALL_EVENTFD, ENFILE, true, false, false, "eventfd: ENFILE"},
+    {CALL_EVENTFD, ENOMEM, false, false, false, "eventfd: ENOMEM"},
+    {CALL_READ, EAGAIN, false, false, true, "read: EAGAIN"},
+    {CALL_READ, EINTR, false, false, true, "read: EINTR"},
+    {CALL_FCNTL, EMFILE, true, false, false, "fcntl: EMFILE"},
+    {CALL_MMAP, ENOMEM, true, false, true, "mmap: ENOMEM"},
+    {CALL_MADVISE, EINVAL, true, false, true, "madvise: EINVAL"},
+    {CALL_THREAD, EAGAIN, true, false, false, "pthread_create: EAGAIN"},
+    {CALL_GETADDRINFO, EAI_AGAIN, true, false, false, "getaddrinfo: EAI_AGAIN"},
+    {CALL_GETADDRINFO, EAI_MEMORY, false, false, false, "getaddrinfo: EAI_MEMORY"},
+    {CALL_GETADDRINFO, EAI_SYSTEM, false, false, false, "getaddrinfo: EAI_SYSTEM"},
+};
+const unsigned call_faults_count = sizeof call_faults / sizeof call_faults[0];
+
+static _Atomic(const struct call_fault *) present;
+static _Atomic uint64_t target, seen;
+static _Atomic bool for_ever, hit;
+static _Thread_local int exempt_depth;
+
+void call_fail_start(const struct call_fault *fault, uint64_t k, bool lasting)
+{
+    atomic_store(&present, NULL);
+    atomic_store(&target, k);
+    atomic_store(&seen, 0);
+    atomic_store(&for_ever, lasting);
+    atomic_store(&hit, false);
+    atomic_store(&present, fault);
+}
+
+bool call_fail_stop(void)
+{
+    atomic_store(&present, NULL);
+    return atomic_load(&hit);
+}
+
+uint64_t call_fail_seen(void)
+{
+    return atomic_load(&seen);
+}
+
+void call_fail_exempt(bool on)
+{
+    exempt_depth += on ? 1 : -1;
+}
+
+/* Counts a call; the fault that it has to meet, or NULL. errno is set for it. */
+static const struct call_fault *fault_of(enum call call)
+{
+    const struct call_fault *fault = atomic_load(&present);
+
+    if (fault == NULL || fault->call != call || exempt_depth > 0)
+        return NULL;
+    uint64_t number = atomic_fetch_add(&seen, 1), k = atomic_load(&target);
+    if (number < k || (number > k && !atomic_load(&for_ever)))
+        return NULL;
+    atomic_store(&hit, true);
+    errno = fault->error;
+    return fault;
+}
+
+/* Copies the address instead of casting it: ISO C has no cast from object to function pointer. */
+static void find(void *ret_function, const char *name)
+{
+    void *symbol = dlsym(RTLD_NEXT, name);
+
+    if (symbol == NULL)
+        abort();
+    memcpy(ret_function, &symbol, sizeof symbol);
+}
+
+#define NEXT(type, name, ...)                                                                      \
+    static type (*next)(__VA_ARGS__);                                                              \
+    if (next == NULL)                                                                              \
+    find(&next, name)
+
+int socket(int domain, int type, int protocol)
+{
+    NEXT(int, "socket", int, int, int);
+    return fault_of(CALL_SOCKET) != NULL ? -1 : next(domain, type, protocol);
+}
+
+int connect(int fd, __CONST_SOCKADDR_ARG address, socklen_t len)
+{
+    NEXT(int, "connect", int, __CONST_SOCKADDR_ARG, socklen_t);
+    const struct call_fault *fault = fault_of(CALL_CONNECT);
+    if (fault == NULL)
+        return next(fd, address, len);
+    if (fault->done)
+        (void)next(fd, address, len);
+    errno = fault->error;
+    return -1;
+}
+
+ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    NEXT(ssize_t, "send", int, const void *, size_t, int);
+    const struct call_fault *fault = fault_of(CALL_SEND);
+    if (fault != NULL && fault->error != 0)
+        return -1;
+    return next(fd, bytes, fault != NULL && len > PART_SENT ? PART_SENT : len, flags);
+}
+
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    NEXT(ssize_t, "recv", int, void *, size_t, int);
+    const struct call_fault *fault = fault_of(CALL_RECV);
+    if (fault != NULL && fault->error != 0)
+        return -1;
+    return next(fd, bytes, fault != NULL && len > PART_RECEIVED ? PART_RECEIVED : len, flags);
+}
+
+int close(int fd)
+{
+    NEXT(int, "close", int);
+    const struct call_fault *fault = fault_of(CALL_CLOSE);
+    int result = next(fd);
+    if (fault == NULL)
+        return result;
+    errno = fault->error;
+    return -1;
+}
+
+int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
+{
+    NEXT(int, "setsockopt", int, int, int, const void *, socklen_t);
+    return fault_of(CALL_SETSOCKOPT) != NULL ? -1 : next(fd, level, name, value, len);
+}
+
+int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict len)
+{
+    NEXT(int, "getsockopt", int, int, int, void *restrict, socklen_t *restrict);
+    return fault_of(CALL_GETSOCKOPT) != NULL ? -1 : next(fd, level, name, value, len);
+}
+
+int epoll_create1(int flags)
+{
+    NEXT(int, "epoll_create1", int);
+    return fault_of(CALL_EPOLL_CREATE) != NULL ? -1 : next(flags);
+}
+
+/* Taking a descriptor out needs no memory and does not fail. */
+int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+    NEXT(int, "epoll_ctl", int, int, int, struct epoll_event *);
+    bool fails = op != EPOLL_CTL_DEL && fault_of(CALL_EPOLL_CTL) != NULL;
+    return fails ? -1 : next(epoll_fd, op, fd, event);
+}
+
+int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
+{
+    NEXT(int, "epoll_wait", int, struct epoll_event *, int, int);
+    return fault_of(CALL_EPOLL_WAIT) != NULL ? -1 : next(epoll_fd, events, max, timeout);
+}
+
+int timerfd_create(int clock, int flags)
+{
+    NEXT(int, "timerfd_create", int, int);
+    return fault_of(CALL_TIMERFD_CREATE) != NULL ? -1 : next(clock, flags);
+}
+
+int eventfd(unsigned count, int flags)
+{
+    NEXT(int, "eventfd", unsigned, int);
+    return fault_of(CALL_EVENTFD) != NULL ? -1 : next(count, flags);
+}
+
+ssize_t read(int fd, void *bytes, size_t len)
+{
+    NEXT(ssize_t, "read", int, void *, size_t);
+    return fault_of(CALL_READ) != NULL ? -1 : next(fd, bytes, len);
+}
+
+/* All that the library asks of fcntl() takes an int. */
+int fcntl(int fd, int op, ...)
+{
+    va_list args;
+
+    va_start(args, op);
+    void *arg = va_arg(args, void *);
+    va_end(args);
+    NEXT(int, "fcntl64", int, int, ...);
+    return fault_of(CALL_FCNTL) != NULL ? -1 : next(fd, op, arg);
+}
+
+void *mmap(void *address, size_t len, int protection, int flags, int fd, off_t offset)
+{
+    NEXT(void *, "mmap64", void *, size_t, int, int, int, off_t);
+    return fault_of(CALL_MMAP) != NULL ? MAP_FAILED
+                                       : next(address, len, protection, flags, fd, offset);
+}
+
+int madvise(void *address, size_t len, int advice)
+{
+    NEXT(int, "madvise", void *, size_t, int);
+    return fault_of(CALL_MADVISE) != NULL ? -1 : next(address, len, advice);
+}
+
+int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
+                   void *(*run)(void *), void *restrict arg)
+{
+    NEXT(int, "pthread_create", pthread_t *restrict, const pthread_attr_t *restrict,
+         void *(*)(void *), void *restrict);
+    const struct call_fault *fault = fault_of(CALL_THREAD);
+    return fault != NULL ? fault->error : next(thread, attr, run, arg);
+}
+
+int getaddrinfo(const char *restrict host, const char *restrict service,
+                const struct addrinfo *restrict hints, struct addrinfo **restrict list)
+{
+    NEXT(int, "getaddrinfo", const char *restrict, const char *restrict,
+         const struct addrinfo *restrict, struct addrinfo **restrict);
+    const struct call_fault *fault = fault_of(CALL_GETADDRINFO);
+    if (fault == NULL)
+        return next(host, service, hints, list);
+    errno = ENFILE; /* what EAI_SYSTEM refers to */
+    return fault->error;
+}

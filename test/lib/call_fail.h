@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * Makes chosen system calls fail, or do only a part of their work. A program that links
+ * call_fail_dep replaces the calls that the library makes; outside of an injection, and in threads
+ * that are exempt, they are passed on. */
+#ifndef TEST_CALL_FAIL_H
+#define TEST_CALL_FAIL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum call {
+    CALL_SOCKET,
+    CALL_CONNECT,
+    CALL_SEND,
+    CALL_RECV,
+    CALL_CLOSE,
+    CALL_SETSOCKOPT,
+    CALL_GETSOCKOPT,
+    CALL_EPOLL_CREATE,
+    CALL_EPOLL_CTL,
+    CALL_EPOLL_WAIT,
+    CALL_TIMERFD_CREATE,
+    CALL_EVENTFD,
+    CALL_READ,
+    CALL_FCNTL,
+    CALL_MMAP,
+    CALL_MADVISE,
+    CALL_THREAD,     /* pthread_create() */
+    CALL_GETADDRINFO /* returns its error, as pthread_create() does */
+};
+
+/* One way in which a call can fail in real life. */
+struct call_fault {
+    enum call call;
+    int error;    /* an errno; for GETADDRINFO an EAI_*; 0: a part of the bytes only */
+    bool lasting; /* may go on failing for ever */
+    bool done;    /* the work is done all the same (close() with EINTR, an interrupted connect()) */
+    bool harmless; /* alone it keeps nobody from anything */
+    const char *name;
+};
+
+extern const struct call_fault call_faults[];
+extern const unsigned call_faults_count;
+
+/* Call number k of that kind fails; with `lasting` all later ones, too. Starts at call 0. */
+void call_fail_start(const struct call_fault *fault, uint64_t k, bool lasting);
+/* Ends the injection. True if a call has failed. */
+bool call_fail_stop(void);
+/* Calls of that kind since the start. */
+uint64_t call_fail_seen(void);
+/* The calling thread's calls are neither counted nor failed while on (nests). */
+void call_fail_exempt(bool on);
+
+#endif
