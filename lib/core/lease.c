@@ -3,6 +3,7 @@
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
+#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -82,8 +83,9 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
 static void fail_attempt(struct rl_lease *lease, int status, const struct rl_view *view,
                          struct rl_effects *fx)
 {
-    if (lease->params.kind == RL_LEASE_ACQUIRE)
-        fx->undo |= lease->ours;
+    rl_nodes asked = RL_RULE(UNDO_UNANSWERED) ? lease->ours : lease->round.granted;
+    if (lease->params.kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
+        fx->undo |= asked;
     lease->ours = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     lease->round.outcome = RL_OUTCOME_FAILED;
@@ -139,7 +141,10 @@ static void judge_attempt(struct rl_lease *lease, const struct rl_view *view, st
             return;
     }
     struct rl_now deadline = attempt_deadline(lease);
-    if (rl_remaining_ns(deadline, view->now) < lease->params.validity_min_ns) {
+    if (!RL_RULE(T1_FIRST))
+        deadline = rl_deadline(view->now, lease->params.ttl_ns, &lease->params.drift);
+    if (RL_RULE(VALIDITY_MIN) &&
+        rl_remaining_ns(deadline, view->now) < lease->params.validity_min_ns) {
         fail_attempt(lease, REDLOCK_ETOOSLOW, view, fx);
         return;
     }
@@ -285,7 +290,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
 /* The caller is about to be told that it holds the lock: is that still true? */
 static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (lease->state != RL_STATE_HELD && lease->state != RL_STATE_EXTENDING)
+    if ((lease->state != RL_STATE_HELD && lease->state != RL_STATE_EXTENDING) || !RL_RULE(RECHECK))
         return;
     if (rl_remaining_ns(lease->deadline, view->now) >= lease->params.validity_min_ns)
         return;

@@ -9,6 +9,7 @@
  * the attempt's grants and counts at once. */
 #include "core/lease_hold.h"
 
+#include "core/rule.h"
 #include "redlock/redlock.h"
 
 /* Far from a due time it is looked at again after seven eighths of the wait: the timer runs on one
@@ -39,7 +40,8 @@ static bool may_extend(const struct rl_lease *lease)
 
     if (!params->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
         return false;
-    return params->extends_max == 0 || lease->extends < params->extends_max;
+    return params->extends_max == 0 || lease->extends < params->extends_max ||
+           !RL_RULE(EXTEND_LIMIT);
 }
 
 /* Auto-extension starts when a third of the validity is used, unless told otherwise. */
@@ -112,7 +114,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
 
     /* The deciding vote must come before the old validity ends: afterwards another client may
      * have been in between, whatever the nodes say now. */
-    if (rl_remaining_ns(lease->deadline, view->now) == 0) {
+    if (RL_RULE(EXTEND_IN_TIME) && rl_remaining_ns(lease->deadline, view->now) == 0) {
         lose(lease, fx);
         return;
     }
@@ -177,7 +179,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
                             struct rl_effects *fx)
 {
     /* A SET without an answer by now may still run late, and its vote is not heard any more. */
-    if (lease->round.verb == RL_VERB_ACQUIRE)
+    if (lease->round.verb == RL_VERB_ACQUIRE && RL_RULE(LATE_SET_COUNTS_LATER))
         lease->fresh |= rl_round_pending(&lease->round);
     rl_nodes seen = lease->fresh & lease->confirmed;
 
@@ -185,7 +187,8 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->fresh &= ~seen;
     lease->confirmed = 0;
     /* Where our key is known not to be, nobody waits for the answer either. */
-    rl_nodes barred = lease->fresh | lease->probation | ~lease->ours;
+    rl_nodes healed = RL_RULE(HEAL_COUNTS_LATER) ? lease->fresh | lease->probation : 0;
+    rl_nodes barred = healed | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
@@ -219,7 +222,7 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 {
     uint64_t left = rl_remaining_ns(lease->deadline, view->now);
 
-    if (left == 0) {
+    if (left == 0 && RL_RULE(LOST_IN_TIME)) {
         lose(lease, fx);
         return;
     }
@@ -251,7 +254,7 @@ void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
 
     if (ballot->vote == RL_VOTE_DENIED || ballot->unsent)
         lease->ours &= ~bit;
-    else if (ballot->vote == RL_VOTE_FAILED)
+    else if (ballot->vote == RL_VOTE_FAILED && RL_RULE(LATE_SET_COUNTS_LATER))
         lease->fresh |= bit; /* executed or not, and when: unknown */
 }
 

@@ -2,6 +2,7 @@
  * Counting votes. The quorum is a property of the configured set, never of the reachable nodes. */
 #include "core/quorum.h"
 
+#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -92,9 +93,14 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
     unsigned granted = rl_nodes_count(rl_round_counted(round));
     unsigned open = rl_nodes_count(rl_round_pending(round) & ~hopeless);
 
-    if (granted >= round->quorum)
-        return RL_OUTCOME_WON;
-    return granted + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
+    unsigned quorum =
+        RL_RULE(QUORUM_CONFIGURED) ? round->quorum : rl_nodes_count(round->asked) / 2 + 1;
+
+    if (granted >= quorum)
+        return RL_RULE(EARLY_SUCCESS) || open == 0 ? RL_OUTCOME_WON : RL_OUTCOME_OPEN;
+    if (granted + open >= quorum || (!RL_RULE(FAIL_FAST) && open > 0))
+        return RL_OUTCOME_OPEN;
+    return RL_OUTCOME_FAILED;
 }
 
 /* A release is over when a majority is known not to hold the key any more. Whether it was ours

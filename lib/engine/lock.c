@@ -2,6 +2,7 @@
  * Effects to requests, answers to events. */
 #include "engine/lock.h"
 
+#include "core/rule.h"
 #include "engine/engine.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
@@ -81,14 +82,18 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
         struct rl_claim *claim = new_claim(engine, rl_claim_key(lock->claim), RL_TOKEN_MAX);
         if (claim == NULL)
             return false;
+        if (!RL_RULE(FRESH_TOKEN))
+            rl_claim_set_token(claim, rl_claim_token(lock->claim));
         abandon_claim(lock);
         lock->claim = claim;
     }
     struct rl_claim *claim = lock->claim;
     engine->common.cache.claim = NULL;
-    size_t len =
-        rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
-    rl_claim_set_token(claim, (struct rl_arg){token, len});
+    if (RL_RULE(FRESH_TOKEN) || claim->token_len == 0) {
+        size_t len =
+            rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
+        rl_claim_set_token(claim, (struct rl_arg){token, len});
+    }
     claim->owner = lock;
     if (lock->lease.params.fence)
         propose(engine, lock);
@@ -417,7 +422,7 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
         return;
     /* The vote that decides an extension must have come before the old deadline: not the time of
      * the tick, now. */
-    if (lock->lease.state == RL_STATE_EXTENDING)
+    if (lock->lease.state == RL_STATE_EXTENDING && RL_RULE(FRESH_CLOCK))
         rl_engine_refresh(engine);
     step(engine, lock, &event);
 }

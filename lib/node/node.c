@@ -2,6 +2,7 @@
  * Connection states, sending, time limits. */
 #include "node/node.h"
 
+#include "core/rule.h"
 #include "core/wire_fence.h"
 
 #include "node/node_parts.h"
@@ -149,7 +150,7 @@ static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *cla
     if (verb != RL_VERB_EXTEND)
         return RL_FORM_PLAIN;
     unsigned bit = RL_FEATURE_SET_IFEQ;
-    if (!claim->no_shorter)
+    if (!claim->no_shorter && RL_RULE(SET_IFEQ_IF_LONGER))
         return RL_FORM_SHA;
     if ((node->features & bit) != 0)
         return RL_FORM_IFEQ;
@@ -355,8 +356,12 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         struct rl_claim *claim = request.claim;
         if (claim == NULL)
             continue;
-        if (request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN)
+        bool undoes = request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN;
+        if (undoes && RL_RULE(UNDO_AFTER_RECONNECT))
             rl_debts_add(node, claim, now_ns);
+        if (!RL_RULE(SET_ONCE) && request.verb == RL_VERB_ACQUIRE && claim->owner != NULL)
+            (void)rl_node_send_request(node, claim, request.round, RL_VERB_ACQUIRE,
+                                       (enum rl_form)request.form, now_ns);
         if (!request.told && request.round != 0 && claim->owner != NULL) {
             struct rl_ballot ballot = {
                 .node = node->index,
@@ -379,7 +384,8 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     bool was_ready = node->state == RL_NODE_READY && !node->suspect;
 
     if (node->state != RL_NODE_DOWN)
-        transport->close(transport->ctx, node->index, rl_pipeline_has_bare_set(&node->pipe));
+        transport->close(transport->ctx, node->index,
+                         RL_RULE(ABORT_BARE_SET) && rl_pipeline_has_bare_set(&node->pipe));
     node->pipe.out_len = 0;
     node->state = RL_NODE_DOWN;
     node->suspect = false;

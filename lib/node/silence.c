@@ -2,6 +2,7 @@
  * A node that owes answers. Silence makes it suspect: it is asked nothing new, and what waits for
  * its votes is told that they may not come. The votes themselves fail later, when the longest limit
  * for one answer is over: on a busy machine an answer that is late is better than none. */
+#include "core/rule.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -57,6 +58,11 @@ static void doubt_votes(struct rl_node *node, uint64_t now_ns)
         request->doubted = true;
         struct rl_request copy = *request;
         rl_claim_ref(copy.claim);
+        if (is_late && !RL_RULE(TOMBSTONES)) {
+            request->removed = true;
+            request->claim = NULL;
+            rl_claim_drop(copy.claim);
+        }
         rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
         rl_claim_drop(copy.claim);
     }
@@ -99,7 +105,7 @@ static const struct rl_request *oldest_untold(const struct rl_node *node)
 
 uint64_t rl_silence_wake_ns(const struct rl_node *node)
 {
-    if (node->state != RL_NODE_READY)
+    if (node->state != RL_NODE_READY || !RL_RULE(NODE_TIMEOUT))
         return RL_NEVER;
     const struct rl_request *oldest = oldest_untold(node);
     if (node->suspect) {

@@ -69,17 +69,11 @@ static void fill_random(void *ctx, void *bytes, size_t size)
         to[i] = (unsigned char)sim_word(&client->world->random);
 }
 
-/* A process may lose the processor between any two lines. */
 static struct rl_now read_clocks(void *ctx)
 {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
 
-    if (client->in_turn && client->readings++ > 0 && !world->healed &&
-        sim_chance(&world->random, world->plan.late_turn)) {
-        client->ahead_ns += sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
-        world->injected[SIM_LATE_TURN]++;
-    }
     return sim_client_clocks(client, world->now_ns + client->ahead_ns);
 }
 
@@ -182,11 +176,23 @@ static void hand_over(struct sim_client *client, struct sim_conn *conn,
     }
 }
 
+/* A process may lose the processor between any two lines. */
+static void stumble(struct sim_client *client)
+{
+    struct sim_world *world = client->world;
+
+    if (world->healed || !sim_chance(&world->random, world->plan.late_turn))
+        return;
+    client->ahead_ns += sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
+    world->injected[SIM_LATE_TURN]++;
+}
+
 static void read_some(struct sim_client *client, uint64_t count)
 {
     struct sim_inbox *item;
 
     for (; count > 0 && (item = take_item(client)) != NULL; count--) {
+        stumble(client);
         if (item->conn == client->world->links[client->index][item->conn->node].conn &&
             item->conn->client_open)
             hand_over(client, item->conn, item->segment);
@@ -227,7 +233,6 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     /* What was ready when the poller looked; more may have come since. */
     uint64_t count = sim_chance(&world->random, 800) ? UINT64_MAX : sim_below(&world->random, 4);
     client->in_turn = true;
-    client->readings = 0;
     rl_engine_refresh(&client->engine);
     read_some(client, count);
     rl_engine_tick(&client->engine);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What the commands of a modelled server do. Scripts are known by their whole text: a script that
  * is not known here stops the run, so that nobody changes one without changing its model. */
+#include "core/rule.h"
 #include "server.h"
 #include "token.h"
 
@@ -132,6 +133,8 @@ static void put(struct call *call, struct sim_key *key, struct sim_word token, i
         abort();
     key->present = true;
     key->set_ns = call->world->now_ns;
+    key->set_by = call->conn->client;
+    key->set_boot_ns = sim_clock_read(&call->world->clients[key->set_by].boot, call->world->now_ns);
     key->token_len = (uint32_t)token.len;
     memcpy(key->token, token.text, token.len);
     key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
@@ -147,7 +150,7 @@ static void do_set_ifeq(struct call *call)
     } else if (!holds(key, words[4])) {
         say(call, "$-1");
     } else {
-        put(call, key, words[2], number_of(words[6]));
+        key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + number_of(words[6]);
         note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
         say(call, "+OK");
     }
@@ -203,7 +206,7 @@ static void run_script(struct call *call, enum script script)
     }
     switch (script) {
     case SCRIPT_EXTEND:
-        if (key->expire_ms < now_ms + number_of(words[5]))
+        if (key->expire_ms < now_ms + number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
             key->expire_ms = now_ms + number_of(words[5]);
         note_said(call, number, true);
         break;

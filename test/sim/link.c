@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The longest pause between two tries of a sender whose way was blocked. */
+#define THAW_MAX_NS (3 * RL_SECOND)
+
 static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_kind kind,
                                        enum sim_way way, const char *bytes, size_t len)
 {
@@ -276,7 +279,7 @@ void sim_link_arrive(struct sim_world *world, struct sim_segment *segment)
         drop_segment(world, segment);
         return;
     }
-    if (link_of(world, conn)->blocks[segment->way] > 0) {
+    if (link_of(world, conn)->blocks[segment->way] > 0 || world->now_ns < path->thaw_ns) {
         hold(path, segment);
         return;
     }
@@ -287,20 +290,20 @@ void sim_link_arrive(struct sim_world *world, struct sim_segment *segment)
     drop_segment(world, segment);
 }
 
-static struct sim_segment *first_held(struct sim_world *world, unsigned client, unsigned node,
-                                      enum sim_way way)
+void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
-    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
-        struct sim_path *path = &conn->path[way];
-        struct sim_segment *segment = path->held_first;
-        if (conn->client != client || conn->node != node || segment == NULL)
-            continue;
+    struct sim_path *path = &conn->path[way];
+    struct sim_segment *segment = path->held_first;
+
+    /* In order, and at once: what is under way comes behind it. */
+    while (link_of(world, conn)->blocks[way] == 0 && path->thaw_ns <= world->now_ns &&
+           (segment = path->held_first) != NULL) {
         path->held_first = segment->next;
         if (path->held_first == NULL)
             path->held_last = NULL;
-        return segment;
+        sim_link_arrive(world, segment);
     }
-    return NULL;
+    sim_conn_drop(world, conn);
 }
 
 void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enum sim_way way,
@@ -308,13 +311,31 @@ void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enu
 {
     struct sim_link *link = &world->links[client][node];
 
+    if (link->blocks[way] == 0)
+        link->blocked_ns[way] = world->now_ns;
     link->blocks[way] = (unsigned)((int)link->blocks[way] + by);
     if (link->blocks[way] > 0)
         return;
-    /* At once and in order, as a retransmission brings it: what is under way comes behind it. */
-    struct sim_segment *segment;
-    while (link->blocks[way] == 0 && (segment = first_held(world, client, node, way)) != NULL)
-        sim_link_arrive(world, segment);
+    uint64_t most_ns = rl_min_u64(world->now_ns - link->blocked_ns[way], THAW_MAX_NS);
+    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        struct sim_path *path = &conn->path[way];
+        if (conn->client != client || conn->node != node || path->held_first == NULL)
+            continue;
+        /* Each connection tries again when its own timer says so. */
+        bool late = sim_chance(&world->random, 500);
+        path->thaw_ns = world->now_ns + (late ? sim_below(&world->random, most_ns + 1) : 0);
+        conn->refs++;
+        sim_plan_event(world, path->thaw_ns, SIM_THAW, 0, way, 0, conn);
+    }
+}
+
+bool sim_link_holds(const struct sim_world *world)
+{
+    for (const struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        if (conn->path[0].held_first != NULL || conn->path[1].held_first != NULL)
+            return true;
+    }
+    return false;
 }
 
 void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
@@ -364,6 +385,8 @@ void sim_link_free(struct sim_world *world)
     while (sim_queue_pop(&world->queue, &event)) {
         if (event.kind == SIM_ARRIVE)
             drop_segment(world, event.data);
+        if (event.kind == SIM_THAW)
+            sim_conn_drop(world, event.data);
     }
     for (struct sim_conn *conn = world->conns, *next; conn != NULL; conn = next) {
         next = conn->next;

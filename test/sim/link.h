@@ -22,6 +22,11 @@ void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn);
 /* SIM_ARRIVE: data is the segment. */
 void sim_link_arrive(struct sim_world *world, struct sim_segment *segment);
 
+/* SIM_THAW */
+void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way way);
+/* Something waits in the network that its sender has forgotten. */
+bool sim_link_holds(const struct sim_world *world);
+
 /* A fault holds back one direction of a link (1), or no longer does (-1). */
 void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enum sim_way way,
                     int by);

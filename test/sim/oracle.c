@@ -162,30 +162,64 @@ void sim_oracle_client_ends(struct sim_client *client)
     }
 }
 
-void sim_oracle_votes(struct sim_client *client, const struct sim_slot *slot)
+/* A key counts in an extension if it was there when an earlier round began that succeeded, or if it
+ * is a grant of the attempt itself, and in time. A key that was made since proves nothing about the
+ * time before. */
+static bool may_count(const struct sim_client *client, const struct sim_slot *slot,
+                      const struct sim_token *token, unsigned node)
+{
+    const struct sim_server *server = &client->world->servers[node];
+    const struct sim_key *key = &server->keys[slot->resource];
+    const struct rl_round *round = &slot->lock->lease.round;
+
+    if (!sim_server_has(client->world, node, slot->resource, token) ||
+        key->set_by != client->index || key->set_boot_ns < slot->t1_boot_ns)
+        return true;
+    return !slot->extended && token->granted_boot_ns[node] != 0 &&
+           token->granted_boot_ns[node] <= round->t1.boot_ns;
+}
+
+/* The reply that makes this vote was handed to the client. */
+static bool is_given(const struct sim_client *client, const struct rl_round *round,
+                     const struct sim_token *token, unsigned node)
+{
+    if (round->verb == RL_VERB_EXTEND)
+        return token->extended_by[node] == client->index &&
+               token->extended_boot_ns[node] >= round->t1.boot_ns;
+    return token->granted_boot_ns[node] != 0;
+}
+
+void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool held)
 {
     struct sim_world *world = client->world;
-    const struct rl_round *round = &slot->lock->lease.round;
-    bool extends = round->verb == RL_VERB_EXTEND;
+    const struct rl_lease *lease = &slot->lock->lease;
+    const struct rl_round *round = &lease->round;
     struct rl_arg text = rl_claim_token(slot->lock->claim);
-    uint32_t number = sim_token_find(world, text.data, text.len);
-    struct sim_token *token = number != 0 ? sim_token_at(world, number) : NULL;
+    uint32_t number = sim_token_number(world, text.data, text.len, client->index, slot->resource);
+    struct sim_token *token = sim_token_at(world, number);
 
-    if (token != NULL)
-        token->held = true;
-
-    for (rl_nodes rest = round->granted; rest != 0; rest &= rest - 1) {
+    token->held = true;
+    for (rl_nodes rest = round->granted & ~round->barred; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
-        bool given = token != NULL;
-        if (given && extends)
-            given = token->extended_by[node] == client->index &&
-                    token->extended_boot_ns[node] >= round->t1.boot_ns;
-        else if (given)
-            given = token->granted_ns[node] != 0;
-        if (!given)
+        if (!is_given(client, round, token, node))
             sim_violate(world, "client %u counts a vote of node %u that was not given",
                         client->index, node);
+        else if (!held && !may_count(client, slot, token, node))
+            sim_violate(world, "client %u counts a key on node %u that was made too late",
+                        client->index, node);
     }
+    if (held && rl_lease_remaining_ns(lease, client->engine.view.now) < slot->validity_min_ns)
+        sim_violate(world, "client %u takes a lock that is good for too little", client->index);
+    if (lease->params.extends_max != 0 && lease->extends > lease->params.extends_max)
+        sim_violate(world, "client %u extends more often than it may", client->index);
+    struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
+    if (!held && rl_remaining_ns(slot->deadline, now) == 0)
+        sim_violate(world, "client %u extends a lock that had come to its end", client->index);
+    slot->deadline = lease->deadline;
+    slot->extended = !held;
+    /* What was adopted was there, or came while it was adopted: the giver's grants. */
+    bool adopted = held && round->verb == RL_VERB_EXTEND;
+    slot->t1_boot_ns = adopted ? UINT64_MAX : round->t1.boot_ns;
 }
 
 void sim_oracle_deadline(struct sim_client *client, unsigned at)

@@ -11,8 +11,9 @@ void sim_oracle_step(struct sim_world *world);
 void sim_oracle_client(struct sim_client *client);
 /* Its process ends; its keys may stay. */
 void sim_oracle_client_ends(struct sim_client *client);
-/* The engine counted votes: was each of them given? */
-void sim_oracle_votes(struct sim_client *client, const struct sim_slot *slot);
+/* The engine counted votes, and took (held) or extended a lock: was each of them given, and good?
+ */
+void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool held);
 /* Its user was told just now that it holds the lock. */
 void sim_oracle_granted(struct sim_client *client, unsigned slot);
 /* The deadline is a new one: look again around it. */

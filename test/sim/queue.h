@@ -8,6 +8,7 @@
 
 enum sim_event_kind {
     SIM_ARRIVE = 1, /* a segment reaches its end of the connection */
+    SIM_THAW,       /* a connection goes on after its way was blocked */
     SIM_TURN,       /* a client's loop turns */
     SIM_TELL,       /* a client's user hears how an acquisition ended */
     SIM_USER,       /* a client's user does something */

@@ -48,7 +48,7 @@ void sim_token_said(struct sim_world *world, const struct sim_said *said, unsign
     struct sim_token *token = sim_token_at(world, said->token);
 
     if (!said->extended) {
-        token->granted_ns[node] = world->now_ns;
+        token->granted_boot_ns[node] = sim_clock_read(&world->clients[client].boot, world->now_ns);
         return;
     }
     token->extended_by[node] = (uint8_t)client;

@@ -104,6 +104,9 @@ static struct rl_lease_params choose_params(struct sim_client *client, uint8_t k
     uint64_t usable_ns = rl_usable_ns(params.ttl_ns, &params.drift);
     if (params.wait_ns != RL_NEVER && sim_chance(random, 100))
         params.validity_min_ns = sim_between(random, 1, usable_ns / 2);
+    /* Who wants to hold for less than he wants to have gets nothing. */
+    if (params.hold_max_ns != 0)
+        params.hold_max_ns += params.validity_min_ns + 10 * RL_MS;
     if (params.auto_extend && sim_chance(random, 100))
         params.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
     params.margin_ns = params.ttl_ns / 10;
@@ -427,7 +430,7 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         sim_violate(client->world, "client %u slot %u hears of a lock that ended", client->index,
                     at);
     if ((flags & RL_FX_HELD) || (flags & RL_FX_EXTENDED))
-        sim_oracle_votes(client, slot);
+        sim_oracle_votes(client, slot, (flags & RL_FX_HELD) != 0);
     if ((flags & RL_FX_EXTENDED) && slot->told)
         sim_oracle_deadline(client, at);
     if (flags & RL_FX_ENDED)

@@ -125,6 +125,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_ARRIVE:
         sim_link_arrive(world, event->data);
         break;
+    case SIM_THAW:
+        sim_link_thaw(world, event->data, (enum sim_way)event->which);
+        break;
     case SIM_TURN:
         sim_client_turn(world, event->who, event->stamp);
         break;
@@ -162,7 +165,7 @@ static void handle(struct sim_world *world, const struct sim_event *event)
 
 static bool is_over(const struct sim_world *world)
 {
-    if (!world->healed)
+    if (!world->healed || sim_link_holds(world))
         return false;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         const struct sim_client *client = &world->clients[i];

@@ -38,7 +38,8 @@ struct sim_segment {
 
 struct sim_path { /* one direction of a connection */
     uint64_t last_ns;
-    uint64_t cut_ns; /* what would arrive later is lost */
+    uint64_t cut_ns;  /* what would arrive later is lost */
+    uint64_t thaw_ns; /* what arrives earlier waits: TCP tries again ever more rarely */
     struct sim_segment *held_first, *held_last;
 };
 
@@ -58,10 +59,11 @@ struct sim_conn {
 
 struct sim_link {
     uint64_t delay_ns;
-    unsigned blocks[2];    /* faults that hold this direction back */
-    unsigned troubles;     /* faults that touch this link now */
-    uint64_t troubled_ns;  /* when the last one ended */
-    struct sim_conn *conn; /* the client's present one */
+    uint64_t blocked_ns[2]; /* since when */
+    unsigned blocks[2];     /* faults that hold this direction back */
+    unsigned troubles;      /* faults that touch this link now */
+    uint64_t troubled_ns;   /* when the last one ended */
+    struct sim_conn *conn;  /* the client's present one */
 };
 
 struct sim_key {
@@ -69,7 +71,9 @@ struct sim_key {
     uint32_t token_len;
     char token[RL_TOKEN_MAX + 1];
     int64_t expire_ms;
-    uint64_t set_ns; /* true time */
+    uint64_t set_ns;      /* true time */
+    uint64_t set_boot_ns; /* on the clock of the client that set it */
+    uint8_t set_by;
 };
 
 struct sim_server {
@@ -112,6 +116,9 @@ struct sim_slot {
     uint64_t validity_min_ns;
     uint32_t token; /* that the lock works with; 0: none */
     unsigned rounds;
+    uint64_t t1_boot_ns;    /* of its last round that succeeded */
+    bool extended;          /* that was not the first one */
+    struct rl_now deadline; /* as it was before the engine spoke last */
 };
 
 struct sim_inbox {
@@ -125,7 +132,6 @@ struct sim_client {
     uint8_t index;
     bool alive, paused, in_turn;
     uint64_t paused_until_ns, ahead_ns, resumed_ns, paused_total_ns;
-    unsigned readings; /* of the clock in this turn */
     struct sim_clock boot, raw, wall;
     struct rl_mem mem;
     struct rl_log log;
@@ -149,7 +155,7 @@ struct sim_token {
     uint64_t keep_ns;    /* release_after: how long it may stay */
     uint64_t expires_ns; /* no key of it lives longer */
     uint8_t sets[SIM_NODES_MAX];
-    uint64_t granted_ns[SIM_NODES_MAX];
+    uint64_t granted_boot_ns[SIM_NODES_MAX]; /* when the client learned of it; 0: it did not */
     uint64_t extended_boot_ns[SIM_NODES_MAX];
     uint8_t extended_by[SIM_NODES_MAX];
 };

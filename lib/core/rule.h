@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * Rules that the simulator switches off, one at a time, to show that it would notice. In the
+ * library each is the constant true and leaves nothing behind; the build of test/sim/test_teeth.c
+ * makes variables of them. test/sim/rules.txt says which rule is which. */
+#ifndef RL_CORE_RULE_H
+#define RL_CORE_RULE_H
+
+#include <stdbool.h>
+
+#ifdef RL_RULES_SWITCHABLE
+#define RL_RULES(X)                                                                                \
+    X(QUORUM_CONFIGURED)                                                                           \
+    X(NIL_IS_NO_VOTE)                                                                              \
+    X(ERROR_IS_NO_VOTE)                                                                            \
+    X(FRESH_TOKEN)                                                                                 \
+    X(SET_ONCE)                                                                                    \
+    X(T1_FIRST)                                                                                    \
+    X(FAIL_FAST)                                                                                   \
+    X(EARLY_SUCCESS)                                                                               \
+    X(TOMBSTONES)                                                                                  \
+    X(DRIFT)                                                                                       \
+    X(VALIDITY_MIN)                                                                                \
+    X(RECHECK)                                                                                     \
+    X(BOTH_CLOCKS)                                                                                 \
+    X(EXTEND_NEVER_SHORTENS)                                                                       \
+    X(SET_IFEQ_IF_LONGER)                                                                          \
+    X(UNDO)                                                                                        \
+    X(UNDO_UNANSWERED)                                                                             \
+    X(UNDO_SAME_CONNECTION)                                                                        \
+    X(ABORT_BARE_SET)                                                                              \
+    X(UNDO_AFTER_RECONNECT)                                                                        \
+    X(HEAL_COUNTS_LATER)                                                                           \
+    X(LATE_SET_COUNTS_LATER)                                                                       \
+    X(EXTEND_IN_TIME)                                                                              \
+    X(EXTEND_LIMIT)                                                                                \
+    X(FRESH_CLOCK)                                                                                 \
+    X(LOST_IN_TIME)                                                                                \
+    X(NODE_TIMEOUT)
+#define RL_RULE_NAME(name) RL_RULE_##name,
+enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
+extern bool rl_rules_off[RL_RULE_COUNT];
+#define RL_RULE(name) (!rl_rules_off[RL_RULE_##name])
+#else
+#define RL_RULE(name) true
+#endif
+
+#endif
