@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * withdraw DATABASE AMOUNT [--fence] [--stop-before-write]: takes money from an account that is
+ * shared with other processes. Reads the balance under a lock, thinks, and writes it back.
+ *
+ * With --fence the lock carries a number, and the database refuses a write whose number is not
+ * larger than the last one: the lock may have been lost meanwhile, and the next holder may have
+ * written. --stop-before-write waits for a line on stdin right before the write: a process can be
+ * stopped anywhere, and with this it is there. `run` tells the whole story.
+ *
+ * The nodes come from REDLOCK_SERVERS. Exit status: 0 withdrawn, 1 refused by the database, 75 no
+ * lock, 2 anything else. */
+#include <redlock/redlock.h>
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TTL_MS          2000
+#define WAIT_MS         20000
+#define MARGIN_MS       100
+#define BUSY_TIMEOUT_MS 5000
+#define EX_REFUSED      1
+#define EX_TROUBLE      2
+#define EX_NO_LOCK      75
+
+struct job {
+    sqlite3 *db;
+    sqlite3_int64 amount;
+    bool fenced, stops;
+};
+
+static redlock_t *connect_nodes(const char *servers)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *rl = NULL;
+    int rc = redlock_config_new(&config, NULL);
+    if (rc == REDLOCK_OK)
+        rc = redlock_config_add_nodes(config, servers);
+    /* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
+    if (rc == REDLOCK_OK)
+        rc = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+    if (rc == REDLOCK_OK)
+        rc = redlock_new(&rl, config);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "%s: %s\n", redlock_strerror(rc), redlock_config_error(config));
+    redlock_config_free(config);
+    return rl;
+}
+
+static int trouble(sqlite3 *db, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
+    return EX_TROUBLE;
+}
+
+static int read_balance(sqlite3 *db, sqlite3_int64 *ret_balance)
+{
+    sqlite3_stmt *query = NULL;
+    int status = EX_TROUBLE;
+
+    if (sqlite3_prepare_v2(db, "SELECT balance FROM account", -1, &query, NULL) != SQLITE_OK ||
+        sqlite3_step(query) != SQLITE_ROW) {
+        trouble(db, "reading the balance");
+    } else {
+        *ret_balance = sqlite3_column_int64(query, 0);
+        status = 0;
+    }
+    sqlite3_finalize(query);
+    return status;
+}
+
+/* Compares and stores the number in the same statement as the write. Whoever writes more than once
+ * under one lock says "fence <= ?": its own number must then pass again. */
+static int write_balance(sqlite3 *db, sqlite3_int64 balance, sqlite3_int64 fence)
+{
+    const char *text = fence != 0 ? "UPDATE account SET balance = ?1, fence = ?2 WHERE fence < ?2"
+                                  : "UPDATE account SET balance = ?1";
+    sqlite3_stmt *update = NULL;
+    int status = EX_TROUBLE;
+
+    if (sqlite3_prepare_v2(db, text, -1, &update, NULL) != SQLITE_OK ||
+        sqlite3_bind_int64(update, 1, balance) != SQLITE_OK ||
+        (fence != 0 && sqlite3_bind_int64(update, 2, fence) != SQLITE_OK) ||
+        sqlite3_step(update) != SQLITE_DONE)
+        trouble(db, "writing the balance");
+    else
+        status = sqlite3_changes(db) == 1 ? 0 : EX_REFUSED;
+    sqlite3_finalize(update);
+    return status;
+}
+
+static int withdraw(const struct job *job, const redlock_lock_t *lock)
+{
+    uint64_t fence = redlock_lock_fence(lock);
+    sqlite3_int64 balance;
+
+    if (read_balance(job->db, &balance) != 0)
+        return EX_TROUBLE;
+    printf("read %lld", (long long)balance);
+    if (fence != 0)
+        printf(", fence %llu", (unsigned long long)fence);
+    putchar('\n');
+    /* This check is right, and useless to a process that is stopped behind it. */
+    if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
+        puts("the lock is lost: nothing written");
+        return EX_NO_LOCK;
+    }
+    puts("about to write");
+    fflush(stdout);
+    if (job->stops && getchar() == EOF)
+        return EX_TROUBLE;
+    int status = write_balance(job->db, balance - job->amount, (sqlite3_int64)fence);
+    if (status == 0)
+        printf("wrote %lld\n", (long long)(balance - job->amount));
+    else if (status == EX_REFUSED)
+        puts("refused: a later holder has written");
+    return status;
+}
+
+static int under_lock(const struct job *job, redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+
+    opts.wait_ms = WAIT_MS;
+    opts.validity_ms_min = TTL_MS * 3 / 4;
+    opts.flags = job->fenced ? REDLOCK_FENCE : 0;
+    int rc = redlock_acquire(rl, "account", &opts, &lock, &report);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "not acquired: %s\n", redlock_report_text(report));
+    redlock_report_free(report);
+    if (rc != REDLOCK_OK)
+        return EX_NO_LOCK;
+    int status = withdraw(job, lock);
+    (void)redlock_release(lock, NULL); /* what is lost need not be released */
+    redlock_lock_free(lock);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {0};
+    const char *servers = getenv("REDLOCK_SERVERS");
+
+    for (int i = 3; i < argc; i++) {
+        job.fenced = job.fenced || strcmp(argv[i], "--fence") == 0;
+        job.stops = job.stops || strcmp(argv[i], "--stop-before-write") == 0;
+    }
+    if (argc < 3 || servers == NULL) {
+        fputs("usage: withdraw DATABASE AMOUNT [--fence] [--stop-before-write]; the nodes come "
+              "from REDLOCK_SERVERS\n",
+              stderr);
+        return EX_TROUBLE;
+    }
+    job.amount = strtoll(argv[2], NULL, 10);
+    if (sqlite3_open_v2(argv[1], &job.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(job.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
+        trouble(job.db, argv[1]);
+        sqlite3_close(job.db);
+        return EX_TROUBLE;
+    }
+    redlock_t *rl = connect_nodes(servers);
+    int status = rl == NULL ? EX_TROUBLE : under_lock(&job, rl);
+    redlock_free(rl);
+    sqlite3_close(job.db);
+    return status;
+}
