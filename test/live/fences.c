@@ -10,6 +10,7 @@ void fences_begin(void)
 {
     cluster_command_all(live.cluster, "FLUSHALL");
     live.max_ttl_ms = wait_scaled_ms(FENCE_TTL_MS);
+    live.node_time_ms = FENCE_TIME_MS;
 }
 
 redlock_config_t *fences_config(void)

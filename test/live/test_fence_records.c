@@ -25,7 +25,7 @@ START_TEST(the_first_start_is_automatic)
 {
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "first", 0);
+    fences_pass(live.client, "first", PATIENCE_MS);
     ck_assert_uint_eq(records_in_use(), NODES);
 }
 END_TEST
@@ -34,10 +34,11 @@ START_TEST(many_clients_may_start_at_once)
 {
     static struct outcome done[4];
     redlock_t *clients[4];
-    redlock_opts_t opts = redlock_opts(500);
     uint64_t last = 0;
 
     fences_begin();
+    redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
+    opts.wait_ms = PATIENCE_MS;
     opts.flags = REDLOCK_FENCE;
     for (unsigned i = 0; i < 4; i++) {
         clients[i] = fences_open();
@@ -91,7 +92,7 @@ START_TEST(a_node_that_forgot_is_taken_back)
 
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     forget(2);
     const uint64_t flushed_ms = wait_now_ms();
     live_pause(0, 1); /* so that four are left to be asked, and the refusal is seen */
@@ -118,7 +119,7 @@ START_TEST(a_node_that_forgets_again_waits_again)
 
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "again", 0);
+    fences_pass(live.client, "again", PATIENCE_MS);
     forget(2);
     live_pause(0, 2);
     CHECK_STATUS(fences_acquire(live.client, "again", 0, &lock), REDLOCK_EFENCE);
@@ -143,7 +144,7 @@ static void restart(bool with_data)
 
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     cluster_restart(live.cluster, 2, with_data);
     const uint64_t restarted_ms = wait_now_ms();
     ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
@@ -181,7 +182,7 @@ START_TEST(a_lost_majority_needs_an_operator)
 
     fences_begin();
     live.client = fences_open();
-    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     ck_assert(WAIT_UNTIL(fences_number(4) == last, PATIENCE_MS));
     for (unsigned i = 0; i < QUORUM; i++)
         forget(i);
@@ -197,7 +198,7 @@ START_TEST(a_lost_majority_needs_an_operator)
     ck_assert_uint_eq(records_in_use(), NODES);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_gt(fences_number(i), last); /* the wall clock has gone on */
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, 0), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
 }
 END_TEST
 
@@ -206,7 +207,7 @@ START_TEST(init_keeps_what_can_be_read)
 {
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, FENCES_RESOURCE, 0);
+    fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     for (unsigned i = 0; i < QUORUM; i++)
         forget(i);
     free(cluster_command(live.cluster, 4,
@@ -214,7 +215,7 @@ START_TEST(init_keeps_what_can_be_read)
     CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(fences_number(i), 9000000000000000);
-    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, 0), 9000000000000001);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), 9000000000000001);
 }
 END_TEST
 
@@ -258,7 +259,7 @@ START_TEST(clients_that_disagree)
 
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "x", 0);
+    fences_pass(live.client, "x", PATIENCE_MS);
     for (unsigned i = 0; i < 4; i++) {
         redlock_config_t *config = fences_config();
         if (i == 0)
@@ -287,7 +288,7 @@ START_TEST(clients_that_disagree)
     redlock_config_t *config = live_config_of(urls);
     ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), 0);
     redlock_t *other = live_open(config);
-    fences_pass(other, "x", 0);
+    fences_pass(other, "x", PATIENCE_MS);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
@@ -298,11 +299,11 @@ START_TEST(corrupt_records_do_not_count)
 
     fences_begin();
     live.client = fences_open();
-    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, 0);
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     free(cluster_command(live.cluster, 0, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " rubbish"));
     free(cluster_command(live.cluster, 1, "DEL " CLUSTER_RECORD));
     free(cluster_command(live.cluster, 1, "SET " CLUSTER_RECORD " rubbish"));
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, 0), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
     free(cluster_command(live.cluster, 2,
                          "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9007199254740990"));
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);

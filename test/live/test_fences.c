@@ -19,7 +19,7 @@ START_TEST(fences_grow_over_handovers)
     uint64_t last = 0;
 
     for (unsigned i = 0; i < HANDOVERS; i++) {
-        const uint64_t fence = fences_pass(i % 2 == 0 ? live.client : other, "handed", 0);
+        const uint64_t fence = fences_pass(i % 2 == 0 ? live.client : other, "handed", PATIENCE_MS);
         ck_assert_uint_gt(fence, last);
         last = fence;
     }
@@ -31,7 +31,7 @@ START_TEST(fences_grow_with_two_nodes_dead)
 {
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, "dead", 0);
+    uint64_t last = fences_pass(live.client, "dead", PATIENCE_MS);
 
     cluster_kill(live.cluster, 0);
     cluster_kill(live.cluster, 3);
@@ -51,7 +51,7 @@ START_TEST(a_clock_an_hour_ahead)
 
     fences_begin();
     live.client = fences_open();
-    ck_assert_uint_lt(fences_pass(live.client, FENCES_RESOURCE, 0), ahead);
+    ck_assert_uint_lt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead);
     ck_assert_uint_eq(live_info().rounds, 1);
     for (unsigned i = 0; i < QUORUM; i++)
         free(cluster_command(live.cluster, i, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " %" PRIu64,
@@ -59,7 +59,7 @@ START_TEST(a_clock_an_hour_ahead)
     live_pause(3, 2); /* the majority is one that has seen it */
     ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead + 1);
     ck_assert_uint_eq(live_info().rounds, 2);
-    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, 0), ahead + 2);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead + 2);
     ck_assert_uint_eq(live_info().rounds, 1);
 }
 END_TEST
@@ -71,7 +71,7 @@ START_TEST(one_node_that_knows_is_enough)
 
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, FENCES_RESOURCE, 0);
+    fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
     free(cluster_command(live.cluster, 1, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " %" PRIu64,
                          ahead));
     live_pause(3, 2);
@@ -87,8 +87,8 @@ START_TEST(fenced_and_plain_exclude_each_other)
 
     fences_begin();
     live.client = fences_open();
-    CHECK_STATUS(fences_acquire(live.client, "both", 0, &lock), REDLOCK_OK);
-    CHECK_STATUS(live_acquire("both", 500, 0, &other), REDLOCK_ECONTENDED);
+    CHECK_STATUS(fences_acquire(live.client, "both", PATIENCE_MS, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_acquire("both", live.max_ttl_ms, 0, &other), REDLOCK_ECONTENDED);
     ck_assert(cluster_replies(live.cluster, 0, "(nil)", "SET both foreign NX PX 1000"));
     ck_assert(cluster_replies(live.cluster, 0, "string", "TYPE both"));
     ck_assert(cluster_replies(live.cluster, 0, redlock_lock_token(lock), "GET both"));
@@ -104,12 +104,12 @@ END_TEST
 
 START_TEST(extensions_and_adoption_keep_the_fence)
 {
-    redlock_opts_t opts = redlock_opts(500);
     redlock_lock_t *lock, *taken = NULL;
 
     fences_begin();
+    redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
     live.client = fences_open();
-    CHECK_STATUS(fences_acquire(live.client, "kept", 0, &lock), REDLOCK_OK);
+    CHECK_STATUS(fences_acquire(live.client, "kept", PATIENCE_MS, &lock), REDLOCK_OK);
     const uint64_t fence = redlock_lock_fence(lock);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert_uint_eq(redlock_lock_fence(lock), fence);
@@ -131,7 +131,7 @@ START_TEST(extensions_and_adoption_keep_the_fence)
     CHECK_STATUS(live_release(taken), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire(live.client, "kept", &opts, &taken, NULL), REDLOCK_EINVAL);
     ck_assert_uint_eq(redlock_lock_fence(NULL), 0);
-    ck_assert_uint_gt(fences_pass(live.client, "kept", 0), fence);
+    ck_assert_uint_gt(fences_pass(live.client, "kept", PATIENCE_MS), fence);
 }
 END_TEST
 
@@ -140,10 +140,10 @@ START_TEST(scripts_that_were_forgotten)
 {
     fences_begin();
     live.client = fences_open();
-    const uint64_t first = fences_pass(live.client, "forgotten", 0);
+    const uint64_t first = fences_pass(live.client, "forgotten", PATIENCE_MS);
     cluster_command_all(live.cluster, "SCRIPT FLUSH");
     cluster_command_all(live.cluster, "CONFIG RESETSTAT");
-    ck_assert_uint_gt(fences_pass(live.client, "forgotten", 0), first);
+    ck_assert_uint_gt(fences_pass(live.client, "forgotten", PATIENCE_MS), first);
     ck_assert_uint_eq(live_info().attempts, 1);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_le(live_calls(i, "set"), 1);
@@ -161,7 +161,7 @@ START_TEST(records_and_prefixes)
     ck_assert_int_eq(redlock_config_set_fence_key(config, "my{fences}"), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_key_prefix(config, "app:"), REDLOCK_OK);
     live.client = live_open(config);
-    fences_pass(live.client, "x", 0);
+    fences_pass(live.client, "x", PATIENCE_MS);
     ck_assert(live_has_key(0, "my{fences}"));
     ck_assert(!live_has_key(0, CLUSTER_RECORD));
     cluster_command_all(live.cluster, "DEL my{fences}");
@@ -172,9 +172,9 @@ END_TEST
 START_TEST(embedded_clients)
 {
     static struct outcome acquired = OUTCOME, released = OUTCOME;
-    redlock_opts_t opts = redlock_opts(500);
 
     fences_begin();
+    redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
     live.mode = REDLOCK_MODE_EMBEDDED;
     redlock_config_t *config = fences_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
@@ -197,9 +197,9 @@ START_TEST(ended_before_the_first_vote)
 {
     static struct outcome canceled = OUTCOME, closed = OUTCOME;
     redlock_cancel_t *cancel = NULL;
-    redlock_opts_t opts = redlock_opts(500);
 
     fences_begin();
+    redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
     live_pause(0, NODES);
     live.connect_time_ms = PATIENCE_MS;
     redlock_config_t *config = fences_config();
