@@ -119,6 +119,7 @@ void rig_new_config_for(int mode, const char *urls)
     configure(redlock_config_set_owner(rig.config, "oom@test"));
     configure(redlock_config_set_event(rig.config, on_event, NULL));
     configure(redlock_config_set_log(rig.config, REDLOCK_LOG_DEBUG, on_log, NULL));
+    configure(redlock_config_set_fence_records(rig.config, REDLOCK_FENCE_VOLATILE));
     configure(redlock_config_set_retry_ms(rig.config, 1, 3));
     /* A busy machine must not look like a dead server. */
     configure(redlock_config_set_node_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
