@@ -91,6 +91,8 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_mode(config, mode));
     REQUIRE_OK(redlock_config_set_key_prefix(config, "smoke:"));
     REQUIRE_OK(redlock_config_set_owner(config, "smoke"));
+    REQUIRE_OK(redlock_config_set_fence_key(config, CLUSTER_RECORD));
+    REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE));
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
     REQUIRE_OK(redlock_config_set_connect_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_node_timeout_ms(config, 10000));
@@ -157,10 +159,11 @@ static void hold_and_hand_over(redlock_t *rl)
     redlock_lock_t *lock, *heir;
     redlock_report_t *report;
 
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_AUTO_EXTEND | REDLOCK_FENCE;
     opts.event_fn = on_event;
     REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, &report));
     read_report(report, REDLOCK_OK);
+    REQUIRE(redlock_lock_fence(lock) > 0);
     REQUIRE_OK(redlock_lock_check(lock, 1));
     REQUIRE(redlock_lock_remaining_ms(lock) > 0 && redlock_lock_fd(lock) >= 0);
     REQUIRE(strcmp(redlock_lock_resource(lock), "name") == 0);
@@ -170,6 +173,7 @@ static void hold_and_hand_over(redlock_t *rl)
     read_report(report, REDLOCK_OK);
     cancel_a_wait(rl);
     REQUIRE_OK(redlock_lock_detach(lock));
+    opts.fence = redlock_lock_fence(lock);
     REQUIRE_OK(redlock_adopt(rl, "name", redlock_lock_token(lock), &opts, &heir, &report));
     read_report(report, REDLOCK_OK);
     redlock_lock_free(lock);
@@ -226,6 +230,7 @@ static void block(const char *password)
 
     REQUIRE_OK(redlock_wait_ready(rl, WAIT_MS));
     REQUIRE(redlock_get_fd(rl) == REDLOCK_EMODE);
+    REQUIRE_OK(redlock_fence_init(rl, WAIT_MS));
     hold_and_hand_over(rl);
     take_away(rl);
     read_statistics(rl);
@@ -285,6 +290,8 @@ static void start(int mode, const char *password)
     REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
     opts.wait_ms = WAIT_MS;
+    REQUIRE_OK(redlock_fence_init_start(rl, WAIT_MS, NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &one));
     lock = await(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_extend_start(lock, TTL_MS, on_done, &one));
