@@ -213,7 +213,7 @@ static char *server_list(const struct sandbox *sandbox)
 
     for (unsigned i = 0; i < sandbox->options->nodes; i++) {
         char *longer =
-            text_format("%s%s127.0.0.1:%d", list, *list ? "," : "", sandbox->nodes[i].port);
+            text_format("%s%s127.0.0.1:%d?fresh=1", list, *list ? "," : "", sandbox->nodes[i].port);
         free(list);
         list = longer;
     }
@@ -223,7 +223,7 @@ static char *server_list(const struct sandbox *sandbox)
 static void show_use(const struct sandbox *sandbox, const char *servers)
 {
     printf("Servers running: %u. In another terminal:\n\n"
-           "  export REDLOCK_SERVERS=%s\n"
+           "  export REDLOCK_SERVERS='%s'\n"
            "  export REDLOCK_FENCE_RECORDS=volatile\n"
            "  redlock run hello -- date\n"
            "  redlock nodes\n"

@@ -20,6 +20,10 @@ enum redlock_fence_records {
     REDLOCK_FENCE_DURABLE = 1, /* default: all nodes keep them over a restart, attested durable=1 */
     REDLOCK_FENCE_VOLATILE = 2 /* a node that was restarted counts as having forgotten */
 };
+enum redlock_admission {
+    REDLOCK_ADMISSION_STRICT = 1, /* default: a server that does not tell who it is may not vote */
+    REDLOCK_ADMISSION_LENIENT = 2 /* it may; a restart of it that loses keys goes unseen */
+};
 enum redlock_log_level {
     REDLOCK_LOG_ERROR = 1,
     REDLOCK_LOG_WARN = 2,
@@ -55,8 +59,11 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  * ENOMEM there is no error. [builder] */
 
 /* urls: one or several, separated by commas or blanks: redis://[[user]:password@]host[:port][/db],
- * unix://[[user]:password@]/path[?db=n], host, host:port, /path. EINVAL also for a server that is
- * in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock need the same nodes. */
+ * unix://[[user]:password@]/path[?db=n], host, host:port, /path. Behind a '?', joined by '&', an
+ * operator attests of a server: durable=1 (never loses keys over a restart: append-only file,
+ * synced always), fresh=1 (no lock was there before this client came: a test's). EINVAL also for a
+ * server that is in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock need the
+ * same nodes. */
 REDLOCK_CHECK int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
 /* For nodes whose URL has no user and password. user NULL or "": the default user; password NULL:
  * no login (then user must be NULL, too). */
@@ -90,6 +97,11 @@ REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t
  * plus a constant (0..1000000, default 2000). Both come off the validity. */
 REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
                                            uint32_t drift_floor_us);
+/* How often each server is asked for its clock and its identity while locks are held or wanted:
+ * 10..60000; default 1000. So late a step of its clock is noticed. */
+REDLOCK_CHECK int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms);
+/* What becomes of servers that do not tell who they are (enum redlock_admission). */
+REDLOCK_CHECK int redlock_config_set_admission(redlock_config_t *config, int admission);
 /* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
 REDLOCK_CHECK int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
                                          void *userdata);

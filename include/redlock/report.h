@@ -33,10 +33,15 @@ enum redlock_cause {
     REDLOCK_CAUSE_BUSY = 10,
     REDLOCK_CAUSE_WRONGTYPE = 11,
     REDLOCK_CAUSE_ERROR_REPLY = 12, /* any other error reply: see text */
+    REDLOCK_CAUSE_RESTARTED = 13,   /* may have lost keys: not counted for a while */
     REDLOCK_CAUSE_REPLICA = 14,
     REDLOCK_CAUSE_LOADING = 15,
+    REDLOCK_CAUSE_PROMOTED = 16, /* has another master's data: not counted for a while */
+    REDLOCK_CAUSE_EVICTING = 17, /* maxmemory with a policy that removes keys */
     REDLOCK_CAUSE_DUPLICATE = 18,
-    REDLOCK_CAUSE_FENCE = 21, /* its fence record is not usable: see text */
+    REDLOCK_CAUSE_CLOCK_STEP = 19, /* its clock jumped: not counted for a while */
+    REDLOCK_CAUSE_NO_INFO = 20,    /* does not tell who it is */
+    REDLOCK_CAUSE_FENCE = 21,      /* its fence record is not usable: see text */
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
     REDLOCK_CAUSE_HEALED = 24 /* put back, counts after a round without it */
@@ -58,6 +63,8 @@ typedef struct redlock_node_report {
     uint64_t pttl_ms;    /* inspect: until the key expires; UINT64_MAX: not known or never */
     const char *owner;   /* inspect: holder's label, or "" */
     const char *text;    /* for people: "connection refused", "held, expires in 9120 ms" */
+    uint64_t
+        votes_again_ms; /* restart and clock guards: from when the report was written; else 0 */
 } redlock_node_report_t;
 
 /* A report belongs to who received it and never changes; it may be read after redlock_free().

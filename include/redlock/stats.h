@@ -31,6 +31,8 @@ typedef struct redlock_node_stats {
     char role[16];            /* gauge: "master", "slave"; "" if not known */
     char run_id[48];          /* gauge: "" if not known */
     char text[160];           /* gauge: for people: why it does not vote; "" if it does */
+    uint64_t votes_again_ms;  /* gauge: restart and clock guards: time until it votes; else 0 */
+    int64_t clock_offset_us;  /* gauge: the server's clock minus ours; 0: not known */
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were

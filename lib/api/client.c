@@ -142,7 +142,9 @@ static int open_engine(struct redlock *rl)
         .password = config->password,
         .owner = config->owner,
         .owner_len = config->owner_len,
-        .drift = config->drift,
+        .admission = {.drift = config->drift,
+                      .max_ttl_ns = config->max_ttl_ms * RL_MS,
+                      .lenient = config->admission == REDLOCK_ADMISSION_LENIENT},
         .backoff = {config->retry_ms_min * RL_MS, config->retry_ms_max * RL_MS},
         .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
@@ -150,6 +152,7 @@ static int open_engine(struct redlock *rl)
         .fence_config = {rl->fence_config, rl_fence_config_text(config, rl->fence_config)},
         .fence_wait_ns = rl_add_sat(max_ttl_ns, rl_drift_ns(max_ttl_ns, &config->drift)),
         .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
+        .heartbeat_ns = config->heartbeat_ms * RL_MS,
     };
     const struct rl_engine_listener listener = rl_dispatch_listener(rl);
 

@@ -16,6 +16,8 @@
 #define FENCE_KEY_DEFAULT          "redlock:fence"
 #define MAX_TTL_MS_DEFAULT         30000
 #define CONNECT_TIMEOUT_MS_DEFAULT 250
+#define HEARTBEAT_MS_DEFAULT       1000
+#define HEARTBEAT_MS_MIN           10
 #define RETRY_MS_MIN_DEFAULT       10
 #define RETRY_MS_MAX_DEFAULT       200
 #define DRIFT_PPM_DEFAULT          10000
@@ -77,6 +79,8 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->retry_ms_min = RETRY_MS_MIN_DEFAULT;
     config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
     config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_FLOOR_US_DEFAULT};
+    config->heartbeat_ms = HEARTBEAT_MS_DEFAULT;
+    config->admission = REDLOCK_ADMISSION_STRICT;
     *ret_config = config;
     return 0;
 }
@@ -311,6 +315,28 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
         check_range(config, "drift floor", "us", drift_floor_us, 0, DRIFT_FLOOR_US_MAX) != 0)
         return REDLOCK_EINVAL;
     config->drift = (struct rl_drift){.ppm = drift_ppm, .floor_us = drift_floor_us};
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms)
+{
+    if (config == NULL || check_range(config, "heartbeat interval", "ms", interval_ms,
+                                      HEARTBEAT_MS_MIN, DURATION_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->heartbeat_ms = interval_ms;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_admission(redlock_config_t *config, int admission)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    if (admission != REDLOCK_ADMISSION_STRICT && admission != REDLOCK_ADMISSION_LENIENT) {
+        rl_config_refuse(config, "admission: %d is none; use one of enum redlock_admission",
+                         admission);
+        return REDLOCK_EINVAL;
+    }
+    config->admission = admission;
     return 0;
 }
 

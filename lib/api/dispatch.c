@@ -136,30 +136,51 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
     }
 }
 
+static bool is_refusal(uint8_t cause)
+{
+    return cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
+           cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING;
+}
+
+static void log_node(struct redlock *rl, const struct rl_node *node, uint8_t kind, bool up)
+{
+    char text[RL_TEXT_MAX];
+
+    rl_admission_text(&node->admission, node->bars, rl->engine.view.now.boot_ns, text, sizeof text);
+    if (kind != REDLOCK_EVENT_NODE_UP)
+        rl_logf(&rl->log, REDLOCK_LOG_WARN, "%s: %s", node->name, up ? text : node->text);
+    else if (node->run_id[0] == '\0' || node->info.refused)
+        rl_logf(&rl->log, REDLOCK_LOG_WARN,
+                "%s: connected, may vote, but does not tell who it is: if it loses keys in a "
+                "restart, nobody will know",
+                node->name);
+    else
+        rl_logf(&rl->log, REDLOCK_LOG_INFO, "%s: connected, may vote", node->name);
+}
+
 static void on_node(void *ctx, unsigned index)
 {
     struct redlock *rl = ctx;
     const struct rl_node *node = &rl->engine.nodes[index];
     bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
+    uint8_t cause = up ? rl->engine.view.cause[index] : node->cause;
     uint8_t kind = 0;
 
     if (node->state == RL_NODE_DOWN && node->due_ns == RL_NEVER)
         return; /* the client is being closed */
-    if (up && !rl->node_was_up[index])
+    if (votes && !rl->node_was_up[index])
         kind = REDLOCK_EVENT_NODE_UP;
     else if (!up && rl->node_was_up[index])
         kind = REDLOCK_EVENT_NODE_DOWN;
-    else if (!up && node->cause != rl->node_last_cause[index] &&
-             (node->cause == REDLOCK_CAUSE_REPLICA || node->cause == REDLOCK_CAUSE_DUPLICATE ||
-              node->cause == REDLOCK_CAUSE_AUTH))
+    else if (!votes && cause != rl->node_last_cause[index] && (up || is_refusal(cause)))
         kind = REDLOCK_EVENT_NODE_REFUSED;
     if (up || node->state == RL_NODE_DOWN)
-        rl->node_last_cause[index] = node->cause;
-    rl->node_was_up[index] = up;
+        rl->node_last_cause[index] = cause;
+    rl->node_was_up[index] = votes;
     if (kind == 0)
         return;
-    rl_logf(&rl->log, kind == REDLOCK_EVENT_NODE_UP ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARN, "%s: %s",
-            node->name, kind == REDLOCK_EVENT_NODE_UP ? "connected, may vote" : node->text);
+    log_node(rl, node, kind, up);
     if (rl->config->event_fn == NULL)
         return;
     rl->node_news[index] = kind;

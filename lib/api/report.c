@@ -38,7 +38,30 @@ static void describe_seen(char *text, const struct rl_seen *seen)
         snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms", (long long)seen->pttl_ms);
 }
 
-static void describe_vote(char *text, const struct redlock_report *report, unsigned i)
+/* Granted, or not even asked: this node would not have been counted. */
+static bool is_uncounted(const struct rl_round *round, unsigned i)
+{
+    rl_nodes bit = RL_NODE(i);
+
+    return (round->barred & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
+}
+
+/* A bar's own words, as long as it still holds; its end is counted from now. */
+static bool describe_bar(char *text, struct redlock_report *report, const struct rl_node *node,
+                         unsigned i)
+{
+    uint64_t now_ns = report->rl->engine.view.now.boot_ns;
+    bool same = node != NULL && report->round.cause[i] == rl_admission_cause(node->bars);
+
+    if (!same || (report->round.failed & RL_NODE(i)) != 0 || !is_uncounted(&report->round, i))
+        return false;
+    uint64_t ns = rl_admission_votes_again_ns(&node->admission, node->bars, now_ns);
+    report->votes_again_ms[i] = (ns + RL_MS - 1) / RL_MS;
+    rl_admission_text(&node->admission, node->bars, now_ns, text, RL_TEXT_MAX);
+    return true;
+}
+
+static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
     const struct redlock *rl = report->rl;
@@ -46,7 +69,9 @@ static void describe_vote(char *text, const struct redlock_report *report, unsig
     rl_nodes bit = RL_NODE(i);
     bool denied = (round->denied & bit) != 0;
 
-    if (round->failed & bit || (round->granted & round->barred & bit) != 0) {
+    if (describe_bar(text, report, node, i))
+        return;
+    if (round->failed & bit || is_uncounted(round, i)) {
         uint8_t cause = round->cause[i];
         bool own_words = node != NULL && node->text[0] != '\0' &&
                          (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
@@ -133,7 +158,8 @@ static void fill_line(struct redlock_report *report)
                       report->info.quorum);
 
     for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
-        if ((round->failed & RL_NODE(i)) == 0 || at >= (int)sizeof report->line)
+        if (((round->failed & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||
+            at >= (int)sizeof report->line)
             continue;
         at += snprintf(report->line + at, sizeof report->line - (size_t)at, "; %s: %s",
                        report->rl->config->nodes[i].name, report->texts + (size_t)i * RL_TEXT_MAX);
@@ -152,6 +178,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->borrowed = true;
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
+    memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
     report->round = lock->merged != NULL ? *lock->merged : lease->round;
     report->info.status = status;
     report->info.nodes = lease->params.nodes;
@@ -241,11 +268,12 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
     const struct rl_round *round = &report->round;
     int32_t vote = vote_of(round, i);
     bool plain = vote == REDLOCK_VOTE_NONE || vote == REDLOCK_VOTE_GRANTED;
-    int32_t cause = plain ? REDLOCK_CAUSE_NONE : round->cause[i];
+    int32_t cause = plain && !is_uncounted(round, i) ? REDLOCK_CAUSE_NONE : round->cause[i];
     const char *words = vote == REDLOCK_VOTE_GRANTED  ? "granted"
                         : vote == REDLOCK_VOTE_DENIED ? "denied"
-                        : vote == REDLOCK_VOTE_NONE   ? "had not answered yet"
-                                                      : rl_cause_text(cause);
+                        : vote == REDLOCK_VOTE_NONE && !is_uncounted(round, i)
+                            ? "had not answered yet"
+                            : rl_cause_text(cause);
     const redlock_node_report_t node = {
         .node = report->rl->config->nodes[i].name,
         .vote = vote,
@@ -254,6 +282,7 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
         .pttl_ms = report->pttl_ms[i],
         .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
         .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
+        .votes_again_ms = report->votes_again_ms[i],
     };
     return rl_copy_out(ret_node, size, &node, sizeof node);
 }

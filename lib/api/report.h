@@ -12,6 +12,7 @@ struct redlock_report {
     redlock_report_info_t info;
     struct rl_round round;
     uint64_t pttl_ms[RL_NODES_MAX];
+    uint64_t votes_again_ms[RL_NODES_MAX]; /* of barred nodes */
     char *texts;  /* one of RL_TEXT_MAX for each node; NULL: plain words do */
     char *owners; /* one of RL_OWNER_MAX + 1 for each node; NULL: none */
     char line[256];

@@ -49,9 +49,11 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         return 1;
     unsigned auth = 0, refused = 0;
     for (unsigned i = 0; i < rl->engine.count; i++) {
-        uint8_t cause = rl->engine.nodes[i].cause;
-        auth += cause == REDLOCK_CAUSE_AUTH;
-        refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_LOADING;
+        const struct rl_node *node = &rl->engine.nodes[i];
+        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
+        auth += node->cause == REDLOCK_CAUSE_AUTH;
+        refused +=
+            barred || node->cause == REDLOCK_CAUSE_REPLICA || node->cause == REDLOCK_CAUSE_LOADING;
     }
     unsigned spare = rl->engine.count - rl->engine.quorum;
     return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;

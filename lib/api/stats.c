@@ -48,16 +48,26 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }
 
+static uint64_t votes_again_ms(const struct rl_node *node, uint64_t now_ns)
+{
+    uint64_t ns = rl_admission_votes_again_ns(&node->admission, node->bars, now_ns);
+
+    return (ns + RL_MS - 1) / RL_MS;
+}
+
 static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
 {
     const struct rl_node *node = &rl->engine.nodes[index];
     bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
+    struct rl_now now = rl_clock_now();
+    int64_t wall_offset_us = (int64_t)rl_clock_wall_us() - (int64_t)(now.boot_ns / RL_US);
     const struct rl_node_counters *counters = &node->counters;
 
     *stats = (redlock_node_stats_t){
         .node = rl->config->nodes[index].name,
-        .may_vote = up,
-        .cause = up ? REDLOCK_CAUSE_NONE : rl->engine.view.cause[index],
+        .may_vote = votes,
+        .cause = votes ? REDLOCK_CAUSE_NONE : rl->engine.view.cause[index],
         .requests = counters->requests,
         .granted = counters->granted,
         .denied = counters->denied,
@@ -74,9 +84,14 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
     memcpy(stats->version, node->info.version, sizeof stats->version);
     memcpy(stats->role, node->info.role, sizeof stats->role);
     memcpy(stats->run_id, node->run_id, sizeof stats->run_id);
-    if (up)
+    rl_admission_offset_us(&node->admission, wall_offset_us, &stats->clock_offset_us);
+    if (votes)
         return;
-    if (node->duplicate)
+    if (up) {
+        rl_admission_text(&node->admission, node->bars, now.boot_ns, stats->text,
+                          sizeof stats->text);
+        stats->votes_again_ms = votes_again_ms(node, now.boot_ns);
+    } else if (node->duplicate)
         snprintf(stats->text, sizeof stats->text, "same server as %.120s",
                  rl->config->nodes[node->duplicate_of].name);
     else

@@ -273,6 +273,41 @@ static int parse_db(const struct parse *parse, struct piece digits)
     return 0;
 }
 
+/* Parameters after the '?', joined by '&'. */
+static int parse_query(const struct parse *parse, struct piece query)
+{
+    struct rl_node_spec *spec = parse->spec;
+    struct piece one, name, value;
+
+    while (query.len > 0) {
+        uint64_t number = 0;
+        split(query, "&", &one, &query);
+        query = skip(query, query.len > 0);
+        split(one, "=", &name, &value);
+        value = skip(value, value.len > 0);
+        if (is_word(name, "db") && spec->is_unix) {
+            int rc = parse_db(parse, value);
+            if (rc != 0)
+                return rc;
+            continue;
+        }
+        if (is_word(name, "db"))
+            return refuse(parse, "a database is written as /N");
+        if (!is_word(name, "durable") && !is_word(name, "fresh"))
+            return refuse(parse,
+                          "after the '?' only these parameters are known: durable=1, "
+                          "fresh=1%s",
+                          spec->is_unix ? ", db=N" : "");
+        if (!parse_number(value, 1, &number))
+            return refuse(parse, "durable and fresh must be 1 or 0");
+        if (is_word(name, "durable"))
+            spec->durable = number == 1;
+        else
+            spec->fresh = number == 1;
+    }
+    return 0;
+}
+
 /* Everything after "redis://". */
 static int parse_tcp(const struct parse *parse, struct piece rest)
 {
@@ -292,23 +327,14 @@ static int parse_tcp(const struct parse *parse, struct piece rest)
         return refuse(parse, "there is an '@' after the host; in a password, "
                              "write '/' as %%2F, '?' as %%3F and '#' as %%23");
     }
-    if (query.len > 0)
-        return refuse(parse, "no parameters are known after '%c'; a database is written as /N",
-                      query.at[0]);
+    if (query.len > 0 && query.at[0] == '#')
+        return refuse(parse, "nothing is known after '#'; a database is written as /N");
     int rc = parse_host_port(parse, authority);
     if (rc == 0 && path.len > 1)
         rc = parse_db(parse, skip(path, 1));
+    if (rc == 0 && query.len > 0)
+        rc = parse_query(parse, skip(query, 1));
     return rc;
-}
-
-/* "db=N" after the '?' of a unix address. */
-static int parse_unix_query(const struct parse *parse, struct piece query)
-{
-    struct piece name, value;
-    split(query, "=", &name, &value);
-    if (!is_word(name, "db") || value.len == 0)
-        return refuse(parse, "the only parameter of a unix address is ?db=N");
-    return parse_db(parse, skip(value, 1));
 }
 
 /* Everything after "unix://" or "unix:"; what precedes the path can only be a login. */
@@ -334,7 +360,7 @@ static int parse_unix(const struct parse *parse, struct piece rest)
     parse->spec->is_unix = true;
     int rc = decode(parse, "path of the socket", path, ' ', parse->spec->path, RL_PATH_MAX);
     if (rc == 0 && query.len > 0)
-        rc = parse_unix_query(parse, skip(query, 1));
+        rc = parse_query(parse, skip(query, 1));
     return rc;
 }
 

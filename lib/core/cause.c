@@ -33,6 +33,16 @@ const char *rl_cause_text(int cause)
         return "key is not a string";
     case REDLOCK_CAUSE_ERROR_REPLY:
         return "server answered with an error";
+    case REDLOCK_CAUSE_RESTARTED:
+        return "server was restarted and may have lost keys";
+    case REDLOCK_CAUSE_PROMOTED:
+        return "server has the data of another master";
+    case REDLOCK_CAUSE_EVICTING:
+        return "server evicts keys when its memory is full";
+    case REDLOCK_CAUSE_CLOCK_STEP:
+        return "clock of the server jumped";
+    case REDLOCK_CAUSE_NO_INFO:
+        return "server does not tell who it is";
     case REDLOCK_CAUSE_REPLICA:
         return "server is a replica, not a master";
     case REDLOCK_CAUSE_LOADING:

@@ -162,8 +162,8 @@ static void begin_attempt(struct rl_lease *lease, const struct rl_view *view, st
     lease->attempts++;
     if (!adopt)
         memset(&lease->fence, 0, sizeof lease->fence);
-    rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all, ~view->voters,
-                  view);
+    rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
+                  adopt ? view->unfit : ~view->voters, view);
     if (view->duplicate && !adopt) {
         lease->round.asked = 0;
         fail_attempt(lease, REDLOCK_EDUPLICATE, view, fx);
@@ -224,7 +224,10 @@ static void on_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ball
             end(lease, outcome == RL_OUTCOME_WON ? REDLOCK_OK : rl_round_status(&lease->round), fx);
         return;
     }
-    if (lease->params.kind == RL_LEASE_ACQUIRE)
+    /* A node that was asked while it was connecting has told since then who it is. */
+    bool adopt = lease->params.kind == RL_LEASE_ADOPT;
+    rl_round_bar(&lease->round, adopt ? view->unfit : ~view->voters, view);
+    if (!adopt)
         rl_lease_note_set(lease, ballot);
     else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
         lease->ours &= ~RL_NODE(ballot->node);
@@ -383,6 +386,14 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         break;
     case RL_EVENT_SHORTEN:
         rl_hold_release(lease, RL_VERB_SHORTEN, view, fx);
+        break;
+    case RL_EVENT_DOUBT:
+        if (state == RL_STATE_ASKING && lease->params.kind != RL_LEASE_INSPECT) {
+            rl_round_bar(&lease->round, event->nodes, view);
+            judge_attempt(lease, view, fx);
+        } else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING) {
+            rl_hold_doubt(lease, event->nodes, view, fx);
+        }
         break;
     default:
         RL_ASSERT(event->kind == RL_EVENT_DETACH);

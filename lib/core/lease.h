@@ -64,6 +64,7 @@ struct rl_lease {
     int32_t status; /* why the last attempt or extension failed */
     struct rl_fence fence;
     rl_nodes ours;      /* our key is, or may come to be, on these */
+    rl_nodes backing;   /* whose grants make up the present validity */
     rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
     rl_nodes confirmed; /* of `fresh`: seen to exist */
     rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */
@@ -86,13 +87,15 @@ enum rl_event_kind {
     RL_EVENT_EXTEND,  /* ttl_ns */
     RL_EVENT_RELEASE,
     RL_EVENT_SHORTEN, /* release_after */
-    RL_EVENT_DETACH
+    RL_EVENT_DETACH,
+    RL_EVENT_DOUBT /* nodes: keys that were set there before may be gone before their time */
 };
 
 struct rl_event {
     uint8_t kind; /* enum rl_event_kind */
     int32_t status;
     uint64_t ttl_ns;
+    rl_nodes nodes;
     struct rl_ballot ballot;
 };
 

@@ -62,6 +62,7 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
                           ? rl_later(view->now, lease->params.hold_max_ns)
                           : (struct rl_now){RL_NEVER, RL_NEVER};
     lease->deadline = (struct rl_now){0, 0};
+    lease->backing = rl_round_counted(&lease->round);
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view->now);
 }
@@ -99,7 +100,7 @@ static void lose(struct rl_lease *lease, struct rl_effects *fx)
 static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view *view,
                  struct rl_effects *fx)
 {
-    missing &= view->up & view->voters;
+    missing &= view->up & ~view->unfit;
     lease->ours |= missing;
     lease->fresh |= missing;
     lease->confirmed &= ~missing;
@@ -122,6 +123,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->extends += !lease->manual;
     lease->failures = 0;
     lease->probation = 0;
+    lease->backing = rl_round_counted(&lease->round);
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view->now);
     heal(lease, lease->round.denied, view, fx);
@@ -193,12 +195,10 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
-                  barred | ~view->voters, view);
-    for (rl_nodes rest = lease->fresh | lease->probation; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        if (lease->round.cause[node] == REDLOCK_CAUSE_NONE)
-            lease->round.cause[node] = REDLOCK_CAUSE_HEALED;
-    }
+                  barred | view->unfit, view);
+    rl_nodes put_back = (lease->fresh | lease->probation) & lease->round.asked & ~view->unfit;
+    for (; put_back != 0; put_back &= put_back - 1)
+        lease->round.cause[__builtin_ctz(put_back)] = REDLOCK_CAUSE_HEALED;
     fx->ask = lease->round.asked;
     if (ttl_ns >= lease->ttl_max_ns)
         fx->flags |= RL_FX_NO_SHORTER;
@@ -274,11 +274,14 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     }
     if (lease->round.verb == RL_VERB_ACQUIRE) {
-        if (rl_round_count(&lease->round, ballot))
+        if (rl_round_count(&lease->round, ballot)) {
             rl_lease_note_set(lease, ballot);
+            lease->backing = rl_round_counted(&lease->round);
+        }
         return;
     }
     bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
+    rl_round_bar(&lease->round, view->unfit, view);
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (ballot->vote == RL_VOTE_GRANTED) {
@@ -288,6 +291,8 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     } else if (ballot->vote == RL_VOTE_DENIED) {
         lease->ours &= ~bit;
     }
+    if (lease->round.outcome == RL_OUTCOME_WON)
+        lease->backing = rl_round_counted(&lease->round);
     if (!decided)
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
@@ -341,6 +346,24 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
     lease->ours = 0;
     fx->status = status;
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
+}
+
+/* Their keys may expire earlier than we asked for, or have: they count again as healed ones do,
+ * once they were seen and a round has succeeded without them. What is left must be a majority by
+ * itself, or another client can have one. */
+void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                   struct rl_effects *fx)
+{
+    nodes &= lease->ours;
+    lease->fresh |= nodes;
+    lease->confirmed &= ~nodes;
+    lease->probation &= ~nodes;
+    lease->backing &= ~nodes;
+    rl_round_bar(&lease->round, nodes, view);
+    if (rl_nodes_count(lease->backing) < lease->params.quorum)
+        lose(lease, fx);
+    else if (lease->state == RL_STATE_EXTENDING)
+        judge_extension(lease, view, fx);
 }
 
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)

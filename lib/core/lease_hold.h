@@ -35,6 +35,9 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
                     struct rl_effects *fx);
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                      struct rl_effects *fx);
+/* The word of these nodes, given before now, is worth nothing any more. */
+void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                   struct rl_effects *fx);
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx);
 /* When to look at a held lock again. */

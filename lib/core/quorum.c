@@ -76,6 +76,16 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
     return true;
 }
 
+void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *view)
+{
+    nodes &= rl_nodes_all(round->nodes) & ~round->barred;
+    round->barred |= nodes;
+    for (nodes &= ~round->failed; nodes != 0; nodes &= nodes - 1) {
+        unsigned node = (unsigned)__builtin_ctz(nodes);
+        round->cause[node] = view->cause[node];
+    }
+}
+
 rl_nodes rl_round_pending(const struct rl_round *round)
 {
     return round->asked & ~(round->granted | round->denied | round->failed);
@@ -163,16 +173,27 @@ void rl_round_expire(struct rl_round *round, uint8_t cause)
         round->cause[__builtin_ctz(pending)] = cause;
 }
 
+/* Causes of nodes that are there but not counted: with them there might have been a majority. */
+static bool is_bar(uint8_t cause)
+{
+    return cause == REDLOCK_CAUSE_RESTARTED || cause == REDLOCK_CAUSE_PROMOTED ||
+           cause == REDLOCK_CAUSE_EVICTING || cause == REDLOCK_CAUSE_CLOCK_STEP ||
+           cause == REDLOCK_CAUSE_NO_INFO || cause == REDLOCK_CAUSE_FENCE;
+}
+
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
-    unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0;
+    unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0, barred = 0;
+    unsigned denied = rl_nodes_count(round->denied);
 
     rl_nodes without = round->failed | (round->barred & ~round->denied) |
                        (round->silent & rl_round_pending(round));
     for (; without != 0; without &= without - 1) {
-        uint8_t cause = round->cause[__builtin_ctz(without)];
+        unsigned node = (unsigned)__builtin_ctz(without);
+        uint8_t cause = round->cause[node];
         failed++;
+        barred += (round->failed & RL_NODE(node)) == 0 && is_bar(cause);
         memory += cause == REDLOCK_CAUSE_NO_MEMORY;
         fence += cause == REDLOCK_CAUSE_FENCE;
         auth += cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_NOPERM;
@@ -188,5 +209,7 @@ int rl_round_status(const struct rl_round *round)
     /* With usable records there would have been a majority. */
     if (fence > 0 && failed - fence + rl_nodes_count(round->denied) <= spare)
         return REDLOCK_EFENCE;
+    if (barred > 0 && failed - barred + denied <= spare)
+        return REDLOCK_EREFUSED;
     return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }

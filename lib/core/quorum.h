@@ -37,9 +37,10 @@ struct rl_view {
     struct rl_now now;
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
     rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
-    rl_nodes voters;             /* a grant of theirs counts */
+    rl_nodes voters;             /* their grant of a new lock counts, as far as is known */
+    rl_nodes unfit;              /* not even their word that our key is still there counts */
     bool duplicate;              /* two addresses show one server */
-    uint8_t cause[RL_NODES_MAX]; /* why a node is not up or not a voter */
+    uint8_t cause[RL_NODES_MAX]; /* why a node is not up, not a voter or unfit */
     uint64_t random;             /* fresh in every tick */
     uint64_t round_trip_ns;      /* smoothed, of the quorum-th fastest node */
 };
@@ -63,6 +64,10 @@ struct rl_ballot {
  * `number` is increased. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view);
+
+/* From here on votes of these nodes do not count, not even those that were given already; the view
+ * says why. */
+void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *view);
 
 /* Counts one vote of this round; a second vote of a node and votes of nodes that were not asked are
  * ignored. Returns true if the vote was counted in. */

@@ -140,6 +140,8 @@ static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_a
     case RL_VERB_RAISE:
     case RL_VERB_READ:
     case RL_VERB_SEED:
+    case RL_VERB_TIME:
+    case RL_VERB_INFO:
         break;
     }
     RL_ASSERT(false && "a verb that compares has no plain form");
@@ -294,7 +296,38 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
         return answer_to_pttl(reply);
     case RL_VERB_PING:
         return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : failed(REDLOCK_CAUSE_PROTOCOL);
+    case RL_VERB_TIME:
+    case RL_VERB_INFO:
+        break; /* not votes */
     }
     RL_ASSERT(false && "unknown verb");
     return failed(REDLOCK_CAUSE_PROTOCOL);
+}
+
+/* Digits up to `end` or the first other byte; the place behind them, or NULL if there is none or
+ * the value is too large to be seconds or microseconds. */
+static const char *take_number(const char *at, const char *end, uint64_t *ret)
+{
+    const char *begin = at;
+
+    for (*ret = 0; at < end && *at >= '0' && *at <= '9'; at++)
+        *ret = *ret * 10 + (uint64_t)(*at - '0');
+    return at > begin && at - begin <= 12 ? at : NULL;
+}
+
+bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us)
+{
+    uint64_t seconds, us;
+
+    if (reply->kind != RL_REPLY_ARRAY || reply->integer != 2)
+        return false;
+    const char *end = reply->text + reply->len;
+    const char *at = take_number(reply->text, end, &seconds);
+    if (at == NULL || at == end || *at != ' ')
+        return false;
+    at = take_number(at + 1, end, &us);
+    if (at != end || us >= 1000000)
+        return false;
+    *ret_us = seconds * 1000000 + us;
+    return true;
 }

@@ -18,7 +18,9 @@ enum rl_verb {
     RL_VERB_PING = 8,    /* probe of a silent node */
     RL_VERB_RAISE = 9,   /* second round of a fence: compare the token, raise the register */
     RL_VERB_READ = 10,   /* the whole fence record of a node */
-    RL_VERB_SEED = 11    /* raises registers and takes the record into use */
+    RL_VERB_SEED = 11,   /* raises registers and takes the record into use */
+    RL_VERB_TIME = 12,   /* its clock */
+    RL_VERB_INFO = 13    /* who it is, one section */
 };
 
 /* In which words it is asked. */
@@ -76,8 +78,8 @@ enum rl_reply_kind {
 };
 struct rl_reply {
     enum rl_reply_kind kind;
-    int64_t integer;
-    const char *text; /* STATUS, ERROR, BULK; not terminated */
+    int64_t integer;  /* INTEGER; ARRAY: its elements */
+    const char *text; /* STATUS, ERROR, BULK; ARRAY: its texts, joined by blanks; not terminated */
     size_t len;
 };
 
@@ -123,6 +125,9 @@ enum rl_record_state {
  * and OOM to RL_FORM_IFEQ give AGAIN. A reply of any other kind or number is FAILED with
  * CAUSE_PROTOCOL. */
 struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply);
+
+/* The answer to TIME as microseconds since 1970; false: it is not one. */
+bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us);
 
 /* The cause behind an error reply (text without the leading '-'). Understands the code as the first
  * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE

@@ -49,18 +49,23 @@ static void find_duplicates(struct rl_engine *engine)
     }
 }
 
+static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
+{
+    return on ? set | bit : set & ~bit;
+}
+
 static void update_node(struct rl_engine *engine, struct rl_node *node)
 {
     rl_nodes bit = RL_NODE(node->index);
     bool up = rl_node_is_up(node) && !node->duplicate;
 
-    engine->view.up = up ? engine->view.up | bit : engine->view.up & ~bit;
-    engine->view.voters = engine->view.up;
-    bool silent = node->suspect && !node->refused && !node->duplicate;
-    engine->view.silent = silent ? engine->view.silent | bit : engine->view.silent & ~bit;
+    engine->view.up = set_bit(engine->view.up, bit, up);
+    engine->view.voters = set_bit(engine->view.voters, bit, !(node->bars & RL_BARS_ACQUIRE));
+    engine->view.unfit = set_bit(engine->view.unfit, bit, (node->bars & RL_BARS_EXTEND) != 0);
+    engine->view.silent = set_bit(engine->view.silent, bit, node->suspect && !node->duplicate);
     engine->view.cause[node->index] =
         node->duplicate ? REDLOCK_CAUSE_DUPLICATE
-                        : (uint8_t)(up ? REDLOCK_CAUSE_NONE
+                        : (uint8_t)(up ? rl_admission_cause(node->bars)
                                        : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
 }
 
@@ -115,6 +120,18 @@ static void on_undone(void *ctx, struct rl_node *node, bool done)
     engine->stats.undone += done;
 }
 
+static uint64_t on_clock(void *ctx)
+{
+    struct rl_engine *engine = ctx;
+
+    return engine->outside.now(engine->outside.ctx).boot_ns;
+}
+
+static void on_stepped(void *ctx, struct rl_node *node)
+{
+    rl_lock_doubt(ctx, RL_NODE(node->index));
+}
+
 static int open_nodes(struct rl_engine *engine)
 {
     const struct rl_engine_params *params = &engine->params;
@@ -131,6 +148,7 @@ static int open_nodes(struct rl_engine *engine)
         node->user = own ? spec->user : params->user;
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
+        rl_node_attest(node, spec->durable, spec->fresh);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }
@@ -154,15 +172,16 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     engine->common = (struct rl_node_common){
         .mem = params->mem,
         .log = params->log,
-        .listener = {on_vote, on_changed, on_dirty, on_undone, engine},
+        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, engine},
         .text = &engine->text,
         .transport = outside->transport,
-        .drift = params->drift,
         .fence_record = params->fence_record,
         .fence_config = params->fence_config,
         .fence_run_bound = params->fence_run_bound,
+        .admission = params->admission,
         .connect_timeout_ns = params->connect_timeout_ns,
         .node_timeout_ns = params->node_timeout_ns,
+        .heartbeat_ns = params->heartbeat_ns,
     };
     rl_engine_refresh(engine);
     return open_nodes(engine);
@@ -276,7 +295,8 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        ready += node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+        ready += node->state == RL_NODE_READY &&
+                 (engine->view.voters & engine->view.up & RL_NODE(i)) != 0;
     }
     return ready >= engine->quorum;
 }

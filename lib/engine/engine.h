@@ -20,9 +20,9 @@ struct rl_engine_params {
     const char *user, *password; /* for specs without their own */
     const char *owner;           /* label in tokens */
     size_t owner_len;
-    struct rl_drift drift;
+    struct rl_admission_rules admission;
     struct rl_backoff backoff;
-    uint64_t connect_timeout_ns, node_timeout_ns;
+    uint64_t connect_timeout_ns, node_timeout_ns, heartbeat_ns;
     struct rl_arg fence_record, fence_config; /* borrowed */
     bool fence_run_bound;
     uint64_t fence_wait_ns; /* how long a node that forgot must wait */

@@ -18,7 +18,7 @@ static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
     if (engine->locks != NULL)
         engine->locks->prev = lock;
     engine->locks = lock;
-    engine->lock_count++;
+    engine->common.wanted = ++engine->lock_count > 0;
     lock->active = true;
 }
 
@@ -30,7 +30,7 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
         engine->locks = lock->next;
     if (lock->next != NULL)
         lock->next->prev = lock->prev;
-    engine->lock_count--;
+    engine->common.wanted = --engine->lock_count > 0;
     lock->active = false;
 }
 
@@ -361,6 +361,17 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
         lock->claim->ttl_max_ms = rl_max_u64(lock->claim->ttl_max_ms, ttl_ns / RL_MS);
     }
     step(engine, lock, &event);
+}
+
+void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes)
+{
+    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    struct rl_lock *next;
+
+    for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
+        next = lock->next;
+        step(engine, lock, &event);
+    }
 }
 
 void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)

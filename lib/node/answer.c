@@ -13,15 +13,21 @@ static bool is_undo(const struct rl_request *request)
 }
 
 /* Anybody may have stored anything under the key that is looked at. */
-size_t rl_answer_bulk_max(const struct rl_node *node)
+void rl_answer_expect(struct rl_node *node)
 {
+    node->decoder.bulk_max = RL_BULK_MAX;
+    node->decoder.elements_max = 0;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (!request->removed)
-            return request->verb == RL_VERB_GET || request->verb == RL_VERB_READ ? RL_INFO_MAX
-                                                                                 : RL_BULK_MAX;
+        if (request->removed)
+            continue;
+        if (request->verb == RL_VERB_GET || request->verb == RL_VERB_INFO ||
+            request->verb == RL_VERB_READ)
+            node->decoder.bulk_max = RL_INFO_MAX;
+        if (request->verb == RL_VERB_TIME)
+            node->decoder.elements_max = 2;
+        return;
     }
-    return RL_BULK_MAX;
 }
 
 static unsigned feature_of(enum rl_form form)
@@ -175,6 +181,12 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
     node->heard_ns = now_ns;
+    if (request.verb == RL_VERB_TIME || request.verb == RL_VERB_INFO) {
+        rl_watch_answer(node, &request, reply, now_ns);
+        if (node->state == RL_NODE_READY)
+            rl_silence_review(node, now_ns);
+        return;
+    }
     struct rl_answer answer =
         rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
     learn_features(node, &request, &answer);

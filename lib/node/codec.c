@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * hiredis as a codec. Its default reply objects would let a 13-byte header reserve gigabytes; ours
- * take texts up to a limit, integers and nil, refuse arrays, and allocate nothing. */
+ * take texts up to a limit, integers, nil, and flat arrays of a few short texts where one is
+ * expected, and allocate nothing. */
 #include "node/codec.h"
 
 #include <hiredis/hiredis.h>
@@ -51,10 +52,27 @@ static void *refuse(struct rl_decoder *decoder)
     return NULL;
 }
 
+/* One more element behind those that are there, after a blank. */
+static void *join(struct rl_decoder *decoder, const redisReadTask *task, const char *text,
+                  size_t len)
+{
+    struct rl_reply *reply = &decoder->reply;
+    size_t gap = reply->len != 0;
+
+    if (task->type != REDIS_REPLY_STRING || len + gap > sizeof decoder->joined - reply->len)
+        return refuse(decoder);
+    memcpy(decoder->joined + reply->len, " ", gap);
+    memcpy(decoder->joined + reply->len + gap, text, len);
+    reply->len += gap + len;
+    return reply;
+}
+
 static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL)
+        return join(decoder, task, text, len);
     if (len > decoder->bulk_max)
         return refuse(decoder);
     decoder->reply.kind = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
@@ -70,14 +88,22 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
 
 static void *create_array(const redisReadTask *task, element_count elements)
 {
-    (void)elements;
-    return refuse(task->privdata);
+    struct rl_decoder *decoder = task->privdata;
+
+    if (task->type != REDIS_REPLY_ARRAY || task->parent != NULL || elements < 1 ||
+        (size_t)elements > decoder->elements_max)
+        return refuse(decoder);
+    decoder->reply = (struct rl_reply){
+        .kind = RL_REPLY_ARRAY, .integer = (int64_t)elements, .text = decoder->joined};
+    return &decoder->reply;
 }
 
 static void *create_integer(const redisReadTask *task, long long value)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL)
+        return refuse(decoder);
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = value};
     return &decoder->reply;
 }
@@ -86,7 +112,7 @@ static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
 
-    if (task->type != REDIS_REPLY_STRING)
+    if (task->type != REDIS_REPLY_STRING || task->parent != NULL)
         return refuse(decoder); /* a nil array, or the null of RESP3: no answer of ours */
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
     return &decoder->reply;
@@ -123,7 +149,7 @@ bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text)
 
     if (reader == NULL)
         return false;
-    *decoder = (struct rl_decoder){.reader = reader, .text = text};
+    *decoder = (struct rl_decoder){.reader = reader, .text = text, .bulk_max = RL_BULK_MAX};
     return true;
 }
 
@@ -168,12 +194,11 @@ bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
     return reader->err == REDIS_ERR_OOM;
 }
 
-int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max)
+int rl_decoder_next(struct rl_decoder *decoder)
 {
     void *object = NULL;
 
     decoder->refused = false;
-    decoder->bulk_max = bulk_max;
     if (redisReaderGetReply(decoder->reader, &object) != REDIS_OK || decoder->refused)
         return -1;
     if (object == NULL)

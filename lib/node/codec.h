@@ -8,6 +8,7 @@
 
 #define RL_BULK_MAX     1024        /* longest reply text of an ordinary command */
 #define RL_INFO_MAX     (64 * 1024) /* longest INFO */
+#define RL_JOINED_MAX   96          /* all elements of an array */
 #define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024)
 
 /* A formatted command. */
@@ -30,8 +31,12 @@ struct rl_decoder {
     struct rl_reply_text *text;
     struct rl_reply reply;
     size_t len_max;  /* most bytes that were in the reader */
-    size_t bulk_max; /* of the reply that is read next */
-    bool refused;    /* the reply was too long, or of a kind we never ask for */
+    size_t bulk_max; /* of the reply that is read next; set by the caller, RL_BULK_MAX at first */
+    unsigned elements_max; /* the same; 0: no array is expected */
+    bool refused;          /* the reply was too long, or of a kind we never ask for */
+    /* Texts of an array. Not in the shared text: another node's reply may be read before the rest
+     * of this one has come. */
+    char joined[RL_JOINED_MAX];
 };
 
 /* false: no memory. */
@@ -47,6 +52,6 @@ bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
 /* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
  * the protocol, or a reply beyond the limits. */
-int rl_decoder_next(struct rl_decoder *decoder, size_t bulk_max);
+int rl_decoder_next(struct rl_decoder *decoder);
 
 #endif

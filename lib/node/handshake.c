@@ -18,6 +18,9 @@ enum step {
     STEP_SETNAME,
     STEP_INFO_SERVER,
     STEP_INFO_REPLICATION,
+    STEP_INFO_MEMORY,
+    STEP_INFO_PERSISTENCE,
+    STEP_TIME,
     STEP_SCRIPT
 };
 
@@ -77,15 +80,23 @@ static bool append_script(struct rl_node *node, enum rl_verb verb)
                   (struct rl_arg[]){word("SCRIPT"), word("LOAD"), word(rl_wire_script(verb))});
 }
 
+/* A section at a time: servers before Redis 7 take no more. */
+static bool append_info(struct rl_node *node, enum step step, const char *section)
+{
+    return append(node, step, 2, (struct rl_arg[]){word("INFO"), word(section)});
+}
+
 bool rl_greeting_prepare(struct rl_node *node)
 {
     rl_greeting_free(node);
     bool ok = append_auth(node) && append_select(node) &&
               append(node, STEP_SETNAME, 3,
                      (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock")}) &&
-              append(node, STEP_INFO_SERVER, 2, (struct rl_arg[]){word("INFO"), word("server")}) &&
-              append(node, STEP_INFO_REPLICATION, 2,
-                     (struct rl_arg[]){word("INFO"), word("replication")}) &&
+              append_info(node, STEP_INFO_SERVER, "server") &&
+              append_info(node, STEP_INFO_REPLICATION, "replication") &&
+              append_info(node, STEP_INFO_MEMORY, "memory") &&
+              append_info(node, STEP_INFO_PERSISTENCE, "persistence") &&
+              append(node, STEP_TIME, 1, (struct rl_arg[]){word("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
               append_script(node, RL_VERB_SHORTEN);
     if (!ok)
@@ -101,11 +112,17 @@ void rl_greeting_free(struct rl_node *node)
     node->greeting_steps = node->greeting_done = 0;
 }
 
-size_t rl_greeting_bulk_max(const struct rl_node *node)
+static bool is_info(uint8_t step)
+{
+    return step >= STEP_INFO_SERVER && step <= STEP_INFO_PERSISTENCE;
+}
+
+void rl_greeting_expect(struct rl_node *node)
 {
     uint8_t step = node->greeting_kinds[node->greeting_done];
 
-    return step == STEP_INFO_SERVER || step == STEP_INFO_REPLICATION ? RL_INFO_MAX : RL_BULK_MAX;
+    node->decoder.bulk_max = is_info(step) ? RL_INFO_MAX : RL_BULK_MAX;
+    node->decoder.elements_max = step == STEP_TIME ? 2 : 0;
 }
 
 /* An error reply to a step: some are the end of the connection, some are a loss of comfort. */
@@ -126,24 +143,32 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         rl_node_set_text(node, reply->text, reply->len);
         return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
     }
-    /* SETNAME, INFO, SCRIPT LOAD: the user may lack the permission. Without INFO nothing is known
-     * of the server, without SCRIPT LOAD the first script goes out in full. */
+    /* The user may lack the permission. Without INFO nothing is known of the server, without TIME
+     * its clock is not watched, without SCRIPT LOAD the first script goes out in full. */
+    node->info.refused = node->info.refused || is_info(step);
     return 0;
 }
 
-int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply)
+static enum rl_reply_kind kind_of(uint8_t step)
+{
+    if (step == STEP_TIME)
+        return RL_REPLY_ARRAY;
+    return is_info(step) || step == STEP_SCRIPT ? RL_REPLY_BULK : RL_REPLY_STATUS;
+}
+
+int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     uint8_t step = node->greeting_kinds[node->greeting_done++];
 
     if (reply->kind == RL_REPLY_ERROR)
         return judge_error(node, step, reply);
-    bool is_info = step == STEP_INFO_SERVER || step == STEP_INFO_REPLICATION;
-    bool is_text = is_info || step == STEP_SCRIPT;
-    if (reply->kind != (is_text ? RL_REPLY_BULK : RL_REPLY_STATUS)) {
+    if (reply->kind != kind_of(step)) {
         rl_node_set_text(node, "unexpected reply in the greeting", 32);
         return REDLOCK_CAUSE_PROTOCOL;
     }
-    if (is_info)
+    if (is_info(step))
         rl_info_parse(&node->info, reply->text, reply->len);
+    if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting_time_us))
+        node->greeting_time_ns = now_ns;
     return 0;
 }

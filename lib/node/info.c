@@ -4,7 +4,6 @@
 
 #include "core/wire.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +47,22 @@ static size_t parse_number(struct field field, uint64_t *ret)
     return i;
 }
 
+/* -1 for "-1", else the number; anything else changes nothing. */
+static void parse_offset(struct field field, int64_t *ret)
+{
+    uint64_t value = 0;
+
+    if (field.len == 2 && memcmp(field.value, "-1", 2) == 0)
+        *ret = -1;
+    else if (parse_number(field, &value) != 0)
+        *ret = (int64_t)value;
+}
+
+static bool is_word(struct field field, const char *word)
+{
+    return field.len == strlen(word) && memcmp(field.value, word, field.len) == 0;
+}
+
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
     uint64_t major = 0, minor = 0;
@@ -65,6 +80,25 @@ static void parse_version(struct rl_info *info, struct field field, bool valkey)
     snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
 }
 
+/* What admission asks for beside identity and age. */
+static void parse_state(struct rl_info *info, const char *line, size_t len)
+{
+    struct field field;
+
+    if (is_field(line, len, "master_replid2", &field))
+        copy_text(info->replid2, sizeof info->replid2, field);
+    else if (is_field(line, len, "second_repl_offset", &field))
+        parse_offset(field, &info->second_offset);
+    else if (is_field(line, len, "maxmemory", &field))
+        parse_number(field, &info->maxmemory);
+    else if (is_field(line, len, "maxmemory_policy", &field))
+        copy_text(info->policy, sizeof info->policy, field);
+    else if (is_field(line, len, "loading", &field))
+        info->loading = !is_word(field, "0");
+    else if (is_field(line, len, "redis_mode", &field))
+        info->cluster = is_word(field, "cluster");
+}
+
 static void parse_line(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
@@ -79,6 +113,8 @@ static void parse_line(struct rl_info *info, const char *line, size_t len)
         parse_version(info, field, true);
     else if (is_field(line, len, "redis_version", &field) && !info->is_valkey)
         parse_version(info, field, false);
+    else
+        parse_state(info, line, len);
 }
 
 void rl_info_parse(struct rl_info *info, const char *text, size_t len)
@@ -94,6 +130,19 @@ void rl_info_parse(struct rl_info *info, const char *text, size_t len)
         parse_line(info, text + at, line_len);
         at = next;
     }
+}
+
+bool rl_info_was_promoted(const struct rl_info *info)
+{
+    bool zeros = strspn(info->replid2, "0") == strlen(info->replid2);
+
+    return !zeros || info->second_offset > 0;
+}
+
+bool rl_info_evicts(const struct rl_info *info)
+{
+    return info->maxmemory != 0 && info->policy[0] != '\0' &&
+           strcmp(info->policy, "noeviction") != 0;
 }
 
 static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)

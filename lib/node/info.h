@@ -3,6 +3,7 @@
 #ifndef RL_NODE_INFO_H
 #define RL_NODE_INFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,11 +14,24 @@ struct rl_info {
     unsigned major, minor;
     int is_valkey;
     uint64_t uptime_s;
+    char replid2[48];      /* "" or zeros: the data set never changed its master */
+    int64_t second_offset; /* second_repl_offset; 0: not said, -1: reset */
+    uint64_t maxmemory;    /* 0: no limit */
+    char policy[24];       /* maxmemory_policy */
+    bool loading;
+    bool cluster; /* redis_mode is cluster */
+    bool refused; /* a section was not told */
 };
 
 /* Reads the fields it knows out of an INFO text (any sections); absent or malformed fields are
  * left as they are. The text is not trusted. */
 void rl_info_parse(struct rl_info *info, const char *text, size_t len);
+
+/* It was a replica once, or was started from the data of one. */
+bool rl_info_was_promoted(const struct rl_info *info);
+
+/* It may remove keys that have not expired. */
+bool rl_info_evicts(const struct rl_info *info);
 
 /* RL_FEATURE_* that a server of this version should have. It still has to show it. */
 unsigned rl_info_features(const struct rl_info *info);

@@ -22,6 +22,12 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->pipe.mem = common->mem;
     node->due_ns = RL_NEVER;
     node->debts_due_ns = RL_NEVER;
+    rl_admission_init(&node->admission, &common->admission, false, false);
+}
+
+void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
+{
+    rl_admission_init(&node->admission, &node->common->admission, durable, fresh);
 }
 
 void rl_node_free(struct rl_node *node)
@@ -48,7 +54,7 @@ bool rl_node_is_up(const struct rl_node *node)
     if (node->pipe.out_len >= RL_UNSENT_MAX)
         return false;
     if (node->state == RL_NODE_READY)
-        return !node->suspect && !node->refused;
+        return !node->suspect;
     return !node->fell && node->due_ns != RL_NEVER;
 }
 
@@ -238,6 +244,8 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->info = (struct rl_info){.run_id = ""};
     node->features = node->missing = node->trying = 0;
     node->probing = false;
+    node->greeting_time_ns = 0;
+    node->beat_pending = 0;
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
         rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
         return;
@@ -250,26 +258,31 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
 
 static void become_ready(struct rl_node *node, uint64_t now_ns)
 {
+    const char *text = NULL;
+    bool stepped = false;
+    int cause = rl_watch_greeted(node, &text, &stepped, now_ns);
+
     node->state = RL_NODE_READY;
     node->due_ns = RL_NEVER;
     node->fell = false;
     node->suspect = false;
     node->text[0] = '\0';
-    node->refused = node->info.role[0] != '\0' && strcmp(node->info.role, "master") != 0;
     node->cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
     memcpy(node->run_id, node->info.run_id, sizeof node->run_id);
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++)
         rl_pipeline_at(&node->pipe, i)->sent_ns = now_ns;
-    rl_node_notify_changed(node);
-    if (node->refused) {
-        rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server is a replica", true, now_ns);
+    if (cause != REDLOCK_CAUSE_NONE) {
+        rl_node_close(node, cause, text, true, now_ns);
         return;
     }
+    rl_node_notify_changed(node);
     if (node->duplicate) {
         rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
         return;
     }
+    if (stepped)
+        rl_watch_tell_step(node);
     rl_debts_flush(node, now_ns);
     node->common->listener.dirty(node->common->listener.ctx, node);
 }
@@ -286,8 +299,11 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
     }
     while (node->decoder.reader != NULL) {
         bool greeting = node->state == RL_NODE_GREETING;
-        int got = rl_decoder_next(&node->decoder,
-                                  greeting ? rl_greeting_bulk_max(node) : rl_answer_bulk_max(node));
+        if (greeting)
+            rl_greeting_expect(node);
+        else
+            rl_answer_expect(node);
+        int got = rl_decoder_next(&node->decoder);
         if (got == 0)
             return;
         if (got < 0) {
@@ -301,7 +317,9 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         }
         if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
             node->srtt_ns = rl_sub_sat(now_ns, node->opened_ns);
-        int cause = rl_greeting_reply(node, &node->decoder.reply);
+        const struct rl_node_listener *listener = &node->common->listener;
+        uint64_t read_ns = listener->clock(listener->ctx);
+        int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
         if (cause != REDLOCK_CAUSE_NONE)
             rl_node_close(node, cause, NULL, true, now_ns);
         else if (node->greeting_done == node->greeting_steps)
@@ -409,6 +427,8 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     const struct rl_transport *transport = &node->common->transport;
 
     rl_debts_expire(node, now_ns);
+    if (node->state == RL_NODE_READY)
+        rl_node_review(node, now_ns);
     if (node->due_ns <= now_ns) {
         if (node->state == RL_NODE_DOWN) {
             node->state = RL_NODE_CONNECTING;
@@ -423,11 +443,16 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     rl_silence_tick(node, now_ns);
     if (node->state == RL_NODE_READY && node->debts_due_ns <= now_ns)
         rl_debts_flush(node, now_ns);
+    if (rl_watch_due_ns(node) <= now_ns)
+        rl_watch_send(node, now_ns);
 }
 
 uint64_t rl_node_wake_ns(const struct rl_node *node)
 {
     uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 
+    wake = rl_min_u64(wake, rl_watch_due_ns(node));
+    if (node->state == RL_NODE_READY)
+        wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
     return rl_min_u64(wake, rl_debts_wake_ns(node));
 }

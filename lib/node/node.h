@@ -13,6 +13,7 @@
 
 #include "core/drift.h"
 #include "core/quorum.h"
+#include "node/admission.h"
 #include "node/codec.h"
 #include "node/info.h"
 #include "node/pipeline.h"
@@ -45,6 +46,10 @@ struct rl_node_listener {
     void (*dirty)(void *ctx, struct rl_node *node);
     /* An undo is done (true), or given up because its time is over (false). */
     void (*undone)(void *ctx, struct rl_node *node, bool done);
+    /* The boot clock, read now: an answer is younger than the tick that reads it. */
+    uint64_t (*clock)(void *ctx);
+    /* Its clock has jumped ahead: keys that were set before may expire early, or be gone. */
+    void (*stepped)(void *ctx, struct rl_node *node);
     void *ctx;
 };
 
@@ -55,13 +60,15 @@ struct rl_node_common {
     struct rl_transport transport;
     struct rl_node_listener listener;
     struct rl_reply_text *text;
-    struct rl_drift drift;
     /* Fences: the same words in every vote. */
     struct rl_arg fence_record, fence_config;
-    bool fence_run_bound; /* a record is good for one run of its server only */
+    bool fence_run_bound;                /* a record is good for one run of its server only */
+    struct rl_admission_rules admission; /* with the drift that all times are lengthened by */
     uint64_t connect_timeout_ns;
     uint64_t node_timeout_ns; /* 0: measured */
-    uint64_t random;          /* fresh in every tick */
+    uint64_t heartbeat_ns;
+    bool wanted;     /* locks are held or wanted: heartbeats are worth their while */
+    uint64_t random; /* fresh in every tick */
     /* The last command formatted: the same bytes go to every node of a round. */
     struct {
         const struct rl_claim *claim;
@@ -95,25 +102,33 @@ struct rl_node {
     bool connected_once;
     uint8_t cause;  /* enum redlock_cause: why it is not up, or may not vote */
     bool fell;      /* the last connection attempt failed: known to be down */
-    bool refused;   /* up, but may not vote (replica) */
     bool duplicate; /* set by the engine: another address shows the same server */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
-    unsigned failures;  /* connection attempts that failed in a row */
-    unsigned features;  /* RL_FEATURE_*: shown to be there */
-    unsigned missing;   /* RL_FEATURE_*: shown not to be there */
-    unsigned trying;    /* RL_FEATURE_*: asked, not answered yet */
-    uint64_t due_ns;    /* DOWN: reconnect; CONNECTING, GREETING: give up */
-    uint64_t opened_ns; /* when the greeting left */
+    unsigned failures;         /* connection attempts that failed in a row */
+    unsigned features;         /* RL_FEATURE_*: shown to be there */
+    unsigned missing;          /* RL_FEATURE_*: shown not to be there */
+    unsigned trying;           /* RL_FEATURE_*: asked, not answered yet */
+    uint64_t due_ns;           /* DOWN: reconnect; CONNECTING, GREETING: give up */
+    uint64_t opened_ns;        /* when the greeting left */
+    uint64_t greeting_time_us; /* TIME in the greeting, answered at greeting_time_ns (0: not) */
+    uint64_t greeting_time_ns;
     uint64_t suspect_since_ns;
     uint64_t debts_due_ns; /* retry of undos that were answered with an error */
     uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
     uint64_t heard_ns;     /* when the last answer came */
     struct rl_info info;
-    char run_id[48]; /* of the last server that completed a greeting */
+    char run_id[48];               /* of the last server that completed a greeting */
+    struct rl_admission admission; /* survives connections */
+    uint32_t bars;                 /* enum rl_bar, as of the last look: up, but not counted */
+    uint64_t beat_ns;              /* the last heartbeat, or the greeting */
+    unsigned beats;
+    uint8_t beat_pending;  /* questions that were not answered yet */
+    uint8_t look_sections; /* of INFO, that the last heartbeat asked for */
+    struct rl_info look;   /* what they said so far */
     struct rl_encoded greeting;
     size_t greeting_sent;
-    uint8_t greeting_kinds[12];
+    uint8_t greeting_kinds[16];
     struct rl_pipeline pipe;
     struct rl_decoder decoder;
     struct rl_debt debts[RL_DEBTS_MAX]; /* undos to be sent when the node can take them */
@@ -123,11 +138,16 @@ struct rl_node {
 };
 
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
+/* What its operator attests; before rl_node_start(). */
+void rl_node_attest(struct rl_node *node, bool durable, bool fresh);
 /* Frees memory; the connection must have been closed. */
 void rl_node_free(struct rl_node *node);
 
 /* Starts the first connection. */
 void rl_node_start(struct rl_node *node, uint64_t now_ns);
+
+/* Looks again whether its votes count; time has passed, or something was learned. */
+void rl_node_review(struct rl_node *node, uint64_t now_ns);
 
 /* May be asked now: connected, or connecting for the first time or right after a loss. */
 bool rl_node_is_up(const struct rl_node *node);

@@ -8,14 +8,15 @@
 /* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an
  * enum redlock_cause: the connection is of no use). */
 bool rl_greeting_prepare(struct rl_node *node);
-int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply);
-size_t rl_greeting_bulk_max(const struct rl_node *node);
+int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+/* Tells the decoder what the next answer may be. */
+void rl_greeting_expect(struct rl_node *node);
 void rl_greeting_free(struct rl_node *node);
 
 /* answer.c */
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
-/* How long the next answer may be. */
-size_t rl_answer_bulk_max(const struct rl_node *node);
+/* Tells the decoder what the next answer may be. */
+void rl_answer_expect(struct rl_node *node);
 /* Tells the owner of the request's claim, if somebody counts the answer. */
 void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
                        const struct rl_answer *answer, const struct rl_reply *reply,
@@ -26,6 +27,16 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
 void rl_silence_tick(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_silence_wake_ns(const struct rl_node *node);
 void rl_silence_review(struct rl_node *node, uint64_t now_ns);
+
+/* watch.c: what the greeting has taught: 0, or why the connection is of no use. */
+int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
+                     uint64_t now_ns);
+void rl_watch_tell_step(struct rl_node *node);
+/* When the next heartbeat is due (RL_NEVER: none is), sends it, takes an answer to it. */
+uint64_t rl_watch_due_ns(const struct rl_node *node);
+void rl_watch_send(struct rl_node *node, uint64_t now_ns);
+void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
+                     const struct rl_reply *reply, uint64_t now_ns);
 
 /* undo.c */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);

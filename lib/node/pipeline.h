@@ -12,13 +12,13 @@
 #include "node/claim.h"
 
 struct rl_request {
-    struct rl_claim *claim; /* NULL: a probe */
+    struct rl_claim *claim; /* NULL: a probe or a heartbeat */
     uint64_t start;         /* place of its first byte in the stream */
     uint64_t sent_ns;       /* boot time at which the clock of its answer started */
     uint32_t len;
     uint32_t round; /* 0: nobody counts the answer */
     uint8_t verb;   /* enum rl_verb */
-    uint8_t form;   /* enum rl_form */
+    uint8_t form;   /* enum rl_form; of INFO: which section */
     bool doubted;   /* its owner knows that the answer may not come */
     bool told;      /* its vote was given already (time-out): tombstone */
     bool unsent;    /* at the close: no byte of it had been sent */

@@ -51,11 +51,12 @@ static void doubt_votes(struct rl_node *node, uint64_t now_ns)
     for (uint64_t i = node->pipe.head; i != end; i++) {
         struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         bool is_late = answer_limit_ns(node, request) <= now_ns;
-        if (request->told || request->removed || request->claim == NULL ||
-            (request->doubted && !is_late))
+        if (request->told || request->removed || (request->doubted && !is_late))
             continue;
         request->told = is_late;
         request->doubted = true;
+        if (request->claim == NULL) /* a heartbeat: nobody waits for it */
+            continue;
         struct rl_request copy = *request;
         rl_claim_ref(copy.claim);
         if (is_late && !RL_RULE(TOMBSTONES)) {

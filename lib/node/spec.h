@@ -19,6 +19,8 @@ struct rl_node_spec {
     uint16_t port;              /* 0 if is_unix */
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
     unsigned db;
+    bool durable;   /* attested: never loses keys over a restart */
+    bool fresh;     /* attested: no lock was ever here before we came */
     char *user;     /* NULL: the default user */
     char *password; /* NULL: none of its own */
     char name[300]; /* for people, never a secret: "host:port", "[::1]:6379/2", "unix:/path?db=2" */

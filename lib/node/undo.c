@@ -42,7 +42,7 @@ void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
         node->common->listener.undone(node->common->listener.ctx, node, false);
         forget_debt(node, oldest);
     }
-    uint64_t life_ns = rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->drift));
+    uint64_t life_ns = rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
     node->debts[node->debt_count++] = (struct rl_debt){
         .claim = rl_claim_ref(claim),
         .expires_ns = rl_add_sat(now_ns, life_ns),

@@ -32,8 +32,11 @@ static void start_servers(void)
 {
     const char *missing = network_missing();
     chaos.network = missing == NULL;
-    const struct cluster_opts opts = {
-        .nodes = NODES, .clocks = true, .keep_data = true, .network = chaos.network};
+    const struct cluster_opts opts = {.nodes = NODES,
+                                      .clocks = true,
+                                      .keep_data = true,
+                                      .network = chaos.network,
+                                      .guarded = true};
     if (missing != NULL)
         history_write(history_now_ns(), "skip links: %s", missing);
     chaos.cluster = cluster_start_with(&opts);

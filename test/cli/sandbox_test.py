@@ -58,12 +58,12 @@ class Sandbox(CommandCase):
         self.assertCode(self.redlock("sandbox", "-n", "1", "sh", "-c", "kill -TERM $$"), 143)
 
     def test_servers_answer_and_are_described(self):
-        script = f"{REDLOCK} nodes && cat $REDLOCK_SANDBOX_DIR/2/port $REDLOCK_SANDBOX_DIR/2/pid && test -s $REDLOCK_SANDBOX_DIR/2/log && echo $REDLOCK_SERVERS"
+        script = f"{REDLOCK} nodes && cat $REDLOCK_SANDBOX_DIR/2/port $REDLOCK_SANDBOX_DIR/2/pid && test -s $REDLOCK_SANDBOX_DIR/2/log && echo \"$REDLOCK_SERVERS\""
         result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
         self.assertCode(result, 0)
         self.assertIn("OK: 3 of 3", result.stdout)
         port, pid, servers = result.stdout.splitlines()[-3:]
-        self.assertEqual(servers.split(",")[1], f"127.0.0.1:{port}")
+        self.assertEqual(servers.split(",")[1], f"127.0.0.1:{port}?fresh=1")
         self.assertFalse(runs(int(pid)))
 
     def test_nothing_is_left_after_the_command(self):
@@ -90,7 +90,7 @@ class Sandbox(CommandCase):
         while "Ctrl-C ends them" not in text:
             text += process.stdout.readline()
         directory = re.search(r"removes (\S+)", text).group(1)
-        self.assertRegex(text, r"export REDLOCK_SERVERS=127\.0\.0\.1:\d+,")
+        self.assertRegex(text, r"export REDLOCK_SERVERS='127\.0\.0\.1:\d+\?fresh=1,")
         pids = [int(open(f"{directory}/{i}/pid", encoding="ascii").read()) for i in (1, 2, 3)]
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20 * SLOW), 130)

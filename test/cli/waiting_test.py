@@ -170,7 +170,7 @@ class Codes(Case):
 
     def test_server_listed_twice(self):
         first, second = self.servers.ports[:2]
-        twice = f"127.0.0.1:{first},localhost:{first},127.0.0.1:{second}"
+        twice = f"127.0.0.1:{first}?fresh=1,localhost:{first}?fresh=1,127.0.0.1:{second}?fresh=1"
         result = self.redlock("run", "-s", twice, "x", "--", "true")
         self.assertCode(result, 78)
         self.assertIn("same server", result.stderr)

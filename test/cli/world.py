@@ -113,9 +113,9 @@ class Servers:
             if line.startswith("Ctrl-C"):
                 break
         text = "".join(lines)
-        self.list = re.search(r"REDLOCK_SERVERS=(\S+)", text).group(1)
+        self.list = re.search(r"REDLOCK_SERVERS='(\S+)'", text).group(1)
         self.directory = re.search(r"removes (\S+)", text).group(1)
-        self.ports = [int(part.rpartition(":")[2]) for part in self.list.split(",")]
+        self.ports = [int(part.rpartition(":")[2].partition("?")[0]) for part in self.list.split(",")]
         self.stopped = set()
 
     def pid(self, index):

@@ -185,8 +185,9 @@ static void probe_extension(const struct branch *branch)
     const struct truth *truth = &branch->truth;
     struct branch copy = fork_of(branch);
     rl_nodes all = rl_nodes_all(truth->nodes);
-    /* Only a key whose SET is known to have been executed in time proves anything. */
-    rl_nodes proven = truth_with(truth, GRANTED) & truth->counts;
+    /* Only a key whose SET is known to have been executed in time proves anything; but its grant
+     * need not have counted. */
+    rl_nodes proven = truth_with(truth, GRANTED) & ~copy.rig.view.unfit;
 
     rig_extend(&copy.rig, 0);
     MUST(copy.rig.fx.ask == copy.rig.view.up, "asks %x", copy.rig.fx.ask);
@@ -298,6 +299,7 @@ static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns
     rig_init(&branch.rig, nodes);
     branch.rig.view.up = up;
     branch.rig.view.voters = voters;
+    branch.rig.view.unfit = ~voters & 0x15; /* every other one of those */
     branch.rig.params.wait_ns = wait_ns;
     branch.truth =
         (struct truth){.nodes = nodes, .quorum = nodes / 2 + 1, .asked = up, .counts = voters};

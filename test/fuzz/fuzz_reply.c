@@ -120,7 +120,8 @@ static bool drain(struct rl_decoder *decoder, struct result *result, unsigned le
 {
     while (result->count < REPLIES_MAX) {
         size_t most = bulk_max(lengths, result->count);
-        int got = rl_decoder_next(decoder, most);
+        decoder->bulk_max = most;
+        int got = rl_decoder_next(decoder);
         if (got <= 0)
             return got == 0;
         const struct rl_reply *reply = &decoder->reply;

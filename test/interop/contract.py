@@ -18,7 +18,7 @@ class Contract:
     def setUpClass(cls):
         cls.servers = servers.Servers(cls.NODES).__enter__()
         try:
-            cls.ours = cls.make_ours(cls.servers.urls())
+            cls.ours = cls.make_ours([f"{url}?fresh=1" for url in cls.servers.urls()])
             cls.theirs = cls.make_theirs(cls.servers.urls())
         except BaseException:
             cls.servers.__exit__()

@@ -11,8 +11,8 @@
  *     check NAME                      ok REMAINING_MS
  *
  * Whatever fails answers with the name of the error and a text. A lock stays with its name until it
- * is released or acquired again. The end of stdin ends the program. PEER_MAX_TTL_MS and
- * PEER_DRIFT_PPM replace the defaults. */
+ * is released or acquired again. The end of stdin ends the program. PEER_MAX_TTL_MS,
+ * PEER_DRIFT_PPM and PEER_HEARTBEAT_MS replace the defaults. */
 #include <inttypes.h>
 #include <redlock/redlock.h>
 #include <stdio.h>
@@ -148,10 +148,13 @@ static bool obey(redlock_t *rl, const char *line)
 static int configure(redlock_config_t *config)
 {
     const char *max_ttl = getenv("PEER_MAX_TTL_MS"), *drift = getenv("PEER_DRIFT_PPM");
+    const char *heartbeat = getenv("PEER_HEARTBEAT_MS");
     int error = redlock_config_set_node_timeout_ms(config, TIMEOUT_MS);
 
     if (error == REDLOCK_OK && max_ttl != NULL)
         error = redlock_config_set_max_ttl_ms(config, strtoull(max_ttl, NULL, 10));
+    if (error == REDLOCK_OK && heartbeat != NULL)
+        error = redlock_config_set_heartbeat_ms(config, (uint32_t)strtoul(heartbeat, NULL, 10));
     if (error == REDLOCK_OK && drift != NULL)
         error = redlock_config_set_drift(config, (uint32_t)strtoul(drift, NULL, 10), 2000);
     if (error == REDLOCK_OK)

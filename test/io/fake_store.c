@@ -356,6 +356,19 @@ static void do_info(struct call *call)
     fake_bytes_free(&info);
 }
 
+/* A clock that began in 2023 and runs as ours. */
+static void do_time(struct call *call)
+{
+    char seconds[24], us[24];
+    int64_t now_ms = INT64_C(1700000000000) + (int64_t)call->now_ms + call->store->profile.ahead_ms;
+
+    snprintf(seconds, sizeof seconds, "%lld", (long long)(now_ms / 1000));
+    snprintf(us, sizeof us, "%lld", (long long)(now_ms % 1000 * 1000));
+    fake_bytes_text(call->reply, "*2\r\n");
+    say_bulk(call, seconds, strlen(seconds));
+    say_bulk(call, us, strlen(us));
+}
+
 static void do_ping(struct call *call)
 {
     fake_bytes_text(call->reply, "+PONG\r\n");
@@ -381,6 +394,7 @@ static const struct command {
     {"SELECT", 2, 2, do_select, 0, true},
     {"CLIENT", 2, 8, do_client, 0, true},
     {"INFO", 1, 8, do_info, 0, true},
+    {"TIME", 1, 1, do_time, 0, true},
     {"PING", 1, 1, do_ping, 0, false},
 };
 

@@ -66,10 +66,11 @@ static void setup(void)
         .log = &logger,
         .specs = &spec,
         .nodes = 1,
-        .drift = {.ppm = 10000, .floor_us = 2000},
+        .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .backoff = {.min_ns = 5 * RL_MS, .max_ns = 50 * RL_MS},
         .connect_timeout_ns = PATIENCE_MS * RL_MS,
         .node_timeout_ns = TIMEOUT_MS * RL_MS,
+        .heartbeat_ns = RL_SECOND,
     };
     const struct rl_engine_listener listener = {ignore_lock, ignore_node, NULL};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);

@@ -45,6 +45,7 @@ void trio_setup(void)
     for (size_t i = 0; i < TRIO; i++)
         trio.fake[i] = fake_redis_start(NULL);
     trio.client = NULL;
+    trio.admission = REDLOCK_ADMISSION_STRICT;
 }
 
 void trio_teardown(void)
@@ -81,6 +82,7 @@ void trio_connect_as(const char *user, const char *url_rest)
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, node_time_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_retry_ms(config, 5, 50), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_admission(config, trio.admission), REDLOCK_OK);
     int status = redlock_new(&trio.client, config);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s", redlock_strerror(status),
                   redlock_config_error(config));

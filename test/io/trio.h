@@ -19,6 +19,7 @@ struct trio {
     struct fdcheck before;
     struct fake_redis *fake[TRIO];
     redlock_t *client;
+    int admission; /* of the next client */
 };
 extern struct trio trio;
 

@@ -115,6 +115,7 @@ static void write_urls(struct cluster *cluster)
 {
     const char *password = cluster->opts.password;
     char credentials[80] = "";
+    const char *fresh = cluster->guarded ? "" : "?fresh=1";
     if (password != NULL)
         snprintf(credentials, sizeof credentials, ":%s@", password);
     for (unsigned i = 0; i < cluster->count; i++) {
@@ -122,10 +123,10 @@ static void write_urls(struct cluster *cluster)
         const bool v6 = strchr(server->host, ':') != NULL;
         char url[URL_MAX];
         if (cluster->opts.unix_socket)
-            snprintf(url, sizeof url, "unix://%s%s/sock", credentials, server->dir);
+            snprintf(url, sizeof url, "unix://%s%s/sock%s", credentials, server->dir, fresh);
         else
-            snprintf(url, sizeof url, v6 ? "redis://%s[%s]:%d" : "redis://%s%s:%d", credentials,
-                     server->host, server->port);
+            snprintf(url, sizeof url, v6 ? "redis://%s[%s]:%d%s" : "redis://%s%s:%d%s", credentials,
+                     server->host, server->port, fresh);
         memcpy(cluster->url[i], url, sizeof url);
         if (i > 0)
             strcat(cluster->urls, ",");
@@ -194,6 +195,7 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     cluster->opts.host = opts->host == NULL ? "127.0.0.1" : opts->host;
     cluster->opts.password = opts->password;
     cluster->opts.args = opts->args;
+    cluster->guarded = opts->guarded;
     cluster->with_clocks = opts->clocks;
     cluster->with_network = opts->network;
     if (opts->network && !network_open(&cluster->network, cluster->count))

@@ -31,6 +31,7 @@ struct cluster_opts {
     bool network;            /* cluster_cut() works; only if network_missing() is NULL */
     bool keep_data;          /* append-only file: cluster_restart(…, true) finds the keys again */
     const char *host;        /* NULL: 127.0.0.1; ::1 works too */
+    bool guarded;            /* URLs without fresh=1: clients wait max_ttl after the start */
     const char *password;    /* NULL: none */
     const char *const *args; /* more arguments for each server, ended by NULL; or NULL */
 };

@@ -18,7 +18,7 @@ struct cluster {
     char url[CLUSTER_NODES_MAX][URL_MAX];
     bool paused[CLUSTER_NODES_MAX];
     unsigned count;
-    bool with_clocks, with_network;
+    bool guarded, with_clocks, with_network;
     struct clockshim *clock[CLUSTER_NODES_MAX];
     struct network network;
     struct server server[CLUSTER_NODES_MAX];

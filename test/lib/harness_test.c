@@ -52,7 +52,7 @@ START_TEST(servers_answer_and_leave_nothing)
         char url[64];
         ck_assert(cluster_replies(cluster, i, "PONG", "PING"));
         ck_assert_int_ne(cluster_port(cluster, i), cluster_port(cluster, (i + 1) % 3));
-        snprintf(url, sizeof url, "redis://127.0.0.1:%d", cluster_port(cluster, i));
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d?fresh=1", cluster_port(cluster, i));
         ck_assert_str_eq(cluster_url(cluster, i), url);
         ck_assert_ptr_nonnull(strstr(cluster_urls(cluster), url));
     }
@@ -141,7 +141,7 @@ START_TEST(unix_sockets_and_password)
     const struct cluster_opts opts = {.nodes = 2, .unix_sockets = true, .password = "secret"};
     struct cluster *cluster = cluster_start_with(&opts);
     char expected[256];
-    snprintf(expected, sizeof expected, "unix://:secret@%s/n1/sock", cluster_dir(cluster));
+    snprintf(expected, sizeof expected, "unix://:secret@%s/n1/sock?fresh=1", cluster_dir(cluster));
     ck_assert_str_eq(cluster_url(cluster, 1), expected);
     ck_assert_int_eq(cluster_port(cluster, 1), 0);
     ck_assert(cluster_replies(cluster, 1, "PONG", "PING"));

@@ -102,6 +102,10 @@ redlock_config_t *live_config_of(const char *urls)
     ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, max_ttl_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, node_time_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, connect_time_ms), REDLOCK_OK);
+    if (live.heartbeat_ms != 0)
+        ck_assert_int_eq(redlock_config_set_heartbeat_ms(config, live.heartbeat_ms), REDLOCK_OK);
+    if (live.admission != 0)
+        ck_assert_int_eq(redlock_config_set_admission(config, live.admission), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_retry_ms(config, 2, 20), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_event(config, live.event_fn, live.event_userdata),
                      REDLOCK_OK);
@@ -110,7 +114,14 @@ redlock_config_t *live_config_of(const char *urls)
 
 redlock_config_t *live_config(void)
 {
-    return live_config_of(cluster_urls(live.cluster));
+    char urls[CLUSTER_NODES_MAX * 256];
+    snprintf(urls, sizeof urls, "%s", cluster_urls(live.cluster));
+    for (char *at = urls; live.durable && (at = strstr(at, "fresh=1")) != NULL;) {
+        memmove(at + strlen("durable=1"), at + strlen("fresh=1"),
+                strlen(at + strlen("fresh=1")) + 1);
+        memcpy(at, "durable=1", strlen("durable=1"));
+    }
+    return live_config_of(urls);
 }
 
 redlock_t *live_open(redlock_config_t *config)
@@ -246,6 +257,20 @@ unsigned live_voters(redlock_t *client)
     for (unsigned i = 0; i < redlock_node_count(client); i++)
         voters += live_node_stats(client, i).may_vote == 1;
     return voters;
+}
+
+bool live_answers(redlock_t *client, unsigned node)
+{
+    const redlock_node_stats_t stats = live_node_stats(client, node);
+    return stats.may_vote == 1 || stats.cause == REDLOCK_CAUSE_RESTARTED;
+}
+
+unsigned live_answering(redlock_t *client)
+{
+    unsigned answering = 0;
+    for (unsigned i = 0; i < redlock_node_count(client); i++)
+        answering += live_answers(client, i);
+    return answering;
 }
 
 void live_turn(redlock_t *client, int timeout_ms)

@@ -26,6 +26,9 @@ struct live {
     uint32_t node_time_ms;    /* scaled; 0: NODE_TIME_MS */
     uint32_t connect_time_ms; /* scaled; 0: NODE_TIME_MS */
     uint64_t max_ttl_ms;      /* not scaled; 0: LONG_TTL_MS */
+    unsigned heartbeat_ms;    /* not scaled; 0: as usual */
+    int admission;            /* enum redlock_admission; 0: strict */
+    bool durable;             /* servers may be restarted, and vote at once: no guard */
     redlock_event_fn event_fn;
     void *event_userdata;
     void (*heal)(void); /* what else the case did to the servers; also called when it failed */
@@ -76,8 +79,10 @@ const char *live_text(void); /* line and nodes of the report, for messages */
 
 redlock_stats_t live_stats(redlock_t *client);
 redlock_node_stats_t live_node_stats(redlock_t *client, unsigned node);
-/* How many nodes may vote now. */
+/* How many nodes may vote now, and how many answer: a restarted one does, and does not vote. */
 unsigned live_voters(redlock_t *client);
+unsigned live_answering(redlock_t *client);
+bool live_answers(redlock_t *client, unsigned node);
 
 /* Servers. */
 void live_pause(unsigned first, unsigned count);

@@ -26,8 +26,8 @@ static const char *urls_like(const char *before, const char *behind)
     static char urls[2048];
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++) {
-        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%d%s", i == 0 ? "" : " ",
-                                before, cluster_port(live.cluster, i), behind);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%d%s?fresh=1",
+                                i == 0 ? "" : " ", before, cluster_port(live.cluster, i), behind);
     }
     return urls;
 }
@@ -49,7 +49,7 @@ START_TEST(unix_sockets)
     cluster_kill(live.cluster, 1);
     live_check_works();
     live_restart_dead();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
 }
 END_TEST
 
@@ -69,7 +69,7 @@ START_TEST(names_are_looked_up)
     cluster_kill(live.cluster, 2);
     live_check_works();
     live_restart_dead();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
     ck_assert_ptr_nonnull(strstr(live_node_stats(live.client, 0).node, "localhost"));
 }
 END_TEST
@@ -142,9 +142,9 @@ START_TEST(two_names_of_one_server)
     events_reset();
     live.event_fn = note_event;
     live.event_userdata = &client_events;
-    snprintf(urls, sizeof urls, "%s %s %s redis://localhost:%d", cluster_url(live.cluster, 0),
-             cluster_url(live.cluster, 1), cluster_url(live.cluster, 2),
-             cluster_port(live.cluster, 0));
+    snprintf(urls, sizeof urls, "%s %s %s redis://localhost:%d?fresh=1",
+             cluster_url(live.cluster, 0), cluster_url(live.cluster, 1),
+             cluster_url(live.cluster, 2), cluster_port(live.cluster, 0));
     redlock_config_t *config = live_config_of(urls);
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
@@ -184,7 +184,7 @@ START_TEST(a_duplicate_that_comes_and_is_repaired)
     int len = 0;
     for (unsigned i = 0; i < 4; i++)
         len += snprintf(urls + len, sizeof urls - (size_t)len, "%s,", cluster_url(live.cluster, i));
-    snprintf(urls + len, sizeof urls - (size_t)len, "unix://%s", link);
+    snprintf(urls + len, sizeof urls - (size_t)len, "unix://%s?durable=1", link);
     live.client = live_open(live_config_of(urls));
     redlock_lock_t *held = live_lock("repaired", LONG_TTL_MS);
     ck_assert(WAIT_UNTIL(live_nodes_with("repaired") == NODES, PATIENCE_MS));
@@ -235,6 +235,7 @@ START_TEST(replicas_have_no_vote)
     live.event_fn = note_event;
     live.event_userdata = &client_events;
     live.heal = follow_nobody;
+    live.durable = true; /* that they were replicas does not matter for long */
     live_connect();
     follow(2, "127.0.0.1 1");
     CHECK_STATUS(live_acquire("replica", LONG_TTL_MS, 0, &lock), REDLOCK_OK);

@@ -12,7 +12,7 @@
 #define ENCODED  "s3cret%25word" /* the same in a URL */
 
 /* What plain locks need, and nothing else. */
-#define RIGHTS "resetkeys ~lock:* +set +get +del +pttl +pexpire +evalsha +eval"
+#define RIGHTS "resetkeys ~lock:* +set +get +del +pttl +pexpire +evalsha +eval +info"
 
 static char logged[65536];
 static size_t logged_len;
@@ -48,7 +48,7 @@ static const char *urls_with(const char *login)
     static char urls[2048];
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++)
-        len += (size_t)snprintf(urls + len, sizeof urls - len, "%sredis://%s127.0.0.1:%d",
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%sredis://%s127.0.0.1:%d?fresh=1",
                                 i == 0 ? "" : ",", login, cluster_port(live.cluster, i));
     return urls;
 }
@@ -173,17 +173,19 @@ static void set_user(const char *rights)
 
 START_TEST(the_few_rights_that_are_needed)
 {
-    set_user(RIGHTS); /* not: INFO, SCRIPT LOAD, CLIENT SETNAME, PING */
+    set_user(RIGHTS " -info"); /* nor: TIME, SCRIPT LOAD, CLIENT SETNAME, PING */
+    live.admission = REDLOCK_ADMISSION_LENIENT;
     connect_as("locker:s3cret@", NULL, NULL);
     check_everything_works();
     ck_assert_str_eq(live_node_stats(live.client, 0).version, ""); /* INFO was refused */
     live_disconnect();
-    set_user(RIGHTS " +info");
+    set_user(RIGHTS);
+    live.admission = REDLOCK_ADMISSION_STRICT;
     connect_as("locker:s3cret@", NULL, NULL);
     check_everything_works();
     ck_assert_str_ne(live_node_stats(live.client, 0).version, "");
     live_disconnect();
-    set_user(RIGHTS " +info +script|load");
+    set_user(RIGHTS " +time +script|load");
     connect_as("locker:s3cret@", NULL, NULL);
     check_everything_works();
 }
@@ -205,7 +207,7 @@ START_TEST(a_right_that_is_missing_is_named)
     live_disconnect();
 
     /* Another key than those the user may touch. */
-    set_user("resetkeys ~other:* +set +get +del +pttl +pexpire +evalsha +eval");
+    set_user("resetkeys ~other:* +set +get +del +pttl +pexpire +evalsha +eval +info");
     connect_as("locker:s3cret@", NULL, NULL);
     CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &lock), REDLOCK_EAUTH);
     check_no_secret();

@@ -22,7 +22,7 @@ static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 static void bring_back(unsigned node)
 {
     cluster_restart(live.cluster, node, true);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).may_vote == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_answers(live.client, node), PATIENCE_MS));
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).undos_pending == 0, PATIENCE_MS));
 }
 

@@ -72,6 +72,7 @@ END_TEST
 
 START_TEST(nodes_are_told_up_and_down)
 {
+    live.durable = true;
     connect_for_events();
     ck_assert(told(REDLOCK_EVENT_NODE_UP, NODES));
     for (unsigned i = 0; i < NODES; i++)

@@ -4,6 +4,8 @@
 #include "live.h"
 #include "suite.h"
 
+#include <stdio.h>
+
 static void check_node(unsigned node, int vote, int cause)
 {
     const redlock_node_report_t told = live_node(node);
@@ -27,6 +29,13 @@ static void wait_refused(unsigned first, unsigned end)
                              PATIENCE_MS));
 }
 
+/* Restarted ones do not vote for a while, but they are there. */
+static void wait_answering(void)
+{
+    ck_assert_msg(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS),
+                  "%u nodes answer instead of %u", live_answering(live.client), NODES);
+}
+
 /* One attempt each, no second chance. */
 static void check_works_at_once(void)
 {
@@ -46,7 +55,7 @@ START_TEST(two_killed_cost_nothing)
     wait_voters(NODES - 2);
     check_works_at_once();
     live_restart_dead();
-    wait_voters(NODES);
+    wait_answering();
     check_works_at_once();
 }
 END_TEST
@@ -105,6 +114,7 @@ static void check_no_quorum(int cause)
 
 START_TEST(three_killed_are_no_quorum)
 {
+    live.durable = true;
     live_connect();
     redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
     for (unsigned i = 0; i < 3; i++)
@@ -112,8 +122,10 @@ START_TEST(three_killed_are_no_quorum)
     wait_refused(0, 3);
     check_no_quorum(REDLOCK_CAUSE_CONNECT);
     ck_assert_msg(strstr(live_node(0).text, "refused") != NULL, "%s", live_text());
-    ck_assert_msg(strstr(live_text(), cluster_url(live.cluster, 0) + strlen("redis://")) != NULL,
-                  "the report does not name the node: %s", live_text());
+    char name[64];
+    snprintf(name, sizeof name, "127.0.0.1:%d", cluster_port(live.cluster, 0));
+    ck_assert_msg(strstr(live_text(), name) != NULL, "the report does not name the node: %s",
+                  live_text());
     CHECK_STATUS(live_extend(held, 0), REDLOCK_ENOQUORUM);
     ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK); /* still valid: nobody else has it */
     CHECK_STATUS(live_release(held), REDLOCK_ENOQUORUM);
@@ -192,6 +204,7 @@ START_TEST(a_hung_node_is_not_asked)
 }
 END_TEST
 
+/* The guard is for new locks: what is held is extended by whoever has the key. */
 START_TEST(a_restart_with_data_keeps_the_vote)
 {
     live_connect();
@@ -201,7 +214,7 @@ START_TEST(a_restart_with_data_keeps_the_vote)
         cluster_restart(live.cluster, i, true);
         ck_assert_msg(live_has_key(i, "data"), "node %u came back without its data", i);
     }
-    wait_voters(NODES);
+    wait_answering();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(live_wait_no_keys(PATIENCE_MS));
@@ -215,7 +228,7 @@ START_TEST(a_restart_without_data_is_healed)
     ck_assert(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS));
     cluster_restart(live.cluster, 0, false);
     cluster_restart(live.cluster, 4, false);
-    wait_voters(NODES);
+    wait_answering();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert_msg(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS),
                   "%u nodes have the key", live_nodes_with("empty"));
@@ -229,7 +242,7 @@ START_TEST(three_restarts_without_data_are_a_loss)
     redlock_lock_t *lock = live_lock("lost", LONG_TTL_MS);
     for (unsigned i = 0; i < 3; i++)
         cluster_restart(live.cluster, i, false);
-    wait_voters(NODES);
+    wait_answering();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     CHECK_STATUS(live_release(lock), REDLOCK_ELOST);

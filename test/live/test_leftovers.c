@@ -170,8 +170,8 @@ static void write_urls(char *urls, size_t size, const char *database)
 {
     size_t len = 0;
     for (unsigned i = 0; i < NODES; i++)
-        len += (size_t)snprintf(urls + len, size - len, "%s%s%s", i == 0 ? "" : ",",
-                                cluster_url(live.cluster, i), database);
+        len += (size_t)snprintf(urls + len, size - len, "%sredis://127.0.0.1:%d%s?fresh=1",
+                                i == 0 ? "" : ",", cluster_port(live.cluster, i), database);
 }
 
 START_TEST(nothing_is_left_and_nobody_was_inside_together)

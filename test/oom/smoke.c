@@ -84,7 +84,7 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE(redlock_config_error(config)[0] != '\0');
     for (unsigned i = 0; i < cluster_nodes(cluster); i++) {
         char url[64];
-        snprintf(url, sizeof url, "127.0.0.1:%d", cluster_port(cluster, i));
+        snprintf(url, sizeof url, "127.0.0.1:%d?fresh=1", cluster_port(cluster, i));
         REQUIRE_OK(redlock_config_add_nodes(config, url));
     }
     REQUIRE_OK(redlock_config_set_auth(config, NULL, password));
@@ -94,6 +94,8 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_fence_key(config, CLUSTER_RECORD));
     REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE));
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
+    REQUIRE_OK(redlock_config_set_admission(config, REDLOCK_ADMISSION_STRICT));
+    REQUIRE_OK(redlock_config_set_heartbeat_ms(config, 60000));
     REQUIRE_OK(redlock_config_set_connect_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_node_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_retry_ms(config, 1, 10));

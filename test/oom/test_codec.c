@@ -27,7 +27,7 @@ static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsi
         says_why = rl_decoder_lacks_memory(decoder);
         return false;
     }
-    while ((got = rl_decoder_next(decoder, RL_BULK_MAX)) == 1)
+    while ((got = rl_decoder_next(decoder)) == 1)
         (*ret_taken)++;
     return got == 0;
 }

@@ -28,6 +28,9 @@ static _Noreturn void become_peer(int in, int out, const char *clock_path, unsig
         setenv("PEER_DRIFT_PPM", text, 1);
     snprintf(text, sizeof text, "%" PRIu64, live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS);
     setenv("PEER_MAX_TTL_MS", text, 1);
+    snprintf(text, sizeof text, "%u", live.heartbeat_ms);
+    if (live.heartbeat_ms != 0)
+        setenv("PEER_HEARTBEAT_MS", text, 1);
     execl(peer, peer, cluster_urls(live.cluster), (char *)NULL);
     _exit(127);
 }

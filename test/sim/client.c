@@ -304,10 +304,11 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .password = plan->has_password ? "secret" : NULL,
         .owner = "sim",
         .owner_len = sim_chance(&world->random, 500) ? 3 : 0,
-        .drift = plan->drift,
+        .admission = {.drift = plan->drift, .max_ttl_ns = plan->ttl_ns},
         .backoff = plan->backoff,
         .connect_timeout_ns = plan->connect_timeout_ns,
         .node_timeout_ns = plan->node_timeout_ns,
+        .heartbeat_ns = RL_SECOND,
     };
     const struct rl_outside outside = {
         .transport = sim_link_transport(client),

@@ -84,6 +84,19 @@ static void on_undone(void *ctx, struct rl_node *node, bool done)
     rig->given_up += !done;
 }
 
+static uint64_t on_clock(void *ctx)
+{
+    return ((struct rig *)ctx)->now_ns;
+}
+
+static void on_stepped(void *ctx, struct rl_node *node)
+{
+    struct rig *rig = ctx;
+
+    (void)node;
+    rig->steps++;
+}
+
 struct rig *rig_new(void)
 {
     static struct rig rig;
@@ -98,10 +111,11 @@ struct rig *rig_new(void)
         .mem = &rig.mem,
         .log = &rig.log,
         .transport = {transport_open, transport_send, transport_close, &rig},
-        .listener = {on_vote, on_changed, on_dirty, on_undone, &rig},
+        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, &rig},
         .text = &reply_text,
-        .drift = {.ppm = 10000, .floor_us = 2000},
+        .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .connect_timeout_ns = 250 * RL_MS,
+        .heartbeat_ns = RL_SECOND,
     };
     rl_node_init(&rig.node, &rig.common, 3);
     rig.node.name = "n3";
@@ -150,6 +164,17 @@ static void reply_bulk(struct rig *rig, const char *text)
     rig_reply(rig, bytes);
 }
 
+void rig_reply_time(struct rig *rig, int64_t ahead_us)
+{
+    char bytes[64], us[24];
+    int64_t time_us = RIG_EPOCH_US + (int64_t)(rig->now_ns / RL_US) + ahead_us;
+
+    snprintf(us, sizeof us, "%lld", (long long)(time_us % 1000000));
+    snprintf(bytes, sizeof bytes, "*2\r\n$10\r\n%lld\r\n$%zu\r\n%s\r\n",
+             (long long)(time_us / 1000000), strlen(us), us);
+    rig_reply(rig, bytes);
+}
+
 void rig_greet_as(struct rig *rig, const char *server, const char *replication)
 {
     static const enum rl_verb scripts[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
@@ -157,6 +182,9 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
     rig_reply(rig, "+OK\r\n");
     reply_bulk(rig, server);
     reply_bulk(rig, replication);
+    reply_bulk(rig, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
+    reply_bulk(rig, "loading:0\r\n");
+    rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk(rig, rl_wire_script_sha(scripts[i]));
 }

@@ -8,6 +8,7 @@
 
 #include <redlock/redlock.h>
 
+#define RIG_EPOCH_US  INT64_C(1700000000000000) /* its clock when our boot clock was 0 */
 #define RIG_VOTES_MAX 512
 #define RIG_WIRE_MAX  ((size_t)4 << 20)
 
@@ -32,7 +33,7 @@ struct rig {
     /* the listener */
     struct rig_vote votes[RIG_VOTES_MAX];
     unsigned vote_count;
-    unsigned changed, undone, given_up;
+    unsigned changed, undone, given_up, steps;
     bool dirty, was_up;
 };
 
@@ -48,6 +49,8 @@ void rig_connect(struct rig *rig);
 /* Answers the whole greeting of a node without password and database: a Redis 7.0 master. */
 void rig_greet(struct rig *rig);
 void rig_greet_as(struct rig *rig, const char *server, const char *replication);
+/* The answer to TIME of a server whose clock is ahead by so much. */
+void rig_reply_time(struct rig *rig, int64_t ahead_us);
 /* All of it: READY, and nothing to look at. */
 void rig_ready(struct rig *rig);
 /* READY with a measured round trip of `rtt_ns`. */

@@ -14,6 +14,7 @@
     "+OK\r\n"                                                                                      \
     "$10\r\nrun_id:abc\r\n"                                                                        \
     "$11\r\nrole:master\r\n"                                                                       \
+    "$1\r\nx\r\n$1\r\nx\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"                                           \
     "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n"
 
 static struct rl_mem mem;
@@ -66,6 +67,18 @@ static void on_undone(void *ctx, struct rl_node *which, bool done)
     (void)done;
 }
 
+static uint64_t on_clock(void *ctx)
+{
+    (void)ctx;
+    return RL_MS;
+}
+
+static void on_stepped(void *ctx, struct rl_node *which)
+{
+    (void)ctx;
+    (void)which;
+}
+
 static struct rl_claim *new_claim(void)
 {
     static char key[KEY_LEN];
@@ -85,7 +98,7 @@ static void connect_node(void)
         .mem = &mem,
         .log = &log_to_nobody,
         .transport = {open_nothing, send_bytes, close_nothing, NULL},
-        .listener = {on_vote, on_node, on_node, on_undone, NULL},
+        .listener = {on_vote, on_node, on_node, on_undone, on_clock, on_stepped, NULL},
         .text = &text,
         .connect_timeout_ns = TIMEOUT_NS,
         .node_timeout_ns = TIMEOUT_NS,

@@ -20,7 +20,7 @@ static void teardown(void)
 }
 
 #define REST                                                                                       \
-    "CLIENT SETNAME redlock\nINFO server\nINFO replication\n"                                      \
+    "CLIENT SETNAME redlock\nINFO server\nINFO replication\nINFO memory\nINFO persistence\nTIME\n" \
     "SCRIPT LOAD <release>\nSCRIPT LOAD <extend>\nSCRIPT LOAD <shorten>\n"
 #define SET "SET key tok NX PX 30000\n"
 
@@ -66,6 +66,7 @@ END_TEST
 START_TEST(greeting_in_pieces)
 {
     static const char answers[] = "+OK\r\n$22\r\nredis_version:7.0.15\r\n\r\n$11\r\nrole:master\r\n"
+                                  "$0\r\n\r\n$0\r\n\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"
                                   "$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n";
     struct rl_claim *claim = rig_claim(rig, "tok");
 
@@ -97,13 +98,16 @@ START_TEST(tolerated_errors)
 {
     static const char denied[] = "-NOPERM this user has no permissions to run this command\r\n";
     static const char answers[][64] = {
-        "+OK\r\n", "$0\r\n\r\n", "$11\r\nrole:master\r\n", "$0\r\n\r\n", "$0\r\n\r\n", "$0\r\n\r\n",
+        "+OK\r\n",    "$0\r\n\r\n", "$11\r\nrole:master\r\n",
+        "$0\r\n\r\n", "$0\r\n\r\n", "*2\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        "$0\r\n\r\n", "$0\r\n\r\n", "$0\r\n\r\n",
     };
+    const int count = (int)(sizeof answers / sizeof answers[0]);
 
     rig_start(rig);
     rig_connect(rig);
-    for (int i = 0; i < 6; i++)
-        rig_reply(rig, _i == 6 || _i == i ? denied : answers[i]);
+    for (int i = 0; i < count; i++)
+        rig_reply(rig, _i == count || _i == i ? denied : answers[i]);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
     ck_assert(rl_node_is_up(&rig->node));
     ck_assert_str_eq(rig->node.text, "");
@@ -366,7 +370,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, greeting, 0, 6);
     tcase_add_test(tcase, greeting_in_pieces);
-    tcase_add_loop_test(tcase, tolerated_errors, 0, 7);
+    tcase_add_loop_test(tcase, tolerated_errors, 0, 10);
     tcase_add_loop_test(tcase, refused_greeting, 0, (int)(sizeof REFUSED / sizeof REFUSED[0]));
     tcase_add_test(tcase, info_has_a_limit);
     tcase_add_test(tcase, replicas_do_not_vote);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * May this node's votes be counted? */
+#include "node/admission.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The widest drift that clocks on the way to the right time have anyhow: ntpd and the kernel slew
+ * by up to 500 ppm, each of the two. A smaller bound for validity must not make steps of it. */
+#define WATCH_PPM_MIN 1000u
+/* TIME beyond this is not a time (the year 2255): a hostile number, kept out of the arithmetic. */
+#define TIME_US_MAX (UINT64_C(1) << 53)
+
+void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
+                       bool durable, bool fresh)
+{
+    *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
+}
+
+uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules)
+{
+    uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);
+
+    return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
+}
+
+void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on)
+{
+    if (on)
+        admission->facts |= (uint32_t)bar;
+    else
+        admission->facts &= ~(uint32_t)bar;
+}
+
+static bool is_same_server(const struct rl_admission *admission, const struct rl_info *info)
+{
+    return admission->known && strcmp(admission->run_id, info->run_id) == 0;
+}
+
+/* A promotion leaves the identity of the former master behind. That a master drops it again (its
+ * backlog was not needed for an hour) is no promotion. */
+static bool is_same_data(const struct rl_admission *admission, const struct rl_info *info)
+{
+    return !rl_info_was_promoted(info) || (strcmp(admission->replid2, info->replid2) == 0 &&
+                                           admission->second_offset == info->second_offset);
+}
+
+static void begin_guard(struct rl_admission *admission, const struct rl_info *info, bool restarted,
+                        uint64_t now_ns)
+{
+    bool first = !admission->known;
+    bool promoted = !is_same_data(admission, info);
+
+    admission->guard = 0;
+    admission->guard_ns = now_ns;
+    admission->credit_ns = 0;
+    if (admission->durable)
+        return;
+    if (promoted) {
+        admission->guard = RL_BAR_PROMOTED; /* how old its data are, uptime does not say */
+    } else if (restarted && !(first && admission->fresh)) {
+        admission->guard = RL_BAR_RESTARTED;
+        /* Whole seconds, of which the last may have just begun. */
+        if (first)
+            admission->credit_ns =
+                rl_sub_sat(rl_min_u64(info->uptime_s, RL_NEVER / RL_SECOND), 1) * RL_SECOND;
+    }
+}
+
+bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
+{
+    bool anonymous = info->refused || info->run_id[0] == '\0';
+    bool evicts = rl_info_evicts(info);
+
+    rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
+    rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);
+    memcpy(admission->policy, info->policy, sizeof admission->policy);
+    if (info->run_id[0] == '\0')
+        return false; /* whoever it is: what was known of another one stays */
+    bool restarted = !is_same_server(admission, info);
+    if (!restarted && is_same_data(admission, info))
+        return false;
+    begin_guard(admission, info, restarted, now_ns);
+    if (restarted)
+        admission->has_clock = false; /* it need not run on the same machine */
+    admission->known = true;
+    memcpy(admission->run_id, info->run_id, sizeof admission->run_id);
+    memcpy(admission->replid2, info->replid2, sizeof admission->replid2);
+    admission->second_offset = info->second_offset;
+    return true;
+}
+
+static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns)
+{
+    struct rl_drift drift = {.ppm = admission->rules->drift.ppm, .floor_us = 0};
+
+    if (drift.ppm < WATCH_PPM_MIN)
+        drift.ppm = WATCH_PPM_MIN;
+    return (int64_t)(rl_drift_ns(passed_ns, &drift) / RL_US) + 1;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The offset lies in the interval of each sample. An interval that was learned before is widened
+ * by what drift may have done since; where both overlap, it lies now. Nowhere: it has moved. So an
+ * answer that took long is merely of little use, and cannot raise an alarm. */
+bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_t sent_ns,
+                       uint64_t received_ns)
+{
+    if (time_us > TIME_US_MAX || received_ns < sent_ns)
+        return false;
+    int64_t low = (int64_t)time_us - (int64_t)(received_ns / RL_US) - 1;
+    int64_t high = (int64_t)time_us - (int64_t)(sent_ns / RL_US) + 1;
+    int64_t moved = 0;
+
+    if (admission->has_clock) {
+        int64_t slack = (int64_t)admission->rules->drift.floor_us;
+        int64_t drift = drift_us(admission, rl_sub_sat(received_ns, admission->clock_ns));
+        int64_t old_low = admission->offset_low_us - drift;
+        int64_t old_high = admission->offset_high_us + drift;
+        if (low > old_high + slack)
+            moved = low - old_high;
+        else if (high < old_low - slack)
+            moved = high - old_low;
+        else if (larger(low, old_low) <= smaller(high, old_high)) {
+            low = larger(low, old_low);
+            high = smaller(high, old_high);
+        }
+    }
+    admission->has_clock = true;
+    admission->offset_low_us = low;
+    admission->offset_high_us = high;
+    admission->clock_ns = received_ns;
+    if (moved == 0)
+        return false;
+    admission->stepped = true;
+    admission->stepped_ns = received_ns;
+    admission->step_us = moved;
+    return true;
+}
+
+static uint64_t guard_end_ns(const struct rl_admission *admission)
+{
+    uint64_t wait_ns = rl_sub_sat(rl_admission_guard_ns(admission->rules), admission->credit_ns);
+
+    return admission->guard == 0 ? 0 : rl_add_sat(admission->guard_ns, wait_ns);
+}
+
+static uint64_t step_end_ns(const struct rl_admission *admission)
+{
+    uint64_t wait_ns = rl_admission_guard_ns(admission->rules);
+
+    return admission->stepped ? rl_add_sat(admission->stepped_ns, wait_ns) : 0;
+}
+
+uint32_t rl_admission_bars(const struct rl_admission *admission, uint64_t now_ns)
+{
+    uint32_t bars = admission->facts;
+
+    if (guard_end_ns(admission) > now_ns)
+        bars |= admission->guard;
+    if (step_end_ns(admission) > now_ns)
+        bars |= RL_BAR_CLOCK_STEP;
+    return bars;
+}
+
+uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars)
+{
+    uint64_t due_ns = RL_NEVER;
+
+    if (bars & (RL_BAR_RESTARTED | RL_BAR_PROMOTED))
+        due_ns = guard_end_ns(admission);
+    if (bars & RL_BAR_CLOCK_STEP)
+        due_ns = rl_min_u64(due_ns, step_end_ns(admission));
+    return due_ns;
+}
+
+uint8_t rl_admission_cause(uint32_t bars)
+{
+    static const uint8_t causes[] = {
+        REDLOCK_CAUSE_NO_INFO,    REDLOCK_CAUSE_EVICTING, REDLOCK_CAUSE_FENCE,
+        REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
+    };
+
+    return bars == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(bars)];
+}
+
+uint64_t rl_admission_votes_again_ns(const struct rl_admission *admission, uint32_t bars,
+                                     uint64_t now_ns)
+{
+    uint64_t left = 0;
+
+    if ((bars & ~(uint32_t)RL_BARS_TIMED) != 0)
+        return 0;
+    if (bars & (RL_BAR_RESTARTED | RL_BAR_PROMOTED))
+        left = rl_sub_sat(guard_end_ns(admission), now_ns);
+    if (bars & RL_BAR_CLOCK_STEP)
+        left = rl_max_u64(left, rl_sub_sat(step_end_ns(admission), now_ns));
+    return left;
+}
+
+struct span {
+    char text[24];
+};
+
+/* For people: seconds as soon as there is one. */
+static struct span span_text(uint64_t ns, bool up)
+{
+    struct span span;
+    uint64_t unit = ns < RL_SECOND ? RL_MS : RL_SECOND;
+
+    snprintf(span.text, sizeof span.text, "%llu %s",
+             (unsigned long long)(ns / unit + (up && ns % unit != 0)),
+             unit == RL_SECOND ? "s" : "ms");
+    return span;
+}
+
+static void guard_text(const struct rl_admission *admission, const char *what, uint64_t left_ns,
+                       uint64_t now_ns, char *text, size_t size)
+{
+    uint64_t since_ns = rl_add_sat(rl_sub_sat(now_ns, admission->guard_ns), admission->credit_ns);
+    struct span ago = span_text(since_ns, false);
+    struct span left = span_text(left_ns, true);
+
+    snprintf(text, size, "%s %s ago, votes again in %s", what, ago.text, left.text);
+}
+
+static void step_text(const struct rl_admission *admission, uint64_t left_ns, uint64_t now_ns,
+                      char *text, size_t size)
+{
+    int64_t by_us = admission->step_us;
+    uint64_t by_ns = (uint64_t)(by_us < 0 ? -by_us : by_us) * RL_US;
+    struct span by = span_text(by_ns, false);
+    struct span ago = span_text(rl_sub_sat(now_ns, admission->stepped_ns), false);
+    struct span left = span_text(left_ns, true);
+
+    snprintf(text, size, "its clock jumped %s %s %s ago, votes again in %s", by.text,
+             by_us < 0 ? "back" : "ahead", ago.text, left.text);
+}
+
+void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
+                       char *text, size_t size)
+{
+    uint64_t left_ns = rl_admission_votes_again_ns(admission, bars & RL_BARS_TIMED, now_ns);
+
+    switch (bars & -bars) {
+    case 0:
+        text[0] = '\0';
+        break;
+    case RL_BAR_NO_INFO:
+        snprintf(text, size,
+                 "does not tell who it is: allow INFO to this user, or use lenient admission");
+        break;
+    case RL_BAR_EVICTING:
+        snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
+                 admission->policy);
+        break;
+    case RL_BAR_FENCE:
+        snprintf(text, size, "its record of fences is missing");
+        break;
+    case RL_BAR_CLOCK_STEP:
+        step_text(admission, left_ns, now_ns, text, size);
+        break;
+    case RL_BAR_PROMOTED:
+        guard_text(admission, "has another master's data, first seen", left_ns, now_ns, text, size);
+        break;
+    default:
+        guard_text(admission, "restarted", left_ns, now_ns, text, size);
+        break;
+    }
+}
+
+bool rl_admission_offset_us(const struct rl_admission *admission, int64_t wall_offset_us,
+                            int64_t *ret_us)
+{
+    if (!admission->has_clock)
+        return false;
+    *ret_us = (admission->offset_low_us + admission->offset_high_us) / 2 - wall_offset_us;
+    return true;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * May this node's votes be counted? What is known of one node over all its connections: which
+ * server was there when, what speaks against it, and until when. Pure: facts and time are
+ * arguments.
+ *
+ * A server that was restarted may have lost keys whose holders still rely on them, so its grants
+ * do not count until every lock it may have forgotten has expired. All waits are measured on our
+ * own boot clock, from the moment at which this client learned of the fact, and are max_ttl
+ * lengthened by drift: the server's clock and the time at which it really happened do not matter.
+ * Only at the first contact, when we cannot know how long a server has been there, its own
+ * uptime shortens the wait. */
+#ifndef RL_NODE_ADMISSION_H
+#define RL_NODE_ADMISSION_H
+
+#include "core/drift.h"
+#include "node/info.h"
+
+/* What speaks against counting a node; several may at once. Bars that need not be mended come to
+ * an end by themselves. */
+enum rl_bar {
+    RL_BAR_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
+    RL_BAR_EVICTING = 1 << 1,   /* removes keys for want of memory */
+    RL_BAR_FENCE = 1 << 2,      /* its record of fences is missing: fenced grants do not count */
+    RL_BAR_CLOCK_STEP = 1 << 3, /* its clock jumped: keys may have expired early; ends */
+    RL_BAR_PROMOTED = 1 << 4,   /* has the data of another master, from some time; ends */
+    RL_BAR_RESTARTED = 1 << 5   /* may have lost keys; ends */
+};
+#define RL_BARS_TIMED (RL_BAR_CLOCK_STEP | RL_BAR_PROMOTED | RL_BAR_RESTARTED)
+/* Grants of a new lock do not count ... */
+#define RL_BARS_ACQUIRE (RL_BAR_NO_INFO | RL_BAR_EVICTING | RL_BARS_TIMED)
+/* ... nor, for a fenced lock, with one of these ... */
+#define RL_BARS_FENCED (RL_BARS_ACQUIRE | RL_BAR_FENCE)
+/* ... but that our key is still there is evidence, whatever was forgotten before it was set. */
+#define RL_BARS_EXTEND (RL_BAR_NO_INFO | RL_BAR_EVICTING)
+
+/* The same for all nodes of a client. */
+struct rl_admission_rules {
+    struct rl_drift drift;
+    uint64_t max_ttl_ns;
+    uint64_t
+        ttl_seen_ns; /* longest time to live ever seen on a key: somebody's max_ttl is larger */
+    bool lenient;    /* a node that does not tell who it is may vote all the same */
+};
+
+struct rl_admission {
+    const struct rl_admission_rules *rules;
+    bool durable; /* attested: never loses keys over a restart; no guard */
+    bool fresh;   /* attested: no lock was there before we came; no guard at first contact */
+    bool known;   /* a server was seen: run_id and what follows are its */
+    char run_id[48];
+    char replid2[48];
+    int64_t second_offset;
+    char policy[24];       /* evicting: which */
+    uint32_t facts;        /* enum rl_bar: those without an end */
+    uint32_t guard;        /* RL_BAR_RESTARTED or PROMOTED, over or not; 0: there was none */
+    uint64_t guard_ns;     /* since when, on our boot clock */
+    uint64_t credit_ns;    /* age that the server had by then, by its own account */
+    bool has_clock;        /* offset_low_us to offset_high_us hold at clock_ns */
+    bool stepped;          /* it stepped at stepped_ns, over or not */
+    int64_t offset_low_us; /* its clock minus our boot clock lies between these */
+    int64_t offset_high_us;
+    uint64_t clock_ns;
+    uint64_t stepped_ns;
+    int64_t step_us; /* by how much at least; > 0: forward */
+};
+
+void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
+                       bool durable, bool fresh);
+
+/* INFO of the server behind a new connection, or once more of the same. true: it is not the server
+ * that was there before, or its data are not; what is bound to it is to be looked at again. */
+bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info,
+                        uint64_t now_ns);
+
+/* TIME said `time_us`; it was asked at `sent_ns` and answered at `received_ns` (boot clock; sent
+ * may be too early, received too late, not the other way round). true: the clock has stepped. */
+bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_t sent_ns,
+                       uint64_t received_ns);
+
+/* Sets or clears a bar that is not admission's own (RL_BAR_FENCE). */
+void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
+
+/* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
+uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules);
+
+/* enum rl_bar: all that hold now. */
+uint32_t rl_admission_bars(const struct rl_admission *admission, uint64_t now_ns);
+
+/* When the first of `bars` ends by itself; RL_NEVER: none does. */
+uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars);
+
+/* The cause (enum redlock_cause) of the first of `bars`; NONE if there is none. */
+uint8_t rl_admission_cause(uint32_t bars);
+
+/* Time until `bars` are over; 0: there are none, or one of them has to be mended. */
+uint64_t rl_admission_votes_again_ns(const struct rl_admission *admission, uint32_t bars,
+                                     uint64_t now_ns);
+
+/* Why the first of `bars` holds: "restarted 4 s ago, votes again in 26 s". Empty for no bars. */
+void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
+                       char *text, size_t size);
+
+/* Its clock minus our wall clock, given that this is `wall_offset_us` ahead of our boot clock;
+ * false: never asked. */
+bool rl_admission_offset_us(const struct rl_admission *admission, int64_t wall_offset_us,
+                            int64_t *ret_us);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * What is learned about the server behind a connection, at the greeting and later by heartbeats: is
+ * it still the one that was greeted, and has its clock stepped? Heartbeats are sent only while
+ * locks are held or wanted, or while the node does not vote for a reason that its operator can
+ * mend. Behind a proxy, or a name that moves, another server may answer on a connection that never
+ * broke: then all is begun anew. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define MENDING_NS RL_SECOND /* how often a node that has to be mended is asked */
+#define WHOLE_LOOK 8         /* every so many beats all sections are read, not only the first */
+
+static const char *const sections[] = {"server", "replication", "memory", "persistence"};
+#define SECTIONS (sizeof sections / sizeof sections[0])
+
+void rl_node_review(struct rl_node *node, uint64_t now_ns)
+{
+    uint32_t bars = rl_admission_bars(&node->admission, now_ns);
+
+    if (bars == node->bars)
+        return;
+    node->bars = bars;
+    rl_node_notify_changed(node);
+}
+
+/* A clock that jumps back makes keys live longer: a nuisance, but nobody loses anything by it. */
+void rl_watch_tell_step(struct rl_node *node)
+{
+    if (node->admission.step_us > 0)
+        node->common->listener.stepped(node->common->listener.ctx, node);
+}
+
+/* What the greeting has taught about the server. 0, or why the connection is of no use. */
+int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
+                     uint64_t now_ns)
+{
+    const struct rl_info *info = &node->info;
+
+    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
+        *ret_text = "server is a replica";
+        return REDLOCK_CAUSE_REPLICA;
+    }
+    if (info->loading) {
+        *ret_text = "server is loading its data";
+        return REDLOCK_CAUSE_LOADING;
+    }
+    rl_admission_greet(&node->admission, info, now_ns);
+    node->beat_ns = now_ns;
+    *ret_stepped =
+        node->greeting_time_ns != 0 && rl_admission_time(&node->admission, node->greeting_time_us,
+                                                         node->opened_ns, node->greeting_time_ns);
+    node->bars = rl_admission_bars(&node->admission, now_ns);
+    return REDLOCK_CAUSE_NONE;
+}
+
+static bool needs_mending(const struct rl_node *node)
+{
+    return (node->bars & ~(uint32_t)(RL_BARS_TIMED | RL_BAR_FENCE)) != 0;
+}
+
+uint64_t rl_watch_due_ns(const struct rl_node *node)
+{
+    uint64_t interval_ns = node->common->heartbeat_ns;
+    bool mending = needs_mending(node);
+
+    if (node->state != RL_NODE_READY || node->suspect || node->beat_pending != 0 ||
+        (!mending && !node->common->wanted))
+        return RL_NEVER;
+    if (mending)
+        interval_ns = rl_min_u64(interval_ns, MENDING_NS);
+    return rl_add_sat(node->beat_ns, interval_ns);
+}
+
+static bool ask(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64_t now_ns)
+{
+    struct rl_request request = {
+        .sent_ns = now_ns, .verb = (uint8_t)verb, .form = section, /* see rl_watch_answer() */
+    };
+    struct rl_arg args[] = {{"TIME", 4}, {NULL, 0}};
+    size_t count = 1;
+    struct rl_encoded encoded;
+
+    if (verb == RL_VERB_INFO) {
+        args[0] = (struct rl_arg){"INFO", 4};
+        args[1] = (struct rl_arg){sections[section], strlen(sections[section])};
+        count = 2;
+    }
+    if (!rl_encode(&encoded, count, args))
+        return false;
+    bool ok = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
+    rl_encoded_free(&encoded);
+    node->beat_pending += ok;
+    return ok;
+}
+
+/* Without memory the beat is skipped: the next one comes. */
+void rl_watch_send(struct rl_node *node, uint64_t now_ns)
+{
+    bool whole = needs_mending(node) || node->beats % WHOLE_LOOK == WHOLE_LOOK - 1;
+    uint8_t count = whole ? SECTIONS : 1;
+
+    node->beat_ns = now_ns;
+    if (node->pipe.out_len >= RL_UNSENT_MAX)
+        return;
+    node->beats++;
+    node->look = (struct rl_info){.run_id = ""};
+    node->look_sections = count;
+    bool ok = ask(node, RL_VERB_TIME, 0, now_ns);
+    for (uint8_t i = 0; ok && i < count; i++)
+        ok = ask(node, RL_VERB_INFO, i, now_ns);
+    if (node->beat_pending != 0)
+        node->common->listener.dirty(node->common->listener.ctx, node);
+}
+
+static void take_time(struct rl_node *node, const struct rl_request *request,
+                      const struct rl_reply *reply, uint64_t now_ns)
+{
+    const struct rl_node_listener *listener = &node->common->listener;
+    uint64_t time_us = 0;
+
+    if (!rl_wire_time_us(reply, &time_us))
+        return; /* not permitted: its clock is not watched */
+    if (!rl_admission_time(&node->admission, time_us, request->sent_ns,
+                           listener->clock(listener->ctx)))
+        return;
+    rl_node_review(node, now_ns);
+    rl_watch_tell_step(node);
+}
+
+/* All sections are in. */
+static void take_look(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_info *look = &node->look;
+
+    if (look->role[0] != '\0' && strcmp(look->role, "master") != 0) {
+        rl_node_close(node, REDLOCK_CAUSE_REPLICA, "server became a replica", true, now_ns);
+        return;
+    }
+    bool told = !look->refused && look->run_id[0] != '\0';
+    bool is_news = told && strcmp(look->run_id, node->run_id) != 0;
+    rl_admission_greet(&node->admission, look, now_ns);
+    if (told)
+        node->info = *look;
+    else
+        node->info.refused = true;
+    memcpy(node->run_id, node->info.run_id, sizeof node->run_id);
+    rl_node_review(node, now_ns);
+    if (is_news) /* it may be a server that is known under another address */
+        rl_node_notify_changed(node);
+}
+
+static void take_info(struct rl_node *node, uint8_t section, const struct rl_reply *reply,
+                      uint64_t now_ns)
+{
+    struct rl_info *look = &node->look;
+
+    if (reply->kind == RL_REPLY_BULK)
+        rl_info_parse(look, reply->text, reply->len);
+    else
+        look->refused = true;
+    bool other = look->run_id[0] != '\0' && node->run_id[0] != '\0' &&
+                 strcmp(look->run_id, node->run_id) != 0;
+    if (other)
+        rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server answers at this address", true,
+                      now_ns);
+    else if (section + 1 == node->look_sections && node->look_sections == SECTIONS)
+        take_look(node, now_ns);
+}
+
+void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
+                     const struct rl_reply *reply, uint64_t now_ns)
+{
+    bool is_time = request->verb == RL_VERB_TIME;
+    enum rl_reply_kind kind = is_time ? RL_REPLY_ARRAY : RL_REPLY_BULK;
+
+    RL_ASSERT(node->beat_pending > 0);
+    node->beat_pending--;
+    if (reply->kind != kind && reply->kind != RL_REPLY_ERROR)
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
+    else if (is_time)
+        take_time(node, request, reply, now_ns);
+    else
+        take_info(node, request->form, reply, now_ns);
+}
