@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT
+ * The scripts on a real server do what the nodes of the model do: random sequences of votes,
+ * raises, deletions, lost keys, lost records and records brought back, executed in both; after each
+ * step the answers, the register, the keys and the fingerprint are the same. */
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "core/wire_fence.h"
+#include "model.h"
+#include "suite.h"
+
+#define WALKS   200
+#define STEPS   200
+#define STRIPE  7
+#define RECORD  "redlock:fence"
+#define CONFIG  "v1 test;"
+#define RUN     "r1"
+#define TTL_MS  600000
+#define TEXT(s) ((struct rl_arg){(s), strlen(s)})
+#define NUMBERS 16
+
+static const char *const KEYS[MODEL_KEYS_MAX] = {"lock:one", "lock:two"};
+static const char *const TOKENS[MODEL_ATTEMPTS_MAX] = {"token-a", "token-b", "token-c", "token-d"};
+
+/* Small numbers of the model are large ones on the server, in the same order: of different lengths,
+ * neighbours that a double can just tell apart, and the last that is allowed. */
+static const uint64_t LARGE[NUMBERS] = {
+    0,
+    1,
+    9,
+    10,
+    99,
+    100,
+    999999999999999,
+    1000000000000000,
+    1787500000123455,
+    1787500000123456,
+    1787500000123457,
+    4503599627370496,
+    4503599627370497,
+    9007199254740987,
+    9007199254740988,
+    9007199254740989,
+};
+
+static struct cluster *cluster;
+static redisContext *connection;
+
+struct world {
+    struct model model;
+    struct model_state state;
+    uint64_t random;
+    unsigned offset; /* which of LARGE are used */
+    unsigned marks;  /* that were left so far */
+    char mark[MODEL_READMITTERS][RL_RECORD_MARK_LEN + 1];
+    unsigned long long granted, denied, refused, raised, lost, stale;
+};
+
+static unsigned draw(struct world *world, unsigned below)
+{
+    world->random = world->random * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (unsigned)((world->random >> 33) % below);
+}
+
+static uint64_t large(const struct world *world, unsigned small)
+{
+    ck_assert_uint_lt(small + world->offset, NUMBERS);
+    return small == 0 ? 0 : LARGE[small + world->offset];
+}
+
+static redisReply *run(const struct rl_command *command)
+{
+    const char *words[RL_ARGS_MAX];
+    size_t lens[RL_ARGS_MAX];
+
+    for (size_t i = 0; i < command->count; i++) {
+        words[i] = command->args[i].data;
+        lens[i] = command->args[i].len;
+    }
+    redisReply *reply = redisCommandArgv(connection, (int)command->count, words, lens);
+    ck_assert_msg(reply != NULL, "%s", connection->errstr);
+    ck_assert_msg(reply->type != REDIS_REPLY_ERROR, "%s", reply->str);
+    return reply;
+}
+
+static struct rl_answer answer_to(enum rl_verb verb, const redisReply *reply)
+{
+    struct rl_reply text = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
+
+    ck_assert_int_eq(reply->type, REDIS_REPLY_STRING);
+    return rl_wire_fence_answer(verb, &text);
+}
+
+static struct rl_answer ask(enum rl_verb verb, const char *key, const char *token, uint64_t number)
+{
+    const struct rl_fence_words words = {TEXT(RECORD), TEXT(CONFIG), STRIPE, number};
+    struct rl_command command;
+
+    rl_wire_vote_command(&command, verb, RL_FORM_EVAL, TEXT(key), TEXT(token), TTL_MS, &words);
+    redisReply *reply = run(&command);
+    struct rl_answer answer = answer_to(verb, reply);
+    freeReplyObject(reply);
+    return answer;
+}
+
+static struct rl_answer seed(const struct world *world, const char *mark, unsigned small)
+{
+    struct rl_command command;
+    char numbers[32];
+
+    snprintf(numbers, sizeof numbers, "%d:%llu", STRIPE, (unsigned long long)large(world, small));
+    const struct rl_record_words words = {TEXT(RECORD), TEXT(CONFIG), TEXT(mark), TEXT(RUN),
+                                          TEXT(numbers)};
+    rl_wire_record_command(&command, RL_VERB_SEED, RL_FORM_EVAL, &words);
+    redisReply *reply = run(&command);
+    struct rl_answer answer = answer_to(RL_VERB_SEED, reply);
+    freeReplyObject(reply);
+    return answer;
+}
+
+/* A client that wants to bring the node back looks at its record, and takes the mark it finds. */
+static void read_record(struct world *world, unsigned r)
+{
+    struct rl_command command;
+    struct rl_record_text text;
+    char mark[RL_RECORD_MARK_LEN + 1];
+
+    snprintf(mark, sizeof mark, "mark-%u", world->marks++);
+    const struct rl_record_words words = {
+        .record = TEXT(RECORD), .config = TEXT(CONFIG), .run = TEXT(RUN), .mark = TEXT(mark)};
+    rl_wire_record_command(&command, RL_VERB_READ, RL_FORM_EVAL, &words);
+    redisReply *reply = run(&command);
+    struct rl_reply got = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
+    ck_assert(rl_wire_record_parse(&got, &text));
+    ck_assert_uint_eq(text.config.len, 0);
+    ck_assert_uint_le(text.mark.len, RL_RECORD_MARK_LEN);
+    memcpy(world->mark[r], text.mark.data, text.mark.len);
+    world->mark[r][text.mark.len] = '\0';
+    freeReplyObject(reply);
+}
+
+static void forget(void)
+{
+    freeReplyObject(redisCommand(connection, "FLUSHALL"));
+}
+
+/* ---- One event in the model and on the server ---- */
+
+static void vote(struct world *world, const struct model_state *before, unsigned a)
+{
+    const struct model_node *node = &before->node[0];
+    unsigned key = model_key(&world->model, a);
+    uint8_t p = before->attempt[a].p;
+    struct rl_answer answer = ask(RL_VERB_ACQUIRE, KEYS[key], TOKENS[a], large(world, p));
+
+    if (!node->admitted) {
+        world->refused++;
+        ck_assert_int_eq(answer.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(answer.record, RL_RECORD_MISSING);
+        return;
+    }
+    ck_assert_uint_eq(answer.number, large(world, node->fence));
+    if (node->owner[key] != 0) {
+        world->denied++;
+        ck_assert_int_eq(answer.vote, RL_VOTE_DENIED);
+        return;
+    }
+    world->granted++;
+    ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(answer.accepted, world->state.node[0].fence == p && node->fence != p);
+}
+
+static void raise_fence(struct world *world, const struct model_state *before, unsigned a)
+{
+    unsigned key = model_key(&world->model, a);
+    bool ours = before->node[0].owner[key] == a + 1;
+    uint64_t number = large(world, before->attempt[a].value);
+    struct rl_answer answer = ask(RL_VERB_RAISE, KEYS[key], TOKENS[a], number);
+
+    *(ours ? &world->raised : &world->lost) += 1;
+    ck_assert_int_eq(answer.vote, ours ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+}
+
+static void delete_key(const struct world *world, unsigned a)
+{
+    struct rl_command command;
+
+    rl_wire_command(&command, RL_VERB_RELEASE, RL_FORM_EVAL,
+                    TEXT(KEYS[model_key(&world->model, a)]), TEXT(TOKENS[a]), 0);
+    freeReplyObject(run(&command));
+}
+
+static void do_on_server(struct world *world, const struct model_state *before,
+                         struct model_action action)
+{
+    switch (action.kind) {
+    case ACTION_VOTE:
+        vote(world, before, action.attempt);
+        break;
+    case ACTION_RAISE:
+        raise_fence(world, before, action.attempt);
+        break;
+    case ACTION_DEL:
+        delete_key(world, action.attempt);
+        break;
+    case ACTION_VANISH:
+        freeReplyObject(redisCommand(connection, "DEL %s", KEYS[action.detail]));
+        break;
+    case ACTION_FORGET:
+        forget();
+        break;
+    case ACTION_READMIT:
+        read_record(world, action.attempt);
+        break;
+    case ACTION_ADMIT: {
+        const struct model_readmitter *client = &before->readmitter[action.attempt];
+        struct rl_answer answer = seed(world, world->mark[action.attempt], client->value);
+        ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+        break;
+    }
+    default: /* happens in the client only */
+        break;
+    }
+}
+
+static void check_text(const char *what, const redisReply *reply, const char *expected)
+{
+    if (expected == NULL)
+        ck_assert_msg(reply->type == REDIS_REPLY_NIL, "%s is %s", what, reply->str);
+    else
+        ck_assert_msg(reply->type == REDIS_REPLY_STRING && strcmp(reply->str, expected) == 0,
+                      "%s is %s, not %s", what, reply->str, expected);
+}
+
+static void compare(const struct world *world)
+{
+    const struct model_node *node = &world->state.node[0];
+    char number[24];
+
+    snprintf(number, sizeof number, "%llu", (unsigned long long)large(world, node->fence));
+    redisReply *reply = redisCommand(connection, "HGET %s %d", RECORD, STRIPE);
+    check_text("register", reply, node->fence == 0 ? NULL : number);
+    freeReplyObject(reply);
+    reply = redisCommand(connection, "HGET %s cfg", RECORD);
+    check_text("fingerprint", reply, node->admitted ? CONFIG RUN : NULL);
+    freeReplyObject(reply);
+    for (unsigned key = 0; key < world->model.keys; key++) {
+        unsigned owner = node->owner[key];
+        reply = redisCommand(connection, "GET %s", KEYS[key]);
+        check_text(KEYS[key], reply, owner == 0 ? NULL : TOKENS[owner - 1]);
+        freeReplyObject(reply);
+    }
+}
+
+/* A client whose mark is gone, because the node came back or forgot once more, changes nothing. */
+static void try_stale_mark(struct world *world, unsigned r)
+{
+    const struct model_node *node = &world->state.node[0];
+
+    if (world->state.readmitter[r].phase != READMIT_BEGUN || (node->marks & MODEL_BIT(r)) != 0)
+        return;
+    struct rl_answer answer = seed(world, world->mark[r], 4);
+    ck_assert_int_eq(answer.vote, node->admitted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    world->stale++;
+    compare(world);
+}
+
+static void begin(struct world *world)
+{
+    world->offset = draw(world, 8);
+    world->model = (struct model){.nodes = 1,
+                                  .attempts = MODEL_ATTEMPTS_MAX,
+                                  .keys = MODEL_KEYS_MAX,
+                                  .proposals = 3,
+                                  .initial = {(uint8_t)draw(world, 4)},
+                                  .forgets = 2,
+                                  .readmitters = MODEL_READMITTERS,
+                                  .dels = true,
+                                  .broken = BROKEN_READMIT_UNMERGED}; /* there is nobody to ask */
+    model_init(&world->model, &world->state);
+    forget();
+    struct rl_answer answer = seed(world, "*", world->model.initial[0]);
+    ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+    if (world->model.initial[0] == 0) /* the model's 0 is a missing field */
+        freeReplyObject(redisCommand(connection, "HDEL %s %d", RECORD, STRIPE));
+    compare(world);
+}
+
+/* Else there would be little of anything but interruptions. */
+static bool is_rare(struct model_action action)
+{
+    return action.kind == ACTION_FORGET || action.kind == ACTION_VANISH ||
+           action.kind == ACTION_GIVE_UP || action.kind == ACTION_FAST || action.kind == ACTION_DEL;
+}
+
+static void walk(struct world *world)
+{
+    struct model_action actions[MODEL_ACTIONS_MAX];
+
+    begin(world);
+    for (unsigned i = 0; i < STEPS; i++) {
+        unsigned count = model_actions(&world->model, &world->state, actions);
+        if (count == 0)
+            return;
+        struct model_action action = actions[draw(world, count)];
+        if (is_rare(action) && draw(world, 5) != 0)
+            continue;
+        if (action.kind == ACTION_ADMIT) /* as if it had asked others */
+            world->state.readmitter[action.attempt].value = (uint8_t)(1 + draw(world, 3));
+        struct model_state before = world->state;
+        model_apply(&world->model, &world->state, action);
+        do_on_server(world, &before, action);
+        compare(world);
+        try_stale_mark(world, draw(world, MODEL_READMITTERS));
+    }
+}
+
+START_TEST(scripts_do_what_the_model_says)
+{
+    struct world world = {0};
+
+    for (unsigned i = 0; i < WALKS; i++) {
+        world.random = 1 + i;
+        walk(&world);
+    }
+    fprintf(stderr,
+            "# %llu granted, %llu denied, %llu refused; %llu raised, %llu lost; %llu stale\n",
+            world.granted, world.denied, world.refused, world.raised, world.lost, world.stale);
+    ck_assert_uint_gt(world.granted, 200);
+    ck_assert_uint_gt(world.denied, 20);
+    ck_assert_uint_gt(world.refused, 20);
+    ck_assert_uint_gt(world.raised, 20);
+    ck_assert_uint_gt(world.lost, 20);
+    ck_assert_uint_gt(world.stale, 10);
+}
+END_TEST
+
+static void setup(void)
+{
+    cluster = cluster_start(1);
+    connection = redisConnect("127.0.0.1", cluster_port(cluster, 0));
+    ck_assert_ptr_nonnull(connection);
+    ck_assert_msg(connection->err == 0, "%s", connection->errstr);
+}
+
+static void teardown(void)
+{
+    redisFree(connection);
+    cluster_stop(cluster);
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("model_scripts");
+    TCase *tcase = tcase_create("scripts");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 120);
+    tcase_add_test(tcase, scripts_do_what_the_model_says);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
