@@ -277,9 +277,10 @@ static const char *name_of(const char *text, size_t len)
         enum rl_verb verb;
         const char *script, *sha;
     } table[] = {
-        {RL_VERB_RELEASE, "<release>", "release"},
-        {RL_VERB_EXTEND, "<extend>", "extend"},
-        {RL_VERB_SHORTEN, "<shorten>", "shorten"},
+        {RL_VERB_RELEASE, "<release>", "release"}, {RL_VERB_EXTEND, "<extend>", "extend"},
+        {RL_VERB_SHORTEN, "<shorten>", "shorten"}, {RL_VERB_ACQUIRE, "<vote>", "vote"},
+        {RL_VERB_RAISE, "<raise>", "raise"},       {RL_VERB_READ, "<read>", "read"},
+        {RL_VERB_SEED, "<seed>", "seed"},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * Fenced votes on one connection: asked for at most once, in other words only if it is proven that
+ * they did not run and nobody has taken them back; answers of an earlier run of the server;
+ * garbage. */
+#include "node_rig.h"
+
+#include "core/wire_fence.h"
+#include "suite.h"
+
+#define NOSCRIPT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+#define RUN      "0123abcd" /* of the rig's server */
+
+static struct rig *rig;
+static struct rl_claim *a, *b, *record;
+
+static void setup(void)
+{
+    rig = rig_new();
+    rig->common.fence_record = (struct rl_arg){"rec", 3};
+    rig->common.fence_config = (struct rl_arg){"cfg;", 4};
+    rig->common.fence_run_bound = true;
+    a = rig_claim(rig, "aa");
+    a->fenced = true;
+    a->stripe = 7;
+    a->proposal = 100;
+    b = rig_claim(rig, "bb");
+    record = rig_claim(rig, "0123456789abcdef1:2 3:4");
+    record->is_record = true;
+    rig_ready(rig);
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+    ck_assert_uint_eq(a->refs, 1);
+    ck_assert_uint_eq(b->refs, 1);
+    ck_assert_uint_eq(record->refs, 1);
+    rl_claim_drop(a);
+    rl_claim_drop(b);
+    rl_claim_drop(record);
+}
+
+static void ask(struct rl_claim *claim, enum rl_verb verb, const char *said)
+{
+    ck_assert_int_eq(rig_ask(rig, claim, 1, verb), 0);
+    ck_assert_str_eq(rig_said(rig), said);
+}
+
+static void ask_vote(void)
+{
+    ask(a, RL_VERB_ACQUIRE, "EVALSHA vote 2 key rec aa 30000 7 100 cfg;\n");
+}
+
+START_TEST(a_vote_and_its_second_round)
+{
+    ask_vote();
+    rig_reply(rig, "$14\r\nA 99 " RUN " \r\n"); /* a blank too many is another run */
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_FAILED);
+    ask_vote();
+    rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED);
+    ck_assert(vote.accepted && vote.number == 99 && vote.record == RL_RECORD_ADMITTED);
+    a->number = 171;
+    ask(a, RL_VERB_RAISE, "EVALSHA raise 2 key rec aa 7 171 cfg;\n");
+    rig_reply(rig, "$10\r\nA " RUN "\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+    /* A heal is a plain SET: it has no number to vouch for. */
+    ask(a, RL_VERB_HEAL, "SET key aa NX PX 30000\n");
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+START_TEST(plain_votes_stay_plain)
+{
+    ask(b, RL_VERB_ACQUIRE, "SET key bb NX PX 30000\n");
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+START_TEST(records_speak_of_the_run)
+{
+    ask(record, RL_VERB_READ, "EVALSHA read 1 rec cfg; " RUN " 0123456789abcdef 1024\n");
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "EVAL <read> 1 rec cfg; " RUN " 0123456789abcdef 1024\n");
+    rig_reply(rig, "$2\r\n\n\n\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+    ask(record, RL_VERB_SEED, "EVALSHA seed 1 rec cfg; " RUN " 0123456789abcdef 1:2 3:4\n");
+    rig_reply(rig, "$1\r\nS\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_DENIED);
+    record->forced = true;
+    rig->common.fence_run_bound = false;
+    rig->common.cache.claim = NULL;
+    ask(record, RL_VERB_SEED, "EVALSHA seed 1 rec cfg;  * 1:2 3:4\n");
+    rig_reply(rig, "$2\r\nA \r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+START_TEST(an_earlier_run_does_not_count)
+{
+    static const char *const others[] = {"$13\r\nA 99 0123abce\r\n", "$12\r\nA 99 0123abc\r\n",
+                                         "$5\r\nA 99 \r\n", "$14\r\nG 99 0123abcd0\r\n"};
+
+    ask_vote();
+    rig_reply(rig, others[_i]);
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_uint_eq(vote.record, RL_RECORD_OLD_RUN);
+    ck_assert(!vote.unsent); /* the key is there, and has to be undone */
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    rig->common.fence_run_bound = false;
+    ask_vote();
+    rig_reply(rig, others[_i]);
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+/* NOSCRIPT proves that the vote did not run. */
+START_TEST(asked_again_in_the_same_round)
+{
+    ask_vote();
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
+    rig_no_vote(rig);
+    rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+/* Behind its own undo it would leave a key that nobody takes back. */
+START_TEST(not_asked_again_behind_its_undo)
+{
+    ask_vote();
+    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
+    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "");
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert(vote.unsent); /* proven: no key of ours */
+    rig_reply(rig, ":0\r\n");
+    ck_assert_uint_eq(rig->undone, 1);
+}
+END_TEST
+
+START_TEST(not_asked_again_for_nobody)
+{
+    ask_vote();
+    a->owner = NULL; /* the attempt is over */
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "");
+    rig_no_vote(rig);
+}
+END_TEST
+
+/* A lost connection: not known, and never sent again. */
+START_TEST(never_sent_twice)
+{
+    ask_vote();
+    rig_lose(rig);
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert(!vote.unsent);
+    rig_ready(rig);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
+START_TEST(garbage_ends_the_connection)
+{
+    static const char *const garbage[] = {":1\r\n",           "+OK\r\n",     "$-1\r\n",
+                                          "$1\r\nX\r\n",      "$1\r\nA\r\n", "*1\r\n:1\r\n",
+                                          "$7\r\nA 1.5 r\r\n"};
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (verbs[i] == RL_VERB_RAISE && (_i == 4 || _i == 6))
+            continue; /* there these are answers, of another run */
+        if (i == 1)
+            rig_ready(rig);
+        ck_assert_int_eq(rig_ask(rig, a, 1, verbs[i]), 0);
+        rig_said(rig);
+        rig_reply(rig, garbage[_i]);
+        struct rl_ballot vote = rig_only_vote(rig);
+        ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+        ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    }
+}
+END_TEST
+
+/* What a server says of its record is the end of one vote, not of the connection. */
+START_TEST(refusals_leave_the_connection)
+{
+    static const char *const texts[] = {"$1\r\nM\r\n", "$9\r\nR v1 k=64\r\n", "$1\r\nC\r\n",
+                                        "-WRONGTYPE Operation against a key\r\n"};
+    static const uint8_t states[] = {RL_RECORD_MISSING, RL_RECORD_FOREIGN, RL_RECORD_CORRUPT,
+                                     RL_RECORD_CORRUPT};
+
+    ask_vote();
+    rig_reply(rig, texts[_i]);
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_uint_eq(vote.record, states[_i]);
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_fence");
+    TCase *tcase = tcase_create("node_fence");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, a_vote_and_its_second_round);
+    tcase_add_test(tcase, plain_votes_stay_plain);
+    tcase_add_test(tcase, records_speak_of_the_run);
+    tcase_add_loop_test(tcase, an_earlier_run_does_not_count, 0, 4);
+    tcase_add_test(tcase, asked_again_in_the_same_round);
+    tcase_add_test(tcase, not_asked_again_behind_its_undo);
+    tcase_add_test(tcase, not_asked_again_for_nobody);
+    tcase_add_test(tcase, never_sent_twice);
+    tcase_add_loop_test(tcase, garbage_ends_the_connection, 0, 7);
+    tcase_add_loop_test(tcase, refusals_leave_the_connection, 0, 4);
+    return suite_run(suite);
+}
