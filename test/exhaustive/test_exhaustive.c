@@ -31,6 +31,16 @@ START_TEST(extensions)
 }
 END_TEST
 
+START_TEST(fences)
+{
+    unsigned nodes = (unsigned)_i;
+
+    walk_fence(nodes);
+    report("fence", nodes);
+    ck_assert_uint_gt(walk_tally.sequences, nodes == 3 ? 10000 : 4);
+}
+END_TEST
+
 START_TEST(releases)
 {
     unsigned nodes = (unsigned)_i;
@@ -74,6 +84,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, acquisitions, 1, WALK_NODES_MAX + 1);
     tcase_add_loop_test(tcase, extensions, 1, WALK_NODES_MAX + 1);
+    tcase_add_loop_test(tcase, fences, 1, 5);
     tcase_add_loop_test(tcase, releases, 1, WALK_NODES_MAX + 1);
     tcase = tcase_create("worlds");
     tcase_set_timeout(tcase, 120);

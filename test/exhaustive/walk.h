@@ -72,6 +72,7 @@ extern struct tally walk_tally;
 void walk_acquire(unsigned nodes);
 void walk_release(unsigned nodes);
 void walk_extend(unsigned nodes);
+void walk_fence(unsigned nodes);
 /* The limits of a search through a world of servers (probation.c). */
 struct world_limits {
     unsigned nodes, flushes, visits, failures, rounds, foreign;
