@@ -54,6 +54,7 @@ const struct call_fault call_faults[] = {
     {CALL_EPOLL_CTL, ENOMEM, true, false, false, "epoll_ctl: ENOMEM"},
     {CALL_EPOLL_CTL, ENOSPC, true, false, false, "epoll_ctl: ENOSPC"},
     {CALL_EPOLL_WAIT, EINTR, false, false, true, "epoll_wait: EINTR"},
+    {CALL_EPOLL_WAIT, 0, true, false, true, "epoll_wait: one event"},
     {CALL_TIMERFD_CREATE, EMFILE, true, false, false, "timerfd_create: EMFILE"},
     {CALL_TIMERFD_CREATE, ENODEV, false, false, false, "timerfd_create: ENODEV"},
     {CALL_EVENTFD, ENFILE, true, false, false, "eventfd: ENFILE"},
@@ -207,7 +208,10 @@ int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
     NEXT(int, "epoll_wait", int, struct epoll_event *, int, int);
-    return fault_of(CALL_EPOLL_WAIT) != NULL ? -1 : next(epoll_fd, events, max, timeout);
+    const struct call_fault *fault = fault_of(CALL_EPOLL_WAIT);
+    if (fault != NULL && fault->error != 0)
+        return -1;
+    return next(epoll_fd, events, fault != NULL ? 1 : max, timeout);
 }
 
 int timerfd_create(int clock, int flags)

@@ -75,6 +75,7 @@ unsigned rig_step(void);
 
 /* Names what runs on stderr if the program dies. */
 void rig_note(const char *name, bool starve, uint64_t k);
+void rig_note_text(const char *name, const char *text);
 void rig_silence(void);
 /* Checked teardown: after a failed assertion says where it was, and clears up for the next case. */
 void rig_after(void);

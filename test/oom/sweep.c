@@ -66,12 +66,18 @@ static void watch(void)
 
 void rig_note(const char *name, bool starve, uint64_t k)
 {
+    char text[sizeof note / 2];
+
+    snprintf(text, sizeof text, "%s %llu%s fails", fault != NULL ? fault->name : "allocation",
+             (unsigned long long)k, starve ? " and each later one" : "");
+    rig_note_text(name, text);
+}
+
+void rig_note_text(const char *name, const char *text)
+{
     watch();
     note_len = 0;
-    const int len = snprintf(note, sizeof note, "in \"%s\", %s %llu%s fails\n", name,
-                             fault != NULL ? fault->name : "allocation", (unsigned long long)k,
-                             starve ? " and each later one" : "");
-    note_len = len;
+    note_len = snprintf(note, sizeof note, "in \"%.60s\", %s\n", name, text);
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
 

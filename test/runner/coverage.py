@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""usage: ./dev coverage [--show] [--again] [SUITE or TEST]...
+
+Builds with gcc's coverage counters, runs the tests (without names: the suites below) and prints for
+each file of lib/ how many of its statements and branches were reached. --show names those that were
+not; --again prints the last run's figures without running anything.
+
+The branches of an RL_ASSERT are not counted: the one that ends the process must not be taken.
+"""
+
+import argparse
+import collections
+import glob
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import table  # noqa: E402
+
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+DIRECTORY = "build-coverage"
+SUITES = "unit fuzz io oom torture live"
+ASSERTION = re.compile(r"\bRL_ASSERT\s*\(")
+
+BUILD = table.Build(
+    name="coverage",
+    directory=DIRECTORY,
+    compiler="gcc",
+    options=["-Db_coverage=true", "-Doptimization=0"],
+    suites=SUITES.split(),
+    wrapper=[],
+    slow=3,
+    environment=table.ONE_PROCESS,
+)
+
+
+def load_runner():
+    spec = importlib.util.spec_from_file_location("runner", os.path.join(HERE, "__main__.py"))
+    runner = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(runner)
+    return runner
+
+
+def run_tests(names):
+    runner = load_runner()
+    totals = runner.Totals()
+    for path in glob.glob(os.path.join(DIRECTORY, "**", "*.gcda"), recursive=True):
+        os.remove(path)
+    started = time.monotonic()
+    build = BUILD._replace(suites=list({*BUILD.suites, *names}))
+    runner.run_all([build], names, totals)
+    print(f"{time.monotonic() - started:.0f} s; {totals.passed} passed, {totals.failed} failed, "
+          f"{totals.skipped} skipped")  # fmt: skip
+    for failure in totals.failures:
+        print(f"FAILED {failure}")
+    return totals.failed == 0
+
+
+def assertion_lines(name):
+    """The lines of each RL_ASSERT(…), to its closing bracket."""
+    lines = set()
+    depth = 0
+    with open(name, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            start = ASSERTION.search(line)
+            if depth == 0 and not start:
+                continue
+            lines.add(number)
+            for letter in line[start.start() if depth == 0 and start else 0 :]:
+                depth += (letter == "(") - (letter == ")")
+    return lines
+
+
+def read_counters():
+    """{file: {line: [executions, branches, branches taken]}}, of the sources below lib/."""
+    files = collections.defaultdict(dict)
+    folder = os.path.join(DIRECTORY, "lib", "libredlock-internal.a.p")
+    for path in sorted(glob.glob(os.path.join(folder, "*.gcno"))):
+        done = subprocess.run(["gcov", "-b", "-j", "-t", os.path.abspath(path)], cwd=folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)  # fmt: skip
+        for entry in json.loads(done.stdout)["files"]:
+            name = os.path.relpath(os.path.normpath(os.path.join(DIRECTORY, entry["file"])), ".")
+            if not name.startswith("lib/") or not name.endswith(".c"):
+                continue
+            passed_over = assertion_lines(name)
+            for line in entry["lines"]:
+                number = line["line_number"]
+                counts = files[name].setdefault(number, [0, 0, 0])
+                counts[0] += line["count"]
+                if number not in passed_over:
+                    counts[1] += len(line["branches"])
+                    counts[2] += sum(branch["count"] > 0 for branch in line["branches"])
+    return files
+
+
+def percent(part, whole):
+    return 100 * part / whole if whole else 100
+
+
+def ranges(numbers):
+    """[1, 2, 3, 7] -> "1-3 7"."""
+    found = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+
+
+def print_row(name, lines):
+    statements = (sum(count > 0 for count, _, _ in lines), len(lines))
+    branches = (sum(taken for _, _, taken in lines), sum(all_ for _, all_, _ in lines))
+    print(f"{name:28}{statements[0]:7} of {statements[1]:5}{percent(*statements):7.1f} %"
+          f"{branches[0]:8} of {branches[1]:5}{percent(*branches):7.1f} %")  # fmt: skip
+
+
+def print_figures(files, show):
+    print(f"\n{'':28}{'statements':>24}{'branches':>25}")
+    for name in sorted(files):
+        lines = files[name]
+        print_row(name[len("lib/") :], list(lines.values()))
+        missed = [number for number, counts in lines.items() if counts[0] == 0]
+        halves = [number for number, counts in lines.items() if counts[0] and counts[2] < counts[1]]
+        if show and missed:
+            print(f"    not reached: {ranges(missed)}")
+        if show and halves:
+            print(f"    branches not taken: {ranges(halves)}")
+    print_row("all", [counts for lines in files.values() for counts in lines.values()])
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./dev coverage", description=__doc__.partition("\n\n")[2],
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--show", action="store_true", help="name the lines that were not reached")
+    parser.add_argument("--again", action="store_true", help="only print the last run's figures")
+    parser.add_argument("names", nargs="*", metavar="SUITE or TEST")
+    chosen = parser.parse_args()
+    os.chdir(SOURCE)
+    good = chosen.again or run_tests(chosen.names)
+    files = read_counters()
+    if not files:
+        sys.exit("coverage: nothing was built yet")
+    print_figures(files, chosen.show)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

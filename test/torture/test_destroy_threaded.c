@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT
+ * Clients that turn their own loop are freed while their thread works: after each number of
+ * requests, with operations that wait for callbacks; or shut down first, with another thread that
+ * sleeps in a call. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc_fail.h"
+#include "fdcheck.h"
+#include "rig.h"
+
+#define REQUESTS_MAX 200
+#define TTL_MS       400
+#define WAIT_MS      10000
+
+static redlock_opts_t opts;
+static int blocked_status;
+
+static unsigned long requests(void)
+{
+    redlock_node_stats_t node;
+    unsigned long sum = 0;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        if (redlock_get_node_stats(rig.client, i, &node, sizeof node) == REDLOCK_OK)
+            sum += node.requests;
+    return sum;
+}
+
+/* A thread of the user, in a call that does not end by itself. */
+static void *block(void *userdata)
+{
+    redlock_opts_t waiting = opts;
+    redlock_lock_t *lock = NULL;
+
+    (void)userdata;
+    waiting.wait_ms = REDLOCK_WAIT_FOREVER;
+    blocked_status = redlock_acquire(rig.client, "foreign", &waiting, &lock, NULL);
+    redlock_lock_free(lock);
+    return NULL;
+}
+
+static void start_all(void)
+{
+    redlock_opts_t waiting = opts;
+
+    waiting.wait_ms = wait_scaled_ms(WAIT_MS);
+    rig_acquire(0, "one", &waiting);
+    rig_acquire(1, "foreign", &waiting);
+    rig_started(2, redlock_inspect_start(rig.client, "one", NULL, rig_done, &rig.call[2]));
+    rig_started(3, redlock_wait_ready_start(rig.client, WAIT_MS, NULL, rig_done, &rig.call[3]));
+}
+
+static void check_ends(bool hybrid)
+{
+    /* What was not told of before the free is told of in it, on this thread. */
+    for (unsigned i = 0; i < RIG_CALLS; i++)
+        ck_assert_msg(rig.call[i].told == 1, "call %u was told of %u times (%s)", i,
+                      rig.call[i].told, hybrid ? "hybrid" : "threaded");
+}
+
+static bool only_foreign_keys(void)
+{
+    return cluster_count_all_keys(rig.cluster) == RIG_NODES;
+}
+
+/* True if the client was still working on that request when it was freed. */
+static bool run(int mode, unsigned long wanted)
+{
+    static struct fdcheck descriptors;
+    struct cluster *cluster = rig.cluster;
+    const uint64_t end = wait_now_ms() + wait_scaled_ms(2000);
+    const bool blocks = wanted % 2 != 0;
+    pthread_t thread;
+    char text[40];
+
+    memset(&rig, 0, sizeof rig);
+    rig.cluster = cluster;
+    snprintf(text, sizeof text, "freed after %lu requests", wanted);
+    rig_note_text(mode == REDLOCK_MODE_HYBRID ? "hybrid" : "threaded", text);
+    fdcheck_begin(&descriptors);
+    rig_new_config(mode);
+    ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
+    redlock_config_free(rig.config);
+    opts = redlock_opts(wait_scaled_ms(TTL_MS));
+    start_all();
+    if (blocks)
+        ck_assert_int_eq(pthread_create(&thread, NULL, block, NULL), 0);
+    bool reached;
+    while (!(reached = requests() >= wanted) && wait_now_ms() < end) {
+        if (mode == REDLOCK_MODE_HYBRID)
+            ck_assert_int_eq(redlock_process(rig.client), REDLOCK_OK);
+        sched_yield();
+    }
+    if (blocks) {
+        /* free() is for clients that no other thread is in. */
+        (void)redlock_shutdown(rig.client, 0);
+        pthread_join(thread, NULL);
+        ck_assert_int_eq(blocked_status, REDLOCK_ECLOSED);
+    }
+    ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
+    check_ends(mode == REDLOCK_MODE_HYBRID);
+    redlock_lock_free(rig.call[0].lock);
+    redlock_lock_free(rig.call[1].lock);
+    ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), 4 * TTL_MS + 2000), "keys outlive the client");
+    const char *open = fdcheck_leaked(&descriptors, 1000);
+    ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
+    rig_silence();
+    return reached;
+}
+
+static void sweep(int mode)
+{
+    const unsigned step = rig_step();
+    unsigned wanted = 0, runs = 0;
+    int64_t live = 0;
+
+    rig_command_all("SET foreign foreign-token");
+    for (; run(mode, wanted) && wanted < REQUESTS_MAX / 4; wanted += step) {
+        if (runs++ == 0)
+            live = alloc_fail_live(); /* libc keeps what it allocates for its first threads */
+    }
+    for (; run(mode, wanted) && wanted < REQUESTS_MAX; wanted += 10 * step)
+        runs++;
+    ck_assert_msg(WAIT_UNTIL(alloc_fail_live() <= live + 4, WAIT_MS), "%lld blocks are not freed",
+                  (long long)(alloc_fail_live() - live));
+    printf("# freed in the middle of %u runs\n", runs);
+    fflush(stdout);
+    ck_assert_uint_gt(runs, 10);
+    rig_command_all("DEL foreign");
+}
+
+START_TEST(threaded)
+{
+    sweep(REDLOCK_MODE_THREADED);
+}
+END_TEST
+
+START_TEST(hybrid)
+{
+    sweep(REDLOCK_MODE_HYBRID);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("torture_destroy_threaded");
+    TCase *tcase = tcase_create("destroy");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, threaded);
+    tcase_add_test(tcase, hybrid);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}
