@@ -33,7 +33,7 @@ static void catch_up(void *ctx)
     struct rl_io *io = ctx;
     struct rl_ready ready[RL_READY_MAX];
 
-    take_up(io, ready, rl_poller_wait(&io->poller, ready, RL_READY_MAX, 0));
+    take_up(io, ready, rl_poller_look(&io->poller, ready, RL_READY_MAX));
 }
 
 static void wake_at(void *ctx, uint64_t boot_ns)

@@ -90,7 +90,8 @@ static void consume(int fd)
     (void)got;
 }
 
-int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max, int timeout_ms)
+static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
+                    int timeout_ms, bool consumes)
 {
     struct epoll_event events[BATCH];
     /* Never more than can be reported: epoll moves what it handed out to the end of its queue, so
@@ -102,6 +103,8 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
     RL_ASSERT(max > 0);
     RL_ASSERT(got >= 0 || errno == EINTR); /* the other errors are misuse of the descriptor */
     for (int i = 0; i < got; i++) {
+        if (events[i].data.u64 > UINT32_MAX && !consumes)
+            continue;
         if (events[i].data.u64 == DATA_TIMER) {
             consume(poller->timer_fd);
             atomic_store(&poller->armed_boot_ns, RL_NEVER);
@@ -122,6 +125,16 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
         }
     }
     return (int)count;
+}
+
+int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max, int timeout_ms)
+{
+    return wait_for(poller, ret_ready, max, timeout_ms, true);
+}
+
+int rl_poller_look(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max)
+{
+    return wait_for(poller, ret_ready, max, 0, false);
 }
 
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)

@@ -205,9 +205,19 @@ int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
     return fails ? -1 : next(epoll_fd, op, fd, event);
 }
 
+static _Atomic(epoll_hook_fn) epoll_hook;
+
+void call_fail_hook_epoll_wait(epoll_hook_fn hook)
+{
+    atomic_store(&epoll_hook, hook);
+}
+
 int epoll_wait(int epoll_fd, struct epoll_event *events, int max, int timeout)
 {
     NEXT(int, "epoll_wait", int, struct epoll_event *, int, int);
+    epoll_hook_fn hook = atomic_load(&epoll_hook);
+    if (hook != NULL)
+        return hook(next, epoll_fd, events, max, timeout);
     const struct call_fault *fault = fault_of(CALL_EPOLL_WAIT);
     if (fault != NULL && fault->error != 0)
         return -1;

@@ -51,4 +51,11 @@ uint64_t call_fail_seen(void);
 /* The calling thread's calls are neither counted nor failed while on (nests). */
 void call_fail_exempt(bool on);
 
+/* Another way to wait, which may use the real one; NULL: back to that. */
+struct epoll_event;
+typedef int (*epoll_wait_fn)(int epoll_fd, struct epoll_event *events, int max, int timeout);
+typedef int (*epoll_hook_fn)(epoll_wait_fn next, int epoll_fd, struct epoll_event *events, int max,
+                             int timeout);
+void call_fail_hook_epoll_wait(epoll_hook_fn hook);
+
 #endif
