@@ -24,6 +24,11 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
         status = redlock_config_set_mode(config, mode);
     if (status == REDLOCK_OK)
         status = redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms);
+    if (status == REDLOCK_OK && settings->fence_key != NULL)
+        status = redlock_config_set_fence_key(config, settings->fence_key);
+    /* Nobody needs the numbers after a restart of a server. */
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
     if (status == REDLOCK_OK && settings->verbose)
         status = redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL);
     if (status == REDLOCK_OK)
@@ -33,6 +38,23 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
                  config == NULL ? "" : redlock_config_error(config));
     redlock_config_free(config);
     return client;
+}
+
+redlock_opts_t client_opts(const struct client_settings *settings)
+{
+    redlock_opts_t opts = redlock_opts(settings->ttl_ms);
+    opts.wait_ms = settings->wait_ms;
+    opts.flags = settings->fence_key != NULL ? REDLOCK_FENCE : 0;
+    return opts;
+}
+
+void client_add_rounds(redlock_t *client, int sign, struct result *result)
+{
+    redlock_stats_t stats;
+    if (redlock_get_stats(client, &stats, sizeof stats) != REDLOCK_OK)
+        return;
+    result->one_round += sign > 0 ? stats.fence_one_round : -stats.fence_one_round;
+    result->two_rounds += sign > 0 ? stats.fence_two_rounds : -stats.fence_two_rounds;
 }
 
 struct holding *client_holdings(const struct client_settings *settings)

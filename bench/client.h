@@ -15,6 +15,8 @@ struct client_settings {
     unsigned depth;      /* callers or operations in flight */
     unsigned resources;  /* that they share; as many as `depth` if there is no contention */
     uint64_t ttl_ms, wait_ms;
+    const char *fence_key; /* locks have a fence, whose records are there; NULL: they have none */
+    bool separate;         /* threaded: a client for each thread, as if they were processes */
     uint32_t node_timeout_ms; /* 0: measured */
     bool verbose;             /* what the library logs goes to stderr */
 };
@@ -27,6 +29,9 @@ struct holding {
 
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size);
+redlock_opts_t client_opts(const struct client_settings *settings);
+/* How many locks with a fence took one round or two so far; with a sign, to add differences. */
+void client_add_rounds(redlock_t *client, int sign, struct result *result);
 struct holding *client_holdings(const struct client_settings *settings);
 
 /* Called when a lock was given: counts a violation if the resource is held already. */

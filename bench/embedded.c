@@ -119,6 +119,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     uint64_t start_ns = result_now_ns();
     embedded->result = result;
     embedded->todo = pairs;
+    client_add_rounds(embedded->client, -1, result);
     for (unsigned i = 0; i < embedded->depth; i++)
         start_next(&embedded->slots[i]);
     while (embedded->running > 0 && embedded->broken == 0) {
@@ -136,6 +137,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     if (embedded->broken != 0)
         fprintf(stderr, "redlock-bench: %s\n", redlock_strerror(embedded->broken));
     result->elapsed_ns += result_now_ns() - start_ns;
+    client_add_rounds(embedded->client, 1, result);
     return embedded->broken == 0 ? 0 : -1;
 }
 
@@ -213,8 +215,7 @@ struct embedded *embedded_open(const struct client_settings *settings, char *err
     if (embedded == NULL)
         return NULL;
     embedded->depth = settings->depth;
-    embedded->opts = redlock_opts(settings->ttl_ms);
-    embedded->opts.wait_ms = settings->wait_ms;
+    embedded->opts = client_opts(settings);
     embedded->holdings = client_holdings(settings);
     embedded->slots = calloc(settings->depth, sizeof *embedded->slots);
     if (embedded->holdings != NULL && embedded->slots != NULL)

@@ -109,13 +109,15 @@ int instructions_run(const struct scenario *scenario, const struct scenario_sett
     double library = floor > 0.0 ? per_pair(scenario, settings, "library") : 0.0;
     if (library <= 0.0)
         return 69;
+    bool fenced = scenario->kind == SCENARIO_FENCED;
+    const char *a = fenced ? "fenced" : "library", *b = fenced ? "plain" : "floor";
     if (json)
-        printf("{\"schema\":\"redlock.bench.instructions/1\",\"scenario\":\"%s\",\"library\":%.0f,"
-               "\"floor\":%.0f,\"ratio\":%.3f}\n",
-               scenario->name, library, floor, library / floor);
+        printf("{\"schema\":\"redlock.bench.instructions/1\",\"scenario\":\"%s\",\"%s\":%.0f,"
+               "\"%s\":%.0f,\"ratio\":%.3f}\n",
+               scenario->name, a, library, b, floor, library / floor);
     else
-        printf("%-14s instructions per pair: library %.0f, floor %.0f, ratio %.2fx\n",
-               scenario->name, library, floor, library / floor);
+        printf("%-14s instructions per pair: %s %.0f, %s %.0f, ratio %.2fx\n", scenario->name, a,
+               library, b, floor, library / floor);
     fflush(stdout);
     return 0;
 }

@@ -168,9 +168,11 @@ static bool parse_options(struct options *options, int argc, char **argv)
     return true;
 }
 
+/* Or something that takes its place: --side floor is then the side without fences. */
 static bool has_floor(const struct scenario *scenario)
 {
-    return scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
+    return scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED ||
+           scenario->kind == SCENARIO_FENCED || scenario->kind == SCENARIO_FENCED_CONTENDED;
 }
 
 static int count_instructions(const struct options *options,
@@ -178,7 +180,8 @@ static int count_instructions(const struct options *options,
 {
     int code = 0;
     for (size_t i = 0; i < options->scenarios_count && code == 0; i++) {
-        if (has_floor(options->scenarios[i]))
+        if (has_floor(options->scenarios[i]) &&
+            options->scenarios[i]->kind != SCENARIO_FENCED_CONTENDED)
             code = instructions_run(options->scenarios[i], settings, options->format == PRINT_JSON);
     }
     return code;

@@ -118,6 +118,27 @@ static void table_side(const char *scenario, const char *name, const struct resu
            result->last_error != 0 ? redlock_strerror(result->last_error) : "");
 }
 
+static double one_round_percent(const struct result *result)
+{
+    return 100.0 *
+           divide((double)result->one_round, (double)(result->one_round + result->two_rounds));
+}
+
+static double servers_us_per_pair(const struct result *result)
+{
+    return divide((double)result->servers_us, (double)result->pairs);
+}
+
+static void table_fences(const char *name, const struct result *result)
+{
+    if (result->servers_us != 0)
+        printf("%-14s%-11s%10.1f us of all servers' processors per pair\n", "", name,
+               servers_us_per_pair(result));
+    if (result->one_round + result->two_rounds != 0)
+        printf("%-14s%-11s%10.2f %% of %" PRIu64 " fences after one round\n", "", name,
+               one_round_percent(result), result->one_round + result->two_rounds);
+}
+
 static void table_add(const struct scenario_result *result)
 {
     table_side(result->scenario->name, result->name_a, &result->a);
@@ -126,6 +147,9 @@ static void table_add(const struct scenario_result *result)
         table_side("", result->name_b, &result->b);
         printf("%-14s%-11s%9.2fx%9.2fx%20.2fx\n", "", "ratio", ratio.rate, ratio.p50, ratio.p99);
     }
+    table_fences(result->name_a, &result->a);
+    if (result->name_b != NULL)
+        table_fences(result->name_b, &result->b);
     uint64_t violations = result->a.violations + result->b.violations;
     if (violations != 0 || result->leftover_keys != 0)
         printf("%-14sWRONG: %" PRIu64 " violations, %ld keys left behind\n", "", violations,
@@ -184,12 +208,14 @@ static json_t *json_percentiles(const struct histogram *histogram)
 
 static json_t *json_side(const char *name, const struct result *side)
 {
-    return json_pack("{s:s, s:I, s:I, s:s, s:I, s:f, s:o, s:o}", "side", name, "pairs",
-                     (json_int_t)side->pairs, "failed", (json_int_t)side->failed, "last_error",
-                     side->last_error == 0 ? "" : redlock_error_name(side->last_error),
-                     "violations", (json_int_t)side->violations, "pairs_per_s",
-                     result_pairs_per_second(side), "acquire_us", json_percentiles(&side->acquire),
-                     "pair_us", json_percentiles(&side->pair));
+    return json_pack(
+        "{s:s, s:I, s:I, s:s, s:I, s:f, s:I, s:I, s:f, s:o, s:o}", "side", name, "pairs",
+        (json_int_t)side->pairs, "failed", (json_int_t)side->failed, "last_error",
+        side->last_error == 0 ? "" : redlock_error_name(side->last_error), "violations",
+        (json_int_t)side->violations, "pairs_per_s", result_pairs_per_second(side), "one_round",
+        (json_int_t)side->one_round, "two_rounds", (json_int_t)side->two_rounds,
+        "servers_us_per_pair", servers_us_per_pair(side), "acquire_us",
+        json_percentiles(&side->acquire), "pair_us", json_percentiles(&side->pair));
 }
 
 static json_t *json_ratio(const struct ratio *ratio)

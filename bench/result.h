@@ -15,6 +15,9 @@ struct result {
     int last_error;           /* of the last one that failed; 0: none has */
     uint64_t violations;      /* somebody else held what we were just given */
     uint64_t elapsed_ns;      /* wall time of all slices */
+    uint64_t one_round;       /* locks with a fence that took one round, ... */
+    uint64_t two_rounds;      /* ... and two */
+    uint64_t servers_us;      /* processor time of all servers; 0: not looked at */
 };
 
 static inline uint64_t result_now_ns(void)
@@ -34,6 +37,9 @@ static inline void result_add(struct result *sum, const struct result *part)
         sum->last_error = part->last_error;
     sum->violations += part->violations;
     sum->elapsed_ns += part->elapsed_ns;
+    sum->one_round += part->one_round;
+    sum->two_rounds += part->two_rounds;
+    sum->servers_us += part->servers_us;
 }
 
 static inline double result_pairs_per_second(const struct result *result)

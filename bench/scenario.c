@@ -25,6 +25,9 @@ const struct scenario scenarios[] = {
     {"threaded-1", SCENARIO_THREADED, 1, 1, 10000, "one blocked caller"},
     {"threaded-64", SCENARIO_THREADED, 64, 64, 40000, "64 blocked callers"},
     {"contended", SCENARIO_CONTENDED, 16, 4, 1000, "16 blocked callers share 4 locks; no floor"},
+    {"fenced-1", SCENARIO_FENCED, 1, 1, 10000, "poll loop, with fences against without"},
+    {"fenced-64", SCENARIO_FENCED, 64, 64, 40000, "the same, 64 in flight"},
+    {"fenced-busy", SCENARIO_FENCED_CONTENDED, 32, 1, 1280, "32 clients want 1 lock, the same"},
     {"stopped", SCENARIO_STOPPED, 1, 1, 3000, "two servers stopped, against all running"},
 };
 const size_t scenarios_count = sizeof scenarios / sizeof scenarios[0];
@@ -41,14 +44,60 @@ const struct scenario *scenario_find(const char *name, size_t len)
 /* A run being prepared: what has to be closed again, whatever happens. */
 struct stage {
     struct scenario_settings *settings;
-    struct embedded *embedded;
-    struct threaded *threaded;
+    struct embedded *embedded, *plain_embedded;
+    struct threaded *threaded, *plain_threaded;
     struct floor *floor;
+    char fence_key[96];
 };
+
+static bool is_fenced(const struct scenario *scenario)
+{
+    return scenario->kind == SCENARIO_FENCED || scenario->kind == SCENARIO_FENCED_CONTENDED;
+}
 
 static int run_floor(void *state, uint64_t pairs, struct result *result)
 {
     return floor_run(state, pairs, result);
+}
+
+/* The same, and what the servers have worked for it; asking them is not measured. */
+static int run_priced(struct stage *stage, int (*run)(void *, uint64_t, struct result *),
+                      void *state, uint64_t pairs, struct result *result)
+{
+    uint64_t before_us = servers_cpu_us(&stage->settings->servers);
+    int status = run(state, pairs, result);
+    uint64_t after_us = servers_cpu_us(&stage->settings->servers);
+    if (before_us != 0 && after_us > before_us)
+        result->servers_us += after_us - before_us;
+    return status;
+}
+
+static int run_fenced(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    if (stage->embedded != NULL)
+        return run_priced(stage, embedded_run, stage->embedded, pairs, result);
+    return run_priced(stage, threaded_run, stage->threaded, pairs, result);
+}
+
+static int run_plain(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    if (stage->plain_embedded != NULL)
+        return run_priced(stage, embedded_run, stage->plain_embedded, pairs, result);
+    return run_priced(stage, threaded_run, stage->plain_threaded, pairs, result);
+}
+
+static int settle_fenced(void *state)
+{
+    struct stage *stage = state;
+    return stage->embedded != NULL ? embedded_settle(stage->embedded) : 0;
+}
+
+static int settle_plain(void *state)
+{
+    struct stage *stage = state;
+    return stage->plain_embedded != NULL ? embedded_settle(stage->plain_embedded) : 0;
 }
 
 static int continue_servers(void *state)
@@ -93,6 +142,29 @@ static int prepare_stopped(struct scenario_settings *settings, char *error, size
     return 0;
 }
 
+/* One side with fences and one without, or only one of them. */
+static int open_fenced(struct stage *stage, struct client_settings *client, char *error,
+                       size_t error_size)
+{
+    enum scenario_sides sides = stage->settings->sides;
+    bool fine = true;
+    if (sides != SCENARIO_FLOOR) {
+        client->fence_key = stage->fence_key;
+        if (client->separate)
+            fine = (stage->threaded = threaded_open(client, error, error_size)) != NULL;
+        else
+            fine = (stage->embedded = embedded_open(client, error, error_size)) != NULL;
+        client->fence_key = NULL;
+    }
+    if (fine && sides != SCENARIO_LIBRARY) {
+        if (client->separate)
+            fine = (stage->plain_threaded = threaded_open(client, error, error_size)) != NULL;
+        else
+            fine = (stage->plain_embedded = embedded_open(client, error, error_size)) != NULL;
+    }
+    return fine ? 0 : -1;
+}
+
 static int open_stage(struct stage *stage, const struct scenario *scenario, char *error,
                       size_t error_size)
 {
@@ -100,7 +172,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
     char ours[64], theirs[64];
     snprintf(ours, sizeof ours, "%slibrary:", settings->prefix);
     snprintf(theirs, sizeof theirs, "%sfloor:", settings->prefix);
-    const struct client_settings client = {
+    struct client_settings client = {
         .servers = settings->servers.text,
         .prefix = ours,
         .depth = scenario->depth,
@@ -108,8 +180,12 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
         .ttl_ms = settings->ttl_ms,
         .node_timeout_ms = settings->node_timeout_ms,
         .verbose = settings->verbose,
-        .wait_ms = scenario->kind == SCENARIO_CONTENDED ? CONTENDED_MS : HICCUP_MS,
+        .wait_ms = scenario->resources < scenario->depth ? CONTENDED_MS : HICCUP_MS,
+        .separate = scenario->kind == SCENARIO_FENCED_CONTENDED,
     };
+    snprintf(stage->fence_key, sizeof stage->fence_key, "%sfence", settings->prefix);
+    if (is_fenced(scenario))
+        return open_fenced(stage, &client, error, error_size);
     bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
     bool blocking = scenario->kind == SCENARIO_THREADED || scenario->kind == SCENARIO_CONTENDED;
     if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
@@ -134,8 +210,12 @@ static void close_stage(struct stage *stage)
     floor_close(stage->floor);
     if (stage->embedded != NULL)
         embedded_close(stage->embedded);
+    if (stage->plain_embedded != NULL)
+        embedded_close(stage->plain_embedded);
     if (stage->threaded != NULL)
         threaded_close(stage->threaded);
+    if (stage->plain_threaded != NULL)
+        threaded_close(stage->plain_threaded);
 }
 
 static int compare(struct stage *stage, const struct scenario *scenario,
@@ -149,7 +229,12 @@ static int compare(struct stage *stage, const struct scenario *scenario,
         .slices = stopped ? SLICES_STOPPED : SLICES,
         .depth = scenario->depth,
     };
-    if (stopped) {
+    if (is_fenced(scenario)) {
+        if (settings->sides != SCENARIO_FLOOR)
+            a = (struct side){"fenced", stage, run_fenced, NULL, settle_fenced};
+        if (settings->sides != SCENARIO_LIBRARY)
+            b = (struct side){"plain", stage, run_plain, NULL, settle_plain};
+    } else if (stopped) {
         a = (struct side){"2 stopped", stage, run_staged, stop_servers, continue_servers};
         b = (struct side){"healthy", stage, run_staged, NULL, settle_staged};
     } else if (stage->embedded != NULL) {
@@ -197,6 +282,8 @@ int scenario_run(const struct scenario *scenario, struct scenario_settings *sett
     if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)
         servers_stop(&settings->servers, STOPPED, false);
     close_stage(&stage);
+    if (is_fenced(scenario))
+        servers_delete(&settings->servers, stage.fence_key);
     if (failed == 0)
         ret_result->leftover_keys = leftover_keys(settings);
     return failed;

@@ -9,10 +9,12 @@
 #include <stdbool.h>
 
 enum scenario_kind {
-    SCENARIO_EMBEDDED = 1,  /* library in a poll loop against the floor */
-    SCENARIO_THREADED = 2,  /* library with blocked threads against the floor */
-    SCENARIO_CONTENDED = 3, /* blocked threads that share resources; no floor */
-    SCENARIO_STOPPED = 4    /* library with two of the servers stopped against itself */
+    SCENARIO_EMBEDDED = 1,        /* library in a poll loop against the floor */
+    SCENARIO_THREADED = 2,        /* library with blocked threads against the floor */
+    SCENARIO_CONTENDED = 3,       /* blocked threads that share resources; no floor */
+    SCENARIO_STOPPED = 4,         /* library with two of the servers stopped against itself */
+    SCENARIO_FENCED = 5,          /* library in a poll loop, with fences against without */
+    SCENARIO_FENCED_CONTENDED = 6 /* blocked clients that share resources, the same */
 };
 
 struct scenario {

@@ -169,6 +169,44 @@ static bool scan_page(redisContext *context, const char *prefix, char cursor[32]
     return ok;
 }
 
+void servers_delete(const struct servers *servers, const char *key)
+{
+    for (size_t i = 0; i < servers->count; i++) {
+        redisContext *context = open_context(&servers->list[i]);
+        redisReply *reply = context == NULL ? NULL : redisCommand(context, "DEL %s", key);
+        if (reply != NULL)
+            freeReplyObject(reply);
+        if (context != NULL)
+            redisFree(context);
+    }
+}
+
+static uint64_t seconds_field_us(const char *info, const char *name)
+{
+    const char *field = strstr(info, name);
+    return field == NULL ? 0 : (uint64_t)(strtod(field + strlen(name), NULL) * 1e6);
+}
+
+uint64_t servers_cpu_us(const struct servers *servers)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < servers->count; i++) {
+        redisContext *context = open_context(&servers->list[i]);
+        redisReply *reply = context == NULL ? NULL : redisCommand(context, "INFO cpu");
+        bool ok = reply != NULL && reply->type == REDIS_REPLY_STRING;
+        if (ok)
+            sum += seconds_field_us(reply->str, "used_cpu_sys:") +
+                   seconds_field_us(reply->str, "used_cpu_user:");
+        if (reply != NULL)
+            freeReplyObject(reply);
+        if (context != NULL)
+            redisFree(context);
+        if (!ok)
+            return 0;
+    }
+    return sum;
+}
+
 long servers_count_keys(const struct servers *servers, const char *prefix)
 {
     long count = 0;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SERVERS_MAX      31
@@ -35,6 +36,12 @@ void servers_version(const struct server *server, char *version, size_t size);
 
 /* How many keys on all servers begin with `prefix`, or -1 if a server could not be asked. */
 long servers_count_keys(const struct servers *servers, const char *prefix);
+
+/* Deletes the key on all servers. */
+void servers_delete(const struct servers *servers, const char *key);
+
+/* Processor time that all servers have used so far, in microseconds; 0 if one cannot be asked. */
+uint64_t servers_cpu_us(const struct servers *servers);
 
 /* Loads the script into one server and writes its hash (40 hex digits and a NUL). 0 or -1. */
 int servers_load_script(const struct server *server, const char *script, char sha[41]);

@@ -45,6 +45,9 @@ class Bench(unittest.TestCase):
                 "threaded-1",
                 "threaded-64",
                 "contended",
+                "fenced-1",
+                "fenced-64",
+                "fenced-busy",
                 "stopped",
             ],
         )

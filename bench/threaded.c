@@ -10,9 +10,11 @@
 
 #define READY_WAIT_MS 5000
 #define SHUTDOWN_MS   2000
+#define CLIENTS_MAX   64
 
 struct worker {
     struct threaded *threaded;
+    redlock_t *client;
     struct holding *holding;
     pthread_t thread;
     uint64_t start_ns, end_ns; /* of its slice */
@@ -20,7 +22,8 @@ struct worker {
 };
 
 struct threaded {
-    redlock_t *client;
+    redlock_t *clients[CLIENTS_MAX]; /* one that all share, or one for each thread */
+    unsigned clients_count;
     redlock_opts_t opts;
     struct holding *holdings;
     struct worker *workers;
@@ -36,7 +39,7 @@ static void one_pair(struct worker *worker)
     redlock_lock_t *lock = NULL;
     uint64_t start_ns = result_now_ns();
     int status =
-        redlock_acquire(threaded->client, worker->holding->resource, &threaded->opts, &lock, NULL);
+        redlock_acquire(worker->client, worker->holding->resource, &threaded->opts, &lock, NULL);
     if (status == REDLOCK_OK) {
         histogram_record(&worker->result.acquire, result_now_ns() - start_ns);
         holding_taken(worker->holding, &worker->result);
@@ -70,6 +73,8 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
 {
     struct threaded *threaded = state;
     atomic_store(&threaded->todo, (long long)pairs);
+    for (unsigned i = 0; i < threaded->clients_count; i++)
+        client_add_rounds(threaded->clients[i], -1, result);
     for (unsigned i = 0; i < threaded->depth; i++) {
         struct worker *worker = &threaded->workers[i];
         worker->result = (struct result){.pairs = 0};
@@ -91,6 +96,28 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
             end_ns = worker->end_ns;
     }
     result->elapsed_ns += end_ns - start_ns;
+    for (unsigned i = 0; i < threaded->clients_count; i++)
+        client_add_rounds(threaded->clients[i], 1, result);
+    return 0;
+}
+
+static int connect_clients(struct threaded *threaded, const struct client_settings *settings,
+                           char *error, size_t error_size)
+{
+    unsigned wanted = settings->separate ? settings->depth : 1;
+    while (threaded->clients_count < wanted) {
+        redlock_t *client = client_new(settings, REDLOCK_MODE_THREADED, error, error_size);
+        if (client == NULL)
+            return -1;
+        threaded->clients[threaded->clients_count++] = client;
+    }
+    for (unsigned i = 0; i < wanted; i++) {
+        int status = redlock_wait_ready(threaded->clients[i], READY_WAIT_MS);
+        if (status != REDLOCK_OK) {
+            snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
+            return -1;
+        }
+    }
     return 0;
 }
 
@@ -102,37 +129,30 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
         return NULL;
     threaded->depth = settings->depth;
     threaded->contended = settings->resources < settings->depth;
-    threaded->opts = redlock_opts(settings->ttl_ms);
-    threaded->opts.wait_ms = settings->wait_ms;
+    threaded->opts = client_opts(settings);
     threaded->holdings = client_holdings(settings);
     threaded->workers = calloc(settings->depth, sizeof *threaded->workers);
     (void)pthread_barrier_init(&threaded->start, NULL, settings->depth + 1);
-    if (threaded->holdings != NULL && threaded->workers != NULL)
-        threaded->client = client_new(settings, REDLOCK_MODE_THREADED, error, error_size);
-    if (threaded->client == NULL) {
+    if (threaded->holdings == NULL || threaded->workers == NULL || settings->depth > CLIENTS_MAX ||
+        connect_clients(threaded, settings, error, error_size) != 0) {
         threaded_close(threaded);
         return NULL;
     }
     for (unsigned i = 0; i < settings->depth; i++) {
         threaded->workers[i].threaded = threaded;
+        threaded->workers[i].client = threaded->clients[i % threaded->clients_count];
         threaded->workers[i].holding = &threaded->holdings[i % settings->resources];
-    }
-    int status = redlock_wait_ready(threaded->client, READY_WAIT_MS);
-    if (status != REDLOCK_OK) {
-        snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
-        threaded_close(threaded);
-        return NULL;
     }
     return threaded;
 }
 
 void threaded_close(struct threaded *threaded)
 {
-    if (threaded->client != NULL) {
-        int status = redlock_shutdown(threaded->client, SHUTDOWN_MS);
+    for (unsigned i = 0; i < threaded->clients_count; i++) {
+        int status = redlock_shutdown(threaded->clients[i], SHUTDOWN_MS);
         if (status != REDLOCK_OK)
             fprintf(stderr, "redlock-bench: shutdown: %s\n", redlock_strerror(status));
-        (void)redlock_free(threaded->client);
+        (void)redlock_free(threaded->clients[i]);
     }
     (void)pthread_barrier_destroy(&threaded->start);
     free(threaded->workers);

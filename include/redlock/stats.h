@@ -16,6 +16,8 @@ typedef struct redlock_stats {
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
     uint64_t held, waiting;    /* gauges */
     uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
+    /* Of `acquired`, those with a fence: agreed on by the votes, and written in a second round. */
+    uint64_t fence_one_round, fence_two_rounds;
 } redlock_stats_t;
 
 typedef struct redlock_node_stats {

@@ -42,6 +42,8 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
         .undone = from->undone,
         .held = from->held,
         .waiting = from->waiting,
+        .fence_one_round = from->fence_one_round,
+        .fence_two_rounds = from->fence_two_rounds,
     };
     memcpy(stats.wait_us_hist, from->wait_us_hist, sizeof stats.wait_us_hist);
     rl_client_leave(rl);

@@ -246,6 +246,8 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     unsigned bucket = wait_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(wait_us);
     stats->wait_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
     stats->acquired += fx->status == REDLOCK_OK;
+    if (fx->status == REDLOCK_OK && lease->params.fence)
+        *(lease->fence.raising ? &stats->fence_two_rounds : &stats->fence_one_round) += 1;
     stats->contended += fx->status == REDLOCK_ECONTENDED;
     stats->no_quorum += fx->status == REDLOCK_ENOQUORUM;
     stats->too_slow += fx->status == REDLOCK_ETOOSLOW;

@@ -61,6 +61,8 @@ START_TEST(a_clock_an_hour_ahead)
     ck_assert_uint_eq(live_info().rounds, 2);
     ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), ahead + 2);
     ck_assert_uint_eq(live_info().rounds, 1);
+    ck_assert_uint_eq(live_stats(live.client).fence_one_round, 2);
+    ck_assert_uint_eq(live_stats(live.client).fence_two_rounds, 1);
 }
 END_TEST
 
