@@ -11,7 +11,8 @@ had the lock. Fences are excused for nothing.
 from dataclasses import dataclass, field
 
 LOSES_KEYS = {"clock_ahead", "flushall", "clock_fast"}
-FORGETS = {"kill_lose"}  # a server that comes back without its keys votes at once
+# Ours do not count a server that came back without its keys until all locks of before are over; others do.
+FORGETS = {"kill_lose"}
 GOES_ON_AFTER = {"clock_fast"}  # keys that were set meanwhile expire early, too
 
 
@@ -36,6 +37,8 @@ def excuse(history, first, second, longest_ttl_ns):
         begin, end = fault.start, fault.end
         if fault.kind == "clock_back":
             begin = fault.end  # going back harms nobody, coming forward again does
+        elif fault.kind in FORGETS and "foreign" != second.kind:
+            continue
         elif fault.kind not in LOSES_KEYS | FORGETS:
             continue
         if fault.kind in GOES_ON_AFTER:

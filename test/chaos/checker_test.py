@@ -184,7 +184,7 @@ class Excuses(Case):
     """The same pair, with faults before, between and after."""
 
     def test_lost_keys(self):
-        for kind in ("flushall", "clock_ahead", "kill_lose"):
+        for kind in ("flushall", "clock_ahead"):
             with self.subTest(kind):
                 self.setUp()
                 self.two()
@@ -223,13 +223,20 @@ class Excuses(Case):
 
     def test_what_excuses_nothing(self):
         for kind in report.KINDS:
-            if kind in ("flushall", "clock_ahead", "clock_fast", "clock_back", "kill_lose"):
+            if kind in ("flushall", "clock_ahead", "clock_fast", "clock_back"):
                 continue
             with self.subTest(kind):
                 self.setUp()
                 self.two()
                 self.forged.fault(kind, 3, 110, 140)
                 self.assert_wrong("exclusion")
+
+    def test_a_foreign_client_believes_a_server_that_forgot(self):
+        other = self.forged.client("f.0", "foreign")
+        self.forged.turn(self.a, "r0", 100, 101, 200)
+        self.forged.turn(other, "r0", 120, 150, 300)
+        self.forged.fault("kill_lose", 3, 110, 140)
+        self.assert_excused("kill_lose")
 
 
 class Fences(Case):

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which servers' clocks are wrong. */
+#include "barely.h"
 #include "other.h"
 #include "suite.h"
 
@@ -49,11 +50,39 @@ START_TEST(scenario_14_slewed_servers)
 }
 END_TEST
 
+/* A minute ahead: the key is over, and a majority is free. */
+START_TEST(scenario_12_step_forward)
+{
+    live.heal = heal;
+    barely_hold();
+    cluster_clock_step(live.cluster, VICTIM, 60000);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    barely_end();
+}
+END_TEST
+
+/* An hour back: the key stays for an hour, unless somebody deletes it; nobody loses a lock. */
+START_TEST(scenario_13_step_back)
+{
+    live.heal = heal;
+    barely_hold();
+    cluster_clock_step(live.cluster, VICTIM, -3600000);
+    ck_assert_int_gt(cluster_integer(live.cluster, VICTIM, "PTTL " NAME), 3600000);
+    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    ck_assert_msg(WAIT_UNTIL(!live_has_key(VICTIM, NAME), PATIENCE_MS), "the key is stuck");
+    barely_end();
+}
+END_TEST
+
 int main(void)
 {
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("servers' clocks");
+    live_add_with(suite, "12", scenario_12_step_forward, start_with_clocks);
+    live_add_with(suite, "13", scenario_13_step_back, start_with_clocks);
     live_add_with(suite, "14", scenario_14_slewed_servers, start_with_clocks);
     return suite_run_nofork(suite);
 }

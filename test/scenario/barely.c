@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * A lock on a bare majority. */
+#include "barely.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct barely barely;
+
+static void set_memory(const char *value)
+{
+    for (unsigned i = QUORUM; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", value));
+}
+
+static redlock_t *open_looking(redlock_config_t *config)
+{
+    ck_assert_int_eq(redlock_config_set_heartbeat_ms(config, BEAT_MS), REDLOCK_OK);
+    return live_open(config);
+}
+
+void barely_hold(void)
+{
+    if (barely.max_ttl_ms == 0)
+        barely.max_ttl_ms = MAX_TTL_MS;
+    live.max_ttl_ms = barely.max_ttl_ms;
+    live_connect();
+    barely.other = open_looking(live_config());
+    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    CHECK_STATUS(redlock_acquire(barely.other, "beside", &opts, &barely.beside, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, PATIENCE_MS));
+    set_memory("1");
+    barely.held = live_lock(NAME, barely.max_ttl_ms);
+    ck_assert_uint_eq(live_nodes_with(NAME), QUORUM);
+    set_memory("0");
+}
+
+void barely_check_free(void)
+{
+    ck_assert_uint_lt(live_nodes_with(NAME), QUORUM);
+    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+}
+
+static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
+{
+    redlock_report_t *report = NULL;
+    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
+    opts.wait_ms = wait_ms;
+    const int status = redlock_acquire(client, NAME, &opts, ret_lock, &report);
+    live_keep_report(report);
+    return status;
+}
+
+static void check_refused(redlock_t *client, int cause)
+{
+    redlock_lock_t *lock = NULL;
+    ck_assert_msg(WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, PATIENCE_MS),
+                  "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
+                  live_node_stats(client, VICTIM).text);
+    ck_assert_str_ne(live_node_stats(client, VICTIM).text, "");
+    ck_assert_int_ne(try_once(client, 0, &lock), REDLOCK_OK);
+    ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
+    ck_assert_msg(redlock_lock_check(barely.held, 0) == REDLOCK_OK,
+                  "too slow: our lock was over before the other client was refused");
+    /* With patience it gets the lock, but not while it is ours. */
+    CHECK_STATUS(try_once(client, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_ELOST);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+}
+
+void barely_check_refused(int cause)
+{
+    check_refused(barely.other, cause);
+}
+
+void barely_check_refused_anew(int cause)
+{
+    char urls[2048] = "";
+    size_t len = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        const char *url = cluster_url(live.cluster, i);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%.*s", i == 0 ? "" : ",",
+                                (int)strcspn(url, "?"), url);
+    }
+    redlock_t *client = NULL;
+    redlock_config_t *config = live_config_of(urls);
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    check_refused(client, cause);
+    ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
+}
+
+void barely_check_two_at_once(void)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(try_once(barely.other, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+}
+
+void barely_end(void)
+{
+    redlock_release(barely.held, NULL);
+    redlock_lock_free(barely.held);
+    redlock_release(barely.beside, NULL);
+    redlock_lock_free(barely.beside);
+    ck_assert_int_eq(redlock_free(barely.other), REDLOCK_OK);
+    memset(&barely, 0, sizeof barely);
+}

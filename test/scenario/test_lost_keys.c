@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * Scenarios in which one server loses the key of a lock that is held on a bare majority: restarts,
+ * a promoted replica, eviction, a command, a rollback. */
+#include "barely.h"
+#include "suite.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void heal(void)
+{
+    char *ignored = cluster_command(live.cluster, VICTIM, "REPLICAOF NO ONE");
+    free(ignored);
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory-policy noeviction");
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
+    cluster_command_all(live.cluster, "FLUSHALL");
+}
+
+static void start_with_data(void)
+{
+    const struct cluster_opts opts = {.keep_data = true};
+    live_start_servers_with(&opts);
+}
+
+static void start_with_clocks(void)
+{
+    const struct cluster_opts opts = {.clocks = true};
+    live_start_servers_with(&opts);
+}
+
+static void start_for_replicas(void)
+{
+    static const char *const args[] = {"--repl-diskless-sync-delay", "0", NULL};
+    const struct cluster_opts opts = {.args = args};
+    live_start_servers_with(&opts);
+}
+
+START_TEST(scenario_16_restart_without_data)
+{
+    barely_hold();
+    cluster_restart(live.cluster, VICTIM, false);
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
+    barely_end();
+}
+END_TEST
+
+START_TEST(scenario_16_restart_and_a_new_client)
+{
+    barely_hold();
+    cluster_restart(live.cluster, VICTIM, false);
+    barely_check_free();
+    barely_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
+    barely_end();
+}
+END_TEST
+
+/* The append-only file of the victim: where commands are added, in the layouts of 6 and 7. */
+static void find_log(char *ret_path, size_t size)
+{
+    static const char *const names[] = {"appendonlydir/*.incr.aof", "appendonly.aof"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char pattern[512];
+        glob_t found;
+        snprintf(pattern, sizeof pattern, "%s/n%d/%s", cluster_dir(live.cluster), VICTIM, names[i]);
+        if (glob(pattern, 0, NULL, &found) == 0) {
+            snprintf(ret_path, size, "%s", found.gl_pathv[0]);
+            globfree(&found);
+            return;
+        }
+    }
+    ck_abort_msg("no append-only file in %s", cluster_dir(live.cluster));
+}
+
+/* What was not synced is lost with the machine: the file ends where it ended before the lock. */
+START_TEST(scenario_17_unsynced_log)
+{
+    char path[512];
+    struct stat before;
+    find_log(path, sizeof path);
+    ck_assert_int_eq(stat(path, &before), 0);
+    barely_hold();
+    cluster_kill(live.cluster, VICTIM);
+    ck_assert_int_eq(truncate(path, before.st_size), 0);
+    cluster_restart(live.cluster, VICTIM, true);
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
+    barely_end();
+}
+END_TEST
+
+/* A step makes the uptime of a server that has just started look old. */
+START_TEST(scenario_19_restart_and_step)
+{
+    barely_hold();
+    cluster_restart(live.cluster, VICTIM, false);
+    cluster_clock_step(live.cluster, VICTIM, 60000);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    char *info = cluster_command(live.cluster, VICTIM, "INFO server");
+    ck_assert_ptr_nonnull(info);
+    ck_assert_ptr_nonnull(strstr(info, "uptime_in_seconds:6"));
+    free(info);
+    barely_check_free();
+    redlock_node_stats_t stats = live_node_stats(barely.other, VICTIM);
+    ck_assert_msg(WAIT_UNTIL((stats = live_node_stats(barely.other, VICTIM)).cause ==
+                                     REDLOCK_CAUSE_RESTARTED ||
+                                 stats.cause == REDLOCK_CAUSE_CLOCK_STEP,
+                             PATIENCE_MS),
+                  "cause %d", stats.cause);
+    barely_check_refused(stats.cause);
+    barely_end();
+    cluster_clock_reset(live.cluster, VICTIM);
+}
+END_TEST
+
+START_TEST(scenario_20_promoted)
+{
+    live.heal = heal;
+    barely.max_ttl_ms = 8000; /* it takes a while to become a replica */
+    barely_hold();
+    char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
+                                   cluster_port(live.cluster, 4));
+    ck_assert_str_eq(answer, "OK");
+    free(answer);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS)); /* the other's data */
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_PROMOTED);
+    barely_end();
+}
+END_TEST
+
+START_TEST(scenario_22_eviction)
+{
+    live.heal = heal;
+    barely_hold();
+    ck_assert(
+        cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy volatile-ttl"));
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory 1"));
+    free(cluster_command(live.cluster, VICTIM, "SET filler v PX 100000"));
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory 100mb"));
+    barely_check_free();
+    redlock_lock_t *lock = NULL;
+    ck_assert(WAIT_UNTIL(live_node_stats(barely.other, VICTIM).cause == REDLOCK_CAUSE_EVICTING,
+                         PATIENCE_MS));
+    redlock_opts_t opts = redlock_opts(MAX_TTL_MS);
+    ck_assert_int_ne(redlock_acquire(barely.other, NAME, &opts, &lock, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    /* It never votes again unless it is mended. */
+    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).votes_again_ms, 0);
+    ck_assert(
+        cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy noeviction"));
+    ck_assert(WAIT_UNTIL(live_voters(barely.other) == NODES, PATIENCE_MS));
+    barely_end();
+}
+END_TEST
+
+/* Without fences nobody can know: the limit that guarantees.md names. */
+START_TEST(scenario_24_deleted)
+{
+    live.heal = heal;
+    barely_hold();
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
+    barely_check_free();
+    barely_check_two_at_once();
+    /* The holder learns of it with its next extension. */
+    ck_assert_int_ne(live_extend(barely.held, 0), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    barely_end();
+}
+END_TEST
+
+/* As a machine that is put back to a snapshot: older keys, an older time, the same run_id, and
+ * connections that break. */
+START_TEST(scenario_39_rolled_back)
+{
+    live.heal = heal;
+    barely_hold();
+    ck_assert_int_eq(cluster_integer(live.cluster, VICTIM, "DEL " NAME), 1);
+    cluster_clock_step(live.cluster, VICTIM, -30000);
+    free(cluster_command(live.cluster, VICTIM, "CLIENT KILL TYPE normal"));
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    barely_end();
+    cluster_clock_reset(live.cluster, VICTIM);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("lost keys");
+    live_add_with(suite, "16", scenario_16_restart_without_data, live_start_servers);
+    live_add_with(suite, "16", scenario_16_restart_and_a_new_client, live_start_servers);
+    live_add_with(suite, "17", scenario_17_unsynced_log, start_with_data);
+    live_add_with(suite, "19", scenario_19_restart_and_step, start_with_clocks);
+    live_add_with(suite, "20", scenario_20_promoted, start_for_replicas);
+    live_add_with(suite, "22", scenario_22_eviction, live_start_servers);
+    live_add_with(suite, "24", scenario_24_deleted, live_start_servers);
+    live_add_with(suite, "39", scenario_39_rolled_back, start_with_clocks);
+    return suite_run_nofork(suite);
+}
