@@ -13,10 +13,31 @@ static void set_memory(const char *value)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", value));
 }
 
-static redlock_t *open_looking(redlock_config_t *config)
+static redlock_config_t *configure(redlock_config_t *config)
 {
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_heartbeat_ms(config, BEAT_MS), REDLOCK_OK);
-    return live_open(config);
+    return config;
+}
+
+static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
+{
+    redlock_report_t *report = NULL;
+    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
+    opts.wait_ms = wait_ms;
+    opts.flags = barely.flags;
+    const int status = redlock_acquire(client, NAME, &opts, ret_lock, &report);
+    live_keep_report(report);
+    return status;
+}
+
+static void hold_beside(void)
+{
+    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND | barely.flags;
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    CHECK_STATUS(redlock_acquire(barely.other, "beside", &opts, &barely.beside, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, PATIENCE_MS));
 }
 
 void barely_hold(void)
@@ -24,14 +45,11 @@ void barely_hold(void)
     if (barely.max_ttl_ms == 0)
         barely.max_ttl_ms = MAX_TTL_MS;
     live.max_ttl_ms = barely.max_ttl_ms;
-    live_connect();
-    barely.other = open_looking(live_config());
-    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
-    CHECK_STATUS(redlock_acquire(barely.other, "beside", &opts, &barely.beside, NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, PATIENCE_MS));
+    live.client = live_open(configure(live_config()));
+    barely.other = live_open(configure(live_config()));
+    hold_beside();
     set_memory("1");
-    barely.held = live_lock(NAME, barely.max_ttl_ms);
+    CHECK_STATUS(try_once(live.client, wait_scaled_ms(PATIENCE_MS), &barely.held), REDLOCK_OK);
     ck_assert_uint_eq(live_nodes_with(NAME), QUORUM);
     set_memory("0");
 }
@@ -42,23 +60,14 @@ void barely_check_free(void)
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
 }
 
-static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
-{
-    redlock_report_t *report = NULL;
-    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
-    opts.wait_ms = wait_ms;
-    const int status = redlock_acquire(client, NAME, &opts, ret_lock, &report);
-    live_keep_report(report);
-    return status;
-}
-
 static void check_refused(redlock_t *client, int cause)
 {
     redlock_lock_t *lock = NULL;
-    ck_assert_msg(WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, PATIENCE_MS),
-                  "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
+    /* A missing record is only seen by who asks for a vote. */
+    const bool told = cause == REDLOCK_CAUSE_FENCE ||
+                      WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, PATIENCE_MS);
+    ck_assert_msg(told, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
                   live_node_stats(client, VICTIM).text);
-    ck_assert_str_ne(live_node_stats(client, VICTIM).text, "");
     ck_assert_int_ne(try_once(client, 0, &lock), REDLOCK_OK);
     ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
     ck_assert_msg(redlock_lock_check(barely.held, 0) == REDLOCK_OK,
@@ -85,7 +94,7 @@ void barely_check_refused_anew(int cause)
                                 (int)strcspn(url, "?"), url);
     }
     redlock_t *client = NULL;
-    redlock_config_t *config = live_config_of(urls);
+    redlock_config_t *config = configure(live_config_of(urls));
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
     check_refused(client, cause);

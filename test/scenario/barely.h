@@ -14,6 +14,7 @@
 
 struct barely {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
+    uint32_t flags;      /* of all locks: 0 or REDLOCK_FENCE */
     redlock_lock_t *held;
     redlock_t *other;       /* it holds another lock, and so looks at its servers */
     redlock_lock_t *beside; /* that one */

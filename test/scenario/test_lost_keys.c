@@ -175,6 +175,19 @@ START_TEST(scenario_24_deleted)
 }
 END_TEST
 
+/* With fences the record of the server is missing, too, and nothing but that is needed. */
+START_TEST(scenario_24_deleted_with_fences)
+{
+    live.heal = heal;
+    barely.flags = REDLOCK_FENCE;
+    barely_hold();
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_FENCE);
+    barely_end();
+}
+END_TEST
+
 /* As a machine that is put back to a snapshot: older keys, an older time, the same run_id, and
  * connections that break. */
 START_TEST(scenario_39_rolled_back)
@@ -203,6 +216,7 @@ int main(void)
     live_add_with(suite, "20", scenario_20_promoted, start_for_replicas);
     live_add_with(suite, "22", scenario_22_eviction, live_start_servers);
     live_add_with(suite, "24", scenario_24_deleted, live_start_servers);
+    live_add_with(suite, "24", scenario_24_deleted_with_fences, live_start_servers);
     live_add_with(suite, "39", scenario_39_rolled_back, start_with_clocks);
     return suite_run_nofork(suite);
 }
