@@ -11,6 +11,7 @@
 
 #define NODES       5
 #define CLIENTS_MAX 9
+#define OURS        8 /* the first so many; the last one is foreign, if there is one */
 #define MAX_TTL_MS  1000
 
 struct chaos {
@@ -36,6 +37,8 @@ void client_stop(unsigned client);
 void client_continue(unsigned client);
 bool client_runs(unsigned client);
 const char *client_name(unsigned client);
+/* The wall clock of one of ours, by up to an hour in either direction. */
+void client_step_clock(unsigned client);
 /* SIGTERM, and waits for them. */
 void clients_end_all(void);
 

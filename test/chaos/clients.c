@@ -14,14 +14,17 @@
 #include "history.h"
 #include "wait.h"
 
-#define END_MS   20000
-#define PATH_LEN 512
+#define END_MS    20000
+#define PATH_LEN  512
+
+#define NS_PER_MS INT64_C(1000000)
 
 struct client {
     const char *kind, *name;
     unsigned life;  /* how many there were before under this name */
     char label[32]; /* name and life */
     pid_t pid;      /* 0: none */
+    struct clockshim *clocks;
 };
 
 static struct client clients[CLIENTS_MAX] = {
@@ -34,7 +37,29 @@ static struct client clients[CLIENTS_MAX] = {
 
 unsigned clients_count(void)
 {
-    return chaos.node != NULL ? CLIENTS_MAX : CLIENTS_MAX - 1;
+    return chaos.node != NULL ? CLIENTS_MAX : OURS;
+}
+
+static void clock_path(const struct client *client, char *ret_path)
+{
+    snprintf(ret_path, PATH_LEN, "%s/%s.clock", chaos.dir, client->label);
+}
+
+/* Wall clocks that agree would put fences in order by themselves. */
+static void give_clock(struct client *client)
+{
+    char path[PATH_LEN];
+    clock_path(client, path);
+    clockshim_close(client->clocks);
+    client->clocks = clockshim_create(path);
+    if (client->clocks != NULL)
+        client_step_clock((unsigned)(client - clients));
+}
+
+void client_step_clock(unsigned number)
+{
+    const int64_t step_ms = (int64_t)chance(7200000) - 3600000;
+    clockshim_step(clients[number].clocks, CLOCKSHIM_REALTIME, step_ms * NS_PER_MS);
 }
 
 static _Noreturn void become(const struct client *client)
@@ -52,6 +77,12 @@ static _Noreturn void become(const struct client *client)
     const int file = open(errors, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (file >= 0)
         dup2(file, STDERR_FILENO);
+    if (client->clocks != NULL) {
+        char path[PATH_LEN];
+        clock_path(client, path);
+        setenv("LD_PRELOAD", clockshim_object(), 1);
+        setenv("CLOCKSHIM_FILE", path, 1);
+    }
     const char *urls = cluster_urls(chaos.cluster);
     const bool command = strcmp(client->kind, "command") == 0;
     snprintf(program, sizeof program, "%s/chaos-%s", chaos.programs,
@@ -71,6 +102,8 @@ void client_start(unsigned number)
 {
     struct client *client = &clients[number];
     snprintf(client->label, sizeof client->label, "%s.%u", client->name, client->life++);
+    if (number < OURS)
+        give_clock(client);
     chance(2); /* the next one gets another seed */
     client->pid = fork();
     if (client->pid == 0)

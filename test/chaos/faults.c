@@ -15,8 +15,9 @@
 enum fault_flags {
     ON_CLIENT = 1,
     NEEDS_LINKS = 2,
-    DOWN = 4, /* the server does not answer meanwhile */
-    LOSES = 8 /* keys, fences or time */
+    DOWN = 4,  /* the server does not answer meanwhile */
+    LOSES = 8, /* keys, fences or time */
+    OWN_CLOCK = 16
 };
 
 struct kind {
@@ -153,6 +154,7 @@ static const struct kind kinds[] = {
     {"flushall", LOSES, 0, 0, flush_keys, NULL},
     {"memory_full", 0, 50, 1500, fill_memory, empty_memory},
     {"client_stop", ON_CLIENT, 5, 2500, client_stop, client_continue},
+    {"client_clock", ON_CLIENT | OWN_CLOCK, 0, 0, client_step_clock, NULL},
     {"client_kill", ON_CLIENT, 5, 300, client_kill, client_start},
 };
 
@@ -197,7 +199,8 @@ static bool is_allowed(const struct kind *kind)
 static struct target *choose_target(const struct kind *kind, unsigned *ret_number)
 {
     const bool on_client = (kind->flags & ON_CLIENT) != 0;
-    *ret_number = chance(on_client ? clients_count() : NODES);
+    const unsigned clients_fit = (kind->flags & OWN_CLOCK) != 0 ? OURS : clients_count();
+    *ret_number = chance(on_client ? clients_fit : NODES);
     struct target *target = on_client ? &clients[*ret_number] : &servers[*ret_number];
     const bool free = target->kind == NULL && (!on_client || client_runs(*ret_number));
     return free ? target : NULL;

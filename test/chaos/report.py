@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 KINDS = [
     "kill_keep", "kill_lose", "restart", "stop", "cut_there", "cut_back", "cut_both", "cut_connections",
     "clock_ahead", "clock_back", "clock_little_fast", "clock_fast", "script_flush", "flushall", "memory_full",
-    "client_stop", "client_kill", "command_stop", "command_kill",
+    "client_stop", "client_clock", "client_kill", "command_stop", "command_kill",
 ]  # fmt: skip
 NEED_LINKS = {"cut_there", "cut_back", "cut_both"}
 CLIENTS = ["threaded", "embedded", "hybrid", "command", "foreign"]
