@@ -58,6 +58,9 @@ static _Noreturn void become_redlock(const struct run *run, char *const *argv)
                                     run->max_ttl, "-t",  run->ttl, "-w", run->wait};
     size_t count = 11;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setenv("REDLOCK_FENCE_RECORDS", "volatile", 1);
+    if (world.fences)
+        words[count++] = "--fence";
     words[count++] = run->resource;
     words[count++] = "--";
     words[count++] = argv[8];

@@ -8,13 +8,15 @@
 #include "live.h"
 
 #define NAME       "barely"
-#define MAX_TTL_MS 2500
+#define MAX_TTL_MS 4000 /* all of a case but its end takes place within */
 #define VICTIM     2
 #define BEAT_MS    20
+#define NO_BEAT_MS 60000
 
 struct barely {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
     uint32_t flags;      /* of all locks: 0 or REDLOCK_FENCE */
+    bool holder_looks;   /* at its servers, as often as the other client; usually it does not */
     redlock_lock_t *held;
     redlock_t *other;       /* it holds another lock, and so looks at its servers */
     redlock_lock_t *beside; /* that one */

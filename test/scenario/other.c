@@ -129,7 +129,7 @@ void other_slow_down(struct other *other, int64_t rate_ppm)
 
 /* Lines look like "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port,
  * remote ones, state, what is not sent and what is not read. */
-static unsigned count_sockets(int port, bool unsent)
+static unsigned count_sockets(int port, unsigned bytes)
 {
     char line[512];
     unsigned count = 0;
@@ -140,10 +140,10 @@ static unsigned count_sockets(int port, bool unsent)
         if (sscanf(line, " %*u: %*8x:%x %*8x:%*x %x %x:%x", &local_port, &state, &sending,
                    &reading) != 4)
             continue;
-        if (unsent && sending != 0)
-            count++;
-        else if (!unsent && (int)local_port == port && state == 1 && reading != 0)
-            count++;
+        if (port == 0)
+            count += sending >= bytes;
+        else
+            count += (int)local_port == port && state == 1 && reading >= bytes;
     }
     fclose(file);
     return count;
@@ -151,10 +151,10 @@ static unsigned count_sockets(int port, bool unsent)
 
 unsigned sockets_unsent(void)
 {
-    return count_sockets(0, true);
+    return count_sockets(0, 1);
 }
 
-unsigned sockets_unread(int port)
+unsigned sockets_unread(int port, unsigned bytes)
 {
-    return count_sockets(port, false);
+    return count_sockets(port, bytes);
 }

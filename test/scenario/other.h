@@ -36,7 +36,7 @@ void other_slow_down(struct other *other, int64_t rate_ppm);
 
 /* Sockets of this network namespace in which the kernel still holds what was written. */
 unsigned sockets_unsent(void);
-/* Sockets at this port whose owner has not read what has arrived. */
-unsigned sockets_unread(int port);
+/* Sockets at this port with so many bytes that have arrived and that nobody has read. */
+unsigned sockets_unread(int port, unsigned bytes);
 
 #endif

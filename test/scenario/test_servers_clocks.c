@@ -63,6 +63,19 @@ START_TEST(scenario_12_step_forward)
 }
 END_TEST
 
+/* A holder that looks does not count on that server any more: it has no majority. */
+START_TEST(scenario_12_the_holder_is_told)
+{
+    live.heal = heal;
+    barely.holder_looks = true;
+    barely_hold();
+    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    cluster_clock_step(live.cluster, VICTIM, 60000);
+    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, MAX_TTL_MS / 2));
+    barely_end();
+}
+END_TEST
+
 /* An hour back: the key stays for an hour, unless somebody deletes it; nobody loses a lock. */
 START_TEST(scenario_13_step_back)
 {
@@ -82,6 +95,7 @@ int main(void)
         return suite_skip(CLUSTER_MISSING);
     Suite *suite = suite_create("servers' clocks");
     live_add_with(suite, "12", scenario_12_step_forward, start_with_clocks);
+    live_add_with(suite, "12", scenario_12_the_holder_is_told, start_with_clocks);
     live_add_with(suite, "13", scenario_13_step_back, start_with_clocks);
     live_add_with(suite, "14", scenario_14_slewed_servers, start_with_clocks);
     return suite_run_nofork(suite);
