@@ -39,6 +39,9 @@ bool client_runs(unsigned client);
 const char *client_name(unsigned client);
 /* The wall clock of one of ours, by up to an hour in either direction. */
 void client_step_clock(unsigned client);
+/* From clients_mark() on: has each that runs got a lock? */
+void clients_mark(void);
+bool clients_served(void);
 /* SIGTERM, and waits for them. */
 void clients_end_all(void);
 

@@ -25,6 +25,7 @@ struct client {
     char label[32]; /* name and life */
     pid_t pid;      /* 0: none */
     struct clockshim *clocks;
+    long mark; /* bytes that its log had */
 };
 
 static struct client clients[CLIENTS_MAX] = {
@@ -110,6 +111,7 @@ void client_start(unsigned number)
         become(client);
     if (client->pid < 0)
         client->pid = 0;
+    client->mark = 0;
     history_write(history_now_ns(), "born %s %s", client->label, client->kind);
 }
 
@@ -168,6 +170,46 @@ void clients_watch(void)
     for (unsigned i = 0; i < clients_count(); i++)
         if (clients[i].pid != 0 && reap(&clients[i]))
             client_start(i);
+}
+
+static FILE *open_log(const struct client *client)
+{
+    char path[PATH_LEN];
+    snprintf(path, sizeof path, "%s/%s.log", chaos.dir, client->label);
+    return fopen(path, "re");
+}
+
+void clients_mark(void)
+{
+    for (unsigned i = 0; i < clients_count(); i++) {
+        FILE *log = open_log(&clients[i]);
+        clients[i].mark = log != NULL && fseek(log, 0, SEEK_END) == 0 ? ftell(log) : 0;
+        if (log != NULL)
+            fclose(log);
+    }
+}
+
+static bool is_served(const struct client *client)
+{
+    char line[512];
+    bool found = false;
+    FILE *log = open_log(client);
+    if (log == NULL || fseek(log, client->mark, SEEK_SET) != 0)
+        found = false;
+    else
+        while (!found && fgets(line, sizeof line, log) != NULL)
+            found = strstr(line, " hold ") != NULL;
+    if (log != NULL)
+        fclose(log);
+    return found;
+}
+
+bool clients_served(void)
+{
+    for (unsigned i = 0; i < clients_count(); i++)
+        if (!is_served(&clients[i]))
+            return false;
+    return true;
 }
 
 static bool all_ended(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The faults of a chaos run. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "chaos.h"
 #include "history.h"
@@ -17,7 +18,8 @@ enum fault_flags {
     NEEDS_LINKS = 2,
     DOWN = 4,  /* the server does not answer meanwhile */
     LOSES = 8, /* keys, fences or time */
-    OWN_CLOCK = 16
+    OWN_CLOCK = 16,
+    FORGETS = 32 /* its record of fences, which is volatile here */
 };
 
 struct kind {
@@ -138,9 +140,9 @@ static void empty_memory(unsigned node)
 }
 
 static const struct kind kinds[] = {
-    {"kill_keep", DOWN, 5, 1500, kill_server, start_with_data},
+    {"kill_keep", DOWN | FORGETS, 5, 1500, kill_server, start_with_data},
     {"kill_lose", DOWN | LOSES, 5, 1500, kill_server, start_empty},
-    {"restart", 0, 0, 0, restart_at_once, NULL},
+    {"restart", FORGETS, 0, 0, restart_at_once, NULL},
     {"stop", DOWN, 5, 2500, stop_server, continue_server},
     {"cut_there", DOWN | NEEDS_LINKS, 50, 2500, cut_there, mend},
     {"cut_back", DOWN | NEEDS_LINKS, 50, 2500, cut_back, mend},
@@ -183,6 +185,13 @@ static unsigned next_kind(void)
     return deck[left - 1];
 }
 
+/* If too many servers forgot their records, no fence could be given until an operator decides. */
+static bool loses(const struct kind *kind)
+{
+    const bool fenced = strcmp(chaos.fences, "fenced") == 0;
+    return (kind->flags & LOSES) != 0 || (fenced && (kind->flags & FORGETS) != 0);
+}
+
 static bool is_allowed(const struct kind *kind)
 {
     unsigned down = 0, losers = 0;
@@ -191,7 +200,7 @@ static bool is_allowed(const struct kind *kind)
         down += servers[i].kind != NULL && (servers[i].kind->flags & DOWN) != 0;
         losers += servers[i].loser_until_ms > now_ms;
     }
-    if ((kind->flags & LOSES) != 0 && losers >= LOSERS_MAX)
+    if (loses(kind) && losers >= LOSERS_MAX)
         return false;
     return (kind->flags & DOWN) == 0 || down < (chance(16) == 0 ? DOWN_MAX_WORST : DOWN_MAX);
 }
@@ -231,7 +240,7 @@ void faults_begin_one(void)
         now_ms + kind->ms_min + (kind->ms_max > 0 ? chance(kind->ms_max - kind->ms_min) : 0);
     note("fault", kind, number);
     kind->begin(number);
-    if ((kind->flags & LOSES) != 0)
+    if (loses(kind))
         target->loser_until_ms = until_ms + LOSER_MS;
     if (kind->end != NULL) {
         target->kind = kind;
