@@ -35,10 +35,7 @@ bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bo
     fence->used |= RL_NODE(node);
     fence->accepted |= stored ? RL_NODE(node) : 0;
     fence->top = rl_max_u64(fence->top, now);
-    if (fence->number == 0)
-        return false;
-    fence->asked |= RL_NODE(node);
-    return true;
+    return fence->number != 0;
 }
 
 rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quorum)
@@ -51,13 +48,12 @@ rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quor
     }
     fence->number = fence->top + 1;
     fence->raising = true;
-    fence->asked = fence->used;
-    return fence->asked;
+    return fence->used;
 }
 
 void rl_fence_raised(struct rl_fence *fence, unsigned node, bool acked)
 {
-    rl_nodes bit = RL_NODE(node) & fence->asked & ~(fence->acked | fence->failed);
+    rl_nodes bit = RL_NODE(node) & fence->used & ~(fence->acked | fence->failed);
 
     fence->acked |= acked ? bit : 0;
     fence->failed |= acked ? 0 : bit;
@@ -70,8 +66,8 @@ enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes coun
         return RL_FENCE_OPEN;
     if (!fence->raising)
         return RL_FENCE_AGREED;
-    rl_nodes agreed = fence->used & fence->acked & counted;
-    rl_nodes open = (fence->asked & counted & ~(fence->acked | fence->failed)) | pending;
+    rl_nodes agreed = fence->acked & counted;
+    rl_nodes open = (fence->used & counted & ~(fence->acked | fence->failed)) | pending;
     if (rl_nodes_count(agreed) >= quorum)
         return RL_FENCE_AGREED;
     return rl_nodes_count(agreed | open) < quorum ? RL_FENCE_FAILED : RL_FENCE_OPEN;

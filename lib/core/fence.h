@@ -33,9 +33,9 @@ struct rl_fence {
     uint64_t top;      /* largest number on the nodes of `used` after their votes */
     rl_nodes used;     /* grants that saw, and after their vote hold, less than `number` */
     rl_nodes accepted; /* of them: stored the proposal */
-    rl_nodes asked;    /* were sent a RAISE */
-    rl_nodes acked, failed;
-    bool raising; /* the second round runs, or ran */
+    rl_nodes acked;    /* of `used`: hold the number */
+    rl_nodes failed;   /* of `used`: will not */
+    bool raising;      /* the second round runs, or ran */
 };
 
 /* The proposal of an attempt: above all that this client has seen of the stripe, and like a clock,

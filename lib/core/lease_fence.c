@@ -48,7 +48,7 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
     rl_nodes bit = RL_NODE(ballot->node);
     struct rl_round *round = &lease->round;
 
-    if (ballot->round != round->number || (lease->fence.asked & bit) == 0)
+    if (ballot->round != round->number || (lease->fence.used & bit) == 0)
         return;
     if (ballot->vote == RL_VOTE_SILENT)
         return; /* the answer is waited for */

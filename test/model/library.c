@@ -28,7 +28,6 @@ static struct rl_fence load(const struct model *model, const struct model_attemp
     fence.top = attempt->value;
     fence.used = nodes_with(model, attempt, CELL_USED, 0);
     fence.accepted = nodes_with(model, attempt, CELL_USED | CELL_ACCEPTED, 0);
-    fence.asked = fence.raising ? fence.used : 0;
     fence.acked = nodes_with(model, attempt, CELL_ACKED, 0);
     return fence;
 }

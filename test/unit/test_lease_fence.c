@@ -207,6 +207,27 @@ START_TEST(nodes_that_went_down_in_between)
 }
 END_TEST
 
+/* The choice is made and has failed in one step: nobody is asked to raise what is being undone. */
+START_TEST(failed_before_it_was_asked)
+{
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    rig.params.fence = true;
+    rig.params.wait_ns = RL_NEVER;
+    rig_start(&rig);
+    rl_fence_begin(&rig.lease.fence, P);
+    rig_deny(&rig, 2);
+    grant(&rig, 0, 5000);
+    rig.view.up = 6;
+    rig.view.cause[0] = REDLOCK_CAUSE_DISCONNECT;
+    grant(&rig, 1, 5000);
+    ck_assert_int_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.raise, 0);
+    ck_assert_uint_eq(rig.fx.undo, 3);
+}
+END_TEST
+
 START_TEST(cancel_in_both_rounds)
 {
     struct rig rig;
@@ -360,6 +381,7 @@ int main(void)
     tcase_add_test(tcase, lost_keys_fail_and_are_undone);
     tcase_add_test(tcase, failures_of_the_second_round);
     tcase_add_test(tcase, nodes_that_went_down_in_between);
+    tcase_add_test(tcase, failed_before_it_was_asked);
     tcase_add_test(tcase, cancel_in_both_rounds);
     tcase_add_test(tcase, time_outs_in_both_rounds);
     tcase_add_test(tcase, attempts_share_nothing);
