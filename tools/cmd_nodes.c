@@ -10,28 +10,19 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
+#include "doctor.h"
 #include "exits.h"
 #include "json.h"
 #include "say.h"
 
 #define CLOSE_BUDGET_MS 200
 #define MEASURE_ROUNDS  5
-
-struct examination {
-    size_t count, quorum, may_vote;
-    redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
-    uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
-    int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
-    enum health_exit health;
-};
+#define WAIT_STEP_MS    50
 
 static void read_nodes(redlock_t *rl, struct examination *exam)
 {
-    exam->may_vote = 0;
-    for (size_t i = 0; i < exam->count; i++) {
+    for (size_t i = 0; i < exam->count; i++)
         redlock_get_node_stats(rl, i, &exam->nodes[i], sizeof exam->nodes[i]);
-        exam->may_vote += exam->nodes[i].may_vote != 0;
-    }
 }
 
 static bool all_known(const struct examination *exam)
@@ -91,22 +82,42 @@ static void measure(redlock_t *rl, struct examination *exam)
     }
 }
 
-static void judge(struct examination *exam)
+/* One line for each server that keeps the others waiting, when what stands in its way changes. */
+static void tell_waiting(const struct examination *exam, int told[REDLOCK_NODES_MAX])
 {
-    exam->quorum = exam->count / 2 + 1;
-    exam->health = exam->may_vote == exam->count && exam->count % 2 == 1 && exam->count > 1
-                       ? HEALTH_OK
-                       : HEALTH_WARN;
-    if (exam->may_vote < exam->quorum)
-        exam->health = HEALTH_CRIT;
     for (size_t i = 0; i < exam->count; i++) {
-        exam->twin[i] = -1;
-        for (size_t j = 0; j < i && exam->twin[i] < 0; j++)
-            if (*exam->nodes[i].run_id && !strcmp(exam->nodes[i].run_id, exam->nodes[j].run_id))
-                exam->twin[i] = (int)j;
-        if (exam->twin[i] >= 0 || exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE)
-            exam->health = HEALTH_CRIT;
+        const redlock_node_stats_t *node = &exam->nodes[i];
+        int state = node->may_vote ? 0 : node->cause + 1;
+        if (state == told[i])
+            continue;
+        told[i] = state;
+        say(SAY_NOTE, "nodes: %s: %s", node->node, node->may_vote ? "votes" : node->text);
     }
+}
+
+static bool all_vote(const struct examination *exam)
+{
+    for (size_t i = 0; i < exam->count; i++)
+        if (!exam->nodes[i].may_vote)
+            return false;
+    return true;
+}
+
+/* Until all vote, or a reason that does not pass by itself is found, or the time is over. */
+static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exam)
+{
+    int told[REDLOCK_NODES_MAX] = {0};
+    uint64_t start_ns = boottime_ns();
+
+    read_nodes(rl, exam);
+    while (!all_vote(exam)) {
+        tell_waiting(exam, told);
+        if (wait_ms != REDLOCK_WAIT_FOREVER && boottime_ns() - start_ns >= wait_ms * NS_PER_MS)
+            return;
+        poll(NULL, 0, WAIT_STEP_MS);
+        read_nodes(rl, exam);
+    }
+    tell_waiting(exam, told);
 }
 
 static const char *health_name(enum health_exit health)
@@ -116,77 +127,102 @@ static const char *health_name(enum health_exit health)
     return names[health];
 }
 
-static void node_note(const struct examination *exam, size_t i, char *note, size_t size)
+static bool is_same(const struct finding *a, const struct finding *b)
 {
-    const redlock_node_stats_t *node = &exam->nodes[i];
-
-    if (exam->twin[i] >= 0)
-        snprintf(note, size, "same server as %s; remove one of the two",
-                 exam->nodes[exam->twin[i]].node);
-    else if (!node->may_vote)
-        snprintf(note, size, "%s", *node->text ? node->text : "no answer yet");
-    else
-        *note = '\0';
+    return a->severity == b->severity && !strcmp(a->code, b->code) && !strcmp(a->cause, b->cause) &&
+           (a->node < 0) == (b->node < 0);
 }
 
-static void verdict(const struct examination *exam, char *text, size_t size)
+/* Whom it is about: what holds for several servers is said once. */
+static void print_subject(const struct examination *exam, size_t first)
 {
-    bool twins = false;
+    const struct finding *finding = &exam->findings[first];
+    size_t same = 0;
 
-    for (size_t i = 0; i < exam->count; i++)
-        twins = twins || exam->twin[i] >= 0;
-    if (twins)
-        snprintf(text, size, "a server is listed twice: no lock can be had until that is repaired");
-    else if (exam->may_vote < exam->quorum)
-        snprintf(text, size, "%zu of %zu servers may vote, %zu are needed: no lock can be had",
-                 exam->may_vote, exam->count, exam->quorum);
-    else if (exam->count == 1)
-        snprintf(text, size, "one server: the lock is lost with it; use three or five");
-    else
-        snprintf(text, size, "%zu of %zu servers may vote, %zu are needed%s", exam->may_vote,
-                 exam->count, exam->quorum,
-                 exam->count % 2 ? "" : "; an even number survives no more failures");
+    if (finding->node < 0)
+        return;
+    for (size_t i = first; i < exam->finding_count; i++)
+        same += is_same(finding, &exam->findings[i]);
+    if (same == exam->count && same > 1) {
+        printf("all servers: ");
+        return;
+    }
+    for (size_t i = first; i < exam->finding_count; i++)
+        if (is_same(finding, &exam->findings[i]))
+            printf("%s%s", i == first ? "" : ", ", exam->nodes[exam->findings[i].node].node);
+    printf(": ");
+}
+
+static void print_findings(const struct examination *exam)
+{
+    for (size_t i = 0; i < exam->finding_count; i++) {
+        const struct finding *finding = &exam->findings[i];
+        bool said = false;
+        for (size_t j = 0; j < i; j++)
+            said = said || is_same(finding, &exam->findings[j]);
+        if (said)
+            continue;
+        printf("%s  ", severity_name(finding->severity));
+        print_subject(exam, i);
+        printf("%s\n      -> %s\n", finding->cause, finding->advice);
+    }
 }
 
 static void print_text(const struct examination *exam)
 {
-    char note[256], text[160], rtt[24];
+    char text[160], rtt[24];
 
     printf("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         uint64_t rtt_us = exam->rtt_us[i];
-        node_note(exam, i, note, sizeof note);
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
-        printf("%-26s %-5s %-7s %-16s %8s%s%s\n", node->node,
+        printf("%-26s %-5s %-7s %-16s %8s\n", node->node,
                node->may_vote && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
-               *node->version ? node->version : "-", rtt_us ? rtt : "-", *note ? "  " : "", note);
+               *node->version ? node->version : "-", rtt_us ? rtt : "-");
     }
-    verdict(exam, text, sizeof text);
+    print_findings(exam);
+    doctor_verdict(exam, text, sizeof text);
     printf("%s: %s\n", health_name(exam->health), text);
+}
+
+static json_t *json_of_node(const struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+
+    return must(
+        json_pack("{s:o, s:b, s:i, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "node",
+                  json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0, "cause",
+                  node->cause, "role", node->role, "version", json_text(node->version), "run_id",
+                  json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
+                  (json_int_t)node->uptime_s, "votes_again_ms", (json_int_t)node->votes_again_ms,
+                  "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
+                  (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
+                  (int)(node->facts & REDLOCK_FACT_AOF) != 0, "text", json_text(node->text)));
+}
+
+static json_t *json_of_finding(const struct examination *exam, const struct finding *finding)
+{
+    return must(json_pack(
+        "{s:s, s:o, s:s, s:o, s:s}", "severity", severity_name(finding->severity), "node",
+        finding->node >= 0 ? json_text(exam->nodes[finding->node].node) : json_null(), "code",
+        finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
 }
 
 static void print_json(const struct examination *exam)
 {
-    json_t *array = must(json_array());
-    char note[256], text[160];
+    json_t *nodes = must(json_array()), *findings = must(json_array());
+    char text[160];
 
-    for (size_t i = 0; i < exam->count; i++) {
-        const redlock_node_stats_t *node = &exam->nodes[i];
-        node_note(exam, i, note, sizeof note);
-        json_array_append_new(
-            array,
-            json_pack("{s:o, s:b, s:i, s:s, s:o, s:o, s:I, s:I, s:o}", "node",
-                      json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0,
-                      "cause", node->cause, "role", node->role, "version", json_text(node->version),
-                      "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i],
-                      "uptime_s", (json_int_t)node->uptime_s, "text", json_text(note)));
-    }
-    verdict(exam, text, sizeof text);
-    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "schema", "redlock.nodes/1",
+    for (size_t i = 0; i < exam->count; i++)
+        json_array_append_new(nodes, json_of_node(exam, i));
+    for (size_t i = 0; i < exam->finding_count; i++)
+        json_array_append_new(findings, json_of_finding(exam, &exam->findings[i]));
+    doctor_verdict(exam, text, sizeof text);
+    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "schema", "redlock.nodes/1",
                          "state", health_name(exam->health), "text", text, "configured",
                          (int)exam->count, "quorum", (int)exam->quorum, "may_vote",
-                         (int)exam->may_vote, "nodes", array));
+                         (int)exam->may_vote, "nodes", nodes, "findings", findings));
 }
 
 int cmd_nodes(const struct options *options)
@@ -199,6 +235,8 @@ int cmd_nodes(const struct options *options)
         say(SAY_ERROR, "nodes: takes no operand; servers are given with -s");
         return EXIT_USAGE;
     }
+    if (options->acl)
+        return nodes_acl(options);
     if (options->init)
         return nodes_init(options);
     int result = client_open(options, &settings, &rl);
@@ -208,8 +246,10 @@ int cmd_nodes(const struct options *options)
         return result;
     exam.count = redlock_node_count(rl);
     wait_for_answers(rl, &settings, &exam);
+    if (options->wait_all)
+        wait_for_votes(rl, settings.wait_ms, &exam);
     measure(rl, &exam);
-    judge(&exam);
+    doctor_judge(&exam);
     if (options->json)
         print_json(&exam);
     else

@@ -13,6 +13,7 @@ int cmd_release(const struct options *options);
 int cmd_status(const struct options *options);
 int cmd_nodes(const struct options *options);
 int nodes_init(const struct options *options); /* nodes --init */
+int nodes_acl(const struct options *options);  /* nodes --acl */
 int cmd_break(const struct options *options);
 int cmd_config(const struct options *options);
 int cmd_sandbox(const struct options *options);

@@ -108,14 +108,17 @@ static const char status_text[] =
 
 static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
-    "Checks the servers: reachable, user accepted, role, version, round trip, and that no\n"
-    "server is listed twice. One server or an even number of them gets a warning.\n"
-    "  --init  takes the fence records of all servers that answer into use, whatever they\n"
-    "          say: after a majority has lost them, or for another list of servers. Not\n"
-    "          while fenced locks are being taken.\n" SERVERS
-    "Exit: 0 OK, 1 WARN (all works, something to mend), 2 CRIT (no lock can be had),\n"
-    "      3 UNKNOWN\n"
-    "Example: redlock nodes -s a:6379,b:6379,c:6379\n";
+    "Are the servers fit to hold locks? Each finding has a cause and advice: not reachable,\n"
+    "user refused, restarted, promoted, replica, evicting, listed twice, clocks, data.\n"
+    "  --wait     first wait until all of them vote (a restarted one does not for max-ttl)\n"
+    "  -w D       but not longer than that\n"
+    "  --acl      prints the smallest user that locks need (--fence: and fences)\n"
+    "  --init     takes the fence records of all servers that answer into use, whatever\n"
+    "             they say: after a majority has lost them, or for another list of\n"
+    "             servers. Not while fenced locks are being taken.\n" SERVERS
+    "Exit: 0 OK, 1 WARN something to mend, 2 CRIT no lock can be had or exclusion is at\n"
+    "      risk, 3 UNKNOWN\n"
+    "Example: redlock nodes --wait -s a:6379,b:6379,c:6379\n";
 
 static const char break_text[] =
     "Usage: redlock break --yes [flags] NAME\n"

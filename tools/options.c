@@ -167,6 +167,8 @@ static bool set_switch(struct options *options, int id)
                     {OPT_EXPORT_TOKEN, &options->export_token},
                     {OPT_FENCE, &options->fence},
                     {OPT_INIT, &options->init},
+                    {OPT_WAIT_ALL, &options->wait_all},
+                    {OPT_ACL, &options->acl},
                     {OPT_STRICT, &options->strict},
                     {OPT_YES, &options->yes}};
 

@@ -40,7 +40,7 @@ struct options {
     const char *shell_command;
     const char *token_file;
     bool strict, yes;
-    bool fence, init;
+    bool fence, init, wait_all, acl;
     unsigned nodes; /* sandbox */
 
     char **operands; /* NAME and what follows it */

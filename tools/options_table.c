@@ -47,12 +47,15 @@ const struct option_spec option_specs[] = {
     {"preserve-status", 0, false, OPT_PRESERVE_STATUS, CMD_RUN},
     {"allow-nested", 0, false, OPT_ALLOW_NESTED, CMD_RUN},
     {"export-token", 0, false, OPT_EXPORT_TOKEN, CMD_RUN},
-    {"fence", 0, false, OPT_FENCE, TAKING},
+    {"fence", 0, false, OPT_FENCE, TAKING | CMD_NODES},
     {"status-fd", 0, true, OPT_STATUS_FD, CMD_RUN},
     {"token-file", 0, true, OPT_TOKEN_FILE, CMD_EXTEND | CMD_RELEASE},
     {"strict", 0, false, OPT_STRICT, CMD_RELEASE},
     {"yes", 0, false, OPT_YES, CMD_BREAK},
     {"init", 0, false, OPT_INIT, CMD_NODES},
+    {"wait", 0, false, OPT_WAIT_ALL, CMD_NODES},
+    {"timeout", 'w', true, OPT_WAIT, CMD_NODES},
+    {"acl", 0, false, OPT_ACL, CMD_NODES},
     {"nodes", 'n', true, OPT_NODES, CMD_SANDBOX},
 };
 const size_t option_specs_count = sizeof option_specs / sizeof option_specs[0];

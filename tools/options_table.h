@@ -44,6 +44,8 @@ enum option_id {
     OPT_STRICT,
     OPT_YES,
     OPT_INIT,
+    OPT_WAIT_ALL,
+    OPT_ACL,
     OPT_NODES
 };
 

@@ -20,6 +20,15 @@ typedef struct redlock_stats {
     uint64_t fence_one_round, fence_two_rounds;
 } redlock_stats_t;
 
+/* What a server says of itself, and what its address attests. */
+enum redlock_node_fact {
+    REDLOCK_FACT_INFO = 1 << 0,        /* it tells: without this bit the others are not known */
+    REDLOCK_FACT_AOF = 1 << 1,         /* keeps an append-only file */
+    REDLOCK_FACT_AOF_FAILING = 1 << 2, /* and fails to write it */
+    REDLOCK_FACT_DURABLE = 1 << 3,     /* ?durable=1 */
+    REDLOCK_FACT_FRESH = 1 << 4        /* ?fresh=1 */
+};
+
 typedef struct redlock_node_stats {
     const char *node;        /* borrowed: until redlock_free() */
     int32_t may_vote, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
@@ -35,6 +44,10 @@ typedef struct redlock_node_stats {
     char text[160];           /* gauge: for people: why it does not vote; "" if it does */
     uint64_t votes_again_ms;  /* gauge: restart and clock guards: time until it votes; else 0 */
     int64_t clock_offset_us;  /* gauge: the server's clock minus ours; 0: not known */
+    uint32_t facts;           /* gauge: enum redlock_node_fact */
+    uint32_t replicas;        /* gauge: attached to it when we connected */
+    uint64_t maxmemory;       /* gauge: bytes; 0: no limit, or not known */
+    char policy[24];          /* gauge: its maxmemory-policy; "" if not known */
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were

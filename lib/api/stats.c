@@ -57,6 +57,20 @@ static uint64_t votes_again_ms(const struct rl_node *node, uint64_t now_ns)
     return (ns + RL_MS - 1) / RL_MS;
 }
 
+static void fill_facts(const struct rl_node *node, redlock_node_stats_t *stats)
+{
+    const struct rl_info *info = &node->info;
+    bool told = info->run_id[0] != '\0' && !info->refused;
+
+    stats->facts = (told ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
+                   (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
+                   (node->admission.durable ? REDLOCK_FACT_DURABLE : 0u) |
+                   (node->admission.fresh ? REDLOCK_FACT_FRESH : 0u);
+    stats->replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX);
+    stats->maxmemory = info->maxmemory;
+    memcpy(stats->policy, info->policy, sizeof stats->policy);
+}
+
 static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
 {
     const struct rl_node *node = &rl->engine.nodes[index];
@@ -87,6 +101,7 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
     memcpy(stats->role, node->info.role, sizeof stats->role);
     memcpy(stats->run_id, node->run_id, sizeof stats->run_id);
     rl_admission_offset_us(&node->admission, wall_offset_us, &stats->clock_offset_us);
+    fill_facts(node, stats);
     if (votes)
         return;
     if (up) {

@@ -93,6 +93,13 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
         parse_number(field, &info->maxmemory);
     else if (is_field(line, len, "maxmemory_policy", &field))
         copy_text(info->policy, sizeof info->policy, field);
+    else if (is_field(line, len, "connected_slaves", &field))
+        parse_number(field, &info->replicas);
+    else if (is_field(line, len, "aof_enabled", &field))
+        info->aof = is_word(field, "1");
+    else if (is_field(line, len, "aof_last_write_status", &field) ||
+             is_field(line, len, "aof_last_bgrewrite_status", &field))
+        info->aof_failing |= !is_word(field, "ok");
     else if (is_field(line, len, "loading", &field))
         info->loading = !is_word(field, "0");
     else if (is_field(line, len, "redis_mode", &field))

@@ -18,6 +18,9 @@ struct rl_info {
     int64_t second_offset; /* second_repl_offset; 0: not said, -1: reset */
     uint64_t maxmemory;    /* 0: no limit */
     char policy[24];       /* maxmemory_policy */
+    uint64_t replicas;     /* attached to it */
+    bool aof;              /* keeps an append-only file */
+    bool aof_failing;      /* its last write or rewrite went wrong */
     bool loading;
     bool cluster; /* redis_mode is cluster */
     bool refused; /* a section was not told */

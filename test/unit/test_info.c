@@ -154,6 +154,22 @@ START_TEST(features)
 }
 END_TEST
 
+START_TEST(data_and_replicas)
+{
+    struct rl_info info =
+        parse("connected_slaves:2\r\naof_enabled:1\r\naof_last_bgrewrite_status:ok\r\n"
+              "aof_last_write_status:err\r\n");
+
+    ck_assert_uint_eq(info.replicas, 2);
+    ck_assert(info.aof);
+    ck_assert(info.aof_failing);
+    info = parse("aof_enabled:0\r\naof_last_bgrewrite_status:ok\r\naof_last_write_status:ok\r\n");
+    ck_assert(!info.aof);
+    ck_assert(!info.aof_failing);
+    ck_assert_uint_eq(info.replicas, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("info");
@@ -163,6 +179,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_valkey_server, 0, 2);
     tcase_add_loop_test(tcase, versions, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
     tcase_add_test(tcase, malformed_fields);
+    tcase_add_test(tcase, data_and_replicas);
     tcase_add_test(tcase, every_length);
     tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
     return suite_run(suite);

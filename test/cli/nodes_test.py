@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""The doctor: each finding on real servers, and the user that it prints."""
+
+import json
+import os
+import re
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import CommandCase, Resp, Servers, clean_environment, runs, until  # noqa: E402
+
+
+class Nodes(CommandCase):
+    """Three servers for each test: most tests spoil them."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = Servers(3)
+        self.addCleanup(self.servers.end)
+
+    def environment(self, **more):
+        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
+
+    def plain(self):
+        """The servers as an operator lists them, without ?fresh=1."""
+        return [f"127.0.0.1:{port}" for port in self.servers.ports]
+
+    def configure(self, index, **values):
+        for name, value in values.items():
+            self.assertEqual(self.servers.ask(index, "CONFIG", "SET", name.replace("_", "-"), value), b"OK")
+
+    def findings(self, *flags, code):
+        result = self.redlock("nodes", "--json", *flags)
+        self.assertCode(result, code)
+        return {(f["severity"], f["code"]): f for f in json.loads(result.stdout)["findings"]}
+
+    def test_all_is_well(self):
+        result = self.redlock("nodes")
+        self.assertCode(result, 0)
+        self.assertIn("OK: 3 of 3 servers may vote, 2 are needed", result.stdout)
+        self.assertIn("note  all servers: keeps no append-only file", result.stdout)
+        self.assertEqual(result.stdout.count("->"), 1)
+
+    def test_restarted(self):
+        servers = ",".join(self.plain())
+        found = self.findings("-s", servers, "--max-ttl", "10m", code=2)
+        self.assertIn("--wait", found["warn", "restarted"]["advice"])
+        self.assertRegex(found["warn", "restarted"]["cause"], r"votes again in \d+ s")
+        self.assertIn(("crit", "no_quorum"), found)
+        found = self.findings("-s", ",".join(each + "?durable=1" for each in self.plain()), code=2)
+        self.assertNotIn(("warn", "restarted"), found)
+        self.assertIn("appendfsync always", found["crit", "not_durable"]["advice"])
+
+    def test_wait_until_all_vote(self):
+        servers = ",".join(self.plain())
+        result = self.redlock("nodes", "--wait", "-s", servers, "--max-ttl", "2s")
+        self.assertCode(result, 0)
+        result = self.redlock("nodes", "--wait", "-w", "100ms", "-s", servers, "--max-ttl", "10m")
+        self.assertCode(result, 2)
+        self.assertIn("votes again in", result.stderr)
+        self.servers.stop(0)
+        result = self.redlock("nodes", "--wait", "-w", "100ms")
+        self.assertCode(result, 1)
+        self.assertIn(str(self.servers.ports[0]), result.stderr)
+
+    def test_evicting(self):
+        self.configure(1, maxmemory="100mb", maxmemory_policy="allkeys-lru")
+        found = self.findings(code=1)
+        self.assertIn("noeviction", found["warn", "evicting"]["advice"])
+        self.assertEqual(found["warn", "evicting"]["node"], f"127.0.0.1:{self.servers.ports[1]}")
+        self.assertIn(("warn", "no_reserve"), found)
+
+    def test_replicas(self):
+        first = self.servers.ports[0]
+        self.assertEqual(self.servers.ask(1, "REPLICAOF", "127.0.0.1", first), b"OK")
+        until(lambda: b"connected_slaves:1" in self.servers.ask(0, "INFO", "replication"), "a replica is there")
+        found = self.findings(code=1)
+        self.assertIn(("warn", "replica"), found)
+        self.assertIn("1 replica is attached", found["warn", "replicas"]["cause"])
+        self.servers.ask(1, "REPLICAOF", "NO", "ONE")
+        self.assertIn(("warn", "promoted"), self.findings(code=1))
+
+    def test_data(self):
+        self.configure(0, appendonly="yes")
+        result = self.redlock("nodes")
+        self.assertCode(result, 0)
+        ports = self.servers.ports
+        self.assertIn(f"note  127.0.0.1:{ports[1]}, 127.0.0.1:{ports[2]}: keeps no", result.stdout)
+
+    def test_hung_down_and_listed_twice(self):
+        port = self.servers.ports[0]
+        self.servers.stop(2)
+        self.assertIn("hangs", self.findings(code=1)["warn", "silent"]["advice"])
+        self.servers.go_on()
+        pid = self.servers.pid(2)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not runs(pid), "the end of a server")
+        self.assertIn("start the server", self.findings(code=1)["warn", "connect"]["advice"])
+        twice = f"127.0.0.1:{port}?fresh=1,localhost:{port}?fresh=1,127.0.0.1:{self.servers.ports[1]}?fresh=1"
+        self.assertIn(("crit", "duplicate"), self.findings("-s", twice, code=2))
+
+    def test_even(self):
+        self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
+        self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
+
+    def test_the_printed_user_is_enough_and_not_too_much(self):
+        result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:")
+        self.assertCode(result, 0)
+        line = re.search(r"^ACL SETUSER .*$", result.stdout, re.M).group(0)
+        words = [word.strip("'") for word in line.replace(">PASSWORD", ">secret").split()]
+        self.assertEqual(self.servers.ask_all(*words), [b"OK"] * 3)
+        flags = ["--user", "redlock", "--prefix", "app:"]
+        environment = self.environment(REDLOCK_AUTH="secret", REDLOCK_FENCE_RECORDS="volatile")
+        found = self.redlock("nodes", *flags, env=environment)
+        self.assertCode(found, 0)
+        for name, more in (("plain", []), ("fenced", ["--fence"])):
+            done = self.redlock("run", *flags, *more, name, "--", "true", env=environment)
+            self.assertCode(done, 0)
+        done = self.redlock("status", *flags, "plain", env=environment)
+        self.assertCode(done, 1)
+        for index in range(3):
+            log = self.servers.ask(index, "ACL", "LOG")
+            self.assertEqual([entry[entry.index(b"object") + 1] for entry in log], [], "not allowed")
+            self.assertEqual(self.servers.ask(index, "KEYS", "*"), [b"redlock:fence"])
+            for words in (("FLUSHALL",), ("SET", "other", "1"), ("CONFIG", "GET", "*")):
+                connection = Resp(self.servers.ports[index])
+                self.assertEqual(connection.ask("AUTH", "redlock", "secret"), b"OK")
+                self.assertIsInstance(connection.ask(*words), Exception, words)
+                connection.close()
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT
+ * The doctor's rules. A note asks for nothing; a warning is something to mend while locks can still
+ * be had; critical is what stands, or will stand, in the way of all locks.
+ */
+#include "doctor.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CLOCK_APART_US INT64_C(60000000)
+#define SLOW_FACTOR    10
+#define SLOW_FROM_US   5000
+
+static void __attribute__((format(printf, 6, 7)))
+find(struct examination *exam, enum severity severity, int node, const char *code,
+     const char *advice, const char *format, ...)
+{
+    va_list values;
+
+    if (exam->finding_count == FINDINGS_MAX)
+        return;
+    struct finding *finding = &exam->findings[exam->finding_count++];
+    *finding = (struct finding){.severity = severity, .node = node, .code = code, .advice = advice};
+    va_start(values, format);
+    vsnprintf(finding->cause, sizeof finding->cause, format, values);
+    va_end(values);
+}
+
+struct remedy {
+    int cause;
+    const char *code, *advice;
+};
+
+/* What to do about a node that does not vote. The library's text says why. */
+static const struct remedy *remedy_of(int cause)
+{
+    static const struct remedy remedies[] = {
+        {REDLOCK_CAUSE_TIMEOUT, "silent",
+         "look whether the server hangs or its machine is overloaded"},
+        {REDLOCK_CAUSE_RESOLVE, "resolve",
+         "check the name in the list of servers, and the name service"},
+        {REDLOCK_CAUSE_CONNECT, "connect", "start the server, or check address and firewall"},
+        {REDLOCK_CAUSE_DISCONNECT, "disconnect",
+         "look into the server's log: it closed the connection"},
+        {REDLOCK_CAUSE_PROTOCOL, "protocol",
+         "make sure that a Redis or Valkey server is at that address, without TLS"},
+        {REDLOCK_CAUSE_AUTH, "auth", "check user and password"},
+        {REDLOCK_CAUSE_NOPERM, "noperm",
+         "give the user the rights that redlock nodes --acl prints"},
+        {REDLOCK_CAUSE_READONLY, "readonly", "list a master at this address"},
+        {REDLOCK_CAUSE_REPLICA, "replica",
+         "list a master at this address; a replica may lack the newest keys"},
+        {REDLOCK_CAUSE_LOADING, "loading", "wait: the server reads its data"},
+        {REDLOCK_CAUSE_RESTARTED, "restarted",
+         "wait (redlock nodes --wait); a server that never loses keys over a restart (appendfsync "
+         "always) may be "
+         "listed with ?durable=1"},
+        {REDLOCK_CAUSE_PROMOTED, "promoted",
+         "wait (redlock nodes --wait), and keep fail-overs away from the servers of locks"},
+        {REDLOCK_CAUSE_EVICTING, "evicting",
+         "set maxmemory-policy to noeviction: eviction removes locks"},
+        {REDLOCK_CAUSE_DUPLICATE, "duplicate", "remove one of the two addresses"},
+        {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and let the clock be slewed, not stepped"},
+        {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
+        {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
+        {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
+    };
+    static const struct remedy other = {0, "no_vote", "look into the server's log"};
+
+    for (size_t i = 0; i < sizeof remedies / sizeof remedies[0]; i++)
+        if (remedies[i].cause == cause)
+            return &remedies[i];
+    return &other;
+}
+
+static void find_twins(struct examination *exam)
+{
+    for (size_t i = 0; i < exam->count; i++) {
+        exam->twin[i] = -1;
+        for (size_t j = 0; j < i && exam->twin[i] < 0; j++)
+            if (*exam->nodes[i].run_id && !strcmp(exam->nodes[i].run_id, exam->nodes[j].run_id))
+                exam->twin[i] = (int)j;
+    }
+}
+
+static void check_vote(struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    const struct remedy *remedy = remedy_of(node->cause);
+
+    if (exam->twin[i] >= 0)
+        find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",
+             exam->nodes[exam->twin[i]].node);
+    else if (!node->may_vote)
+        find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
+             remedy->code, remedy->advice, "%s", *node->text ? node->text : "no answer yet");
+}
+
+static void check_data(struct examination *exam, size_t i)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    bool durable = node->facts & REDLOCK_FACT_DURABLE, aof = node->facts & REDLOCK_FACT_AOF;
+
+    if (!(node->facts & REDLOCK_FACT_INFO)) {
+        if (node->may_vote)
+            find(exam, FINDING_WARN, (int)i, "no_info",
+                 "allow the user +info (redlock nodes --acl)",
+                 "does not say who it is: restarts, evictions and replicas go unnoticed");
+        return;
+    }
+    if (node->facts & REDLOCK_FACT_AOF_FAILING)
+        find(exam, FINDING_WARN, (int)i, "aof_failing", "look at its disk and its log",
+             "fails to write its append-only file: a restart loses keys");
+    if (durable && !aof)
+        find(exam, FINDING_CRIT, (int)i, "not_durable",
+             "remove ?durable=1, or set appendonly yes and appendfsync always",
+             "listed as durable, but keeps no append-only file");
+    else if (!durable && !aof)
+        find(exam, FINDING_NOTE, (int)i, "forgets",
+             "nothing, or appendonly yes with appendfsync always and ?durable=1",
+             "keeps no append-only file: after a restart it does not vote for max_ttl");
+    if (node->replicas > 0)
+        find(exam, FINDING_WARN, (int)i, "replicas",
+             "never fail over to them behind this address: they may lack the newest keys",
+             "%" PRIu32 " replica%s attached", node->replicas,
+             node->replicas == 1 ? " is" : "s are");
+    if (node->facts & REDLOCK_FACT_FRESH && node->uptime_s > 3600)
+        find(exam, FINDING_NOTE, (int)i, "fresh", "take ?fresh=1 out of the list of servers",
+             "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static uint64_t median_rtt_us(const struct examination *exam)
+{
+    uint64_t times[REDLOCK_NODES_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < exam->count; i++)
+        if (exam->rtt_us[i])
+            times[count++] = exam->rtt_us[i];
+    qsort(times, count, sizeof times[0], by_size);
+    return count ? times[count / 2] : 0;
+}
+
+static void check_time(struct examination *exam, size_t i, uint64_t median_us)
+{
+    const redlock_node_stats_t *node = &exam->nodes[i];
+    int64_t offset_us = node->clock_offset_us;
+
+    if (offset_us > CLOCK_APART_US || offset_us < -CLOCK_APART_US)
+        find(exam, FINDING_WARN, (int)i, "clock_apart",
+             "synchronise the clocks; slew them while locks are held",
+             "its clock is %" PRId64 " s %s ours",
+             (offset_us < 0 ? -offset_us : offset_us) / 1000000,
+             offset_us < 0 ? "behind" : "ahead of");
+    if (exam->rtt_us[i] > SLOW_FROM_US && exam->rtt_us[i] > SLOW_FACTOR * median_us)
+        find(exam, FINDING_NOTE, (int)i, "slow", "nothing: locks do not wait for the slowest",
+             "answers %" PRIu64 " times as late as the others", exam->rtt_us[i] / median_us);
+}
+
+static void check_set(struct examination *exam)
+{
+    bool twins = false;
+
+    for (size_t i = 0; i < exam->count; i++)
+        twins = twins || exam->twin[i] >= 0 || exam->nodes[i].cause == REDLOCK_CAUSE_DUPLICATE;
+    if (twins)
+        find(exam, FINDING_CRIT, -1, "duplicate", "remove it",
+             "a server is listed twice: no lock can be had until that is repaired");
+    if (exam->may_vote < exam->quorum)
+        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers above",
+             "%zu of %zu servers may vote, %zu are needed: no lock can be had", exam->may_vote,
+             exam->count, exam->quorum);
+    else if (exam->may_vote == exam->quorum && exam->may_vote < exam->count)
+        find(exam, FINDING_WARN, -1, "no_reserve", "bring another server back before you stop one",
+             "a bare majority votes: with the next loss no lock can be had");
+    if (exam->count == 1)
+        find(exam, FINDING_WARN, -1, "one_server", "use three or five",
+             "one server: the lock is lost with it");
+    else if (exam->count % 2 == 0)
+        find(exam, FINDING_WARN, -1, "even", "use an odd number",
+             "an even number survives no more failures");
+}
+
+static int worst_first(const void *a, const void *b)
+{
+    const struct finding *left = a, *right = b;
+
+    if (left->severity != right->severity)
+        return left->severity > right->severity ? -1 : 1;
+    return (left->node > right->node) - (left->node < right->node);
+}
+
+void doctor_judge(struct examination *exam)
+{
+    exam->quorum = exam->count / 2 + 1;
+    exam->may_vote = 0;
+    exam->finding_count = 0;
+    exam->health = HEALTH_OK;
+    find_twins(exam);
+    uint64_t median_us = median_rtt_us(exam);
+    for (size_t i = 0; i < exam->count; i++) {
+        exam->may_vote += exam->nodes[i].may_vote != 0;
+        check_vote(exam, i);
+        check_data(exam, i);
+        check_time(exam, i, median_us);
+    }
+    check_set(exam);
+    qsort(exam->findings, exam->finding_count, sizeof exam->findings[0], worst_first);
+    if (exam->finding_count > 0 && exam->findings[0].severity != FINDING_NOTE)
+        exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;
+}
+
+void doctor_verdict(const struct examination *exam, char *text, size_t size)
+{
+    for (size_t i = 0; i < exam->finding_count; i++) {
+        if (exam->findings[i].node < 0 && exam->findings[i].severity == FINDING_CRIT) {
+            snprintf(text, size, "%s", exam->findings[i].cause);
+            return;
+        }
+    }
+    snprintf(text, size, "%zu of %zu servers may vote, %zu are needed", exam->may_vote, exam->count,
+             exam->quorum);
+}
+
+const char *severity_name(enum severity severity)
+{
+    static const char *const names[] = {"note", "warn", "crit"};
+
+    return names[severity];
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT
+ * What is wrong with a set of servers: findings with a cause and with advice, from what the library
+ * knows of each of them.
+ */
+#ifndef TOOLS_DOCTOR_H
+#define TOOLS_DOCTOR_H
+
+#include <stdbool.h>
+
+#include "exits.h"
+#include "redlock/redlock.h"
+
+#define FINDINGS_PER_NODE 8
+#define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
+#define FINDING_TEXT_MAX  200
+
+enum severity { FINDING_NOTE = 0, FINDING_WARN = 1, FINDING_CRIT = 2 };
+
+struct finding {
+    enum severity severity;
+    int node;         /* index; -1: of the whole set */
+    const char *code; /* a word that does not change: "restarted" */
+    char cause[FINDING_TEXT_MAX];
+    const char *advice;
+};
+
+struct examination {
+    size_t count, quorum, may_vote;
+    uint64_t max_ttl_ms;
+    redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
+    uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
+    int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
+    struct finding findings[FINDINGS_MAX];
+    size_t finding_count;
+    enum health_exit health;
+};
+
+/* Fills in quorum, twins, findings (worst first) and health. count, nodes and rtt_us are set. */
+void doctor_judge(struct examination *exam);
+
+/* One line about the whole: "4 of 5 servers may vote, 3 are needed". */
+void doctor_verdict(const struct examination *exam, char *text, size_t size);
+
+const char *severity_name(enum severity severity);
+
+#endif
