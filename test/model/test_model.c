@@ -37,6 +37,19 @@ START_TEST(rows)
 }
 END_TEST
 
+/* The long rows too, which only ./dev model runs. */
+START_TEST(all_rows_can_be_searched)
+{
+    for (unsigned i = 0; i < ROWS_COUNT; i++) {
+        struct model model = row_model(&ROWS[i]);
+        ck_assert_msg(pack_fits(&model), "%s: too many bits", ROWS[i].name);
+        ck_assert_ptr_eq(row_find(ROWS[i].name), &ROWS[i]);
+        struct search found = search_all(&model, true, 1000, NULL);
+        ck_assert_uint_gt(found.states, 700);
+    }
+}
+END_TEST
+
 /* A search that finds nothing must have been able to: the events are told in order, and the last
  * one gives a fence. */
 START_TEST(a_violation_is_told)
@@ -129,9 +142,10 @@ int main(void)
 
     while (short_row(short_rows) != NULL)
         short_rows++;
-    tcase_set_timeout(search, 120);
-    tcase_set_timeout(walks, 120);
+    tcase_set_timeout(search, 600);
+    tcase_set_timeout(walks, 600);
     tcase_add_loop_test(search, rows, 0, short_rows);
+    tcase_add_test(search, all_rows_can_be_searched);
     tcase_add_test(search, a_violation_is_told);
     tcase_add_loop_test(search, reductions_change_no_outcome, 0, 2);
     tcase_add_test(walks, random_walks);

@@ -358,7 +358,7 @@ int main(void)
     TCase *tcase = tcase_create("scripts");
 
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 120);
+    tcase_set_timeout(tcase, 600);
     tcase_add_test(tcase, scripts_do_what_the_model_says);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
