@@ -155,3 +155,15 @@ struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
     closedir(proc);
     return pass;
 }
+
+bool descendants_is_child(pid_t pid, pid_t parent)
+{
+    struct process item;
+    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (proc_fd < 0)
+        return false;
+    bool is_child = read_process(proc_fd, pid, &item) && item.parent == parent;
+    close(proc_fd);
+    return is_child;
+}
