@@ -139,7 +139,9 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
         rl_node_set_text(node, safe ? reply->text : TEXT, safe ? reply->len : sizeof TEXT - 1);
         return REDLOCK_CAUSE_AUTH;
     }
-    if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING) {
+    /* Loading and busy pass: a server that did not say who it is now may say it soon. */
+    bool passes = cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY;
+    if (step == STEP_SELECT || cause == REDLOCK_CAUSE_AUTH || passes) {
         rl_node_set_text(node, reply->text, reply->len);
         return cause != REDLOCK_CAUSE_NONE ? cause : REDLOCK_CAUSE_ERROR_REPLY;
     }

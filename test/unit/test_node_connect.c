@@ -133,6 +133,8 @@ static const struct {
      "NOAUTH Authentication required.", 1000},
     {"+OK\r\n+OK\r\n+OK\r\n-LOADING Redis is loading the dataset\r\n", REDLOCK_CAUSE_LOADING,
      "LOADING Redis is loading the dataset", 50},
+    {"+OK\r\n+OK\r\n+OK\r\n-BUSY Redis is busy running a script\r\n", REDLOCK_CAUSE_BUSY,
+     "BUSY Redis is busy running a script", 50},
     {"+OK\r\n+OK\r\n+OK\r\n:1\r\n", REDLOCK_CAUSE_PROTOCOL, "unexpected reply in the greeting", 50},
     {"+OK\r\n+OK\r\n+OK\r\n*1\r\n$1\r\nx\r\n", REDLOCK_CAUSE_PROTOCOL,
      "not the Redis protocol, or too long", 50},
