@@ -35,7 +35,9 @@
     X(EXTEND_LIMIT)                                                                                \
     X(FRESH_CLOCK)                                                                                 \
     X(LOST_IN_TIME)                                                                                \
-    X(NODE_TIMEOUT)
+    X(NODE_TIMEOUT)                                                                                \
+    X(ACCEPT_LARGER_ONLY)                                                                          \
+    X(RAISE_BY_HOLDER) X(RECORD_IN_USE) X(FENCE_ABOVE_SEEN) X(FENCE_ACKED) X(RECORD_WAIT)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

@@ -4,6 +4,7 @@
 
 #include "link.h"
 #include "oracle.h"
+#include "record.h"
 #include "token.h"
 
 #include <redlock/redlock.h>
@@ -281,7 +282,9 @@ void sim_client_init(struct sim_world *world, unsigned index)
     client->index = (uint8_t)index;
     client->boot = new_clock(world, up_ns + RL_SECOND);
     client->raw = new_clock(world, up_ns);
-    client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND);
+    /* Fences are close to the wall clock, but do not rely on it. */
+    client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND +
+                                        sim_scale(&world->random, RL_US, 60 * RL_SECOND));
     client->mem = (struct rl_mem){client_malloc, client_realloc, client_free, client};
     client->specs = calloc(world->plan.nodes, sizeof *client->specs);
     if (client->specs == NULL)
@@ -309,6 +312,10 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .connect_timeout_ns = plan->connect_timeout_ns,
         .node_timeout_ns = plan->node_timeout_ns,
         .heartbeat_ns = RL_SECOND,
+        .fence_record = {SIM_RECORD_KEY, sizeof SIM_RECORD_KEY - 1},
+        .fence_config = {SIM_RECORD_CFG, sizeof SIM_RECORD_CFG - 1},
+        .fence_run_bound = !plan->durable,
+        .fence_wait_ns = rl_add_sat(plan->ttl_ns, rl_drift_ns(plan->ttl_ns, &plan->drift)),
     };
     const struct rl_outside outside = {
         .transport = sim_link_transport(client),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What the commands of a modelled server do. Scripts are known by their whole text: a script that
  * is not known here stops the run, so that nobody changes one without changing its model. */
+#include "command.h"
 #include "core/rule.h"
-#include "server.h"
+#include "record.h"
 #include "token.h"
 
 #include <inttypes.h>
@@ -28,21 +29,12 @@ static const struct {
                         "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0"},
 };
 
-struct call {
-    struct sim_world *world;
-    struct sim_conn *conn;
-    struct sim_server *server;
-    unsigned count;
-    const struct sim_word *words;
-    struct sim_answer *answer;
-};
-
-static bool is(struct sim_word word, const char *text)
+bool sim_is(struct sim_word word, const char *text)
 {
     return word.len == strlen(text) && memcmp(word.text, text, word.len) == 0;
 }
 
-static void say_bytes(struct call *call, const char *bytes, size_t len)
+void sim_say_bytes(struct sim_call *call, const char *bytes, size_t len)
 {
     struct sim_answer *answer = call->answer;
 
@@ -52,31 +44,31 @@ static void say_bytes(struct call *call, const char *bytes, size_t len)
     answer->len += len;
 }
 
-static void say(struct call *call, const char *line)
+void sim_say(struct sim_call *call, const char *line)
 {
-    say_bytes(call, line, strlen(line));
-    say_bytes(call, "\r\n", 2);
+    sim_say_bytes(call, line, strlen(line));
+    sim_say_bytes(call, "\r\n", 2);
 }
 
-static void say_number(struct call *call, int64_t number)
+void sim_say_number(struct sim_call *call, int64_t number)
 {
     char line[32];
 
     snprintf(line, sizeof line, ":%" PRId64, number);
-    say(call, line);
+    sim_say(call, line);
 }
 
-static void say_text(struct call *call, const char *text, size_t len)
+void sim_say_text(struct sim_call *call, const char *text, size_t len)
 {
     char line[32];
 
     snprintf(line, sizeof line, "$%zu", len);
-    say(call, line);
-    say_bytes(call, text, len);
-    say_bytes(call, "\r\n", 2);
+    sim_say(call, line);
+    sim_say_bytes(call, text, len);
+    sim_say_bytes(call, "\r\n", 2);
 }
 
-static int64_t number_of(struct sim_word word)
+int64_t sim_number_of(struct sim_word word)
 {
     int64_t value = 0;
 
@@ -89,7 +81,7 @@ static int64_t number_of(struct sim_word word)
 }
 
 /* Keys are called r0, r1, ... */
-static unsigned resource_of(struct sim_word word)
+unsigned sim_resource_of(struct sim_word word)
 {
     if (word.len != 2 || word.text[0] != 'r')
         abort();
@@ -97,9 +89,9 @@ static unsigned resource_of(struct sim_word word)
 }
 
 /* The key, after what has expired is gone. */
-static struct sim_key *key_of(struct call *call, struct sim_word word)
+struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word)
 {
-    struct sim_key *key = &call->server->keys[resource_of(word)];
+    struct sim_key *key = &call->server->keys[sim_resource_of(word)];
     int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
 
     if (call->world->plan.early_expiry ? now_ms >= key->expire_ms : now_ms > key->expire_ms)
@@ -113,7 +105,7 @@ static bool holds(const struct sim_key *key, struct sim_word token)
            memcmp(key->token, token.text, token.len) == 0;
 }
 
-static void note_said(struct call *call, uint32_t token, bool extended)
+void sim_note_said(struct sim_call *call, uint32_t token, bool extended)
 {
     struct sim_answer *answer = call->answer;
     const struct sim_client *client = &call->world->clients[call->conn->client];
@@ -127,7 +119,7 @@ static void note_said(struct call *call, uint32_t token, bool extended)
     };
 }
 
-static void put(struct call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
+void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
 {
     if (token.len > RL_TOKEN_MAX)
         abort();
@@ -140,59 +132,67 @@ static void put(struct call *call, struct sim_key *key, struct sim_word token, i
     key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
 }
 
-static void do_set_ifeq(struct call *call)
+bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms)
+{
+    struct sim_key *key = sim_key_of(call, name);
+    unsigned resource = sim_resource_of(name);
+    unsigned node = call->conn->node;
+    uint32_t number =
+        sim_token_number(call->world, token.text, token.len, call->conn->client, resource);
+
+    if (number == 0)
+        abort();
+    sim_token_at(call->world, number)->sets[node]++;
+    sim_note(call->world, "node % sets r% for token %, was taken: %", node, resource, number,
+             key->present);
+    if (key->present)
+        return false;
+    sim_put(call, key, token, ttl_ms);
+    sim_note_said(call, number, false);
+    return true;
+}
+
+static void do_set_ifeq(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
-    struct sim_key *key = key_of(call, words[1]);
+    struct sim_key *key = sim_key_of(call, words[1]);
 
     if (call->server->major < 8) {
-        say(call, "-ERR syntax error");
+        sim_say(call, "-ERR syntax error");
     } else if (!holds(key, words[4])) {
-        say(call, "$-1");
+        sim_say(call, "$-1");
     } else {
-        key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + number_of(words[6]);
-        note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
-        say(call, "+OK");
+        key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
+        sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
+        sim_say(call, "+OK");
     }
 }
 
 /* SET key token NX PX ttl | SET key token IFEQ token PX ttl */
-static void do_set(struct call *call)
+static void do_set(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
-    struct sim_key *key = key_of(call, words[1]);
 
     if (call->server->full) {
-        say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         return;
     }
     if (call->count == 7) {
         do_set_ifeq(call);
         return;
     }
-    if (call->count != 6 || !is(words[3], "NX") || !is(words[4], "PX"))
+    if (call->count != 6 || !sim_is(words[3], "NX") || !sim_is(words[4], "PX"))
         abort();
-    unsigned resource = resource_of(words[1]);
-    uint32_t token =
-        sim_token_number(call->world, words[2].text, words[2].len, call->conn->client, resource);
-    if (token == 0)
-        abort();
-    sim_token_at(call->world, token)->sets[call->conn->node]++;
-    sim_note(call->world, "node % sets r% for token %, was taken: %", call->conn->node, resource,
-             token, key->present);
-    if (key->present) {
-        say(call, "$-1");
-        return;
-    }
-    put(call, key, words[2], number_of(words[5]));
-    note_said(call, token, false);
-    say(call, "+OK");
+    if (sim_set(call, words[1], words[2], sim_number_of(words[5])))
+        sim_say(call, "+OK");
+    else
+        sim_say(call, "$-1");
 }
 
-static void run_script(struct call *call, enum script script)
+static void run_script(struct sim_call *call, enum script script)
 {
     const struct sim_word *words = call->words;
-    struct sim_key *key = key_of(call, words[3]);
+    struct sim_key *key = sim_key_of(call, words[3]);
     struct sim_word token = words[4];
     int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
     uint32_t number = sim_token_find(call->world, token.text, token.len);
@@ -201,104 +201,106 @@ static void run_script(struct call *call, enum script script)
     sim_note(call->world, "node % runs script % for token %, ours: %", call->conn->node, script,
              number, ours);
     if (!ours) {
-        say_number(call, 0);
+        sim_say_number(call, 0);
         return;
     }
     switch (script) {
     case SCRIPT_EXTEND:
-        if (key->expire_ms < now_ms + number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
-            key->expire_ms = now_ms + number_of(words[5]);
-        note_said(call, number, true);
+        if (key->expire_ms < now_ms + sim_number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
+            key->expire_ms = now_ms + sim_number_of(words[5]);
+        sim_note_said(call, number, true);
         break;
     case SCRIPT_SHORTEN:
-        key->expire_ms = now_ms + number_of(words[5]);
+        key->expire_ms = now_ms + sim_number_of(words[5]);
         break;
     default:
         key->present = false;
         break;
     }
-    say_number(call, 1);
+    sim_say_number(call, 1);
 }
 
-static void do_eval(struct call *call)
+static void do_eval(struct sim_call *call)
 {
-    bool by_sha = is(call->words[0], "EVALSHA");
+    bool by_sha = sim_is(call->words[0], "EVALSHA");
 
     for (unsigned i = 0; i < SCRIPTS; i++) {
-        if (!is(call->words[1], by_sha ? scripts[i].sha : scripts[i].text))
+        if (!sim_is(call->words[1], by_sha ? scripts[i].sha : scripts[i].text))
             continue;
         if (by_sha && (call->server->scripts & (1u << i)) == 0) {
-            say(call, "-NOSCRIPT No matching script. Please use EVAL.");
+            sim_say(call, "-NOSCRIPT No matching script. Please use EVAL.");
             return;
         }
         call->server->scripts |= 1u << i;
         run_script(call, (enum script)i);
         return;
     }
+    if (sim_record_script(call, by_sha))
+        return;
     abort(); /* the library has a script that the model does not know */
 }
 
-static void do_script(struct call *call)
+static void do_script(struct sim_call *call)
 {
     for (unsigned i = 0; i < SCRIPTS; i++) {
-        if (!is(call->words[2], scripts[i].text))
+        if (!sim_is(call->words[2], scripts[i].text))
             continue;
         call->server->scripts |= 1u << i;
-        say_text(call, scripts[i].sha, strlen(scripts[i].sha));
+        sim_say_text(call, scripts[i].sha, strlen(scripts[i].sha));
         return;
     }
     abort();
 }
 
 /* DELEX key IFEQ token | DELIFEQ key token */
-static void do_delete(struct call *call)
+static void do_delete(struct sim_call *call)
 {
     const struct sim_server *server = call->server;
-    bool delex = is(call->words[0], "DELEX");
+    bool delex = sim_is(call->words[0], "DELEX");
     bool known = delex ? !server->is_valkey && server->major == 8 && server->minor >= 4
                        : server->is_valkey && server->major >= 9;
 
     if (!known) {
-        say(call, "-ERR unknown command");
+        sim_say(call, "-ERR unknown command");
         return;
     }
-    struct sim_key *key = key_of(call, call->words[1]);
+    struct sim_key *key = sim_key_of(call, call->words[1]);
     struct sim_word token = call->words[delex ? 3 : 2];
     bool ours = holds(key, token);
     sim_note(call->world, "node % deletes for token %, ours: %", call->conn->node,
              sim_token_find(call->world, token.text, token.len), ours, 0);
     if (ours)
         key->present = false;
-    say_number(call, ours);
+    sim_say_number(call, ours);
 }
 
-static void do_get(struct call *call)
+static void do_get(struct sim_call *call)
 {
-    const struct sim_key *key = key_of(call, call->words[1]);
+    const struct sim_key *key = sim_key_of(call, call->words[1]);
 
     if (key->present)
-        say_text(call, key->token, key->token_len);
+        sim_say_text(call, key->token, key->token_len);
     else
-        say(call, "$-1");
+        sim_say(call, "$-1");
 }
 
-static void do_pttl(struct call *call)
+static void do_pttl(struct sim_call *call)
 {
-    const struct sim_key *key = key_of(call, call->words[1]);
+    const struct sim_key *key = sim_key_of(call, call->words[1]);
 
-    say_number(call, key->present
-                         ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
-                         : -2);
+    sim_say_number(call, key->present
+                             ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
+                             : -2);
 }
 
-static void do_info(struct call *call)
+static void do_info(struct sim_call *call)
 {
     const struct sim_server *server = call->server;
     uint64_t now_ns = sim_clock_read(&server->clock, call->world->now_ns);
     char text[512];
     int len;
 
-    if (is(call->words[1], "server"))
+    if (sim_is(call->words[1], "server"))
         len = snprintf(text, sizeof text,
                        "# Server\r\nredis_version:%u.%u.0\r\n%srun_id:%032x%08" PRIx32
                        "\r\nuptime_in_seconds:%" PRId64 "\r\n",
@@ -311,44 +313,44 @@ static void do_info(struct call *call)
     else
         len = snprintf(text, sizeof text, "# Replication\r\nrole:%s\r\n",
                        server->replica ? "slave" : "master");
-    say_text(call, text, (size_t)len);
+    sim_say_text(call, text, (size_t)len);
 }
 
-static void do_time(struct call *call)
+static void do_time(struct sim_call *call)
 {
     uint64_t us = sim_clock_read(&call->server->clock, call->world->now_ns) / RL_US;
     char text[32];
 
-    say(call, "*2");
-    say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us / 1000000));
-    say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
+    sim_say(call, "*2");
+    sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us / 1000000));
+    sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
 }
 
-static void do_ok(struct call *call)
+static void do_ok(struct sim_call *call)
 {
-    say(call, "+OK");
+    sim_say(call, "+OK");
 }
 
-static void do_ping(struct call *call)
+static void do_ping(struct sim_call *call)
 {
-    say(call, "+PONG");
+    sim_say(call, "+PONG");
 }
 
-static void do_auth(struct call *call)
+static void do_auth(struct sim_call *call)
 {
     call->conn->logged_in = true;
-    say(call, "+OK");
+    sim_say(call, "+OK");
 }
 
-static void do_select(struct call *call)
+static void do_select(struct sim_call *call)
 {
     call->conn->db_chosen = true;
-    say(call, "+OK");
+    sim_say(call, "+OK");
 }
 
 static const struct {
     const char *name;
-    void (*fn)(struct call *call);
+    void (*fn)(struct sim_call *call);
     bool writes;
 } commands[] = {
     {"SET", do_set, true},        {"EVALSHA", do_eval, true},   {"EVAL", do_eval, true},
@@ -361,19 +363,19 @@ static const struct {
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
                  const struct sim_word *words, struct sim_answer *answer)
 {
-    struct call call = {world, conn, &world->servers[conn->node], count, words, answer};
+    struct sim_call call = {world, conn, &world->servers[conn->node], count, words, answer};
 
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        if (!is(words[0], commands[i].name))
+        if (!sim_is(words[0], commands[i].name))
             continue;
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
-            say(&call, "-NOAUTH Authentication required.");
+            sim_say(&call, "-NOAUTH Authentication required.");
         else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)
             abort(); /* in the wrong database */
         else if (call.server->busy_ns > world->now_ns)
-            say(&call, "-BUSY Redis is busy running a script.");
+            sim_say(&call, "-BUSY Redis is busy running a script.");
         else if (call.server->replica && commands[i].writes)
-            say(&call, "-READONLY You can't write against a read only replica.");
+            sim_say(&call, "-READONLY You can't write against a read only replica.");
         else
             commands[i].fn(&call);
         return;

@@ -6,6 +6,7 @@
 #include "client.h"
 #include "link.h"
 #include "server.h"
+#include "token.h"
 
 #include <string.h>
 
@@ -52,8 +53,10 @@ static void crash(struct sim_world *world, const struct sim_fault *fault)
     server->up = false;
     server->silent = fault->way != 0;
     sim_link_server_died(world, fault->node, server->silent);
-    if (fault->kind == SIM_CRASH_EMPTY)
+    if (fault->kind == SIM_CRASH_EMPTY) {
         sim_server_lose_keys(world, fault->node);
+        sim_server_lose_record(world, fault->node);
+    }
 }
 
 static void step_clock(struct sim_world *world, struct sim_clock *clock, int64_t by_ns)
@@ -89,6 +92,14 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     sim_link_server_died(world, fault->node, false);
     sim_server_lose_keys(world, fault->node);
     memcpy(server->keys, server->copies, sizeof server->keys);
+    for (unsigned i = 0; i < world->plan.resources; i++) {
+        const struct sim_key *key = &server->keys[i];
+        uint32_t token = key->present ? sim_token_find(world, key->token, key->token_len) : 0;
+        if (token != 0)
+            sim_token_at(world, token)->excused = true; /* back from the past */
+    }
+    sim_server_lose_record(world, fault->node);
+    server->record = server->record_copy;
     sim_server_start(world, fault->node);
 }
 
@@ -116,8 +127,11 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
     case SIM_FULL:
         server->full = true;
         break;
-    case SIM_EVICT:
     case SIM_FLUSH_ALL:
+        sim_server_lose_record(world, fault->node);
+        sim_server_lose_keys(world, fault->node);
+        break;
+    case SIM_EVICT: /* of keys that would expire */
         sim_server_lose_keys(world, fault->node);
         break;
     case SIM_DEMOTE:
@@ -209,6 +223,18 @@ static bool is_pointless(const struct sim_world *world, const struct sim_fault *
            server->clock.ppm == -200000;
 }
 
+/* What replicas have: a while ago this was all there was. */
+static void replicate(struct sim_world *world)
+{
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        struct sim_server *server = &world->servers[i];
+        if (!server->up || sim_chance(&world->random, 300))
+            continue;
+        memcpy(server->copies, server->keys, sizeof server->copies);
+        server->record_copy = server->record;
+    }
+}
+
 void sim_fault_begin(struct sim_world *world, unsigned at)
 {
     struct sim_fault *fault = &world->plan.faults[at];
@@ -218,6 +244,8 @@ void sim_fault_begin(struct sim_world *world, unsigned at)
         return;
     }
     world->injected[fault->kind]++;
+    if (fault->kind != SIM_PROMOTE)
+        replicate(world);
     sim_note(world, "fault % at client %, node %, for % ms", fault->kind, fault->client,
              fault->node, fault->for_ns / RL_MS);
     if (fault->for_ns != 0)

@@ -3,6 +3,7 @@
 #include "oracle.h"
 
 #include "client.h"
+#include "fence.h"
 #include "server.h"
 #include "token.h"
 
@@ -118,6 +119,8 @@ static void check_judgement(struct sim_client *client, const struct rl_lease *le
 
     if (lease->params.kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
         return;
+    if (lease->fence.raising) /* the second round */
+        return;
     if (rl_nodes_count(round->granted & ~round->barred) >= client->world->plan.nodes / 2 + 1)
         sim_violate(client->world, "client %u goes on asking with a majority", client->index);
     if (rl_nodes_count(open) < client->world->plan.nodes / 2 + 1)
@@ -215,6 +218,8 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
     if (!held && rl_remaining_ns(slot->deadline, now) == 0)
         sim_violate(world, "client %u extends a lock that had come to its end", client->index);
+    if (held && lease->fence.number != 0 && lease->params.kind == RL_LEASE_ACQUIRE)
+        sim_fence_granted(client, slot, token);
     slot->deadline = lease->deadline;
     slot->extended = !held;
     /* What was adopted was there, or came while it was adopted: the giver's grants. */

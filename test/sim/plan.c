@@ -160,6 +160,15 @@ static void choose_faults(struct sim_plan *plan, struct sim_random *random)
         choose_fault(plan, random, kinds[sim_below(random, count)]);
 }
 
+static void choose_fences(struct sim_plan *plan, struct sim_random *random)
+{
+    plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
+    plan->durable = sim_chance(random, 500);
+    for (unsigned i = 0; i < plan->fault_count; i++)
+        plan->fences_outside =
+            plan->fences_outside || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
+}
+
 void sim_plan_make(struct sim_plan *plan, uint64_t seed)
 {
     struct sim_random random = {seed * 2 + 1};
@@ -170,4 +179,5 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_times(plan, &random);
     choose_habits(plan, &random);
     choose_faults(plan, &random);
+    choose_fences(plan, &random);
 }

@@ -77,9 +77,11 @@ struct sim_plan {
     int64_t ppm_max;   /* of all clocks */
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
+    bool durable;        /* fence records are believed to survive restarts */
+    bool fences_outside; /* and one does not */
     /* Of 1000: */
-    unsigned wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse, inspect,
-        split, late_turn, late_tell, far_link;
+    unsigned fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse,
+        inspect, split, late_turn, late_tell, far_link;
     unsigned outside; /* SIM_OUTSIDE_* */
     unsigned fault_count;
     struct sim_fault faults[SIM_FAULTS_MAX];

@@ -18,8 +18,9 @@ enum sim_event_kind {
     SIM_PROBE,      /* right before a lock's deadline: look again */
     SIM_SERVE,      /* a server goes on */
     SIM_FAULT,
-    SIM_MEND, /* a fault ends */
-    SIM_HEAL  /* all faults have ended; from now on the users finish what they began */
+    SIM_MEND,     /* a fault ends */
+    SIM_OPERATOR, /* somebody looks whether the fences need him */
+    SIM_HEAL      /* all faults have ended; from now on the users finish what they began */
 };
 
 struct sim_event {

@@ -97,6 +97,18 @@ void sim_server_lose_keys(struct sim_world *world, unsigned node)
     }
 }
 
+void sim_server_lose_record(struct sim_world *world, unsigned node)
+{
+    memset(&world->servers[node].record, 0, sizeof world->servers[node].record);
+    world->servers[node].record_lost = true;
+    /* When nobody knows anything any more, it is the first start again. */
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        if (world->servers[i].record.cfg[0] != '\0' || world->servers[i].record.count != 0)
+            return;
+    }
+    world->fences_restarted = true;
+}
+
 /* A number behind its type byte; false: not complete yet. */
 static bool read_number(const char *in, size_t len, size_t *at, char type, size_t *ret)
 {

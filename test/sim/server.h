@@ -15,6 +15,7 @@ void sim_server_serve(struct sim_world *world, unsigned node);
 /* Comes up again as a new process. */
 void sim_server_start(struct sim_world *world, unsigned node);
 void sim_server_lose_keys(struct sim_world *world, unsigned node);
+void sim_server_lose_record(struct sim_world *world, unsigned node);
 
 /* The key of this resource is there, with this token. */
 bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,

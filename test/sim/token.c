@@ -34,6 +34,7 @@ uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len,
     memcpy(token->text, text, SIM_TOKEN_HEX);
     token->client = (uint8_t)client;
     token->resource = (uint8_t)resource;
+    token->born_ns = world->now_ns;
     return world->token_count;
 }
 

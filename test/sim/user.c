@@ -94,6 +94,7 @@ static struct rl_lease_params choose_params(struct sim_client *client, uint8_t k
                       : sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS,
         .wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns),
         .validity_min_ns = RL_MS,
+        .fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence),
         .hold_max_ns = sim_chance(random, 100) ? sim_scale(random, RL_MS, 2 * plan->ttl_ns) : 0,
     };
 
@@ -163,8 +164,10 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
 
     if (adopted != 0 && params.wait_ns == RL_NEVER)
         params.wait_ns = params.ttl_ns; /* a token may be gone for ever */
-    if (limit_ns != RL_NEVER)
-        limit_ns += params.ttl_ns + SLACK_NS;
+    if (limit_ns != RL_NEVER)           /* a fenced one may wait for the records to be read first */
+        limit_ns += params.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
+    if (adopted != 0)
+        params.fence_number = world->offer_number;
     slot->resource = adopted != 0 ? sim_token_at(world, adopted)->resource
                                   : (uint8_t)sim_below(&world->random, world->plan.resources);
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
@@ -230,6 +233,7 @@ static void detach(struct sim_client *client, unsigned at)
     if (slot->token != 0) {
         sim_token_at(world, slot->token)->excused = true;
         world->offer = slot->token;
+        world->offer_number = slot->lock->lease.fence.number;
     }
     sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
     slot->told = false;

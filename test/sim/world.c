@@ -5,6 +5,7 @@
 
 #include "client.h"
 #include "fault.h"
+#include "fence.h"
 #include "link.h"
 #include "oracle.h"
 #include "server.h"
@@ -116,6 +117,7 @@ static void heal(struct sim_world *world)
             world->healed_ns = client->paused_until_ns;
         sim_user_finish(world, i);
     }
+    sim_fence_operate(world);
     sim_note(world, "all faults are over", 0, 0, 0, 0);
 }
 
@@ -155,6 +157,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_MEND:
         sim_fault_mend(world, event->which);
         break;
+    case SIM_OPERATOR:
+        sim_fence_operate(world);
+        break;
     case SIM_HEAL:
         heal(world);
         break;
@@ -189,8 +194,8 @@ static uint64_t patience_ns(const struct sim_world *world)
     uint64_t turns = (uint64_t)plan->clients * plan->slots;
     uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS;
 
-    return 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns + 10 * RL_SECOND +
-           turns * 400 * attempt_ns;
+    return sim_fence_patience_ns(world) + 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns +
+           10 * RL_SECOND + turns * 400 * attempt_ns;
 }
 
 static void run(struct sim_world *world)
@@ -235,4 +240,5 @@ void sim_world_free(struct sim_world *world)
     for (unsigned i = 0; i < world->plan.clients; i++)
         free(world->clients[i].specs);
     free(world->tokens);
+    free(world->fences);
 }

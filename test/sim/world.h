@@ -76,6 +76,18 @@ struct sim_key {
     uint8_t set_by;
 };
 
+#define SIM_REGISTERS 8
+
+struct sim_record {
+    char cfg[200]; /* "": not in use */
+    char mark[32];
+    struct {
+        unsigned stripe;
+        uint64_t number;
+    } registers[SIM_REGISTERS];
+    unsigned count;
+};
+
 struct sim_server {
     bool up, hung, full, replica, silent;
     bool evicts; /* and says so */
@@ -90,6 +102,8 @@ struct sim_server {
     struct sim_key keys[SIM_RESOURCES_MAX];
     struct sim_key ghosts[SIM_RESOURCES_MAX]; /* what was there when the keys were lost */
     struct sim_key copies[SIM_RESOURCES_MAX]; /* of the replica */
+    struct sim_record record, record_copy;
+    bool record_lost; /* at any time */
 };
 
 enum sim_doing {
@@ -148,6 +162,7 @@ struct sim_client {
 
 struct sim_token {
     char text[SIM_TOKEN_HEX];
+    uint64_t born_ns; /* no request with it left earlier */
     uint8_t client, resource;
     bool held;           /* somebody was told of it */
     bool excused;        /* its keys may stay until they expire */
@@ -158,6 +173,14 @@ struct sim_token {
     uint64_t granted_boot_ns[SIM_NODES_MAX]; /* when the client learned of it; 0: it did not */
     uint64_t extended_boot_ns[SIM_NODES_MAX];
     uint8_t extended_by[SIM_NODES_MAX];
+};
+
+/* A grant with a fence, as it was told. */
+struct sim_grant {
+    uint64_t number;
+    uint64_t told_ns;
+    uint8_t resource;
+    bool adopted;
 };
 
 struct sim_world {
@@ -173,6 +196,10 @@ struct sim_world {
     struct sim_conn *conns;
     struct sim_token *tokens;
     uint32_t token_count, token_cap;
+    struct sim_grant *fences;
+    uint32_t fence_count, fence_cap;
+    bool fences_restarted; /* by an operator, after a majority had forgotten */
+    uint64_t offer_number;
     uint32_t offer; /* a token that somebody detached, for somebody to adopt */
     uint64_t hash;
     uint64_t events, injected[SIM_COUNTED], grants, operations;

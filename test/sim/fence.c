@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Fences. */
+#include "fence.h"
+
+#include "client.h"
+#include "record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How often the operator looks. */
+#define ROUND_NS (5 * RL_SECOND)
+
+static void remember(struct sim_world *world, const struct sim_grant *grant)
+{
+    if (world->fence_count == world->fence_cap) {
+        world->fence_cap = world->fence_cap != 0 ? 2 * world->fence_cap : 64;
+        world->fences = realloc(world->fences, world->fence_cap * sizeof *world->fences);
+        if (world->fences == NULL)
+            abort();
+    }
+    world->fences[world->fence_count++] = *grant;
+}
+
+/* A majority of nodes knows the number: else a later grant could miss it. */
+static void check_stored(struct sim_client *client, const struct sim_slot *slot)
+{
+    struct sim_world *world = client->world;
+    uint64_t number = slot->lock->lease.fence.number;
+    unsigned stripe = slot->lock->claim->stripe, stored = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        stored += world->servers[i].record_lost ||
+                  sim_record_number(&world->servers[i].record, stripe) >= number;
+    if (stored < world->plan.nodes / 2 + 1)
+        sim_violate(world, "client %u has fence %" PRIu64 " on r%u, which only %u nodes know",
+                    client->index, number, slot->resource, stored);
+}
+
+void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
+                       const struct sim_token *token)
+{
+    struct sim_world *world = client->world;
+    const struct sim_grant grant = {
+        .number = slot->lock->lease.fence.number,
+        .told_ns = world->now_ns + client->ahead_ns,
+        .resource = slot->resource,
+    };
+
+    sim_note(world, "client % gets fence % on r%", client->index, grant.number, slot->resource, 0);
+    if (world->plan.fences_outside || world->fences_restarted)
+        return;
+    check_stored(client, slot);
+    for (uint32_t i = 0; i < world->fence_count; i++) {
+        const struct sim_grant *other = &world->fences[i];
+        if (other->resource != grant.resource)
+            continue;
+        if (other->number == grant.number)
+            sim_violate(world, "fence %" PRIu64 " on r%u was granted twice", grant.number,
+                        grant.resource);
+        /* It was there before this attempt began. */
+        if (other->told_ns <= token->born_ns && other->number > grant.number)
+            sim_violate(world, "fence %" PRIu64 " on r%u comes after %" PRIu64, grant.number,
+                        grant.resource, other->number);
+    }
+    remember(world, &grant);
+}
+
+/* In use, and by this run of the server if records are bound to it. */
+static bool is_in_use(const struct sim_world *world, unsigned node)
+{
+    const struct sim_server *server = &world->servers[node];
+    char run[64];
+
+    if (server->record.cfg[0] == '\0')
+        return false;
+    snprintf(run, sizeof run, SIM_RECORD_CFG "%032x%08" PRIx32, node, server->life);
+    return world->plan.durable || strcmp(server->record.cfg, run) == 0;
+}
+
+/* A majority of records is not in use: the clients cannot know what was granted. Then somebody who
+ * knows that all is quiet takes those that are there. */
+void sim_fence_operate(struct sim_world *world)
+{
+    unsigned good = 0, begun = 0;
+
+    if (world->plan.fence == 0)
+        return;
+    for (unsigned i = 0; i < world->plan.nodes; i++) {
+        good += is_in_use(world, i);
+        begun += world->servers[i].record.cfg[0] != '\0' || world->servers[i].record_lost ||
+                 world->servers[i].record.mark[0] != '\0';
+    }
+    sim_plan_event(world, world->now_ns + ROUND_NS, SIM_OPERATOR, 0, 0, 0, NULL);
+    struct sim_client *client = &world->clients[0];
+    bool early = world->now_ns < world->healed_ns + 2 * world->plan.ttl_ns + ROUND_NS;
+    if (good > world->plan.nodes / 2 || begun == 0 || early || !sim_client_runs(client))
+        return;
+    sim_note(world, "an operator takes records into use, % were", good, 0, 0, 0);
+    world->fences_restarted = true;
+    rl_engine_refresh(&client->engine);
+    if (rl_records_init(&client->engine))
+        rl_engine_flush(&client->engine);
+}
+
+uint64_t sim_fence_patience_ns(const struct sim_world *world)
+{
+    return world->plan.fence != 0 ? 4 * world->plan.ttl_ns + 6 * ROUND_NS : 0;
+}

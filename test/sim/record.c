@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * The fence record of a server. The scripts are known by the library's own text: what they do on a
+ * real server is the business of test/unit/test_scripts_fence.c. */
+#include "record.h"
+
+#include "core/rule.h"
+#include "core/wire_fence.h"
+#include "platform/hash.h"
+#include "token.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCRIPT_BIT 8 /* of the first one, in the set of scripts that a server knows */
+
+uint64_t sim_record_number(const struct sim_record *record, unsigned stripe)
+{
+    for (unsigned i = 0; i < record->count; i++) {
+        if (record->registers[i].stripe == stripe)
+            return record->registers[i].number;
+    }
+    return 0;
+}
+
+static void write_number(struct sim_record *record, unsigned stripe, uint64_t number)
+{
+    for (unsigned i = 0; i < record->count; i++) {
+        if (record->registers[i].stripe == stripe) {
+            record->registers[i].number = number;
+            return;
+        }
+    }
+    if (record->count == SIM_REGISTERS)
+        abort();
+    record->registers[record->count].stripe = stripe;
+    record->registers[record->count++].number = number;
+}
+
+static bool begins_with(const char *text, struct sim_word word)
+{
+    return strncmp(text, word.text, word.len) == 0 && strlen(text) >= word.len;
+}
+
+static void say_letter(struct sim_call *call, const char *letter)
+{
+    sim_say_text(call, letter, strlen(letter));
+}
+
+/* true: the record is in use, for this configuration. */
+static bool is_in_use(struct sim_call *call, struct sim_word config)
+{
+    const struct sim_record *record = &call->server->record;
+
+    if (record->cfg[0] == '\0' && RL_RULE(RECORD_IN_USE)) {
+        say_letter(call, "M");
+        return false;
+    }
+    if (record->cfg[0] != '\0' && !begins_with(record->cfg, config)) {
+        say_letter(call, "R other");
+        return false;
+    }
+    return true;
+}
+
+static const char *run_of(const struct sim_record *record, struct sim_word config)
+{
+    return strlen(record->cfg) >= config.len ? record->cfg + config.len : "";
+}
+
+/* EVAL script 2 lock record token ttl stripe proposal fingerprint */
+static void vote(struct sim_call *call)
+{
+    const struct sim_word *words = call->words;
+    struct sim_record *record = &call->server->record;
+    struct sim_word config = words[9];
+    unsigned stripe = (unsigned)sim_number_of(words[7]);
+    uint64_t proposal = (uint64_t)sim_number_of(words[8]);
+    char text[160];
+    int len;
+
+    if (!is_in_use(call, config))
+        return;
+    uint64_t previous = sim_record_number(record, stripe);
+    if (!sim_set(call, words[3], words[5], sim_number_of(words[6]))) {
+        len = snprintf(text, sizeof text, "D %" PRIu64 " 1", previous);
+        sim_say_text(call, text, (size_t)len);
+        return;
+    }
+    bool accepted = RL_RULE(ACCEPT_LARGER_ONLY) ? proposal > previous : proposal >= previous;
+    if (accepted)
+        write_number(record, stripe, proposal);
+    len = snprintf(text, sizeof text, "%s %" PRIu64 " %s", accepted ? "A" : "G", previous,
+                   run_of(record, config));
+    sim_say_text(call, text, (size_t)len);
+}
+
+/* EVAL script 2 lock record token stripe number fingerprint */
+static void raise_number(struct sim_call *call)
+{
+    const struct sim_word *words = call->words;
+    const struct sim_key *key = sim_key_of(call, words[3]);
+    struct sim_record *record = &call->server->record;
+    struct sim_word token = words[5], config = words[8];
+    unsigned stripe = (unsigned)sim_number_of(words[6]);
+    uint64_t number = (uint64_t)sim_number_of(words[7]);
+    bool ours = key->present && key->token_len == token.len &&
+                memcmp(key->token, token.text, token.len) == 0;
+    char text[160];
+
+    sim_note(call->world, "node % raises to % for token %, ours: %", call->conn->node, number,
+             sim_token_find(call->world, token.text, token.len), ours);
+    if (!ours && RL_RULE(RAISE_BY_HOLDER)) {
+        say_letter(call, "L");
+        return;
+    }
+    if (!is_in_use(call, config))
+        return;
+    if (number > sim_record_number(record, stripe))
+        write_number(record, stripe, number);
+    int len = snprintf(text, sizeof text, "A %s", run_of(record, config));
+    sim_say_text(call, text, (size_t)len);
+}
+
+static bool is_equal(const char *text, struct sim_word first, struct sim_word second)
+{
+    return strlen(text) == first.len + second.len && begins_with(text, first) &&
+           begins_with(text + first.len, second);
+}
+
+static void copy_word(char *to, size_t size, struct sim_word word)
+{
+    if (word.len >= size)
+        abort();
+    memcpy(to, word.text, word.len);
+    to[word.len] = '\0';
+}
+
+/* EVAL script 1 record fingerprint run mark stripes */
+static void read_record(struct sim_call *call)
+{
+    const struct sim_word *words = call->words;
+    struct sim_record *record = &call->server->record;
+    struct sim_word config = words[4], run = words[5];
+    char text[512];
+
+    if (record->mark[0] == '\0' && !is_equal(record->cfg, config, run) &&
+        (record->cfg[0] == '\0' || begins_with(record->cfg, config)))
+        copy_word(record->mark, sizeof record->mark, words[6]);
+    int len = snprintf(text, sizeof text, "%s\n%s\n", record->cfg, record->mark);
+    for (unsigned i = 0; i < record->count; i++)
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s%u:%" PRIu64, i == 0 ? "" : " ",
+                        record->registers[i].stripe, record->registers[i].number);
+    sim_say_text(call, text, (size_t)len);
+}
+
+static uint64_t take_number(struct sim_word *rest)
+{
+    uint64_t value = 0;
+
+    for (; rest->len > 0 && *rest->text >= '0' && *rest->text <= '9'; rest->text++, rest->len--)
+        value = value * 10 + (uint64_t)(*rest->text - '0');
+    if (rest->len > 0) { /* the character behind it */
+        rest->text++;
+        rest->len--;
+    }
+    return value;
+}
+
+/* An operator's record has a number for each stripe; only those are kept that a resource has. */
+static bool is_used(const struct sim_world *world, unsigned stripe)
+{
+    for (unsigned i = 0; i < world->plan.resources; i++) {
+        const char key[2] = {'r', (char)('0' + i)};
+        if (rl_fence_stripe(rl_hash_word(key, sizeof key)) == stripe)
+            return true;
+    }
+    return false;
+}
+
+static void seed_numbers(struct sim_call *call, struct sim_record *record, struct sim_word list)
+{
+    while (list.len > 0) {
+        unsigned stripe = (unsigned)take_number(&list);
+        uint64_t number = take_number(&list);
+        if (is_used(call->world, stripe) && number > sim_record_number(record, stripe))
+            write_number(record, stripe, number);
+    }
+}
+
+/* EVAL script 1 record fingerprint run mark numbers */
+static void seed_record(struct sim_call *call)
+{
+    const struct sim_word *words = call->words;
+    struct sim_record *record = &call->server->record;
+    struct sim_word config = words[4], run = words[5], mark = words[6];
+    char text[160];
+    int len = snprintf(text, sizeof text, "A %.*s", (int)run.len, run.text);
+    bool forced = sim_is(mark, "*");
+
+    sim_note(call->world, "node % seeds its record, forced: %, was in use: %", call->conn->node,
+             forced, record->cfg[0] != '\0', 0);
+    if (!forced && is_equal(record->cfg, config, run)) {
+        sim_say_text(call, text, (size_t)len);
+        return;
+    }
+    if (!forced && (!sim_is(mark, record->mark) ||
+                    (record->cfg[0] != '\0' && !begins_with(record->cfg, config)))) {
+        say_letter(call, "S");
+        return;
+    }
+    seed_numbers(call, record, words[7]);
+    record->mark[0] = '\0';
+    copy_word(record->cfg, sizeof record->cfg, config);
+    copy_word(record->cfg + config.len, sizeof record->cfg - config.len, run);
+    sim_say_text(call, text, (size_t)len);
+}
+
+static const struct {
+    enum rl_verb verb;
+    void (*fn)(struct sim_call *call);
+} scripts[] = {
+    {RL_VERB_ACQUIRE, vote},
+    {RL_VERB_RAISE, raise_number},
+    {RL_VERB_READ, read_record},
+    {RL_VERB_SEED, seed_record},
+};
+
+bool sim_record_script(struct sim_call *call, bool by_sha)
+{
+    for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        unsigned bit = 1u << (SCRIPT_BIT + i);
+        if (!sim_is(call->words[1],
+                    by_sha ? rl_wire_script_sha(scripts[i].verb) : rl_wire_script(scripts[i].verb)))
+            continue;
+        if (by_sha && (call->server->scripts & bit) == 0) {
+            sim_say(call, "-NOSCRIPT No matching script. Please use EVAL.");
+            return true;
+        }
+        call->server->scripts |= bit;
+        /* Scripts without a first line run at maxmemory, but what needs memory in them fails. */
+        if (call->server->full && scripts[i].verb != RL_VERB_READ)
+            sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        else
+            scripts[i].fn(call);
+        return true;
+    }
+    return false;
+}
+
+const char *sim_record_load(struct sim_call *call, struct sim_word text)
+{
+    for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+        if (!sim_is(text, rl_wire_script(scripts[i].verb)))
+            continue;
+        call->server->scripts |= 1u << (SCRIPT_BIT + i);
+        return rl_wire_script_sha(scripts[i].verb);
+    }
+    return NULL;
+}
