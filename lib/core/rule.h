@@ -37,7 +37,13 @@
     X(LOST_IN_TIME)                                                                                \
     X(NODE_TIMEOUT)                                                                                \
     X(ACCEPT_LARGER_ONLY)                                                                          \
-    X(RAISE_BY_HOLDER) X(RECORD_IN_USE) X(FENCE_ABOVE_SEEN) X(FENCE_ACKED) X(RECORD_WAIT)
+    X(RECORD_IN_USE)                                                                               \
+    X(FENCE_ABOVE_SEEN)                                                                            \
+    X(FENCE_ACKED)                                                                                 \
+    X(RESTART_GUARD)                                                                               \
+    X(GUARD_WHOLE)                                                                                 \
+    X(PROMOTED_GUARD)                                                                              \
+    X(EVICTING_REFUSED)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

@@ -2,8 +2,6 @@
  * Reading records, and taking them into use. */
 #include "engine/record.h"
 
-#include "core/rule.h"
-
 #include "engine/engine.h"
 #include "redlock/redlock.h"
 
@@ -86,8 +84,7 @@ static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, co
 
 static uint64_t wait_left_ns(const struct rl_engine *engine, unsigned node)
 {
-    uint64_t wait_ns = RL_RULE(RECORD_WAIT) ? engine->params.fence_wait_ns : 0;
-    struct rl_now end = rl_later(engine->records->nodes[node].since, wait_ns);
+    struct rl_now end = rl_later(engine->records->nodes[node].since, engine->params.fence_wait_ns);
 
     return rl_remaining_ns(end, engine->view.now);
 }

@@ -291,6 +291,7 @@ void sim_client_init(struct sim_world *world, unsigned index)
         abort();
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         client->specs[i].db = world->plan.has_db ? 3 : 0;
+        client->specs[i].durable = world->plan.durable;
         client->specs[i].name[0] = (char)('0' + i);
     }
 }
@@ -311,7 +312,7 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .backoff = plan->backoff,
         .connect_timeout_ns = plan->connect_timeout_ns,
         .node_timeout_ns = plan->node_timeout_ns,
-        .heartbeat_ns = RL_SECOND,
+        .heartbeat_ns = plan->heartbeat_ns,
         .fence_record = {SIM_RECORD_KEY, sizeof SIM_RECORD_KEY - 1},
         .fence_config = {SIM_RECORD_CFG, sizeof SIM_RECORD_CFG - 1},
         .fence_run_bound = !plan->durable,

@@ -293,26 +293,44 @@ static void do_pttl(struct sim_call *call)
                              : -2);
 }
 
-static void do_info(struct sim_call *call)
+static int info_server(const struct sim_call *call, char *text, size_t size)
 {
     const struct sim_server *server = call->server;
     uint64_t now_ns = sim_clock_read(&server->clock, call->world->now_ns);
+    const char *valkey = !server->is_valkey   ? ""
+                         : server->major == 9 ? "valkey_version:9.0.0\r\n"
+                                              : "valkey_version:8.1.0\r\n";
+
+    return snprintf(text, size,
+                    "# Server\r\nredis_version:%u.%u.0\r\n%srun_id:%032x%08" PRIx32
+                    "\r\nuptime_in_seconds:%" PRId64 "\r\n",
+                    server->is_valkey ? 7 : server->major, server->is_valkey ? 2 : server->minor,
+                    valkey, call->conn->node, server->life,
+                    ((int64_t)now_ns - (int64_t)server->started_ns) / (int64_t)RL_SECOND);
+}
+
+static void do_info(struct sim_call *call)
+{
+    const struct sim_server *server = call->server;
     char text[512];
     int len;
 
     if (sim_is(call->words[1], "server"))
+        len = info_server(call, text, sizeof text);
+    else if (sim_is(call->words[1], "replication"))
         len = snprintf(text, sizeof text,
-                       "# Server\r\nredis_version:%u.%u.0\r\n%srun_id:%032x%08" PRIx32
-                       "\r\nuptime_in_seconds:%" PRId64 "\r\n",
-                       server->is_valkey ? 7 : server->major, server->is_valkey ? 2 : server->minor,
-                       server->is_valkey ? (server->major == 9 ? "valkey_version:9.0.0\r\n"
-                                                               : "valkey_version:8.1.0\r\n")
-                                         : "",
-                       call->conn->node, server->life,
-                       (int64_t)(now_ns - server->started_ns) / (int64_t)RL_SECOND);
+                       "# Replication\r\nrole:%s\r\nmaster_replid2:%040" PRIx32
+                       "\r\nsecond_repl_offset:%d\r\n",
+                       server->replica ? "slave" : "master", server->replid2,
+                       server->replid2 != 0 ? 1 : -1);
+    else if (sim_is(call->words[1], "memory"))
+        len = snprintf(text, sizeof text, "# Memory\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n",
+                       server->full || server->evicts,
+                       server->evicts ? "volatile-lru" : "noeviction");
+    else if (sim_is(call->words[1], "persistence"))
+        len = snprintf(text, sizeof text, "# Persistence\r\nloading:0\r\n");
     else
-        len = snprintf(text, sizeof text, "# Replication\r\nrole:%s\r\n",
-                       server->replica ? "slave" : "master");
+        abort();
     sim_say_text(call, text, (size_t)len);
 }
 

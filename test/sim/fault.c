@@ -101,6 +101,8 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     sim_server_lose_record(world, fault->node);
     server->record = server->record_copy;
     sim_server_start(world, fault->node);
+    server->replid2 = (uint32_t)sim_word(&world->random) | 1;
+    server->started_ns -= 3600 * RL_SECOND; /* the replica was there for long */
 }
 
 static void begin_at_server(struct sim_world *world, const struct sim_fault *fault)
@@ -275,6 +277,7 @@ static void mend_server(struct sim_world *world, const struct sim_fault *fault)
         break;
     case SIM_DEMOTE:
         server->replica = false;
+        server->replid2 = (uint32_t)sim_word(&world->random) | 1;
         break;
     case SIM_RATE:
         change_rate(world, &server->clock, 0);

@@ -15,10 +15,7 @@ const char *const sim_fault_names[SIM_COUNTED] = {
 static unsigned outside_of(unsigned kind)
 {
     switch (kind) {
-    case SIM_CRASH_EMPTY:
-    case SIM_EVICT:
     case SIM_FLUSH_ALL:
-    case SIM_PROMOTE:
         return SIM_OUTSIDE_LOST_KEYS;
     case SIM_NODE_STEP:
         return SIM_OUTSIDE_STEP;
@@ -97,6 +94,8 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->late_turn = often(random, 20);
     plan->late_tell = often(random, 200);
     plan->far_link = often(random, 400);
+    plan->durable = sim_chance(random, 250);
+    plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 
 static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *random, unsigned kind)
@@ -139,6 +138,12 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     if (sim_chance(random, 500))
         fault->step_ns = -fault->step_ns;
     plan->outside |= outside_of(kind);
+    if (plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE))
+        plan->outside |= SIM_OUTSIDE_LOST_KEYS; /* an operator who was wrong */
+    if (kind == SIM_EVICT) { /* a minority: of the others locks can still be had */
+        fault->node = 0;
+        plan->evicting = 1;
+    }
 }
 
 static void choose_faults(struct sim_plan *plan, struct sim_random *random)
@@ -149,7 +154,9 @@ static void choose_faults(struct sim_plan *plan, struct sim_random *random)
 
     while (count == 0) {
         for (unsigned kind = 0; kind < SIM_KINDS; kind++) {
-            if (inside && outside_of(kind) != 0)
+            bool breaks = plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE);
+            if ((inside && (outside_of(kind) != 0 || breaks)) ||
+                (kind == SIM_EVICT && plan->nodes < 3))
                 continue;
             if (sim_chance(random, 250))
                 kinds[count++] = (uint8_t)kind;
@@ -163,7 +170,6 @@ static void choose_faults(struct sim_plan *plan, struct sim_random *random)
 static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
-    plan->durable = sim_chance(random, 500);
     for (unsigned i = 0; i < plan->fault_count; i++)
         plan->fences_outside =
             plan->fences_outside || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);

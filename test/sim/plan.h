@@ -77,7 +77,9 @@ struct sim_plan {
     int64_t ppm_max;   /* of all clocks */
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
-    bool durable;        /* fence records are believed to survive restarts */
+    bool durable;     /* an operator attests that nothing is lost over a restart */
+    uint8_t evicting; /* nodes, bit by bit, that evict keys, and say so */
+    uint64_t heartbeat_ns;
     bool fences_outside; /* and one does not */
     /* Of 1000: */
     unsigned fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse,

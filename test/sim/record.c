@@ -111,7 +111,7 @@ static void raise_number(struct sim_call *call)
 
     sim_note(call->world, "node % raises to % for token %, ours: %", call->conn->node, number,
              sim_token_find(call->world, token.text, token.len), ours);
-    if (!ours && RL_RULE(RAISE_BY_HOLDER)) {
+    if (!ours) {
         say_letter(call, "L");
         return;
     }

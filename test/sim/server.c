@@ -37,6 +37,7 @@ void sim_server_init(struct sim_world *world, unsigned node)
     };
     sim_server_start(world, node);
     server->started_ns -= 3600 * RL_SECOND;
+    server->evicts = (world->plan.evicting >> node & 1) != 0;
 }
 
 void sim_server_start(struct sim_world *world, unsigned node)

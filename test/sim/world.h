@@ -92,7 +92,8 @@ struct sim_server {
     bool up, hung, full, replica, silent;
     bool evicts; /* and says so */
     uint64_t blocked_ns, busy_ns;
-    uint32_t life; /* makes the run_id */
+    uint32_t life;    /* makes the run_id */
+    uint32_t replid2; /* 0: was never a replica */
     uint64_t started_ns;
     unsigned major, minor;
     bool is_valkey;
