@@ -53,6 +53,9 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
     if (world->plan.fences_outside || world->fences_restarted)
         return;
     check_stored(client, slot);
+    if ((slot->lock->lease.fence.used & token->without_record) != 0)
+        sim_violate(world, "client %u counts the fence of a node that has forgotten its record",
+                    client->index);
     for (uint32_t i = 0; i < world->fence_count; i++) {
         const struct sim_grant *other = &world->fences[i];
         if (other->resource != grant.resource)

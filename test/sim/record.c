@@ -88,6 +88,9 @@ static void vote(struct sim_call *call)
         sim_say_text(call, text, (size_t)len);
         return;
     }
+    if (record->cfg[0] == '\0')
+        sim_token_at(call->world, sim_token_find(call->world, words[5].text, words[5].len))
+            ->without_record |= (uint8_t)(1u << call->conn->node);
     bool accepted = RL_RULE(ACCEPT_LARGER_ONLY) ? proposal > previous : proposal >= previous;
     if (accepted)
         write_number(record, stripe, proposal);

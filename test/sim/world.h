@@ -174,6 +174,7 @@ struct sim_token {
     uint64_t granted_boot_ns[SIM_NODES_MAX]; /* when the client learned of it; 0: it did not */
     uint64_t extended_boot_ns[SIM_NODES_MAX];
     uint8_t extended_by[SIM_NODES_MAX];
+    uint8_t without_record; /* nodes that voted with no fence record in use */
 };
 
 /* A grant with a fence, as it was told. */
