@@ -48,7 +48,7 @@ rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quor
         fence->number = fence->proposal;
         return 0;
     }
-    fence->number = fence->top + RL_RULE(FENCE_ABOVE_SEEN);
+    fence->number = fence->top + (RL_RULE(FENCE_ABOVE_SEEN) ? 1 : 0);
     fence->raising = true;
     return fence->used;
 }
