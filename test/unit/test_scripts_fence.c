@@ -32,6 +32,7 @@ static void teardown(void)
 {
     if (last != NULL)
         freeReplyObject(last);
+    last = NULL;
     redisFree(connection);
     cluster_stop(cluster);
 }
