@@ -15,8 +15,8 @@ static struct {
     rl_nodes keys;     /* our key is, or may come to be, on these */
     rl_nodes asked;    /* of the present round */
     rl_nodes answered; /* of those */
-    rl_nodes granted;  /* by a node that could vote when it was asked */
-    rl_nodes voters;   /* when the round began */
+    rl_nodes granted;
+    rl_nodes barred; /* whose grants do not count, as far as was known with the last answer */
     uint32_t round;
     bool pending; /* somebody waits for DONE */
     bool told;    /* the user has the lock */
@@ -24,6 +24,13 @@ static struct {
     struct rl_now latest; /* no deadline may lie behind this */
     uint64_t ttl_ns;
 } ledger;
+
+/* Whose word counts for nothing in the present round: guards are for new locks, an extension only
+ * needs a node that can be believed. */
+static rl_nodes barred_now(void)
+{
+    return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.voters : rig.view.unfit;
+}
 
 static bool is_held(void)
 {
@@ -73,7 +80,7 @@ static void note_ask(const struct rl_effects *fx)
     ledger.round = round->number;
     ledger.asked = fx->ask;
     ledger.answered = ledger.granted = 0;
-    ledger.voters = rig.view.voters;
+    ledger.barred = barred_now();
     if (round->verb == RL_VERB_EXTEND && rig.lease.params.kind == RL_LEASE_ADOPT && !ledger.held)
         ledger.keys = rl_nodes_all(rig.params.nodes); /* what is adopted may be anywhere */
     ledger.ttl_ns = round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.ttl_ns;
@@ -84,7 +91,7 @@ static void check_grant(void)
 {
     struct rl_now t1 = rig.lease.round.t1;
 
-    MUST(rl_nodes_count(ledger.granted) >= rig.params.nodes / 2u + 1);
+    MUST(rl_nodes_count(ledger.granted & ~ledger.barred) >= rig.params.nodes / 2u + 1);
     ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
     ledger.latest.raw_ns = rl_max_u64(ledger.latest.raw_ns, latest_ns(t1.raw_ns, ledger.ttl_ns));
     MUST(rig.lease.deadline.boot_ns <= ledger.latest.boot_ns);
@@ -192,8 +199,9 @@ static void note_answer(const struct rl_ballot *ballot)
     if ((ledger.asked & ~ledger.answered & bit) == 0)
         return;
     ledger.answered |= bit;
+    ledger.barred |= barred_now();
     if (ballot->vote == RL_VOTE_GRANTED) {
-        ledger.granted |= bit & ledger.voters;
+        ledger.granted |= bit;
         ledger.keys |= verb == RL_VERB_EXTEND ? bit : 0;
     }
     if (absent || (verb == RL_VERB_ACQUIRE && ballot->unsent && ballot->vote == RL_VOTE_FAILED))
@@ -258,7 +266,8 @@ static void change_nodes(struct fuzz_input *input)
 
     rig.view.up = ~(rl_nodes)first & all;
     rig.view.silent = (rl_nodes)(first & second) & all;
-    rig.view.voters = rig.view.up & ~((rl_nodes)second >> 1);
+    rig.view.unfit = (rl_nodes)(second >> 3) & first & all;
+    rig.view.voters = rig.view.up & ~((rl_nodes)second >> 1) & ~rig.view.unfit;
     rig.view.duplicate = (second & 1) != 0;
     rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
     for (unsigned i = 0; i < rig.params.nodes; i++)
