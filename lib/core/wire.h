@@ -107,11 +107,12 @@ struct rl_answer {
 /* What an answer says of the fence record of its node. */
 enum rl_record_state {
     RL_RECORD_UNKNOWN = 0,
-    RL_RECORD_ADMITTED = 1, /* in use, for our configuration */
-    RL_RECORD_MISSING = 2,  /* not in use: new, or forgotten */
-    RL_RECORD_FOREIGN = 3,  /* in use for another configuration */
-    RL_RECORD_CORRUPT = 4,  /* holds what is not a number, or not a record */
-    RL_RECORD_OLD_RUN = 5   /* in use by an earlier run of the server, which may have known more */
+    RL_RECORD_ADMITTED = 1,  /* in use, for our configuration */
+    RL_RECORD_MISSING = 2,   /* not in use: new, or forgotten */
+    RL_RECORD_FOREIGN = 3,   /* in use for another configuration */
+    RL_RECORD_CORRUPT = 4,   /* holds what is not a number, or not a record */
+    RL_RECORD_OLD_RUN = 5,   /* in use by an earlier run of the server, which may have known more */
+    RL_RECORD_UNATTESTED = 6 /* nobody says that it survives a restart, though it should */
 };
 
 /* What `reply` says to `verb` asked in `form`. A vote is exactly one well-formed reply:

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_AGAIN_NS RL_SECOND /* while too few records are in use */
+#define LOOK_AGAIN_NS      RL_SECOND /* while too few records are in use, longer and longer */
+#define LOOK_AGAIN_DOUBLED 5
 
 static rl_nodes nodes_in(const struct rl_engine *engine, unsigned states)
 {
@@ -201,12 +202,17 @@ static void plan_next_look(struct rl_engine *engine)
     struct rl_records *records = engine->records;
     uint64_t left_ns = RL_NEVER;
 
-    if (!has_majority(engine))
-        left_ns = LOOK_AGAIN_NS;
+    records->looks = has_majority(engine) ? 0 : records->looks + 1;
+    if (records->looks != 0)
+        left_ns = LOOK_AGAIN_NS << rl_min_u64(records->looks - 1, LOOK_AGAIN_DOUBLED);
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
         uint64_t wait_ns = wait_left_ns(engine, (unsigned)__builtin_ctz(rest));
         left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : LOOK_AGAIN_NS);
     }
+    /* Reading all numbers takes a server a while: clients do not come together. Whoever is late
+     * finds the gap filled, mostly by hearing of it in a vote. */
+    if (left_ns != RL_NEVER)
+        left_ns += engine->view.random % (left_ns / 8 + 1);
     records->due_ns =
         left_ns == RL_NEVER ? RL_NEVER : rl_add_sat(engine->view.now.boot_ns, left_ns);
 }
@@ -270,12 +276,21 @@ static bool same(struct rl_arg arg, const char *text, size_t len)
     return arg.len == len && memcmp(arg.data, text, len) == 0;
 }
 
+/* Records shall survive restarts, and nobody says that this node's does: whatever it holds. */
+static bool is_unattested(const struct rl_engine *engine, const struct rl_node *node)
+{
+    return !engine->params.fence_run_bound && !node->admission.durable;
+}
+
 /* Whose record it is; `run` is that of the server behind the connection. */
 static enum rl_record_state classify(const struct rl_engine *engine, struct rl_arg config,
-                                     const char *run)
+                                     const struct rl_node *node)
 {
     struct rl_arg ours = engine->params.fence_config;
+    const char *run = node->run_id;
 
+    if (is_unattested(engine, node))
+        return RL_RECORD_UNATTESTED;
     if (config.len == 0)
         return RL_RECORD_MISSING;
     if (config.len < ours.len || memcmp(config.data, ours.data, ours.len) != 0)
@@ -323,7 +338,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     size_t at = 0;
 
     (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
-    record->state = (uint8_t)classify(engine, text.config, engine->nodes[index].run_id);
+    record->state = (uint8_t)classify(engine, text.config, &engine->nodes[index]);
     record->empty = text.numbers.len == 0;
     while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
         records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
@@ -361,12 +376,19 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_records *records = engine->records;
     struct rl_record *record = &records->nodes[ballot->node];
+    uint8_t state = ballot->record;
 
-    if (ballot->record == RL_RECORD_UNKNOWN || record->state == ballot->record)
+    if (state != RL_RECORD_UNKNOWN && is_unattested(engine, &engine->nodes[ballot->node]))
+        state = RL_RECORD_UNATTESTED;
+    if (state == RL_RECORD_UNKNOWN || record->state == state)
         return;
-    record->state = ballot->record;
-    if (ballot->record != RL_RECORD_ADMITTED && records->phase == RL_RECORDS_IDLE)
+    record->state = state;
+    if (records->phase != RL_RECORDS_IDLE)
+        return;
+    if (state != RL_RECORD_ADMITTED)
         records->due_ns = engine->view.now.boot_ns;
+    else if (gaps(engine) == 0 && has_majority(engine))
+        records->due_ns = RL_NEVER; /* somebody else has done it */
 }
 
 void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
@@ -423,6 +445,11 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
         break;
     case RL_RECORD_FOREIGN:
         snprintf(text, size, "fence record of another configuration: %s", record->other);
+        break;
+    case RL_RECORD_UNATTESTED:
+        snprintf(text, size,
+                 "nobody attests that its fence record survives a restart: write ?durable=1 behind "
+                 "its address, or use volatile records");
         break;
     case RL_RECORD_CORRUPT:
         snprintf(text, size, "fence record is corrupt: it holds what is not a fence");

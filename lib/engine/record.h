@@ -38,6 +38,7 @@ struct rl_records {
     uint8_t phase; /* enum rl_records_phase */
     bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
     bool init, init_done; /* an operator asked for it; it is done */
+    unsigned looks;       /* in a row that found too few records in use */
     uint32_t round;
     rl_nodes waiting;  /* connecting: to be asked when they are ready */
     rl_nodes asked;    /* their answers are missing */

@@ -153,22 +153,26 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     return false;
 }
 
-/* A record that is bound to a run of its server says nothing once the server was restarted: it may
- * have known more. The connection cannot outlive the run, so the run is that of the greeting. */
+/* A record must survive restarts, which somebody has to attest, or it is bound to a run of its
+ * server and says nothing once that was restarted: it may have known more. The connection cannot
+ * outlive the run, so the run is that of the greeting. */
 static void check_run(struct rl_node *node, const struct rl_request *request,
                       struct rl_answer *answer)
 {
     bool fenced = request->verb == RL_VERB_RAISE ||
                   (request->verb == RL_VERB_ACQUIRE && request->claim->fenced);
 
-    if (!fenced || answer->vote != RL_VOTE_GRANTED || !node->common->fence_run_bound)
+    if (!fenced || answer->vote != RL_VOTE_GRANTED)
         return;
+    bool bound = node->common->fence_run_bound;
     size_t len = strlen(node->run_id);
-    if (len != 0 && answer->run.len == len && memcmp(answer->run.data, node->run_id, len) == 0)
+    bool same_run =
+        len != 0 && answer->run.len == len && memcmp(answer->run.data, node->run_id, len) == 0;
+    if (bound ? same_run : node->admission.durable)
         return;
     answer->vote = RL_VOTE_FAILED;
     answer->cause = REDLOCK_CAUSE_FENCE;
-    answer->record = RL_RECORD_OLD_RUN;
+    answer->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }
 
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)

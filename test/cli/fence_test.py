@@ -93,6 +93,15 @@ class Fence(Case):
         self.servers.go_on()
         self.assertEqual(self.servers.ask(3, "HGET", RECORD, "cfg"), None)
 
+    def test_durable_records_must_be_attested(self):
+        environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
+        result = self.redlock("run", "-n", "--fence", "job", *PRINT, env=environment)
+        self.assertCode(result, 69)
+        self.assertIn("nobody attests", result.stderr)
+        servers = self.servers.list.replace("fresh=1", "durable=1")
+        self.assertIn("durable=1", servers)
+        self.fence(env=self.environment(REDLOCK_SERVERS=servers, REDLOCK_FENCE_RECORDS="durable"))
+
     def test_settings(self):
         self.assertGreater(self.fence(env=self.environment(REDLOCK_FENCE_KEY="my:numbers")), 0)
         self.assertEqual(self.servers.ask_all("EXISTS", "my:numbers", RECORD), [1] * 5)

@@ -277,7 +277,8 @@ START_TEST(clients_that_disagree)
         }
         redlock_t *other = live_open(config);
         CHECK_STATUS(fences_acquire(other, "x", 0, &lock), REDLOCK_EFENCE);
-        ck_assert_msg(strstr(live_text(), "another configuration") != NULL, "%s", live_text());
+        const char *why = i == 2 ? "nobody attests" : "another configuration";
+        ck_assert_msg(strstr(live_text(), why) != NULL, "%s", live_text());
         ck_assert_uint_eq(live_nodes_with("x"), 0);
         ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
     }
@@ -290,6 +291,29 @@ START_TEST(clients_that_disagree)
     redlock_t *other = live_open(config);
     fences_pass(other, "x", PATIENCE_MS);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
+/* What is attested to survive a restart is believed to. */
+START_TEST(durable_records_survive_a_restart)
+{
+    char urls[1024];
+    size_t len = 0;
+
+    fences_begin();
+    for (unsigned i = 0; i < NODES; i++) {
+        const char *url = cluster_url(live.cluster, i);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s%cdurable=1", i == 0 ? "" : ",",
+                                url, strchr(url, '?') != NULL ? '&' : '?');
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET appendfsync always"));
+    }
+    live.client = live_open(live_config_of(urls));
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    cluster_restart(live.cluster, 2, true);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    live_pause(0, 2);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert(fences_has_record(2));
 }
 END_TEST
 
@@ -326,6 +350,7 @@ static Suite *records_suite(void)
     live_add(suite, "init without a majority", init_needs_a_majority);
     live_add(suite, "init embedded", init_without_blocking);
     live_add(suite, "disagreement", clients_that_disagree);
+    live_add(suite, "durable", durable_records_survive_a_restart);
     live_add(suite, "corrupt", corrupt_records_do_not_count);
     return suite;
 }

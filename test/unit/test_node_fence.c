@@ -112,7 +112,15 @@ START_TEST(an_earlier_run_does_not_count)
     ck_assert_uint_eq(vote.record, RL_RECORD_OLD_RUN);
     ck_assert(!vote.unsent); /* the key is there, and has to be undone */
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    /* Records that survive restarts: whose run it is does not matter, but somebody must attest it.
+     */
     rig->common.fence_run_bound = false;
+    ask_vote();
+    rig_reply(rig, others[_i]);
+    vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert_uint_eq(vote.record, RL_RECORD_UNATTESTED);
+    rig->node.admission.durable = true;
     ask_vote();
     rig_reply(rig, others[_i]);
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
