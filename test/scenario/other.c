@@ -129,21 +129,25 @@ void other_slow_down(struct other *other, int64_t rate_ppm)
 
 /* Lines look like "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port,
  * remote ones, state, what is not sent and what is not read. */
-static unsigned count_sockets(int port, unsigned bytes)
+static unsigned count_sockets(bool unsent, unsigned bytes)
 {
     char line[512];
     unsigned count = 0;
+    bool seen[NODES] = {false};
     FILE *file = fopen("/proc/thread-self/net/tcp", "re");
     ck_assert_ptr_nonnull(file);
     while (fgets(line, sizeof line, file) != NULL) {
-        unsigned local_port = 0, state = 0, sending = 0, reading = 0;
-        if (sscanf(line, " %*u: %*8x:%x %*8x:%*x %x %x:%x", &local_port, &state, &sending,
-                   &reading) != 4)
+        unsigned port = 0, state = 0, sending = 0, reading = 0;
+        if (sscanf(line, " %*u: %*8x:%x %*8x:%*x %x %x:%x", &port, &state, &sending, &reading) != 4)
             continue;
-        if (port == 0)
+        if (unsent)
             count += sending >= bytes;
-        else
-            count += (int)local_port == port && state == 1 && reading >= bytes;
+        for (unsigned i = 0; !unsent && i < NODES; i++) {
+            if ((int)port != cluster_port(live.cluster, i) || state != 1 || reading < bytes)
+                continue;
+            count += !seen[i];
+            seen[i] = true;
+        }
     }
     fclose(file);
     return count;
@@ -151,10 +155,10 @@ static unsigned count_sockets(int port, unsigned bytes)
 
 unsigned sockets_unsent(void)
 {
-    return count_sockets(0, 1);
+    return count_sockets(true, 1);
 }
 
-unsigned sockets_unread(int port, unsigned bytes)
+unsigned nodes_with_unread(unsigned bytes)
 {
-    return count_sockets(port, bytes);
+    return count_sockets(false, bytes);
 }

@@ -36,7 +36,8 @@ void other_slow_down(struct other *other, int64_t rate_ppm);
 
 /* Sockets of this network namespace in which the kernel still holds what was written. */
 unsigned sockets_unsent(void);
-/* Sockets at this port with so many bytes that have arrived and that nobody has read. */
-unsigned sockets_unread(int port, unsigned bytes);
+/* Nodes to which so many bytes have come on one connection that they have not read. One look for
+ * all: the kernel takes its time over it. */
+unsigned nodes_with_unread(unsigned bytes);
 
 #endif

@@ -18,14 +18,6 @@ static void wait_gone(const char *key)
                   live_nodes_with(key));
 }
 
-static unsigned nodes_with_unread(void)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < NODES; i++)
-        count += sockets_unread(cluster_port(live.cluster, i), SET_BYTES) > 0;
-    return count;
-}
-
 /* Its votes are grants of a majority; when it goes on, they are worth nothing any more. */
 START_TEST(scenario_08_paused_before_the_replies)
 {
@@ -34,7 +26,7 @@ START_TEST(scenario_08_paused_before_the_replies)
     ck_assert_msg(other_answers(other, "ok", "state late"), "%s", other->answer);
     live_pause(0, NODES);
     other_say(other, "acquire late %d 0", LATE_TTL_MS);
-    ck_assert(WAIT_UNTIL(nodes_with_unread() >= QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(nodes_with_unread(SET_BYTES) >= QUORUM, PATIENCE_MS));
     other_stop(other);
     live_resume_all();
     ck_assert(WAIT_UNTIL(live_nodes_with("late") >= QUORUM, PATIENCE_MS));
