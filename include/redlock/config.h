@@ -100,6 +100,11 @@ REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t dr
 /* How often each server is asked for its clock and its identity while locks are held or wanted:
  * 10..60000; default 1000. So late a step of its clock is noticed. */
 REDLOCK_CHECK int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms);
+/* How far the wall clock (CLOCK_REALTIME) may be set ahead while a lock is held: 0..60000; default
+ * 100; 0: as far as you like. Beyond it the lock counts as lost: a virtual machine that stood still
+ * has no other trace of it. A first synchronisation after the start of a machine does the same: let
+ * it be over before locks are taken. */
+REDLOCK_CHECK int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint32_t slack_ms);
 /* What becomes of servers that do not tell who they are (enum redlock_admission). */
 REDLOCK_CHECK int redlock_config_set_admission(redlock_config_t *config, int admission);
 /* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */

@@ -92,7 +92,8 @@ enum redlock_event_kind {
     REDLOCK_EVENT_WAITING = 7,    /* an attempt failed (status says why), the next one follows */
     REDLOCK_EVENT_NODE_UP = 8,
     REDLOCK_EVENT_NODE_DOWN = 9,
-    REDLOCK_EVENT_NODE_REFUSED = 10 /* answers, but may not vote */
+    REDLOCK_EVENT_NODE_REFUSED = 10,   /* answers, but may not vote */
+    REDLOCK_EVENT_TTL_EXCEEDS_MAX = 11 /* of a node: a key was seen that outlives max_ttl */
 };
 typedef struct redlock_event {
     size_t size;

@@ -58,7 +58,8 @@ struct redlock_lock {
     atomic_uint refs;
     atomic_bool held; /* with both deadlines: what redlock_lock_check() reads */
     atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns;
-    atomic_int lost_fd; /* -1: none yet */
+    atomic_int_fast64_t wall_us; /* rl_lease.wall_us */
+    atomic_int lost_fd;          /* -1: none yet */
     struct rl_op op;
     uint32_t news; /* RL_FX_* to be announced, plus RL_NEWS_* */
     int news_status;

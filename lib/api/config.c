@@ -17,6 +17,7 @@
 #define MAX_TTL_MS_DEFAULT         30000
 #define CONNECT_TIMEOUT_MS_DEFAULT 250
 #define HEARTBEAT_MS_DEFAULT       1000
+#define CLOCK_SLACK_MS_DEFAULT     100
 #define HEARTBEAT_MS_MIN           10
 #define RETRY_MS_MIN_DEFAULT       10
 #define RETRY_MS_MAX_DEFAULT       200
@@ -80,6 +81,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
     config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_FLOOR_US_DEFAULT};
     config->heartbeat_ms = HEARTBEAT_MS_DEFAULT;
+    config->clock_slack_ms = CLOCK_SLACK_MS_DEFAULT;
     config->admission = REDLOCK_ADMISSION_STRICT;
     *ret_config = config;
     return 0;
@@ -324,6 +326,15 @@ REDLOCK_API int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32
                                       HEARTBEAT_MS_MIN, DURATION_MS_MAX) != 0)
         return REDLOCK_EINVAL;
     config->heartbeat_ms = interval_ms;
+    return 0;
+}
+
+REDLOCK_API int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint32_t slack_ms)
+{
+    if (config == NULL ||
+        check_range(config, "clock slack", "ms", slack_ms, 0, DURATION_MS_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->clock_slack_ms = slack_ms;
     return 0;
 }
 

@@ -30,7 +30,8 @@ struct redlock_config {
     uint32_t retry_ms_min, retry_ms_max;
     struct rl_drift drift;
     uint32_t heartbeat_ms;
-    int admission; /* enum redlock_admission */
+    uint32_t clock_slack_ms; /* 0: the wall clock is not looked at */
+    int admission;           /* enum redlock_admission */
     struct rl_log log;
     redlock_event_fn event_fn;
     void *event_userdata;

@@ -94,6 +94,28 @@ void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
     rl_api_lock_drop(lock);
 }
 
+/* What an inspection saw lives longer than any lock of ours may. */
+static void note_long_ttls(struct redlock *rl, const struct redlock_lock *lock)
+{
+    const struct rl_seen *seen = lock->engine.seen;
+
+    for (unsigned i = 0; seen != NULL && i < rl->engine.count; i++) {
+        struct rl_node *node = &rl->engine.nodes[i];
+        if (!seen[i].present ||
+            !rl_admission_saw_ttl(&rl->engine.common.admission, seen[i].pttl_ms))
+            continue;
+        rl_logf(&rl->log, REDLOCK_LOG_WARN,
+                "%s: a key lives for %lld ms more, longer than max_ttl: clients disagree about it, "
+                "or a clock was set back; guards last as long from now on",
+                node->name, (long long)seen[i].pttl_ms);
+        if (rl->config->event_fn == NULL)
+            continue;
+        rl->node_news[i] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
+        rl->has_node_news = true;
+        signal_news(rl);
+    }
+}
+
 static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
 {
     struct redlock *rl = ctx;
@@ -119,6 +141,7 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         queue_news(rl, lock, flags & events);
     }
     if (flags & RL_FX_DONE) {
+        note_long_ttls(rl, lock);
         if (lock->op.kind == RL_OP_BREAK)
             rl_break_inspected(rl, lock);
         else if (lock->parent != NULL)

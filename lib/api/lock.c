@@ -61,6 +61,7 @@ void rl_api_lock_publish(struct redlock_lock *lock)
 
     atomic_store_explicit(&lock->deadline_boot_ns, lease->deadline.boot_ns, memory_order_relaxed);
     atomic_store_explicit(&lock->deadline_raw_ns, lease->deadline.raw_ns, memory_order_relaxed);
+    atomic_store_explicit(&lock->wall_us, lease->wall_us, memory_order_relaxed);
     atomic_store_explicit(&lock->held, held, memory_order_release);
 }
 
@@ -85,7 +86,11 @@ static uint64_t remaining_ns(const redlock_lock_t *lock)
         .boot_ns = atomic_load_explicit(&lock->deadline_boot_ns, memory_order_relaxed),
         .raw_ns = atomic_load_explicit(&lock->deadline_raw_ns, memory_order_relaxed),
     };
-    return rl_remaining_ns(deadline, rl_clock_now());
+    struct rl_now now;
+    int64_t slack_us = (int64_t)lock->rl->config->clock_slack_ms * 1000;
+    int64_t wall_us = atomic_load_explicit(&lock->wall_us, memory_order_relaxed);
+    int64_t ahead_us = rl_clock_now_and_wall(&now) - wall_us;
+    return slack_us != 0 && ahead_us > slack_us ? 0 : rl_remaining_ns(deadline, now);
 }
 
 REDLOCK_API int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_ms)

@@ -136,6 +136,7 @@ static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kin
         .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
         .extends_max = opts->extends_max,
         .drift = rl->config->drift,
+        .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
         .backoff = rl->engine.params.backoff,
         .ttl_ns = ms_to_ns(opts->ttl_ms),
         .wait_ns = ms_to_ns(opts->wait_ms),

@@ -143,8 +143,8 @@ static void judge_attempt(struct rl_lease *lease, const struct rl_view *view, st
     struct rl_now deadline = attempt_deadline(lease);
     if (!RL_RULE(T1_FIRST))
         deadline = rl_deadline(view->now, lease->params.ttl_ns, &lease->params.drift);
-    if (RL_RULE(VALIDITY_MIN) &&
-        rl_remaining_ns(deadline, view->now) < lease->params.validity_min_ns) {
+    if (RL_RULE(VALIDITY_MIN) && rl_lease_left_ns(lease, deadline, lease->round.t1_wall_us, view) <
+                                     lease->params.validity_min_ns) {
         fail_attempt(lease, REDLOCK_ETOOSLOW, view, fx);
         return;
     }
@@ -295,7 +295,8 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
 {
     if ((lease->state != RL_STATE_HELD && lease->state != RL_STATE_EXTENDING) || !RL_RULE(RECHECK))
         return;
-    if (rl_remaining_ns(lease->deadline, view->now) >= lease->params.validity_min_ns)
+    if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
+        lease->params.validity_min_ns)
         return;
     if (lease->state == RL_STATE_EXTENDING)
         rl_lease_move(lease, RL_STATE_HELD);

@@ -50,6 +50,7 @@ struct rl_lease_params {
     uint64_t hold_max_ns;     /* 0: no limit */
     uint64_t margin_ns;       /* ENDANGERED this long before the deadline */
     uint64_t fence_number;    /* ADOPT: that of the giver; 0: none */
+    uint64_t wall_slack_us;   /* the wall clock may jump ahead so far; 0: it is not looked at */
     uint64_t salt;            /* keeps the retries of several leases of one tick apart */
 };
 
@@ -74,6 +75,7 @@ struct rl_lease {
     struct rl_now wait_until;
     struct rl_now hold_end;
     struct rl_now deadline; /* of what is held */
+    int64_t wall_us;        /* rl_view.wall_us at its T1 */
     struct rl_now next;     /* next attempt or extension */
     uint64_t wake_ns; /* on the boot clock: when to send the next TICK; RL_NEVER: not at all */
 };

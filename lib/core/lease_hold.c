@@ -23,6 +23,20 @@ uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
     return rl_add_sat(now.boot_ns, rl_max_u64(ns, 1));
 }
 
+uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
+                          const struct rl_view *view)
+{
+    uint64_t slack_us = lease->params.wall_slack_us;
+    bool ahead = view->wall_us > wall_us && (uint64_t)(view->wall_us - wall_us) > slack_us;
+
+    return slack_us != 0 && ahead ? 0 : rl_remaining_ns(deadline, view->now);
+}
+
+static uint64_t left_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view);
+}
+
 static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
 {
     /* Per clock: an extension never brings the end nearer. */
@@ -63,6 +77,7 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
                           : (struct rl_now){RL_NEVER, RL_NEVER};
     lease->deadline = (struct rl_now){0, 0};
     lease->backing = rl_round_counted(&lease->round);
+    lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view->now);
 }
@@ -115,7 +130,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
 
     /* The deciding vote must come before the old validity ends: afterwards another client may
      * have been in between, whatever the nodes say now. */
-    if (RL_RULE(EXTEND_IN_TIME) && rl_remaining_ns(lease->deadline, view->now) == 0) {
+    if (RL_RULE(EXTEND_IN_TIME) && left_ns(lease, view) == 0) {
         lose(lease, fx);
         return;
     }
@@ -124,6 +139,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->failures = 0;
     lease->probation = 0;
     lease->backing = rl_round_counted(&lease->round);
+    lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view->now);
     heal(lease, lease->round.denied, view, fx);
@@ -211,7 +227,7 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
 {
     RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING);
     lease->manual = true;
-    if (rl_remaining_ns(lease->deadline, view->now) == 0) {
+    if (left_ns(lease, view) == 0) {
         lose(lease, fx);
         return;
     }
@@ -220,7 +236,7 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
 
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    uint64_t left = rl_remaining_ns(lease->deadline, view->now);
+    uint64_t left = left_ns(lease, view);
 
     if (left == 0 && RL_RULE(LOST_IN_TIME)) {
         lose(lease, fx);

@@ -5,6 +5,12 @@
 
 #include "core/lease.h"
 
+/* Time left until `deadline` of a T1 at which rl_view.wall_us was `wall_us`. None if the wall clock
+ * was set ahead since then: when a virtual machine stood still, with all its clocks, the wall clock
+ * is corrected afterwards, and that is the only trace of it. */
+uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
+                          const struct rl_view *view);
+
 /* Moves to another state; an impossible move is a broken invariant. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
 

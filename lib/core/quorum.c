@@ -37,6 +37,7 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->granted = 0;
     round->denied = 0;
     round->t1 = view->now;
+    round->t1_wall_us = view->wall_us;
     memset(round->rtt_us, 0, sizeof round->rtt_us);
     memset(round->cause, 0, sizeof round->cause);
     for (rl_nodes rest = round->failed | round->barred | round->silent; rest != 0;
@@ -209,7 +210,11 @@ int rl_round_status(const struct rl_round *round)
     /* With usable records there would have been a majority. */
     if (fence > 0 && failed - fence + rl_nodes_count(round->denied) <= spare)
         return REDLOCK_EFENCE;
-    if (barred > 0 && failed - barred + denied <= spare)
+    /* Where somebody says no, that is the reason, unless those that are not counted are seen to
+     * have made the difference, or nobody could win without them. */
+    bool decisive =
+        denied == 0 || barred > spare || rl_nodes_count(round->granted) >= round->quorum;
+    if (barred > 0 && decisive && failed - barred + denied <= spare)
         return REDLOCK_EREFUSED;
     return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }

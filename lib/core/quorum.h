@@ -28,6 +28,7 @@ struct rl_round {
     rl_nodes failed;
     rl_nodes silent;               /* asked, and without an answer for longer than usual */
     struct rl_now t1;              /* read before the first byte was sent */
+    int64_t t1_wall_us;            /* rl_view.wall_us at T1 */
     uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause of failed and barred nodes */
     uint32_t rtt_us[RL_NODES_MAX]; /* 0: no answer */
 };
@@ -35,6 +36,7 @@ struct rl_round {
 /* What the engine knows of the nodes; the same for every lease of a tick. */
 struct rl_view {
     struct rl_now now;
+    int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
     rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
     rl_nodes voters;             /* their grant of a new lock counts, as far as is known */

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WALL_TRIES   3
+#define WALL_NEAR_US 1000 /* readings so near to each other belong together */
+#define WALL_LOOK_US 2000 /* a smaller jump is within every slack */
+
 static int compare_u64(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -184,6 +188,7 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .heartbeat_ns = params->heartbeat_ns,
     };
     rl_engine_refresh(engine);
+    engine->wall_seen_us = engine->view.wall_us;
     return open_nodes(engine);
 }
 
@@ -241,11 +246,44 @@ void rl_engine_abandon(struct rl_engine *engine)
     free_all(engine);
 }
 
+/* The wall clock is read on both sides of the others: a process that was stopped in between must
+ * not take that for a jump. */
+static void read_clocks(struct rl_engine *engine)
+{
+    const struct rl_outside *outside = &engine->outside;
+    uint64_t before_us = outside->wall_us(outside->ctx);
+
+    for (unsigned tries = 0; tries < WALL_TRIES; tries++) {
+        engine->view.now = outside->now(outside->ctx);
+        uint64_t after_us = outside->wall_us(outside->ctx);
+        if (after_us >= before_us && after_us - before_us < WALL_NEAR_US) {
+            engine->view.wall_us = (int64_t)before_us - (int64_t)(engine->view.now.boot_ns / RL_US);
+            return;
+        }
+        before_us = after_us;
+    }
+}
+
 void rl_engine_refresh(struct rl_engine *engine)
 {
-    engine->view.now = engine->outside.now(engine->outside.ctx);
+    read_clocks(engine);
     engine->view.random = rl_random_word(&engine->random);
     engine->common.random = engine->view.random;
+}
+
+/* Somebody has set the wall clock ahead: each lock looks whether that is too far for it. */
+static void review_wall(struct rl_engine *engine)
+{
+    int64_t ahead_us = engine->view.wall_us - engine->wall_seen_us;
+    struct rl_lock *next;
+
+    if (ahead_us < 0 || ahead_us > WALL_LOOK_US)
+        engine->wall_seen_us = engine->view.wall_us;
+    for (struct rl_lock *lock = engine->locks; ahead_us > WALL_LOOK_US && lock != NULL;
+         lock = next) {
+        next = lock->next;
+        rl_lock_tick(engine, lock);
+    }
 }
 
 static void tick_locks(struct rl_engine *engine)
@@ -265,6 +303,7 @@ void rl_engine_tick(struct rl_engine *engine)
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
     }
+    review_wall(engine);
     tick_locks(engine);
     rl_records_tick(engine);
     rl_engine_flush(engine);

@@ -68,6 +68,7 @@ struct rl_engine {
     struct rl_node *nodes;
     unsigned count, quorum;
     struct rl_view view;
+    int64_t wall_seen_us; /* view.wall_us when all locks looked at it last, or less */
     struct rl_random random;
     struct rl_heap timers;
     struct rl_records *records; /* NULL until fences are used */

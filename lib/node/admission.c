@@ -20,6 +20,14 @@ void rl_admission_init(struct rl_admission *admission, const struct rl_admission
     *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
 }
 
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, int64_t ttl_ms)
+{
+    uint64_t ttl_ns = ttl_ms <= 0 ? 0 : rl_min_u64((uint64_t)ttl_ms, REDLOCK_TTL_MS_MAX) * RL_MS;
+
+    rules->ttl_seen_ns = rl_max_u64(rules->ttl_seen_ns, ttl_ns);
+    return ttl_ns > rules->max_ttl_ns;
+}
+
 uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules)
 {
     uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);

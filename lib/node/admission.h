@@ -80,6 +80,10 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 /* Sets or clears a bar that is not admission's own (RL_BAR_FENCE). */
 void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
 
+/* A key was seen that lives for so long: somebody has a larger max_ttl, or a clock was set back.
+ * Guards grow to it, up to a day: a key that lives longer is no lock. true: it exceeds max_ttl. */
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, int64_t ttl_ms);
+
 /* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
 uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules);
 

@@ -27,6 +27,14 @@ uint64_t rl_clock_wall_us(void)
     return read_ns(CLOCK_REALTIME) / RL_US;
 }
 
+int64_t rl_clock_now_and_wall(struct rl_now *ret_now)
+{
+    uint64_t wall_us = rl_clock_wall_us();
+
+    *ret_now = rl_clock_now();
+    return (int64_t)wall_us - (int64_t)(ret_now->boot_ns / RL_US);
+}
+
 void rl_clock_wait_until(struct timespec *ret, uint64_t ns)
 {
     clock_gettime(CLOCK_MONOTONIC, ret);

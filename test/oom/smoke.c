@@ -96,6 +96,7 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
     REQUIRE_OK(redlock_config_set_admission(config, REDLOCK_ADMISSION_STRICT));
     REQUIRE_OK(redlock_config_set_heartbeat_ms(config, 60000));
+    REQUIRE_OK(redlock_config_set_clock_slack_ms(config, 1000));
     REQUIRE_OK(redlock_config_set_connect_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_node_timeout_ms(config, 10000));
     REQUIRE_OK(redlock_config_set_retry_ms(config, 1, 10));

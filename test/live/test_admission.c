@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * Admission on real servers: restarted, promoted, evicting, anonymous ones, the scenarios of which
+ * each other client breaks; and a rolling restart under load. */
+#include "live.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TTL_MS 1500 /* max_ttl, too: how long a guard lasts, roughly */
+
+static void connect_short(void)
+{
+    live.max_ttl_ms = TTL_MS;
+    live_connect();
+}
+
+static bool has_cause(unsigned node, int cause)
+{
+    return WAIT_UNTIL(live_node_stats(live.client, node).cause == cause, PATIENCE_MS);
+}
+
+static void command(unsigned node, const char *text)
+{
+    ck_assert_msg(cluster_replies(live.cluster, node, "OK", text), "%s", text);
+}
+
+/* Row 16: a holder has a bare majority, one of its servers comes back without its keys. */
+START_TEST(a_restart_lets_nobody_in)
+{
+    redlock_lock_t *held = NULL, *other = NULL;
+    connect_short();
+    cluster_kill(live.cluster, 3);
+    cluster_kill(live.cluster, 4);
+    held = live_lock("sixteen", TTL_MS);
+    cluster_restart(live.cluster, 2, false);
+    cluster_restart(live.cluster, 3, false);
+    cluster_restart(live.cluster, 4, false);
+    for (unsigned i = 2; i < NODES; i++)
+        ck_assert(has_cause(i, REDLOCK_CAUSE_RESTARTED));
+    const int status = live_acquire("sixteen", TTL_MS, 0, &other);
+    ck_assert_msg(status == REDLOCK_EREFUSED, "%s", live_text());
+    ck_assert_ptr_null(other);
+    ck_assert_int_eq(live_node(2).cause, REDLOCK_CAUSE_RESTARTED);
+    ck_assert_msg(strstr(live_node(2).text, "restarted") != NULL &&
+                      strstr(live_node(2).text, "votes again in") != NULL,
+                  "%s", live_text());
+    ck_assert_uint_gt(live_node(2).votes_again_ms, 0);
+    ck_assert_uint_le(live_node(2).votes_again_ms, TTL_MS * 101 / 100 + 3);
+    ck_assert_int_eq(live_node_stats(live.client, 2).may_vote, 0);
+    ck_assert_uint_gt(live_node_stats(live.client, 2).votes_again_ms, 0);
+    ck_assert_int_eq(redlock_wait_ready(live.client, 1), REDLOCK_EREFUSED);
+    /* It ends by itself, and not before the lock that was forgotten is over. */
+    CHECK_STATUS(live_acquire("sixteen", TTL_MS, wait_scaled_ms(PATIENCE_MS), &other), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_ELOST);
+    CHECK_STATUS(live_release(other), REDLOCK_OK);
+    redlock_lock_free(held);
+}
+END_TEST
+
+/* A new client does not know since when the servers are there: it waits, unless they are old, or
+ * somebody vouches for them. */
+START_TEST(first_contact)
+{
+    static const char *const attests[] = {"", "?fresh=1", "?durable=1"};
+    char urls[1024];
+    redlock_lock_t *lock = NULL;
+    size_t len = 0;
+    live.max_ttl_ms = LONG_TTL_MS;
+    for (unsigned i = 0; i < NODES; i++) {
+        cluster_restart(live.cluster, i, false);
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s127.0.0.1:%d%s",
+                                i == 0 ? "" : ",", cluster_port(live.cluster, i), attests[_i]);
+    }
+    redlock_config_t *config = live_config_of(urls);
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
+    const int status = live_acquire("first", 1000, 0, &lock);
+    ck_assert_msg(status == (_i == 0 ? REDLOCK_EREFUSED : REDLOCK_OK), "%s", live_text());
+    if (lock != NULL)
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+static void follow_nobody(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        free(cluster_command(live.cluster, i, "REPLICAOF NO ONE"));
+}
+
+/* Row 20: what was a replica may lack the latest keys. */
+START_TEST(promoted_servers_wait)
+{
+    redlock_lock_t *lock = NULL;
+    live.heal = follow_nobody;
+    connect_short();
+    for (unsigned i = 0; i < QUORUM; i++) {
+        command(i, "REPLICAOF 127.0.0.1 1");
+        free(cluster_command(live.cluster, i, "CLIENT KILL TYPE normal"));
+    }
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(has_cause(i, REDLOCK_CAUSE_REPLICA));
+    follow_nobody();
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(has_cause(i, REDLOCK_CAUSE_PROMOTED));
+    CHECK_STATUS(live_acquire("twenty", TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+}
+END_TEST
+
+static void evict_nothing(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        free(
+            cluster_command(live.cluster, i, "CONFIG SET maxmemory 0 maxmemory-policy noeviction"));
+}
+
+/* Row 22. Repaired, they vote again without a new connection. */
+START_TEST(evicting_servers_do_not_vote)
+{
+    redlock_lock_t *lock = NULL;
+    live.heal = evict_nothing;
+    for (unsigned i = 0; i < QUORUM; i++)
+        command(i, "CONFIG SET maxmemory 100mb maxmemory-policy allkeys-lru");
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(has_cause(i, REDLOCK_CAUSE_EVICTING));
+    CHECK_STATUS(live_acquire("twentytwo", LONG_TTL_MS, 0, &lock), REDLOCK_EREFUSED);
+    ck_assert_msg(strstr(live_node(0).text, "allkeys-lru") != NULL, "%s", live_text());
+    evict_nothing();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert_uint_eq(live_node_stats(live.client, 0).reconnects, 0);
+    live_check_works();
+}
+END_TEST
+
+static atomic_uint long_ttls;
+
+static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
+{
+    (void)client;
+    (void)unused;
+    if (event->kind == REDLOCK_EVENT_TTL_EXCEEDS_MAX)
+        atomic_fetch_add(&long_ttls, event->node != NULL);
+}
+
+/* Row 13: whoever sees a key that lives longer than it may tells, and is as careful from then on.
+ */
+START_TEST(a_key_that_lives_too_long)
+{
+    atomic_store(&long_ttls, 0);
+    live.event_fn = count_long_ttls;
+    connect_short();
+    command(0, "SET stuck token PX 20000");
+    CHECK_STATUS(live_inspect("stuck"), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&long_ttls) == 1, PATIENCE_MS));
+    cluster_restart(live.cluster, 1, false);
+    ck_assert(has_cause(1, REDLOCK_CAUSE_RESTARTED));
+    ck_assert_uint_gt(live_node_stats(live.client, 1).votes_again_ms, TTL_MS * 2);
+    ck_assert_int_eq(cluster_integer(live.cluster, 0, "DEL stuck"), 1);
+}
+END_TEST
+
+/* ---- a rolling restart ---- */
+
+static struct {
+    pthread_t thread;
+    atomic_bool over;
+    unsigned taken;
+    char failure[512];
+} load;
+
+static void *take_locks(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&load.over) && load.failure[0] == '\0') {
+        redlock_lock_t *lock = NULL;
+        redlock_report_t *report = NULL;
+        redlock_opts_t opts = redlock_opts(TTL_MS);
+        opts.wait_ms = wait_scaled_ms(500);
+        const int status = redlock_acquire(live.client, "rolling", &opts, &lock, &report);
+        if (status != REDLOCK_OK)
+            snprintf(load.failure, sizeof load.failure, "%s", redlock_report_text(report));
+        redlock_report_free(report);
+        load.taken += status == REDLOCK_OK;
+        redlock_lock_free(lock);
+        wait_pause();
+    }
+    return NULL;
+}
+
+static bool all_vote(void)
+{
+    return live_voters(live.client) == NODES;
+}
+
+/* One server at a time, the next one when all vote again. */
+START_TEST(a_rolling_restart_is_not_noticed)
+{
+    redlock_lock_t *held = NULL;
+    connect_short();
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    ck_assert_int_eq(redlock_acquire(live.client, "held", &opts, &held, NULL), REDLOCK_OK);
+    memset(&load, 0, sizeof load);
+    ck_assert_int_eq(pthread_create(&load.thread, NULL, take_locks, NULL), 0);
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert(WAIT_UNTIL(live_has_key(i, "held"), PATIENCE_MS)); /* healed */
+        cluster_restart(live.cluster, i, false);
+        ck_assert(has_cause(i, REDLOCK_CAUSE_RESTARTED));
+        ck_assert_msg(WAIT_UNTIL(all_vote(), PATIENCE_MS), "node %u does not vote again", i);
+        ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK);
+    }
+    atomic_store(&load.over, true);
+    ck_assert_int_eq(pthread_join(load.thread, NULL), 0);
+    ck_assert_msg(load.failure[0] == '\0', "%s", load.failure);
+    ck_assert_uint_gt(load.taken, 5 * NODES);
+    ck_assert_uint_eq(live_stats(live.client).lost, 0);
+    ck_assert_int_eq(redlock_release(held, NULL), REDLOCK_OK);
+    redlock_lock_free(held);
+}
+END_TEST
+
+static Suite *admission_suite(void)
+{
+    Suite *suite = suite_create("admission");
+    live_add(suite, "restart", a_restart_lets_nobody_in);
+    live_add_each(suite, "first contact", first_contact, 3);
+    live_add(suite, "evicting", evicting_servers_do_not_vote);
+    live_add(suite, "long life", a_key_that_lives_too_long);
+    live_add(suite, "promoted", promoted_servers_wait);
+    live_add(suite, "rolling restart", a_rolling_restart_is_not_noticed);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(admission_suite());
+    live_stop_servers();
+    return status;
+}
