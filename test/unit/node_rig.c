@@ -166,7 +166,7 @@ static void reply_bulk(struct rig *rig, const char *text)
 
 void rig_reply_time(struct rig *rig, int64_t ahead_us)
 {
-    char bytes[64], us[24];
+    char bytes[96], us[24];
     int64_t time_us = RIG_EPOCH_US + (int64_t)(rig->now_ns / RL_US) + ahead_us;
 
     snprintf(us, sizeof us, "%lld", (long long)(time_us % 1000000));
