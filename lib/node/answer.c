@@ -105,14 +105,15 @@ static void count(struct rl_node *node, const struct rl_request *request,
         node->failures = 0; /* a real answer: the next loss may be mended at once */
 }
 
-/* Nobody waits for this answer, or the undo of the claim is on its way. */
+/* Nobody waits for this answer, or something later was asked for the same claim: an undo, or an
+ * extension that will find no key here. */
 static bool is_over(const struct rl_node *node, const struct rl_request *request)
 {
     if (request->told || request->claim->owner == NULL)
         return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
-        if (later->claim == request->claim && !later->removed && is_undo(later))
+        if (later->claim == request->claim && !later->removed)
             return true;
     }
     return false;
@@ -127,7 +128,8 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     const struct rl_claim *claim = request->claim;
 
     /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
-     * own it would leave a key that nobody takes back. */
+     * own it would leave a key that nobody takes back, and behind an extension one that its owner
+     * believes not to be there. */
     if (request->verb == RL_VERB_ACQUIRE && is_over(node, request)) {
         answer->vote = RL_VOTE_FAILED;
         answer->cause = REDLOCK_CAUSE_ERROR_REPLY;

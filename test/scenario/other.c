@@ -75,7 +75,8 @@ void other_end(struct other *other)
     free(other);
 }
 
-static void say(struct other *other, const char *format, va_list arguments)
+static void __attribute__((format(printf, 2, 0)))
+say(struct other *other, const char *format, va_list arguments)
 {
     vfprintf(other->to, format, arguments);
     fputc('\n', other->to);

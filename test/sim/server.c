@@ -82,9 +82,26 @@ bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resou
 bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token)
 {
-    const struct sim_key *key = &world->servers[node].ghosts[resource];
+    const struct sim_key *ghosts = world->servers[node].ghosts[resource];
 
-    return is_good(world, node, key) && is_token(key, token);
+    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
+        if (is_good(world, node, &ghosts[i]) && is_token(&ghosts[i], token))
+            return true;
+    }
+    return false;
+}
+
+/* Keeps it in the place of what ends first. */
+static void keep_ghost(struct sim_key ghosts[SIM_GHOSTS], const struct sim_key *key)
+{
+    struct sim_key *first = &ghosts[0];
+
+    for (unsigned i = 1; i < SIM_GHOSTS; i++) {
+        if (!ghosts[i].present || (first->present && ghosts[i].expire_ms < first->expire_ms))
+            first = &ghosts[i];
+    }
+    if (!first->present || first->expire_ms < key->expire_ms)
+        *first = *key;
 }
 
 void sim_server_lose_keys(struct sim_world *world, unsigned node)
@@ -93,7 +110,7 @@ void sim_server_lose_keys(struct sim_world *world, unsigned node)
 
     for (unsigned i = 0; i < world->plan.resources; i++) {
         if (is_good(world, node, &server->keys[i]))
-            server->ghosts[i] = server->keys[i];
+            keep_ghost(server->ghosts[i], &server->keys[i]);
         server->keys[i].present = false;
     }
 }

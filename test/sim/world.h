@@ -66,6 +66,10 @@ struct sim_link {
     struct sim_conn *conn;  /* the client's present one */
 };
 
+/* Losses that follow each other within a key's life: a fail-over brings an older version of the
+ * same key, and a second one takes that away, too. */
+#define SIM_GHOSTS 4
+
 struct sim_key {
     bool present;
     uint32_t token_len;
@@ -101,8 +105,8 @@ struct sim_server {
     unsigned scripts;
     uint64_t forgot_ns; /* when it lost its scripts */
     struct sim_key keys[SIM_RESOURCES_MAX];
-    struct sim_key ghosts[SIM_RESOURCES_MAX]; /* what was there when the keys were lost */
-    struct sim_key copies[SIM_RESOURCES_MAX]; /* of the replica */
+    struct sim_key ghosts[SIM_RESOURCES_MAX][SIM_GHOSTS]; /* what was there when keys were lost */
+    struct sim_key copies[SIM_RESOURCES_MAX];             /* of the replica */
     struct sim_record record, record_copy;
     bool record_lost; /* at any time */
 };
