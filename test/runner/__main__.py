@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -160,11 +161,19 @@ def missing_tool(build):
     return None
 
 
-def introspect(directory):
+def introspect(directory, what="--tests"):
     output = subprocess.run(
-        ["meson", "introspect", "--tests", directory], stdout=subprocess.PIPE, check=True
+        ["meson", "introspect", what, directory], stdout=subprocess.PIPE, check=True
     )
     return json.loads(output.stdout)
+
+
+def needed(directory, build):
+    """What the suites of that build run, as ninja calls it."""
+    files = {target["id"]: target["filename"] for target in introspect(directory, "--targets")}
+    wanted = {name for test in choose(introspect(directory), build, []) for name in test["depends"]}
+    paths = {path for name in wanted for path in files[name]}
+    return sorted(os.path.relpath(path, os.path.abspath(directory)) for path in paths)
 
 
 def prepare(build, names, totals):
@@ -177,7 +186,8 @@ def prepare(build, names, totals):
     started = time.monotonic()
     try:
         niceness = lanes.NICENESS[lanes.COMPUTING]
-        builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness)
+        targets = builddir.everything if build.whole else lambda directory: needed(directory, build)
+        builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets)
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))
         say(f"build {build.name}: failed: {failure.args[0]}")
@@ -260,6 +270,10 @@ def arguments():
 
 
 def main():
+    # Programs inherit what is ignored; from nohup or a script's background job that would be too much.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     chosen = arguments()
     os.chdir(SOURCE)
     builds = [build for build in table.BUILDS if not chosen.build or build.name in chosen.build]

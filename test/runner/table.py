@@ -20,6 +20,7 @@ Build = namedtuple(
         "wrapper",  # words before the program; then scripts are left out
         "slow",  # factor for all deadlines
         "environment",
+        "whole",  # compile everything, not only what its suites need
     ],
 )
 
@@ -40,26 +41,28 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom torture sim live scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim live scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
+        whole=True,
     ),
     Build(
         name="clang",
         directory="build-clang",
         compiler="clang",
-        options=WERROR,
+        options=[*WERROR, "-Doptimization=0"],
         suites="unit abi".split(),
         wrapper=[],
         slow=1,
         environment={},
+        whole=True,
     ),
     Build(
         name="asan",
         directory="build-asan",
         compiler="gcc",
-        options=["-Db_sanitize=address,undefined"],
+        options=["-Db_sanitize=address,undefined", "-Doptimization=1"],
         suites="unit fuzz io oom torture sim live cli examples".split(),
         wrapper=[],
         slow=3,
@@ -68,12 +71,13 @@ BUILDS = [
             "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1",
             "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
         },
+        whole=False,
     ),
     Build(
         name="tsan",
         directory="build-tsan",
         compiler="gcc",
-        options=["-Db_sanitize=thread"],
+        options=["-Db_sanitize=thread", "-Doptimization=1"],
         suites="unit io live".split(),
         wrapper=[],
         slow=5,
@@ -81,16 +85,18 @@ BUILDS = [
             **ONE_PROCESS,
             "TSAN_OPTIONS": "halt_on_error=0:exitcode=66:second_deadlock_stack=1",
         },
+        whole=False,
     ),
     Build(
         name="valgrind",
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="unit oom".split(),
+        suites="unit".split(),
         wrapper=VALGRIND,
         slow=10,
         environment=ONE_PROCESS,
+        whole=True,
     ),
 ]
 
