@@ -108,7 +108,7 @@ static const char status_text[] =
 
 static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
-    "Are the servers fit to hold locks? Each finding has a cause and advice: not reachable,\n"
+    "Are the servers fit to hold locks? Findings, with cause and advice: not reachable,\n"
     "user refused, restarted, promoted, replica, evicting, listed twice, clocks, data.\n"
     "  --wait     first wait until all of them vote (a restarted one does not for max-ttl)\n"
     "  -w D       but not longer than that\n"

@@ -264,6 +264,8 @@ static bool is_calm(const struct sim_world *world, const struct sim_token *token
 
     if (link->conn == NULL || !link->conn->server_open || link->conn->made_ns >= token->over_ns)
         return false;
+    if (link->conn->blocked) /* the undo waits behind more than the window takes: a whole record */
+        return false;
     return link->troubles == 0 &&
            (link->troubled_ns == 0 || now_ns > link->troubled_ns + CALM_NS) &&
            (resumed_ns == 0 || now_ns > resumed_ns + CALM_NS);
