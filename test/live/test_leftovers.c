@@ -25,6 +25,7 @@
 #define RUN_MS_MAX   60000 /* scaled */
 #define SURVIVOR     "survivor"
 #define LONG_STOP_MS 2300 /* a silent connection is given up after two seconds */
+#define UNSURE_MS    300  /* an answer is waited for 250 ms; then a release does not know */
 
 static uint64_t choose_seed(void)
 {
@@ -112,7 +113,8 @@ static void stop_some(struct stop *stop, uint64_t *random, unsigned number)
     static const unsigned counts[] = {2, 1, 3, 2, 1, 2};
     stop->count = counts[number % 6];
     stop->first = draw(random, NODES - stop->count + 1);
-    stop->until_ms = wait_now_ms() + (number == 0 ? LONG_STOP_MS : 5 + draw(random, 120));
+    const uint64_t least_ms = number == 0 ? LONG_STOP_MS : stop->count == 3 ? UNSURE_MS : 5;
+    stop->until_ms = wait_now_ms() + least_ms + draw(random, 120);
     live_pause(stop->first, stop->count);
     happen(STOPPED);
     if (stop->count == 3)
