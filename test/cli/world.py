@@ -51,7 +51,13 @@ def stat_fields(pid):
 
 
 def runs(pid):
-    return state_of(pid) not in ("", "Z", "X")
+    """A zombie whose other threads still end has not closed its sockets: it runs."""
+    if state_of(pid) not in ("", "Z", "X"):
+        return True
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
 
 
 def children_of(pid):
