@@ -38,9 +38,7 @@ void live_setup(void)
     fdcheck_begin(&live.before);
 }
 
-/* redlock_free() alone does not wait for the network: on a busy machine the kernel may reset a
- * connection before the server has read the last deletes. */
-static void leave(void)
+void live_leave(void)
 {
     if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
         (void)redlock_shutdown(live.client, wait_scaled_ms(500)); /* stopped servers stay owed */
@@ -49,7 +47,7 @@ static void leave(void)
 
 void live_teardown(void)
 {
-    leave();
+    live_leave();
     live_resume_all();
     live_restart_dead();
     if (live.heal != NULL)

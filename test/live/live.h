@@ -56,6 +56,10 @@ redlock_config_t *live_config_of(const char *urls);
 redlock_t *live_open(redlock_config_t *config);
 /* live.client = live_open(live_config()) */
 void live_connect(void);
+/* Shuts the client down, then frees it. redlock_free() alone does not wait for the network: what is
+ * held stays until its TTL on nodes that are not connected just then, and on a busy machine the
+ * kernel may reset a connection before the server has read the last deletes. */
+void live_leave(void);
 void live_disconnect(void);
 
 /* One attempt without waiting, or with a wait budget; the report is kept until the next call that
