@@ -96,6 +96,12 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                 (unsigned long long)(rl_lost_margin_ns(ttl_ns) / RL_MS),
                 (unsigned long long)usable_ms, parts[i].name, (unsigned long long)parts[i].value);
     }
+    if (opts->hold_ms_max != 0 && opts->hold_ms_max <= parts[0].value)
+        return rl_report_refuse(
+            rl, refusal, REDLOCK_EINVAL,
+            "opts.hold_ms_max = %llu ends every lock before opts.validity_ms_min = %llu could be "
+            "left: raise opts.hold_ms_max",
+            (unsigned long long)opts->hold_ms_max, (unsigned long long)parts[0].value);
     return REDLOCK_OK;
 }
 
