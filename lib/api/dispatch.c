@@ -185,7 +185,7 @@ static void on_node(void *ctx, unsigned index)
 {
     struct redlock *rl = ctx;
     const struct rl_node *node = &rl->engine.nodes[index];
-    bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    bool up = rl_node_answers(node);
     bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
     uint8_t cause = up ? rl->engine.view.cause[index] : node->cause;
     uint8_t kind = 0;

@@ -74,7 +74,7 @@ static void fill_facts(const struct rl_node *node, redlock_node_stats_t *stats)
 static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
 {
     const struct rl_node *node = &rl->engine.nodes[index];
-    bool up = node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    bool up = rl_node_answers(node);
     bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
     struct rl_now now = rl_clock_now();
     int64_t wall_offset_us = (int64_t)rl_clock_wall_us() - (int64_t)(now.boot_ns / RL_US);

@@ -58,6 +58,11 @@ bool rl_node_is_up(const struct rl_node *node)
     return !node->fell && node->due_ns != RL_NEVER;
 }
 
+bool rl_node_answers(const struct rl_node *node)
+{
+    return node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+}
+
 void rl_node_notify_changed(struct rl_node *node)
 {
     node->common->listener.changed(node->common->listener.ctx, node);

@@ -151,6 +151,9 @@ void rl_node_review(struct rl_node *node, uint64_t now_ns);
 
 /* May be asked now: connected, or connecting for the first time or right after a loss. */
 bool rl_node_is_up(const struct rl_node *node);
+/* Connected and greeted, not suspect, and not a second address of a server: whether its votes count
+ * is a question of its bars. */
+bool rl_node_answers(const struct rl_node *node);
 
 /* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent.
  */
