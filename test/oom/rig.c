@@ -338,3 +338,16 @@ void rig_connect(void)
     rig.config = NULL;
     ck_assert_msg(rig_drive(all_up, FINISH_MS), "not all nodes answered");
 }
+
+bool rig_take(const redlock_opts_t *opts)
+{
+    rig_started(0, redlock_new(&rig.client, rig.config));
+    rig.call[0].told = 1; /* it has no callback */
+    if (rig.call[0].started != REDLOCK_OK)
+        return false;
+    rig_acquire(1, "resource", opts);
+    rig_finish();
+    rig.lock = rig.call[1].lock;
+    rig.call[1].lock = NULL;
+    return rig.lock != NULL;
+}

@@ -107,6 +107,9 @@ bool rig_has_failed(void);
 bool rig_no_keys(void);
 /* Turns the loop until all calls have been answered; dies after ten seconds. */
 void rig_finish(void);
+/* Makes the client (call 0), takes the lock "resource" (call 1) and finishes; true: rig.lock is it.
+ */
+bool rig_take(const redlock_opts_t *opts);
 
 /* For act(), where no assertion can be made. */
 _Noreturn void rig_die(const char *what);

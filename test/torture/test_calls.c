@@ -67,19 +67,9 @@ static bool is_widely_held(void)
 
 static void live(void)
 {
-    const int error = redlock_new(&rig.client, rig.config);
-
-    rig_started(0, error);
-    if (error != REDLOCK_OK)
-        return;
-    rig.call[0].told = 1;
     /* Connected or not: a quorum is enough, and it is enough that the greeting is under way. */
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(READY_MS);
-    rig_acquire(1, "resource", &opts);
-    rig_finish();
-    rig.lock = rig.call[1].lock;
-    rig.call[1].lock = NULL;
-    if (rig.lock == NULL)
+    if (!rig_take(&opts))
         return;
     if (!rig.starve)
         rig_drive(is_widely_held, READY_MS);

@@ -34,16 +34,8 @@ static void configure(void)
 
 static void take_and_give_back(void)
 {
-    rig_started(0, redlock_new(&rig.client, rig.config));
-    rig.call[0].told = 1;
-    if (rig.call[0].started != REDLOCK_OK)
-        return;
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(WAIT_MS);
-    rig_acquire(1, "resource", &opts);
-    rig_finish();
-    rig.lock = rig.call[1].lock;
-    rig.call[1].lock = NULL;
-    if (rig.lock == NULL)
+    if (!rig_take(&opts))
         return;
     rig_release(2, rig.lock);
     rig_finish();

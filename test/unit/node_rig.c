@@ -353,3 +353,21 @@ void rig_no_vote(const struct rig *rig)
 {
     ck_assert_uint_eq(rig->vote_count, 0);
 }
+
+void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote vote, int cause,
+                    uint32_t round)
+{
+    const struct rl_claim *of = rig->votes[0].claim;
+    struct rl_ballot ballot = rig_only_vote(rig);
+
+    ck_assert_ptr_eq(of, claim);
+    ck_assert_uint_eq(ballot.vote, vote);
+    ck_assert_int_eq(ballot.cause, cause);
+    ck_assert_uint_eq(ballot.round, round);
+}
+
+void rig_drop(struct rl_claim *claim)
+{
+    ck_assert_uint_eq(claim->refs, 1);
+    rl_claim_drop(claim);
+}

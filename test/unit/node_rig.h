@@ -77,5 +77,10 @@ const char *rig_said(struct rig *rig);
 /* The only vote since the last look. */
 struct rl_ballot rig_only_vote(struct rig *rig);
 void rig_no_vote(const struct rig *rig);
+/* The only vote since the last look is this one. */
+void rig_check_vote(struct rig *rig, const struct rl_claim *claim, enum rl_vote vote, int cause,
+                    uint32_t round);
+/* After rig_done(): nobody refers to the claim any more but the test, which gives it back. */
+void rig_drop(struct rl_claim *claim);
 
 #endif

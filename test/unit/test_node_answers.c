@@ -20,21 +20,8 @@ static void setup(void)
 static void teardown(void)
 {
     rig_done(rig);
-    ck_assert_uint_eq(a->refs, 1);
-    ck_assert_uint_eq(b->refs, 1);
-    rl_claim_drop(a);
-    rl_claim_drop(b);
-}
-
-static void check_vote(const struct rl_claim *claim, enum rl_vote kind, int cause, uint32_t round)
-{
-    const struct rl_claim *of = rig->votes[0].claim;
-    struct rl_ballot vote = rig_only_vote(rig);
-
-    ck_assert_ptr_eq(of, claim);
-    ck_assert_uint_eq(vote.vote, kind);
-    ck_assert_int_eq(vote.cause, cause);
-    ck_assert_uint_eq(vote.round, round);
+    rig_drop(a);
+    rig_drop(b);
 }
 
 static void check_closed(int cause, const char *text)
@@ -60,7 +47,7 @@ START_TEST(answers_come_in_order)
     rig_reply(rig, "\n");
     ck_assert_uint_eq(rig->votes[0].ballot.rtt_us, 700);
     ck_assert(rig->votes[0].has_reply);
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     rig_reply(rig, "$-1\r\n:1\r\n"); /* two answers in one piece */
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[0].claim, b);
@@ -91,7 +78,7 @@ START_TEST(a_surplus_answer)
     rig_ready(rig);
     rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n+OK\r\n");
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
 }
 END_TEST
@@ -102,7 +89,7 @@ START_TEST(an_answer_before_its_question)
     rig->room = 0;
     rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_PROTOCOL, 1);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_PROTOCOL, 1);
     check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
 }
 END_TEST
@@ -156,11 +143,11 @@ START_TEST(error_answers_are_votes)
     rig_ready(rig);
     rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_OOM, 1);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_OOM, 1);
     ck_assert_str_eq(rig->node.text, "OOM command not allowed when used memory > 'maxmemory'.");
     rig_ask(rig, a, 2, RL_VERB_ACQUIRE);
     rig_reply(rig, "-ERR \x1b[2J%s%n\r\n"); /* a text for people: made harmless */
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 2);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 2);
     ck_assert_str_eq(rig->node.text, "ERR ?[2J%s%n");
     ck_assert(rl_node_is_up(&rig->node));
 }
@@ -172,7 +159,7 @@ START_TEST(readonly)
     rig_ready(rig);
     rig_ask(rig, a, 1, RL_VERB_EXTEND);
     rig_reply(rig, "-READONLY You can't write against a read only replica.\r\n");
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_READONLY, 1);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_READONLY, 1);
     check_closed(REDLOCK_CAUSE_READONLY, "server became a replica");
     rig_pass(rig, RL_SECOND);
     rig_connect(rig);
@@ -204,11 +191,11 @@ START_TEST(the_script_in_full)
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node),
                       rig->now_ns - 30 * RL_MS + rl_node_timeout_ns(&rig->node));
     rig_reply(rig, ":1\r\n");
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
 
     rig_ask(rig, a, 2, RL_VERB_EXTEND); /* given up before the server has said so */
     rig_pass(rig, RL_SECOND);
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
     rig_said(rig);
     rig_reply(rig, "-NOSCRIPT No matching script.\r\n+PONG\r\n");
     ck_assert_str_eq(rig_said(rig), "EVAL <extend> 1 key aa 30000\n");
@@ -272,11 +259,11 @@ START_TEST(native_words_that_are_not_known)
     rig_no_vote(rig);
     ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
     rig_reply(rig, ":1\r\n");
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     rig_undo(rig, b, 2);
     ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key bb\n");
     rig_reply(rig, ":0\r\n");
-    check_vote(b, RL_VOTE_DENIED, 0, 2);
+    rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 2);
 
     rig_lose(rig); /* another server may be behind the next connection */
     rig_pass(rig, 60 * RL_MS);
@@ -286,7 +273,7 @@ START_TEST(native_words_that_are_not_known)
     rig_undo(rig, b, 3);
     ck_assert_str_eq(rig_said(rig), "DELIFEQ key bb\n");
     rig_reply(rig, ":1\r\n");
-    check_vote(b, RL_VOTE_GRANTED, 0, 3);
+    rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 3);
     ck_assert_uint_eq(rig->node.features, RL_FEATURE_DELIFEQ);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE); /* shown: good for undos, too */
     ck_assert_str_eq(rig_said(rig), "DELIFEQ key aa\n");

@@ -20,21 +20,8 @@ static void setup(void)
 static void teardown(void)
 {
     rig_done(rig);
-    ck_assert_uint_eq(a->refs, 1);
-    ck_assert_uint_eq(b->refs, 1);
-    rl_claim_drop(a);
-    rl_claim_drop(b);
-}
-
-static void check_vote(const struct rl_claim *claim, enum rl_vote kind, int cause, uint32_t round)
-{
-    const struct rl_claim *of = rig->votes[0].claim;
-    struct rl_ballot vote = rig_only_vote(rig);
-
-    ck_assert_ptr_eq(of, claim);
-    ck_assert_uint_eq(vote.vote, kind);
-    ck_assert_int_eq(vote.cause, cause);
-    ck_assert_uint_eq(vote.round, round);
+    rig_drop(a);
+    rig_drop(b);
 }
 
 START_TEST(the_time_limit)
@@ -66,13 +53,13 @@ START_TEST(the_time_limit)
     ck_assert(rig->node.suspect);
     uint64_t answer_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
     if (rows[_i].limit_ns < answer_ns) {
-        check_vote(a, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT, 1);
+        rig_check_vote(rig, a, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT, 1);
         rig->vote_count = 0;
         rig_pass(rig, answer_ns - rows[_i].limit_ns - 1);
         rig_no_vote(rig);
         rig_pass(rig, 1);
     }
-    check_vote(a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
 }
 END_TEST
 
@@ -99,10 +86,10 @@ START_TEST(late_but_in_time)
     rig_pass(rig, 100 * RL_MS);
     rig_no_vote(rig); /* told once */
     rig_reply(rig, "+OK\r\n");
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     ck_assert(rl_node_is_up(&rig->node));
     rig_reply(rig, "$-1\r\n+PONG\r\n");
-    check_vote(b, RL_VOTE_DENIED, 0, 2);
+    rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 2);
     ck_assert_uint_eq(rig->node.counters.replies_late, 0);
     ck_assert_uint_eq(rig->node.counters.timeouts, 1);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
@@ -123,7 +110,7 @@ START_TEST(suspicion_and_recovery)
     rig_pass(rig, 5 * RL_MS);
     rig_no_vote(rig);
     rig_pass(rig, RL_MS); /* 250 ms for the second, too */
-    check_vote(b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
     ck_assert_str_eq(rig_said(rig), "PING\n");
     unsigned changed = rig->changed;
     rig_reply(rig, "+OK\r\n");
@@ -144,7 +131,7 @@ START_TEST(suspicion_and_recovery)
 
     rig_ask(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
     rig_reply(rig, ":0\r\n");
-    check_vote(b, RL_VOTE_DENIED, 0, 4);
+    rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 4);
 }
 END_TEST
 
@@ -185,7 +172,7 @@ START_TEST(a_chosen_limit_is_for_each_answer)
     ck_assert(rl_node_is_up(&rig->node));
     rig->vote_count = 0;
     rig_pass(rig, RL_MS);
-    check_vote(b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
     ck_assert(rig->node.suspect);
 }
 END_TEST
@@ -205,7 +192,7 @@ START_TEST(a_late_answer_is_nobody_elses)
     rig_reply(rig, "+PONG\r\n");
     rig_no_vote(rig);
     rig_reply(rig, ":1\r\n");
-    check_vote(a, RL_VOTE_GRANTED, 0, 2);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 2);
     ck_assert_uint_eq(rig->undone, 1);
     ck_assert(rl_node_is_up(&rig->node));
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
@@ -242,7 +229,7 @@ START_TEST(a_pause_of_ours_is_not_the_nodes)
     rig_freeze(rig, RL_SECOND);
     rig_reply(rig, "+OK\r\n");
     rl_node_tick(&rig->node, rig->now_ns);
-    check_vote(a, RL_VOTE_GRANTED, 0, 1);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     ck_assert(!rig->node.suspect);
 }
 END_TEST

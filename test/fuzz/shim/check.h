@@ -15,6 +15,7 @@
 #define ck_assert_uint_gt(a, b)        MUST((uintmax_t)(a) > (uintmax_t)(b))
 #define ck_assert_uint_lt(a, b)        MUST((uintmax_t)(a) < (uintmax_t)(b))
 #define ck_assert_uint_le(a, b)        MUST((uintmax_t)(a) <= (uintmax_t)(b))
+#define ck_assert_ptr_eq(a, b)         MUST((a) == (b))
 #define ck_assert_str_eq(a, b)         MUST(strcmp((a), (b)) == 0)
 #define ck_assert_ptr_nonnull(pointer) MUST((pointer) != NULL)
 
