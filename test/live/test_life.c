@@ -346,7 +346,7 @@ START_TEST(the_allocator_gets_everything_back)
     cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
     redlock_break(live.client, "other", NULL); /* while connections are being made */
     CHECK_STATUS(live_acquire("", LONG_TTL_MS, 0, &other), REDLOCK_EINVAL);
-    live_leave(); /* some connections are still being made */
+    live_leave();                                      /* some connections are still being made */
     ck_assert_int_gt(atomic_load(&account.blocks), 0); /* what outlives the client */
     redlock_lock_free(lock);
     redlock_cancel_free(cancel);
