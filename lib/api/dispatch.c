@@ -162,7 +162,8 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
 static bool is_refusal(uint8_t cause)
 {
     return cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
-           cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING;
+           cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING ||
+           cause == REDLOCK_CAUSE_CLUSTER;
 }
 
 static void log_node(struct redlock *rl, const struct rl_node *node, uint8_t kind, bool up)

@@ -52,8 +52,8 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         const struct rl_node *node = &rl->engine.nodes[i];
         bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
         auth += node->cause == REDLOCK_CAUSE_AUTH;
-        refused +=
-            barred || node->cause == REDLOCK_CAUSE_REPLICA || node->cause == REDLOCK_CAUSE_LOADING;
+        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
+                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
     }
     unsigned spare = rl->engine.count - rl->engine.quorum;
     return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;

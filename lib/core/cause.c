@@ -54,7 +54,7 @@ const char *rl_cause_text(int cause)
     case REDLOCK_CAUSE_NO_MEMORY:
         return "out of memory in this process";
     case REDLOCK_CAUSE_CLUSTER:
-        return "server is part of a Redis Cluster and does not serve this key";
+        return "server is part of a Redis Cluster";
     case REDLOCK_CAUSE_HEALED:
         return "key was put back and does not count yet";
     default:

@@ -199,7 +199,8 @@ int rl_round_status(const struct rl_round *round)
         fence += cause == REDLOCK_CAUSE_FENCE;
         auth += cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_NOPERM;
         refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
-                   cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_READONLY;
+                   cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_READONLY ||
+                   cause == REDLOCK_CAUSE_CLUSTER;
     }
     if (memory > spare)
         return REDLOCK_ENOMEM;

@@ -341,7 +341,7 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 static bool is_refusal(int cause)
 {
     return cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA ||
-           cause == REDLOCK_CAUSE_DUPLICATE;
+           cause == REDLOCK_CAUSE_DUPLICATE || cause == REDLOCK_CAUSE_CLUSTER;
 }
 
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)

@@ -46,6 +46,10 @@ int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_step
         *ret_text = "server is loading its data";
         return REDLOCK_CAUSE_LOADING;
     }
+    if (info->cluster) {
+        *ret_text = "server runs in cluster mode, where keys can move to another server";
+        return REDLOCK_CAUSE_CLUSTER;
+    }
     rl_admission_greet(&node->admission, info, now_ns);
     node->beat_ns = now_ns;
     *ret_stepped =

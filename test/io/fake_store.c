@@ -338,9 +338,9 @@ static void do_info(struct call *call)
         if (valkey)
             fake_bytes_text(&info, "server_name:valkey\r\nvalkey_version:%s\r\n", profile->version);
         fake_bytes_text(&info,
-                        "redis_mode:standalone\r\nprocess_id:4711\r\nrun_id:%s\r\n"
+                        "redis_mode:%s\r\nprocess_id:4711\r\nrun_id:%s\r\n"
                         "tcp_port:6379\r\nuptime_in_seconds:86400\r\n",
-                        profile->run_id);
+                        profile->cluster ? "cluster" : "standalone", profile->run_id);
     }
     if (wants_section(call, "persistence"))
         fake_bytes_text(&info, "# Persistence\r\nloading:%d\r\n", profile->loading);

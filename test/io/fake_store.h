@@ -33,6 +33,7 @@ struct fake_profile {
     const char *user, *password; /* required if a password is given; user "default" unless given */
     unsigned features;           /* RL_FEATURE_*: the native commands it knows */
     bool loading;
+    bool cluster;
     int64_t ahead_ms; /* of its clock */
 };
 

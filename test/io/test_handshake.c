@@ -332,6 +332,20 @@ START_TEST(replicas_do_not_vote)
 }
 END_TEST
 
+/* Also one that would grant: its keys can move away at any time. */
+START_TEST(cluster_nodes_do_not_vote)
+{
+    profile(2, &(struct fake_profile){.cluster = true});
+    trio_connect();
+    check_fails(REDLOCK_EREFUSED);
+    check_cause(2, REDLOCK_CAUSE_CLUSTER);
+    ck_assert_uint_eq(count_sets(2), 0);
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EREFUSED);
+    profile(2, NULL);
+    check_recovers();
+}
+END_TEST
+
 /* It was a master when it was greeted; now it answers READONLY. */
 START_TEST(masters_that_become_replicas)
 {
@@ -435,6 +449,7 @@ int main(void)
     tcase_add_test(votes, database_that_does_not_exist);
     tcase_add_test(votes, loading_servers_wait);
     tcase_add_test(votes, replicas_do_not_vote);
+    tcase_add_test(votes, cluster_nodes_do_not_vote);
     tcase_add_test(votes, masters_that_become_replicas);
     tcase_add_test(votes, one_server_twice);
     tcase_add_test(votes, one_server_twice_later);
