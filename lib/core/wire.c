@@ -215,7 +215,9 @@ static struct rl_answer answer_to_error(enum rl_verb verb, enum rl_form form, co
 
     if (verb == RL_VERB_PING)
         return vote(RL_VOTE_GRANTED);
-    if (form == RL_FORM_SHA && starts_with(text, len, "NOSCRIPT"))
+    /* The second: EVALSHA was renamed. Neither has run. */
+    if (form == RL_FORM_SHA &&
+        (starts_with(text, len, "NOSCRIPT") || starts_with(text, len, "ERR unknown command")))
         return again(RL_FORM_EVAL, 0);
     if (feature_of(form) != 0 &&
         (cause == REDLOCK_CAUSE_NOPERM || starts_with(text, len, "ERR unknown command") ||

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define UNDO_RETRY_NS RL_SECOND
+#define REPEATED_MIN  4 /* so much of a token in a text is no chance */
 
 static bool is_undo(const struct rl_request *request)
 {
@@ -177,6 +178,21 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
     answer->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }
 
+/* The server's words, for reports, up to where they begin to repeat the token: an unknown command's
+ * arguments are repeated, cut anywhere, and the token is the right to release. */
+static void keep_words(struct rl_node *node, const struct rl_reply *reply,
+                       const struct rl_claim *claim)
+{
+    struct rl_arg token = rl_claim_token(claim);
+    const char *at =
+        token.len < REPEATED_MIN ? NULL : memmem(reply->text, reply->len, token.data, REPEATED_MIN);
+    size_t len = at != NULL ? (size_t)(at - reply->text) : reply->len;
+
+    while (at != NULL && len > 0 && strchr(" '`\"", reply->text[len - 1]) != NULL)
+        len--;
+    rl_node_set_text(node, reply->text, len);
+}
+
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     rl_pipeline_skip_removed(&node->pipe);
@@ -204,7 +220,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     } else if (answer.vote != RL_VOTE_AGAIN || !ask_again(node, &request, &answer, now_ns)) {
         count(node, &request, &answer);
         if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
-            rl_node_set_text(node, reply->text, reply->len);
+            keep_words(node, reply, request.claim);
         if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
             rl_debts_add(node, request.claim, now_ns);
             node->debts_due_ns = now_ns + UNDO_RETRY_NS;

@@ -153,6 +153,32 @@ START_TEST(error_answers_are_votes)
 }
 END_TEST
 
+/* A server repeats what it does not understand, and cuts it anywhere. What it said is shown to
+ * people; the token is the right to release. */
+START_TEST(a_token_is_not_repeated)
+{
+    static const char *const replies[] = {
+        "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'key' "
+        "'5ec4e7aa01@web3'\r\n",
+        "-ERR unknown command `EVAL`, with args beginning with: `x`, `1`, `key`, `5ec4e\r\n",
+        "-WEIRD 5ec4e7aa01@web3\r\n",
+    };
+    static const char *const shown[] = {
+        "ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'key",
+        "ERR unknown command `EVAL`, with args beginning with: `x`, `1`, `key`,",
+        "WEIRD",
+    };
+    struct rl_claim *claim = rig_claim(rig, "5ec4e7aa01@web3");
+
+    rig_ready(rig);
+    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    rig_reply(rig, replies[_i]);
+    rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 1);
+    ck_assert_str_eq(rig->node.text, shown[_i]);
+    rig_drop(claim);
+}
+END_TEST
+
 /* A master that became a replica is admitted anew: and not before it says that it is a master. */
 START_TEST(readonly)
 {
@@ -304,6 +330,7 @@ int main(void)
     tcase_add_test(tcase, an_answer_before_its_question);
     tcase_add_loop_test(tcase, a_wrong_answer, 0, (int)(sizeof WRONG / sizeof WRONG[0]));
     tcase_add_test(tcase, error_answers_are_votes);
+    tcase_add_loop_test(tcase, a_token_is_not_repeated, 0, 3);
     tcase_add_test(tcase, readonly);
     tcase_add_test(tcase, the_script_in_full);
     tcase_add_test(tcase, native_extension);

@@ -321,7 +321,8 @@ START_TEST(errors_to_every_question)
 
         if (q.verb == RL_VERB_PING)
             vote = RL_VOTE_GRANTED;
-        else if (q.form == RL_FORM_SHA && strncmp(text, "NOSCRIPT ", 9) == 0)
+        else if (q.form == RL_FORM_SHA && (strncmp(text, "NOSCRIPT ", 9) == 0 ||
+                                           strncmp(text, "ERR unknown command", 19) == 0))
             vote = RL_VOTE_AGAIN;
         else if (native &&
                  (cause == REDLOCK_CAUSE_NOPERM || strncmp(text, "ERR unknown command", 19) == 0 ||
@@ -365,6 +366,7 @@ START_TEST(again_says_how)
         {RL_VERB_RELEASE, RL_FORM_SHA, "NOSCRIPT No matching script.", RL_FORM_EVAL, 0},
         {RL_VERB_EXTEND, RL_FORM_SHA, "NOSCRIPT No matching script.", RL_FORM_EVAL, 0},
         {RL_VERB_SHORTEN, RL_FORM_SHA, "NOSCRIPT", RL_FORM_EVAL, 0},
+        {RL_VERB_RELEASE, RL_FORM_SHA, "ERR unknown command 'EVALSHA', with", RL_FORM_EVAL, 0},
         {RL_VERB_EXTEND, RL_FORM_IFEQ, "ERR syntax error", RL_FORM_SHA, RL_FEATURE_SET_IFEQ},
         {RL_VERB_EXTEND, RL_FORM_IFEQ, "NOPERM no", RL_FORM_SHA, RL_FEATURE_SET_IFEQ},
         {RL_VERB_EXTEND, RL_FORM_IFEQ, "OOM no", RL_FORM_SHA, 0}, /* it does know the words */
