@@ -17,6 +17,8 @@
  *    the rest is zeroed.
  *  - ret_x is written on success only and may not be NULL; ret_report may be NULL and is always
  *    written: a report that the caller frees, or NULL (no memory, or a call out of place).
+ *  - Why a call was refused with EINVAL is in its report; where there is none (NULL was passed, or
+ *    the call only starts something), it is a line of the log at REDLOCK_LOG_ERROR.
  *  - redlock_<verb>() asks the nodes; redlock_<object>_<noun>() is local and never blocks.
  *  - Strings are NUL-terminated bytes; what is passed in is copied. Times end in their unit (_ms).
  *  - The free functions take NULL. After fork() every handle of the parent is dead in the child:
@@ -141,8 +143,9 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * held, and what was set is deleted in the background. ECONTENDED: held by another client.
  * EFENCE: the fence records of too many nodes cannot be used (the report says why).
  * ENOQUORUM: too few answered. ETOOSLOW: less than opts.validity_ms_min was left. EREFUSED: too
- * many replicas or loading nodes. At once, without waiting: EINVAL (the report says why), EAUTH:
- * too many refused the user; EDUPLICATE: two addresses are one server; ECANCELED. [blocks] */
+ * many replicas, loading or cluster nodes. At once, without waiting: EINVAL (the report says why),
+ * EAUTH: too many refused the user; EDUPLICATE: two addresses are one server; ECANCELED. [blocks]
+ */
 REDLOCK_CHECK int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
                                   redlock_lock_t **ret_lock, redlock_report_t **ret_report);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define FLUSH_SKIPS_MAX 16
+#define OWN_DESCRIPTORS 5 /* beside one for each node */
 
 struct redlock *rl_client_ref(struct redlock *rl)
 {
@@ -200,7 +201,13 @@ static int check_config(struct redlock_config *config)
 
 static int refuse_start(struct redlock_config *config, int error)
 {
-    rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));
+    if (error == REDLOCK_ESYS)
+        rl_config_refuse(config,
+                         "the client cannot start: %s: are %zu descriptors (ulimit -n) and a "
+                         "thread to be had?",
+                         redlock_strerror(error), config->node_count + OWN_DESCRIPTORS);
+    else
+        rl_config_refuse(config, "the client cannot start: %s", redlock_strerror(error));
     return error;
 }
 

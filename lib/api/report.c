@@ -225,8 +225,16 @@ int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, con
 {
     va_list args;
 
-    if (ret == NULL)
+    if (ret == NULL) {
+        /* Whoever starts a call without waiting has no report to read. */
+        char line[sizeof((struct redlock_report *)0)->line];
+        va_start(args, fmt);
+        vsnprintf(line, sizeof line, fmt, args);
+        va_end(args);
+        if (status == REDLOCK_EINVAL)
+            rl_logf(&rl->log, REDLOCK_LOG_ERROR, "refused: %s", line);
         return status;
+    }
     struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
     *ret = report;
     if (report == NULL)

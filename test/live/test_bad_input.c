@@ -5,6 +5,7 @@
 #include "suite.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define MAX_TTL_MS 1000
 
@@ -92,6 +93,39 @@ START_TEST(options)
         ck_assert_uint_eq(outcome_calls(&outcome), 0);
     }
     check_nothing_was_sent();
+}
+END_TEST
+
+static void keep_line(int level, const char *message, void *userdata)
+{
+    ck_assert_int_eq(level, REDLOCK_LOG_ERROR);
+    snprintf(userdata, 256, "%s", message);
+}
+
+/* Who only starts a call, or asks for no report, finds the words in the log. */
+START_TEST(words_without_a_report)
+{
+    char line[256];
+    live.max_ttl_ms = MAX_TTL_MS;
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_ERROR, keep_line, line),
+                     REDLOCK_OK);
+    live.client = live_open(config);
+    for (size_t i = 0; i < sizeof bad_opts / sizeof bad_opts[0]; i++) {
+        const struct bad_opts *bad = &bad_opts[i];
+        struct outcome outcome = OUTCOME;
+        redlock_lock_t *lock = NULL;
+        for (int blocking = 0; blocking < 2; blocking++) {
+            line[0] = '\0';
+            const int status =
+                blocking
+                    ? redlock_acquire(live.client, "bad", &bad->opts, &lock, NULL)
+                    : redlock_acquire_start(live.client, "bad", &bad->opts, note_done, &outcome);
+            ck_assert_int_eq(status, REDLOCK_EINVAL);
+            ck_assert_msg(strncmp(line, "refused: ", 9) == 0 && strstr(line, bad->words[0]) != NULL,
+                          "%s: \"%s\"", bad->what, line);
+        }
+    }
 }
 END_TEST
 
@@ -362,6 +396,7 @@ static Suite *bad_input_suite(void)
 {
     Suite *suite = suite_create("bad input");
     live_add(suite, "options", options);
+    live_add(suite, "words", words_without_a_report);
     live_add(suite, "versions", options_of_another_version);
     live_add(suite, "resources", resources);
     live_add(suite, "tokens", tokens);
