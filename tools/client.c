@@ -38,10 +38,10 @@ const char *client_owner(void)
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
-    if (level <= REDLOCK_LOG_WARN)
-        say(SAY_INFO, "%s", message);
+    if (level == REDLOCK_LOG_ERROR)
+        say(SAY_ERROR, "%s", message);
     else
-        say(SAY_DEBUG, "%s", message);
+        say(level == REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
 }
 
 static int refuse(redlock_config_t *config, const char *origin)

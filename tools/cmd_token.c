@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "evidence.h"
 #include "exits.h"
+#include "files.h"
 #include "json.h"
 #include "say.h"
 #include "timing.h"
@@ -22,29 +23,30 @@
 #define CLOSE_BUDGET_MS 1000
 #define PATIENCE_MS     1000
 
+/* What `acquire --fence` has printed: the fence behind the token is not part of it. */
+static void cut_fence(char *line)
+{
+    char *blank = strrchr(line, ' ');
+
+    if (blank && blank[1] && strspn(blank + 1, "0123456789") == strlen(blank + 1))
+        *blank = '\0';
+}
+
 /* The first line of the file, "-" is stdin. */
 static int read_token_file(const char *command, const char *path, char **ret_token)
 {
-    char text[512];
     bool standard = !strcmp(path, "-");
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    size_t len = 0;
-    ssize_t more = 1;
 
-    while (fd >= 0 && len < sizeof text - 1 && more > 0) {
-        more = read(fd, text + len, sizeof text - 1 - len);
-        len += more > 0 ? (size_t)more : 0;
-    }
-    if (fd < 0 || more < 0) {
-        say(SAY_ERROR, "%s: --token-file %s: %s", command, path, strerror(errno));
-        return EXIT_USAGE;
-    }
-    if (!standard)
+    *ret_token = fd < 0 ? NULL : read_first_line(fd);
+    if (!*ret_token)
+        say(SAY_ERROR, "%s: --token-file %s: %s", command, path,
+            errno == EFBIG ? "its first line is too long for a token" : strerror(errno));
+    else
+        cut_fence(*ret_token);
+    if (fd >= 0 && !standard)
         close(fd);
-    text[len] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    *ret_token = text_copy(text);
-    return -1;
+    return *ret_token ? -1 : EXIT_USAGE;
 }
 
 static int get_token(const struct options *options, char **ret_token)

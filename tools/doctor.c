@@ -88,8 +88,13 @@ static void find_twins(struct examination *exam)
 
 static void check_vote(struct examination *exam, size_t i)
 {
+    static const struct remedy ours = {0, "descriptors",
+                                       "nothing there: raise ulimit -n of this process"};
     const redlock_node_stats_t *node = &exam->nodes[i];
     const struct remedy *remedy = remedy_of(node->cause);
+
+    if (!strncmp(node->text, "no socket", strlen("no socket")))
+        remedy = &ours;
 
     if (exam->twin[i] >= 0)
         find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DURATION_HELP "write 250ms, 30s, 5m or 2h; a bare number is seconds"
+#define DURATION_HELP                                                                              \
+    "write 250ms, 30s, 5m or 2h (whole milliseconds, at most 1000 days); a bare number is seconds"
 #define DURATION_TEXT 32
 
 /* False if `text` is not a duration, is finer than a millisecond or longer than 1000 days. */

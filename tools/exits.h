@@ -10,7 +10,7 @@ enum exit_code {
     EXIT_NO_QUORUM = 69,
     EXIT_INTERNAL = 70,
     EXIT_SYSTEM = 71,
-    EXIT_OUTPUT = 74, /* the token could not be written */
+    EXIT_OUTPUT = 74, /* the token, or other output, could not be written */
     EXIT_HELD = 75,
     EXIT_REFUSED = 77,
     EXIT_CONFIG = 78,

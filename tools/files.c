@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Removes a directory with all in it.
+ * Directories that are removed, files of one line, and descriptors that were never opened.
  */
 #include "files.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "say.h"
 
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
@@ -18,4 +24,38 @@ static int remove_entry(const char *path, const struct stat *info, int kind, str
 void remove_tree(const char *directory)
 {
     nftw(directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+char *read_first_line(int fd)
+{
+    char text[1024 + 2]; /* a line, its end, and what makes a string of it */
+    size_t len = 0, line = 0;
+    ssize_t more = 1;
+    char *copy = NULL;
+
+    while (more > 0 && len < sizeof text - 1 && line == len) {
+        more = read(fd, text + len, sizeof text - 1 - len);
+        len += more > 0 ? (size_t)more : 0;
+        text[len] = '\0';
+        line = strcspn(text, "\r\n");
+    }
+    if (more >= 0 && line == len && len == sizeof text - 1)
+        errno = EFBIG;
+    else if (more >= 0)
+        copy = text_format("%.*s", (int)line, text);
+    explicit_bzero(text, sizeof text);
+    return copy;
+}
+
+bool fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        /* The lowest free number is this one. Opened for what nobody does with it. */
+        int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        if (open("/dev/null", mode | O_CLOEXEC) != fd)
+            return false;
+    }
+    return true;
 }

@@ -45,8 +45,8 @@ void help_overview(void)
 }
 
 #define SERVERS                                                                                    \
-    "  -s LIST -f FILE --prefix P --user U --pass-file F --max-ttl D --connect-timeout D\n"        \
-    "  --node-timeout D   servers and client      --json -q -v   output\n"
+    "  -s LIST -f FILE --prefix P --user U --pass-file F --max-ttl D --node-timeout D\n"           \
+    "  --connect-timeout D   servers and client      --json -q -v   output\n"
 
 static const char run_text[] =
     "Usage: redlock run [flags] NAME [--] CMD [ARG...]\n"
@@ -62,7 +62,7 @@ static const char run_text[] =
     "  --on-loss stop|warn  what to do when the lock cannot be kept (stop)\n"
     "  --min-hold D  hold at least so long    --max-hold D  stop CMD after D\n"
     "  --keep  do not release, let the TTL run out\n"
-    "  --foreground       leave CMD in our process group; only CMD itself gets signals\n"
+    "  --foreground       leave CMD in our process group; CMD alone gets signals\n"
     "  --preserve-status  CMD's status even where we stopped it (else 124)\n"
     "  --allow-nested  allow NAME inside NAME --export-token  REDLOCK_TOKEN for CMD\n"
     "  --status-fd N  events as JSON lines on N    --fence  REDLOCK_FENCE for CMD\n" SERVERS
@@ -72,9 +72,9 @@ static const char run_text[] =
 
 static const char acquire_text[] =
     "Usage: redlock acquire [flags] NAME\n"
-    "Takes the lock and prints its token. No process holds it: it lives for its TTL, or\n"
-    "until `redlock release NAME TOKEN`; `redlock extend` gives it a new TTL. For a lock\n"
-    "that lives as long as a command, use `redlock run`.\n"
+    "Takes the lock and prints its token. No process holds it: it lives for its TTL,\n"
+    "or until `redlock release NAME TOKEN`; `redlock extend` gives it a new TTL. For\n"
+    "a lock that lives as long as a command, use `redlock run`.\n"
     "  -t D  TTL (30s, at most --max-ttl)\n"
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
     "  -E N  exit code when another holds it (75)\n"
@@ -94,48 +94,49 @@ static const char extend_text[] =
 static const char release_text[] =
     "Usage: redlock release [flags] NAME TOKEN\n"
     "       redlock release [flags] --token-file FILE NAME    (FILE - is stdin)\n"
-    "Gives the lock back. A lock that is no longer ours is left alone: a warning, exit 0.\n"
+    "Gives the lock back. If it is no longer ours, nothing is done: a warning, exit 0\n"
     "  --strict  then exit 1\n" SERVERS
     "Exit: 0, 1 (--strict) it was no longer ours, 69 no quorum, 64, 77, 78\n"
     "Example: redlock release deploy \"$token\"\n";
 
 static const char status_text[] =
     "Usage: redlock status [flags] NAME...\n"
-    "Who holds each lock, for how long, and what each server says. This is advice: the\n"
-    "answer may be old when you read it. To be sure of a lock, take it.\n" SERVERS
-    "Exit: 0 held, 1 free, 3 not known; of several names the highest\n"
+    "Who holds each lock, for how long, and what each server says. This is advice:\n"
+    "the answer may be old when you read it. To be sure of a lock, take it.\n" SERVERS
+    "Exit: 0 held, 1 free, 3 not known; of several names the highest; 64, 77, 78\n"
     "Example: redlock status backup deploy\n";
 
 static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
-    "Are the servers fit to hold locks? Findings, with cause and advice: not reachable,\n"
-    "user refused, restarted, promoted, replica, evicting, listed twice, clocks, data.\n"
-    "  --wait     first wait until all of them vote (a restarted one does not for max-ttl)\n"
+    "Are the servers fit to hold locks? Findings, with cause and advice: unreachable,\n"
+    "user refused, restarted, promoted, replica, evicting, listed twice, clocks, data\n"
+    "  --wait     first wait until all vote (a restarted one does not for max-ttl)\n"
     "  -w D       but not longer than that\n"
     "  --acl      prints the smallest user that locks need (--fence: and fences)\n"
-    "  --init     takes the fence records of all servers that answer into use, whatever\n"
-    "             they say: after a majority has lost them, or for another list of\n"
-    "             servers. Not while fenced locks are being taken.\n" SERVERS
-    "Exit: 0 OK, 1 WARN something to mend, 2 CRIT no lock can be had or exclusion is at\n"
-    "      risk, 3 UNKNOWN\n"
+    "  --init     takes the fence records of all that answer into use: after a\n"
+    "             majority has lost them, or for another list of servers. Not while\n"
+    "             fenced locks are being taken.\n" SERVERS
+    "Exit: 0 OK, 1 WARN something to mend, 2 CRIT no lock can be had or exclusion is\n"
+    "      at risk, 3 UNKNOWN\n"
     "Example: redlock nodes --wait -s a:6379,b:6379,c:6379\n";
 
 static const char break_text[] =
     "Usage: redlock break --yes [flags] NAME\n"
-    "Prints who holds the lock, then takes it away on all servers. The holder notices at\n"
-    "its next renewal; until then it goes on working. For a holder that is known to be\n"
-    "dead, and not needed if you can wait for its TTL.\n"
+    "Prints who holds the lock, then takes it away on all servers. The holder notices\n"
+    "at its next renewal; until then it goes on working. For a holder that is known\n"
+    "to be dead, and not needed if you can wait for its TTL.\n"
     "  --yes  do it; without it nothing is done\n" SERVERS
     "Exit: 0 gone, 1 it was free, 69 no quorum, 64, 77, 78\n"
     "Example: redlock status backup; redlock break --yes backup\n";
 
 static const char config_text[] =
     "Usage: redlock config [flags]\n"
-    "Prints the settings in effect and where each one comes from; passwords are masked.\n"
+    "Prints the settings in effect and where each comes from; passwords are masked.\n"
     "Flags win over the environment, the environment over the file.\n"
     "  -t D -w D -k D --renew D   as for `run`\n" SERVERS
-    "File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait grace\n"
-    "  renew connect-timeout node-timeout fence-key fence-records; [node.NAME] url\n"
+    "File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait\n"
+    "  grace renew connect-timeout node-timeout fence-key fence-records;\n"
+    "  [node.NAME] url\n"
     "Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH\n"
     "  REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_CONFIG;\n"
     "  REDIS_URL only if no server is set otherwise\n"
@@ -146,12 +147,12 @@ static const char sandbox_text[] =
     "Usage: redlock sandbox [-n N] [--] [CMD [ARG...]]\n"
     "Starts N (5) throw-away redis-server or valkey-server processes on free loopback\n"
     "ports, runs CMD with REDLOCK_SERVERS set, and removes everything when CMD ends.\n"
-    "Without CMD it prints how to use it and waits for Ctrl-C. Nothing is written outside\n"
+    "Without CMD it prints how to use it and waits for Ctrl-C. All files are below\n"
     "one temporary directory, REDLOCK_SANDBOX_DIR, which holds for each node 1 to N:\n"
-    "  DIR/1/port DIR/1/pid DIR/1/log   DIR/1/conf to start it again after killing it:\n"
+    "  DIR/1/port DIR/1/pid DIR/1/log   DIR/1/conf starts it again if it was killed:\n"
     "  \"$REDLOCK_SANDBOX_DIR/redis-server\" \"$REDLOCK_SANDBOX_DIR/1/conf\" &\n"
     "  -n N  number of servers    -q -v  less or more output\n"
-    "Exit: CMD's, 128+n, 69 no server program or no start, 126/127 no such CMD, 64 usage\n"
+    "Exit: CMD's, 128+n, 69 no server program or no start, 126/127 no such CMD, 64\n"
     "Example: redlock sandbox -- sh -c 'redlock run hello -- date; redlock nodes'\n";
 
 void help_command(const char *name)

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "exits.h"
+#include "files.h"
 #include "help.h"
 #include "options.h"
 #include "options_table.h"
@@ -27,6 +28,18 @@ static int run_subcommand(unsigned index, int argc, char **argv)
     free(options.operands);
     free(options.servers);
     return result;
+}
+
+/* What could not be written must not look like success. */
+static int close_output(int result)
+{
+    bool failed = ferror(stdout) != 0;
+
+    failed = fclose(stdout) != 0 || failed;
+    if (!failed || result != EXIT_OK)
+        return result;
+    say(SAY_ERROR, "not all could be written to stdout");
+    return EXIT_OUTPUT;
 }
 
 static int show_version(void)
@@ -51,7 +64,7 @@ static int refuse_word(const char *word)
     return EXIT_USAGE;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {
         help_examples();
@@ -73,4 +86,11 @@ int main(int argc, char **argv)
     if (!strcmp(word, "--version") || !strcmp(word, "-V"))
         return show_version();
     return refuse_word(word);
+}
+
+int main(int argc, char **argv)
+{
+    if (!fill_standard_descriptors())
+        return EXIT_SYSTEM;
+    return close_output(dispatch(argc, argv));
 }

@@ -135,5 +135,8 @@ void sandbox_node_show_log(const struct sandbox_node *node)
     size_t len = fread(text, 1, sizeof text - 1, log);
     text[len] = '\0';
     fclose(log);
-    say(SAY_ERROR, "server %u said last:\n%s", node->number, text);
+    say(SAY_ERROR, "server %u said last:", node->number);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            say(SAY_ERROR, "  %s", line);
 }

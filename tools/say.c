@@ -53,6 +53,18 @@ static void say_json(enum say_level level, const char *text)
     free(line);
 }
 
+/* Names and server texts come from elsewhere; they shall not steer the terminal, nor look like a
+ * line of ours. Beside ASCII's, UTF-8 has control characters of its own: C2 80 to C2 9F. */
+static void hide_controls(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7f)
+            *at = '?';
+        else if (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
+            at[0] = at[1] = '?';
+    }
+}
+
 void say(enum say_level level, const char *format, ...)
 {
     char text[2048];
@@ -63,10 +75,7 @@ void say(enum say_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    /* Names and server texts come from elsewhere; they shall not steer the terminal. */
-    for (char *at = text; *at; at++)
-        if ((unsigned char)*at < ' ' && *at != '\n')
-            *at = '?';
+    hide_controls(text);
     if (as_json) {
         say_json(level, text);
         return;

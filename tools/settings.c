@@ -13,6 +13,7 @@
 
 #include "durations.h"
 #include "exits.h"
+#include "files.h"
 #include "mask.h"
 #include "redlock/redlock.h"
 #include "say.h"
@@ -193,29 +194,20 @@ static int read_fence_records(struct settings *settings)
 static int read_pass_file(struct settings *settings)
 {
     const char *path = settings->values[SET_PASS_FILE].text;
-    char text[1024];
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 
-    if (len < 0) {
+    settings->password = fd < 0 ? NULL : read_first_line(fd);
+    if (!settings->password)
         say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin, path,
-            strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return EXIT_CONFIG;
-    }
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0004))
+            errno == EFBIG ? "its first line, the password, is too long" : strerror(errno));
+    else if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0004))
         say(SAY_WARNING, "%s can be read by everybody; chmod 600 it", path);
-    close(fd);
-    text[len] = '\0';
-    text[strcspn(text, "\r\n")] = '\0';
-    if (!*text) {
+    if (fd >= 0)
+        close(fd);
+    if (settings->password && !*settings->password)
         say(SAY_ERROR, "%s: the first line is empty; write the password there", path);
-        return EXIT_CONFIG;
-    }
-    settings->password = text_copy(text);
-    return -1;
+    return settings->password && *settings->password ? -1 : EXIT_CONFIG;
 }
 
 static int read_password(struct settings *settings)

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "durations.h"
+#include "redlock/redlock.h"
 
 uint64_t timing_drift_ms(uint64_t ttl_ms)
 {
@@ -36,6 +37,9 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
 
     if (timing->ttl_ms < 1)
         return refuse(why, size, "ttl 0: a lock must live for a while; try -t 30s");
+    if (timing->ttl_ms < REDLOCK_TTL_MS_MIN)
+        return refuse(why, size, "ttl %s is below %d ms, the shortest there is; try -t 30s",
+                      duration_text(timing->ttl_ms, ttl), REDLOCK_TTL_MS_MIN);
     if (timing->ttl_ms > timing->max_ttl_ms)
         return refuse(why, size,
                       "ttl %s is above max_ttl %s; use a shorter -t (it is renewed anyway), or "

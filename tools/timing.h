@@ -23,7 +23,7 @@ struct timing {
 /* What drift and the lost margin take from the TTL. */
 uint64_t timing_drift_ms(uint64_t ttl_ms);
 
-/* The TTL alone: above 0, at most max_ttl. */
+/* The TTL alone: long enough for the library, at most max_ttl. */
 bool timing_check_ttl(const struct timing *timing, char *why, size_t size);
 
 /* False, with the sum spelled out in `why`, if the durations contradict each other. */

@@ -94,7 +94,7 @@ class Settings(CommandCase):
 
     def test_bad_files_are_refused_with_place_and_advice(self):
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers",
+            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
@@ -154,6 +154,9 @@ class Settings(CommandCase):
         self.assertCode(result, 78)
         empty = self.path("empty", "")
         self.assertCode(self.redlock("config", "--pass-file", empty, env=clean_environment()), 78)
+        result = self.redlock("config", "--pass-file", self.path("long", "p" * 1025), env=clean_environment())
+        self.assertCode(result, 78)
+        self.assertIn("its first line, the password, is too long", result.stderr)
 
 
 if __name__ == "__main__":

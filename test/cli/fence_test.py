@@ -45,6 +45,8 @@ class Fence(Case):
         self.assertIn(token.encode(), self.servers.values("job"))
         self.assertCode(self.redlock("release", "job", token), 0)
         self.assertGreater(self.fence(), int(fence))
+        printed = self.path("token", self.redlock("acquire", "--fence", "-w", "10s", "job").stdout)
+        self.assertCode(self.redlock("release", "--strict", "--token-file", printed, "job"), 0)
         plain = self.redlock("acquire", "-t", "20s", "other")
         self.assertEqual(len(plain.stdout.split()), 1)
 

@@ -2,6 +2,7 @@
 """Help texts, and what is refused before any server is asked. Needs no server."""
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -10,6 +11,24 @@ import tapcase  # noqa: E402
 from world import CommandCase, clean_environment  # noqa: E402
 
 COMMANDS = "run acquire extend release status nodes break config sandbox".split()
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "options_table.c")
+
+
+def option_table():
+    """(name, letter or "", commands) of each row of the table that getopt is given."""
+    with open(TABLE, encoding="utf-8") as file:
+        text = file.read()
+    groups = {}
+    for name, value in re.findall(r"^#define (\w+) +\(([\w |]+)\)", text, re.M):
+        groups[name] = value.split(" | ")
+
+    def members(word):
+        return sum(map(members, groups[word]), []) if word in groups else [word[len("CMD_") :].lower()]
+
+    for name, letter, commands in re.findall(r"^    \{\"([\w-]+)\", (0|'.'), \w+, \w+, ([\w |]+)\}", text, re.M):
+        yield name, letter.strip("'0"), sum(map(members, commands.split(" | ")), [])
+
 
 # arguments, exit code, what the message must name
 BAD_INPUT = [
@@ -36,7 +55,9 @@ BAD_INPUT = [
     (["run", "-t", "1.5ms", "x", "true"], 64, "not a duration"),
     (["run", "-t", "9999999999999999999999h", "x", "true"], 64, "not a duration"),
     (["run", "-t", "0", "x", "true"], 78, "ttl 0"),
+    (["run", "-t", "24001h", "x", "true"], 64, "at most 1000 days"),
     (["run", "-w", "soon", "x", "true"], 64, "wait soon"),
+    (["run", "--renew", "0", "x", "true"], 78, "flag --renew: renew 0: write how often"),
     (["run", "-E", "256", "x", "true"], 64, "write a number from 0 to 255"),
     (["run", "-E", "-1", "x", "true"], 64, "write a number from 0 to 255"),
     (["run", "-E", "600", "x", "true"], 64, "write a number from 0 to 255"),
@@ -57,6 +78,7 @@ BAD_INPUT = [
     (["run", "-s", "redis://who@a:1", "x", "true"], 78, "write user:password@host"),
     (["acquire"], 64, "give one name"),
     (["acquire", "a", "b"], 64, "give one name"),
+    (["acquire", "-t", "9ms", "x"], 78, "ttl 9ms is below 10 ms"),
     (["extend", "x"], 64, "give NAME and TOKEN"),
     (["release", "x", ""], 64, "the token is empty"),
     (["release", "--token-file", "/nonexistent/t", "x"], 64, "No such file"),
@@ -85,7 +107,7 @@ class Help(CommandCase):
                 self.assertCode(result, 0)
                 lines = result.stdout.splitlines()
                 self.assertLessEqual(len(lines), 24)
-                self.assertLessEqual(max(len(line) for line in lines), 85)
+                self.assertLessEqual(max(len(line) for line in lines), 80)
                 self.assertIn("Example: ", result.stdout)
                 self.assertIn("Exit: ", result.stdout)
                 self.assertEqual(self.redlock("help", command, env=clean_environment()).stdout, result.stdout)
@@ -101,16 +123,15 @@ class Help(CommandCase):
         self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ ")
 
     def test_every_flag_is_in_its_help(self):
-        for command, flags in {
-            "run": "-s -n -w -E -t -k -c --renew --on-loss --min-hold --max-hold --keep --status-fd --json -q -v -f "
-            "--prefix --user --pass-file --connect-timeout --node-timeout --signal --no-renew --foreground "
-            "--preserve-status --allow-nested --export-token --max-ttl",
-            "acquire": "-t -w -n -E -s -f --json",
-            "release": "--token-file --strict",
-        }.items():
-            text = self.redlock(command, "--help", env=clean_environment()).stdout
-            for flag in flags.split():
-                self.assertIn(flag, text)
+        """Each flag of the table, by its letter if it has one, as a word of its own."""
+        flags = list(option_table())
+        self.assertGreater(len(flags), 35)
+        for command in COMMANDS:
+            words = re.findall(r"(?<![\w-])--?[\w-]+", self.redlock(command, "--help", env=clean_environment()).stdout)
+            for name, letter, commands in flags:
+                if command in commands and name != "help" and (letter or name != "timeout"):
+                    with self.subTest(command=command, flag=name):
+                        self.assertIn(f"-{letter}" if letter else f"--{name}", words)
 
 
 class BadInput(CommandCase):
@@ -129,14 +150,19 @@ class BadInput(CommandCase):
         self.assertIn("redlock sandbox", result.stderr)
 
     def test_good_durations(self):
-        for text, shown in ("250ms", "250ms"), ("1.5", "1500ms"), (".5s", "500ms"), ("0.5m", "30s"), ("1h", "1h"):
-            result = self.redlock("config", "-w", text, env=clean_environment())
-            self.assertCode(result, 0)
-            del shown
+        """How long they are is told by a refusal that has to say it."""
+        for text, shown in ("31", "31s"), ("30001ms", "30001ms"), ("31.5", "31500ms"), (".52m", "31200ms"), ("1h", "1h"):
+            result = self.redlock("acquire", "-t", text, "x", env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
+            self.assertCode(result, 78)
+            self.assertIn(f"ttl {shown} is above max_ttl 30s", result.stderr)
 
     def test_control_bytes_do_not_reach_the_terminal(self):
-        result = self.redlock("run", "a\x1b[2Jb", env=clean_environment())
-        self.assertNotIn("\x1b", result.stderr)
+        for byte in "\x1b", "\n", "\r", "\x7f", "\x9b", "\x85":
+            with self.subTest(byte=byte):
+                result = self.redlock("run", f"a{byte}[2Jb", env=clean_environment())
+                self.assertCode(result, 64)
+                self.assertNotIn(byte, result.stderr[:-1])
+                self.assertRegex(result.stderr, r"^redlock: run: no command for a\?{1,2}\[2Jb")
 
 
 if __name__ == "__main__":

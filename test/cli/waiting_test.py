@@ -164,6 +164,9 @@ class Codes(Case):
             result = self.redlock("run", "x", "--", "true", env=self.environment(REDLOCK_AUTH="wrong"))
             self.assertCode(result, 77)
             self.assertNotIn("wrong", result.stderr.replace("wrong password", ""))
+            path = self.path("pass", "secret\nnot the password\n")
+            result = self.redlock("run", "--pass-file", path, "x", "--", "true", env=self.environment(REDLOCK_AUTH="wrong"))
+            self.assertCode(result, 0)
         finally:
             for index in range(3):
                 self.servers.ask_with_password(index, "secret", "CONFIG", "SET", "requirepass", "")

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Surroundings that are out of the ordinary: descriptors that are closed, or too few, or full."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, Case  # noqa: E402
+
+
+class Descriptors(Case):
+    def sh(self, script):
+        """Runs it in a shell that knows `redlock`."""
+        return subprocess.run(
+            ["bash", "-c", script],
+            env=self.environment(PATH=os.path.dirname(REDLOCK) + ":" + os.environ["PATH"]),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60 * SLOW,
+            check=False,
+        )
+
+    def test_closed_ones_get_no_messages(self):
+        """Where stderr is closed, something else would get its number, and our messages: once it was
+        the pipe to the guardian, which took them for an order."""
+        command = "redlock run -vv d -- sh -c 'sleep 0.2; exit 5'"
+        for closed, times in ("<&- 2>&-", 8), ("2>&-", 1), ("<&- >&-", 1), (">&- 2>&-", 1), ("<&- >&- 2>&-", 1):
+            with self.subTest(closed=closed):
+                for _ in range(times):
+                    self.assertCode(self.sh(f"{command} {closed}"), 5)
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_closed_ones_are_closed_for_the_command(self):
+        look = "redlock run d -- bash -c '[ -e /dev/fd/0 ] && echo 0 >&3; [ -e /dev/fd/1 ] && echo 1 >&3; true' 3>&1"
+        for closed, found in ("", "0\n1\n"), (">&-", "0\n"), ("<&- >&-", ""):
+            with self.subTest(closed=closed):
+                result = self.sh(f"{look} {closed}")
+                self.assertCode(result, 0)
+                self.assertEqual(result.stdout, found)
+
+    def test_a_token_for_nobody_is_released(self):
+        for closed in ">&-", ">&- <&-", ">/dev/full":
+            with self.subTest(closed=closed):
+                self.assertCode(self.sh(f"redlock acquire d {closed}"), 74)
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_output_that_was_lost_is_no_success(self):
+        for command in "nodes", "config", "--help", "run --help", "nodes --json":
+            with self.subTest(command=command):
+                result = self.sh(f"redlock {command} >/dev/full")
+                self.assertCode(result, 74)
+                self.assertIn("could be written to stdout", result.stderr)
+        self.assertCode(self.sh("redlock status d >/dev/full"), 1)  # its own status says enough
+
+    def test_too_few(self):
+        """Whatever is missing: a text, a code of its own, nothing left behind."""
+        for limit in range(4, 20):
+            with self.subTest(limit=limit):
+                result = self.sh(f"ulimit -n {limit}; redlock run -w 1 d -- sh -c 'exit 9'")
+                self.assertIn(result.returncode, (9, 69, 71), result.stderr)
+                if result.returncode != 9:
+                    self.assertRegex(result.stderr, "^redlock: ")
+                self.assertEqual(self.servers.keys(), set())
+        result = self.sh("ulimit -n 10; redlock nodes")
+        self.assertIn("Too many open files\n      -> nothing there: raise ulimit -n", result.stdout)
+        result = self.sh("ulimit -n 10; redlock run -n d -- true")
+        self.assertIn("descriptors (ulimit -n)", result.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()
