@@ -158,13 +158,12 @@ END_TEST
 START_TEST(a_token_is_not_repeated)
 {
     static const char *const replies[] = {
-        "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'key' "
-        "'5ec4e7aa01@web3'\r\n",
+        "-ERR unknown command 'EVAL', with args beginning with: '1' 'key' '5ec4e7aa01@web3'\r\n",
         "-ERR unknown command `EVAL`, with args beginning with: `x`, `1`, `key`, `5ec4e\r\n",
         "-WEIRD 5ec4e7aa01@web3\r\n",
     };
     static const char *const shown[] = {
-        "ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'key",
+        "ERR unknown command 'EVAL', with args beginning with: '1' 'key",
         "ERR unknown command `EVAL`, with args beginning with: `x`, `1`, `key`,",
         "WEIRD",
     };
