@@ -69,6 +69,8 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
         return refuse(config, values[SET_FENCE_KEY].origin);
     if (redlock_config_set_fence_records(config, settings->fence_records) != REDLOCK_OK)
         return refuse(config, values[SET_FENCE_RECORDS].origin);
+    if (redlock_config_set_admission(config, settings->admission) != REDLOCK_OK)
+        return refuse(config, values[SET_ADMISSION].origin);
     if (redlock_config_set_max_ttl_ms(config, settings->max_ttl_ms) != REDLOCK_OK)
         return refuse(config, values[SET_MAX_TTL].origin);
     if (redlock_config_set_connect_timeout_ms(config, settings->connect_timeout_ms) != REDLOCK_OK)

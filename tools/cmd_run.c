@@ -205,6 +205,12 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     redlock_t *rl = NULL;
     int result;
 
+    /* Where they are looked up. */
+    if (access("/proc/self/stat", R_OK) != 0)
+        say(SAY_WARNING,
+            "%s: /proc cannot be read: processes that leave the command's group cannot "
+            "be ended with the lock; mount it",
+            run->name);
     signals_block();
     if (guardian_start(&run->job.guardian, NULL) != 0) {
         say(SAY_ERROR, "run: cannot fork: %s", strerror(errno));

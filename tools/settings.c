@@ -38,6 +38,7 @@ static const struct {
     [SET_NODE_TIMEOUT] = {"node-timeout", NULL, "--node-timeout", NULL},
     [SET_FENCE_KEY] = {"fence-key", "REDLOCK_FENCE_KEY", NULL, "redlock:fence"},
     [SET_FENCE_RECORDS] = {"fence-records", "REDLOCK_FENCE_RECORDS", NULL, "durable"},
+    [SET_ADMISSION] = {"admission", "REDLOCK_ADMISSION", NULL, "strict"},
 };
 
 const char *setting_name(enum setting_id id)
@@ -177,16 +178,23 @@ static int read_numbers(struct settings *settings)
     return read_timeout(settings, SET_NODE_TIMEOUT, &settings->node_timeout_ms);
 }
 
-static int read_fence_records(struct settings *settings)
+static int read_words(struct settings *settings)
 {
-    const char *text = settings->values[SET_FENCE_RECORDS].text;
+    const char *records = settings->values[SET_FENCE_RECORDS].text;
+    const char *admission = settings->values[SET_ADMISSION].text;
 
-    if (!strcmp(text, "durable"))
+    if (!strcmp(records, "durable"))
         settings->fence_records = REDLOCK_FENCE_DURABLE;
-    else if (!strcmp(text, "volatile"))
+    else if (!strcmp(records, "volatile"))
         settings->fence_records = REDLOCK_FENCE_VOLATILE;
     else
         return refuse(settings, SET_FENCE_RECORDS, "write durable or volatile");
+    if (!strcmp(admission, "strict"))
+        settings->admission = REDLOCK_ADMISSION_STRICT;
+    else if (!strcmp(admission, "lenient"))
+        settings->admission = REDLOCK_ADMISSION_LENIENT;
+    else
+        return refuse(settings, SET_ADMISSION, "write strict or lenient");
     return -1;
 }
 
@@ -236,7 +244,7 @@ static int merge(const struct options *options, struct settings *settings)
     offer_defaults(settings);
     result = read_numbers(settings);
     if (result < 0)
-        result = read_fence_records(settings);
+        result = read_words(settings);
     return result >= 0 ? result : read_password(settings);
 }
 

@@ -26,6 +26,7 @@ enum setting_id {
     SET_NODE_TIMEOUT,
     SET_FENCE_KEY,
     SET_FENCE_RECORDS,
+    SET_ADMISSION,
     SET_COUNT
 };
 
@@ -43,6 +44,7 @@ struct settings {
     uint64_t grace_ms, renew_ms;          /* defaults filled in */
     uint32_t connect_timeout_ms, node_timeout_ms;
     int fence_records; /* enum redlock_fence_records */
+    int admission;     /* enum redlock_admission */
     char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
 };
 

@@ -92,7 +92,7 @@ static int handle(void *user, const char *section, const char *name, const char 
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
                       "known are: servers prefix user pass-file password max-ttl ttl wait grace "
-                      "renew connect-timeout node-timeout fence-key fence-records");
+                      "renew connect-timeout node-timeout fence-key fence-records admission");
     if (id == SET_SERVERS) {
         add_servers(reading, value);
         return 1;
@@ -131,6 +131,10 @@ static int read_path(struct settings *settings, const char *path, const char *na
         return EXIT_CONFIG;
     }
     int result = read_stream(&reading);
+    if (result < 0 && ferror(reading.stream)) { /* a directory, for example */
+        say(SAY_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+        result = EXIT_CONFIG;
+    }
     fclose(reading.stream);
     return result;
 }

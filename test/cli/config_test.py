@@ -94,7 +94,7 @@ class Settings(CommandCase):
 
     def test_bad_files_are_refused_with_place_and_advice(self):
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records$",
+            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records admission$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
@@ -110,6 +110,9 @@ class Settings(CommandCase):
                 result = self.redlock("config", "-f", path, env=clean_environment())
                 self.assertCode(result, 78)
                 self.assertRegex(result.stderr, pattern)
+        result = self.redlock("config", "-f", self.directory, env=clean_environment())
+        self.assertCode(result, 78)
+        self.assertIn(f"{self.directory}: cannot be read: Is a directory", result.stderr)
         result = self.redlock("config", "-f", "/nonexistent/file", env=clean_environment())
         self.assertCode(result, 78)
         self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)

@@ -102,6 +102,22 @@ class Nodes(CommandCase):
         twice = f"127.0.0.1:{port}?fresh=1,localhost:{port}?fresh=1,127.0.0.1:{self.servers.ports[1]}?fresh=1"
         self.assertIn(("crit", "duplicate"), self.findings("-s", twice, code=2))
 
+    def test_servers_that_do_not_tell_who_they_are(self):
+        for index in range(3):
+            self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", "mute", "on", ">pw", "~*", "+@all", "-info"), b"OK")
+        user = {"REDLOCK_USER": "mute", "REDLOCK_AUTH": "pw"}
+        result = self.redlock("run", "-n", "x", "--", "true", env=self.environment(**user))
+        self.assertCode(result, 69)
+        self.assertIn("does not tell who it is", result.stderr)
+        lenient = self.environment(**user, REDLOCK_ADMISSION="lenient")
+        self.assertCode(self.redlock("run", "-n", "x", "--", "true", env=lenient), 0)
+        result = self.redlock("nodes", env=lenient)
+        self.assertCode(result, 1)
+        self.assertIn("restarts, evictions and replicas go unnoticed", result.stdout)
+        result = self.redlock("config", env=self.environment(REDLOCK_ADMISSION="kind"))
+        self.assertCode(result, 78)
+        self.assertIn("REDLOCK_ADMISSION: admission kind: write strict or lenient", result.stderr)
+
     def test_even(self):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))

@@ -70,6 +70,17 @@ class Descriptors(Case):
         result = self.sh("ulimit -n 10; redlock run -n d -- true")
         self.assertIn("descriptors (ulimit -n)", result.stderr)
 
+    def test_no_proc(self):
+        """Then the guardian finds no more than the group, and that is said."""
+        if self.sh("unshare -m mount -t tmpfs none /proc").returncode != 0:
+            self.skipTest("to hide /proc takes root and a mount namespace")
+        library = os.path.join(os.path.dirname(os.path.dirname(REDLOCK)), "lib")
+        run = f"LD_LIBRARY_PATH={library} redlock run d -- sh -c 'exit 3'"
+        result = self.sh(f'unshare -m sh -c "mount -t tmpfs none /proc && {run}"')
+        self.assertCode(result, 3)
+        self.assertIn("warning: d: /proc cannot be read", result.stderr)
+        self.assertEqual(self.sh("redlock run d -- true").stderr, "")
+
 
 if __name__ == "__main__":
     tapcase.main()
