@@ -57,6 +57,10 @@ const char *rl_cause_text(int cause)
         return "server is part of a Redis Cluster";
     case REDLOCK_CAUSE_HEALED:
         return "key was put back and does not count yet";
+    case REDLOCK_CAUSE_NO_AOF:
+        return "server cannot tell what is on its disk";
+    case REDLOCK_CAUSE_NOT_ON_DISK:
+        return "granted, but not on the server's disk in time";
     default:
         return "unknown cause";
     }

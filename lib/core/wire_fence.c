@@ -29,7 +29,8 @@ static const char SCRIPT_VOTE[] =
     "return word..prev..' '..string.sub(cfg,#ARGV[5]+1,#ARGV[5]+64)";
 
 /* KEYS: lock, record. ARGV: token, stripe, number, fingerprint. The key of a lock that is not ours
- * may be of any kind. */
+ * may be of any kind. Writes always: WAITAOF vouches only for what the asking client wrote, and a
+ * larger number of another one need not be on disk yet. */
 static const char SCRIPT_RAISE[] =
     "local held=redis.pcall('GET',KEYS[1]) if held~=ARGV[1] then return 'L' end "
     "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
@@ -37,7 +38,8 @@ static const char SCRIPT_RAISE[] =
     "local prev=redis.call('HGET',KEYS[2],ARGV[2]) or '0' "
     "if #prev>16 or not string.find(prev,'^%d+$') or tonumber(prev)>=9007199254740990 then "
     "return 'C' end "
-    "if tonumber(ARGV[3])>tonumber(prev) then redis.call('HSET',KEYS[2],ARGV[2],ARGV[3]) end "
+    "if tonumber(ARGV[3])>tonumber(prev) then prev=ARGV[3] end "
+    "redis.call('HSET',KEYS[2],ARGV[2],prev) "
     "return 'A '..string.sub(cfg,#ARGV[4]+1,#ARGV[4]+64)";
 
 /* KEYS: record. ARGV: fingerprint, run, mark, stripes. Leaves the mark on a record that is not in
@@ -66,7 +68,7 @@ static const char SCRIPT_SEED[] =
     "return 'A '..ARGV[2]";
 
 static const char SHA_VOTE[] = "b3659dbccbcfec4dd1be8999af160b93c1a9d32e";
-static const char SHA_RAISE[] = "d58680e5a40df4651de03dc8267e08a3199cc973";
+static const char SHA_RAISE[] = "705b295dfba164dd0fb148ebc566c5595f4b2f2b";
 static const char SHA_READ[] = "5b310c57df1827ef796482604c9cf009e895cdef";
 static const char SHA_SEED[] = "edafb61863f48b312dd09ef842ea5eea04ae418f";
 

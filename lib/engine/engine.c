@@ -152,7 +152,7 @@ static int open_nodes(struct rl_engine *engine)
         node->user = own ? spec->user : params->user;
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
-        rl_node_attest(node, spec->durable, spec->fresh);
+        rl_node_attest(node, spec->durable, spec->fresh, spec->waitaof);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }

@@ -66,7 +66,8 @@ static void begin_guard(struct rl_admission *admission, const struct rl_info *in
     admission->guard = 0;
     admission->guard_ns = now_ns;
     admission->credit_ns = 0;
-    if (admission->durable)
+    /* One that keeps no file has forgotten its keys, whatever it is told to keep later. */
+    if (admission->durable && !(admission->facts & RL_BAR_NO_AOF))
         return;
     if (promoted && RL_RULE(PROMOTED_GUARD)) {
         admission->guard = RL_BAR_PROMOTED; /* how old its data are, uptime does not say */
@@ -83,9 +84,14 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
 {
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info) && RL_RULE(EVICTING_REFUSED);
+    /* One that does not say so answers each WAITAOF with an error. */
+    bool no_aof =
+        admission->waitaof && !info->refused && (!info->aof || !rl_info_has_waitaof(info));
 
     rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
     rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);
+    rl_admission_set_bar(admission, RL_BAR_NO_AOF, no_aof);
+    admission->too_old = !rl_info_has_waitaof(info);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */
@@ -198,8 +204,9 @@ uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars
 uint8_t rl_admission_cause(uint32_t bars)
 {
     static const uint8_t causes[] = {
-        REDLOCK_CAUSE_NO_INFO,    REDLOCK_CAUSE_EVICTING, REDLOCK_CAUSE_FENCE,
-        REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
+        REDLOCK_CAUSE_NO_INFO,   REDLOCK_CAUSE_EVICTING,   REDLOCK_CAUSE_NO_AOF,
+        REDLOCK_CAUSE_FENCE,     REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED,
+        REDLOCK_CAUSE_RESTARTED,
     };
 
     return bars == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(bars)];
@@ -274,6 +281,12 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint
     case RL_BAR_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
                  admission->policy);
+        break;
+    case RL_BAR_NO_AOF:
+        snprintf(text, size, "%s, or list it without waitaof=1",
+                 admission->too_old
+                     ? "does not know WAITAOF: use Redis 7.2 or later, or Valkey"
+                     : "keeps no append-only file: set appendonly yes and appendfsync everysec");
         break;
     case RL_BAR_FENCE:
         snprintf(text, size, "its record of fences is missing");

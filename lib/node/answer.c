@@ -18,6 +18,7 @@ void rl_answer_expect(struct rl_node *node)
 {
     node->decoder.bulk_max = RL_BULK_MAX;
     node->decoder.elements_max = 0;
+    node->decoder.integers = false;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (request->removed)
@@ -25,8 +26,9 @@ void rl_answer_expect(struct rl_node *node)
         if (request->verb == RL_VERB_GET || request->verb == RL_VERB_INFO ||
             request->verb == RL_VERB_READ)
             node->decoder.bulk_max = RL_INFO_MAX;
-        if (request->verb == RL_VERB_TIME)
+        if (request->verb == RL_VERB_TIME || request->verb == RL_VERB_WAITAOF)
             node->decoder.elements_max = 2;
+        node->decoder.integers = request->verb == RL_VERB_WAITAOF;
         return;
     }
 }
@@ -67,6 +69,9 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     uint64_t rtt_us = rtt_ns / RL_US;
     unsigned bucket = rtt_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(rtt_us);
 
+    /* What lay behind a WAITAOF tells of the disk, not of the way. */
+    if (request->sent_ns < node->waitaof.answered_ns)
+        return rtt_us;
     node->srtt_ns = node->srtt_ns == 0 ? rtt_ns : node->srtt_ns - node->srtt_ns / 8 + rtt_ns / 8;
     node->counters.rtt_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
     return rtt_us;
@@ -90,7 +95,7 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
         .accepted = answer->accepted,
         .record = answer->record,
         .number = answer->number,
-        .rtt_us = reply == NULL ? 0 : (uint32_t)rl_min_u64(rl_max_u64(rtt_us, 1), UINT32_MAX),
+        .rtt_us = (uint32_t)rl_min_u64(rtt_us, UINT32_MAX),
     };
     listener->vote(listener->ctx, request->claim, &ballot, reply);
 }
@@ -203,6 +208,10 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
     node->heard_ns = now_ns;
+    if (request.verb == RL_VERB_WAITAOF) {
+        rl_waitaof_answer(node, reply, now_ns);
+        return;
+    }
     if (request.verb == RL_VERB_TIME || request.verb == RL_VERB_INFO) {
         rl_watch_answer(node, &request, reply, now_ns);
         if (node->state == RL_NODE_READY)
@@ -214,11 +223,13 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     learn_features(node, &request, &answer);
     if (request.claim != NULL)
         check_run(node, &request, &answer);
-    uint64_t rtt_us = measure(node, &request, now_ns);
+    uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);
     if (request.claim == NULL) {
         node->probing = false;
     } else if (answer.vote != RL_VOTE_AGAIN || !ask_again(node, &request, &answer, now_ns)) {
-        count(node, &request, &answer);
+        bool kept = node->admission.waitaof && rl_waitaof_keep(node, &request, &answer);
+        if (!kept)
+            count(node, &request, &answer);
         if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
             keep_words(node, reply, request.claim);
         if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
@@ -227,7 +238,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         } else if (is_undo(&request)) {
             node->common->listener.undone(node->common->listener.ctx, node, true);
         }
-        if (!request.told)
+        if (!request.told && !kept)
             rl_node_give_vote(node, &request, &answer, reply, rtt_us);
     }
     rl_claim_drop(request.claim);

@@ -157,6 +157,11 @@ static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
     return info->major > major || (info->major == major && info->minor >= minor);
 }
 
+bool rl_info_has_waitaof(const struct rl_info *info)
+{
+    return at_least(info, 7, 2);
+}
+
 unsigned rl_info_features(const struct rl_info *info)
 {
     unsigned features = 0;

@@ -36,6 +36,9 @@ bool rl_info_was_promoted(const struct rl_info *info);
 /* It may remove keys that have not expired. */
 bool rl_info_evicts(const struct rl_info *info);
 
+/* Of a version that has WAITAOF. */
+bool rl_info_has_waitaof(const struct rl_info *info);
+
 /* RL_FEATURE_* that a server of this version should have. It still has to show it. */
 unsigned rl_info_features(const struct rl_info *info);
 

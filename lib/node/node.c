@@ -25,9 +25,10 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     rl_admission_init(&node->admission, &common->admission, false, false);
 }
 
-void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
+void rl_node_attest(struct rl_node *node, bool durable, bool fresh, bool waitaof)
 {
-    rl_admission_init(&node->admission, &node->common->admission, durable, fresh);
+    rl_admission_init(&node->admission, &node->common->admission, durable || waitaof, fresh);
+    node->admission.waitaof = waitaof;
 }
 
 void rl_node_free(struct rl_node *node)
@@ -220,6 +221,8 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (node->state != RL_NODE_READY)
         return;
+    if (node->pipe.kept != node->pipe.head)
+        rl_waitaof_send(node, now_ns);
     bool was_blocked = node->pipe.out_len >= RL_UNSENT_MAX;
     while (node->pipe.out_len > 0) {
         ssize_t sent =
@@ -374,6 +377,7 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
     }
     pipe->sent = 0;
+    rl_waitaof_fail(node, cause, now_ns);
     while (pipe->head != end) {
         struct rl_request request = rl_pipeline_pop(pipe);
         struct rl_claim *claim = request.claim;
@@ -410,6 +414,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         transport->close(transport->ctx, node->index,
                          RL_RULE(ABORT_BARE_SET) && rl_pipeline_has_bare_set(&node->pipe));
     node->pipe.out_len = 0;
+    node->waitaof.sent = false;
     node->state = RL_NODE_DOWN;
     node->suspect = false;
     node->cause = (uint8_t)cause;

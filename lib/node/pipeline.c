@@ -18,7 +18,7 @@ static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
     struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
     if (ring == NULL)
         return false;
-    for (uint64_t i = pipe->head; i != pipe->tail; i++)
+    for (uint64_t i = pipe->kept; i != pipe->tail; i++)
         ring[i & (cap - 1)] = *rl_pipeline_at(pipe, i);
     rl_free(pipe->mem, pipe->ring);
     pipe->ring = ring;
@@ -47,14 +47,14 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
 
 bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes)
 {
-    return grow_ring(pipe, rl_pipeline_count(pipe) + 2) &&
+    return grow_ring(pipe, pipe->tail - pipe->kept + 2) &&
            grow_out(pipe, pipe->out_len + bytes + undo_bytes);
 }
 
 bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
                       size_t len)
 {
-    if (!grow_ring(pipe, rl_pipeline_count(pipe) + 1) || !grow_out(pipe, pipe->out_len + len))
+    if (!grow_ring(pipe, pipe->tail - pipe->kept + 1) || !grow_out(pipe, pipe->out_len + len))
         return false;
     struct rl_request *slot = rl_pipeline_at(pipe, pipe->tail);
     *slot = *request;
@@ -70,16 +70,64 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     return true;
 }
 
+static void pass_head(struct rl_pipeline *pipe)
+{
+    pipe->kept += pipe->kept == pipe->head;
+    pipe->head++;
+}
+
+/* What is kept no longer gives its place back as soon as nothing before it is kept. */
+static void pass_kept(struct rl_pipeline *pipe)
+{
+    while (pipe->kept != pipe->head && rl_pipeline_at(pipe, pipe->kept)->removed)
+        pipe->kept++;
+}
+
 struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
 {
     RL_ASSERT(pipe->head != pipe->tail);
-    return *rl_pipeline_at(pipe, pipe->head++);
+    struct rl_request *slot = rl_pipeline_at(pipe, pipe->head);
+    struct rl_request request = *slot;
+    slot->removed = true; /* for whoever looks at what is kept before it */
+    pass_head(pipe);
+    return request;
+}
+
+void rl_pipeline_keep(struct rl_pipeline *pipe, const struct rl_request *request)
+{
+    uint64_t place = pipe->head - 1;
+
+    RL_ASSERT(!request->removed);
+    pipe->kept -= pipe->kept == pipe->head;
+    *rl_pipeline_at(pipe, place) = *request;
+    rl_claim_ref(request->claim);
+}
+
+bool rl_pipeline_take(struct rl_pipeline *pipe, struct rl_request *ret)
+{
+    if (pipe->kept == pipe->head)
+        return false;
+    *ret = *rl_pipeline_at(pipe, pipe->kept++);
+    pass_kept(pipe);
+    return true;
+}
+
+void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim)
+{
+    for (uint64_t i = pipe->kept; i != pipe->head; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (request->removed || request->claim != claim)
+            continue;
+        request->removed = true;
+        rl_claim_drop(request->claim);
+    }
+    pass_kept(pipe);
 }
 
 void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
-        pipe->head++;
+        pass_head(pipe);
 }
 
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)
@@ -144,13 +192,17 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 
 void rl_pipeline_reset(struct rl_pipeline *pipe)
 {
-    RL_ASSERT(pipe->head == pipe->tail);
+    RL_ASSERT(pipe->kept == pipe->tail);
     pipe->out_len = 0;
     pipe->sent = 0;
 }
 
 void rl_pipeline_free(struct rl_pipeline *pipe)
 {
+    struct rl_request kept;
+
+    while (rl_pipeline_take(pipe, &kept))
+        rl_claim_drop(kept.claim);
     while (pipe->head != pipe->tail)
         rl_claim_drop(rl_pipeline_pop(pipe).claim);
     rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);

@@ -21,52 +21,69 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
-/* When the answer to this request is given up. */
-static uint64_t answer_limit_ns(const struct rl_node *node, const struct rl_request *request)
+/* When the clock of an answer has started. */
+static uint64_t clock_ns(const struct rl_node *node, uint64_t at)
+{
+    return node->admission.waitaof ? rl_waitaof_clock_ns(node, at)
+                                   : rl_pipeline_at(&node->pipe, at)->sent_ns;
+}
+
+/* When the answer to request `at` is given up. */
+static uint64_t answer_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t fixed = node->common->node_timeout_ns;
 
-    return rl_add_sat(request->sent_ns, fixed != 0 ? fixed : TIMEOUT_MAX_NS);
+    return rl_add_sat(clock_ns(node, at), fixed != 0 ? fixed : TIMEOUT_MAX_NS);
 }
 
 /* Until when the node may be silent while it owes this answer, the oldest. A limit that was asked
  * for holds for each answer. The measured one is for silence: a queue that moves is only long. */
-static uint64_t silence_limit_ns(const struct rl_node *node, const struct rl_request *request)
+static uint64_t silence_limit_ns(const struct rl_node *node, uint64_t at)
 {
-    uint64_t since_ns = rl_max_u64(request->sent_ns, node->heard_ns);
+    uint64_t since_ns = rl_max_u64(clock_ns(node, at), node->heard_ns);
 
-    return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)),
-                      answer_limit_ns(node, request));
+    return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)), answer_limit_ns(node, at));
 }
 
-/* Votes that are over their limit fail; of the others their owners learn that they may not come.
- * Requests stay as tombstones. By index: a vote may queue undos behind, or remove what was not
- * sent. */
-static void doubt_votes(struct rl_node *node, uint64_t now_ns)
+/* Gives up request `at`, which is late, or doubts it. */
+static void doubt_vote(struct rl_node *node, uint64_t at, bool is_late)
 {
     static const struct rl_answer late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
     static const struct rl_answer silent = {.vote = RL_VOTE_SILENT, .cause = REDLOCK_CAUSE_TIMEOUT};
-    uint64_t end = node->pipe.tail;
+    static const struct rl_answer not_on_disk = {.vote = RL_VOTE_FAILED,
+                                                 .cause = REDLOCK_CAUSE_NOT_ON_DISK};
+    struct rl_request *request = rl_pipeline_at(&node->pipe, at);
+    bool kept = at < node->pipe.head;
 
-    for (uint64_t i = node->pipe.head; i != end; i++) {
-        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        bool is_late = answer_limit_ns(node, request) <= now_ns;
-        if (request->told || request->removed || (request->doubted && !is_late))
-            continue;
-        request->told = is_late;
-        request->doubted = true;
-        if (request->claim == NULL) /* a heartbeat: nobody waits for it */
-            continue;
-        struct rl_request copy = *request;
-        rl_claim_ref(copy.claim);
-        if (is_late && !RL_RULE(TOMBSTONES)) {
-            request->removed = true;
-            request->claim = NULL;
-            rl_claim_drop(copy.claim);
-        }
-        rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
+    request->told = is_late;
+    request->doubted = true;
+    if (request->claim == NULL) /* a heartbeat, or the disk: nobody waits for it */
+        return;
+    struct rl_request copy = *request;
+    rl_claim_ref(copy.claim);
+    if (is_late && (kept || !RL_RULE(TOMBSTONES))) {
+        request->removed = true;
+        request->claim = NULL;
         rl_claim_drop(copy.claim);
     }
+    rl_node_give_vote(node, &copy, !is_late ? &silent : kept ? &not_on_disk : &late, NULL, 0);
+    rl_claim_drop(copy.claim);
+}
+
+/* Votes that are over their limit fail; of the others their owners learn that they may not come.
+ * Requests stay as tombstones. By index: a vote may queue undos behind, remove what was not sent,
+ * or forget what was kept. */
+static void doubt_votes(struct rl_node *node, uint64_t now_ns)
+{
+    uint64_t end = node->pipe.tail;
+
+    for (uint64_t i = node->pipe.kept; i < end; i = rl_max_u64(i + 1, node->pipe.kept)) {
+        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        bool is_late = answer_limit_ns(node, i) <= now_ns;
+        if (!request->told && !request->removed && (is_late || !request->doubted))
+            doubt_vote(node, i, is_late);
+    }
+    rl_pipeline_forget(&node->pipe, NULL); /* gives their places back */
 }
 
 static void send_probe(struct rl_node *node, uint64_t now_ns)
@@ -93,27 +110,27 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     doubt_votes(node, now_ns);
 }
 
-/* The oldest request with a vote that was not given yet; NULL: there is none. */
-static const struct rl_request *oldest_untold(const struct rl_node *node)
+/* The oldest request with a vote that was not given yet; RL_NEVER: there is none. */
+static uint64_t oldest_untold(const struct rl_node *node)
 {
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (!request->removed && !request->told)
-            return request;
+            return i;
     }
-    return NULL;
+    return RL_NEVER;
 }
 
 uint64_t rl_silence_wake_ns(const struct rl_node *node)
 {
     if (node->state != RL_NODE_READY || !RL_RULE(NODE_TIMEOUT))
         return RL_NEVER;
-    const struct rl_request *oldest = oldest_untold(node);
+    uint64_t oldest = oldest_untold(node);
     if (node->suspect) {
         uint64_t close_ns = rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
-        return oldest != NULL ? rl_min_u64(close_ns, answer_limit_ns(node, oldest)) : close_ns;
+        return oldest != RL_NEVER ? rl_min_u64(close_ns, answer_limit_ns(node, oldest)) : close_ns;
     }
-    return oldest != NULL ? silence_limit_ns(node, oldest) : RL_NEVER;
+    return oldest != RL_NEVER ? silence_limit_ns(node, oldest) : RL_NEVER;
 }
 
 void rl_silence_tick(struct rl_node *node, uint64_t now_ns)
@@ -135,7 +152,7 @@ void rl_silence_review(struct rl_node *node, uint64_t now_ns)
         return;
     if (rl_pipeline_count(&node->pipe) > 0) {
         const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
-        if (oldest->told || silence_limit_ns(node, oldest) <= now_ns)
+        if (oldest->told || silence_limit_ns(node, node->pipe.head) <= now_ns)
             return;
     }
     node->suspect = false;

@@ -20,6 +20,7 @@ struct rl_node_spec {
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
     unsigned db;
     bool durable;   /* attested: never loses keys over a restart */
+    bool waitaof;   /* to be asked with each grant whether that is on disk */
     bool fresh;     /* attested: no lock was ever here before we came */
     char *user;     /* NULL: the default user */
     char *password; /* NULL: none of its own */

@@ -122,6 +122,7 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node)
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause)
 {
+    rl_pipeline_forget(&node->pipe, claim); /* a vote that was kept is of no use any more */
     bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
     if (maybe_unsent) {
         bool unheard_of = rl_pipeline_cut(&node->pipe, claim);

@@ -70,6 +70,7 @@ uint64_t rl_watch_due_ns(const struct rl_node *node)
     bool mending = needs_mending(node);
 
     if (node->state != RL_NODE_READY || node->suspect || node->beat_pending != 0 ||
+        node->waitaof.sent || /* the clock that is read behind it is that of any later moment */
         (!mending && !node->common->wanted))
         return RL_NEVER;
     if (mending)
@@ -97,6 +98,12 @@ static bool ask(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64
     rl_encoded_free(&encoded);
     node->beat_pending += ok;
     return ok;
+}
+
+void rl_watch_hurry(struct rl_node *node)
+{
+    node->beats |= WHOLE_LOOK - 1;
+    node->beat_ns = 0;
 }
 
 /* Without memory the beat is skipped: the next one comes. */

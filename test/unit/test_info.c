@@ -154,6 +154,27 @@ START_TEST(features)
 }
 END_TEST
 
+START_TEST(who_knows_waitaof)
+{
+    static const struct {
+        const char *text;
+        bool knows;
+    } table[] = {
+        {"", false},
+        {"redis_version:6.2.14\n", false},
+        {"redis_version:7.0.15\n", false},
+        {"redis_version:7.1.999\n", false},
+        {"redis_version:7.2.0\n", true},
+        {"redis_version:8.4.0\n", true},
+        {"redis_version:7.2.4\nvalkey_version:8.0.0\n", true},
+        {"redis_version:7.2.4\nvalkey_version:9.1.0\n", true},
+    };
+    struct rl_info info = parse(table[_i].text);
+
+    ck_assert(rl_info_has_waitaof(&info) == table[_i].knows);
+}
+END_TEST
+
 START_TEST(data_and_replicas)
 {
     struct rl_info info =
@@ -181,6 +202,7 @@ int main(void)
     tcase_add_test(tcase, malformed_fields);
     tcase_add_test(tcase, data_and_replicas);
     tcase_add_test(tcase, every_length);
+    tcase_add_loop_test(tcase, who_knows_waitaof, 0, 8);
     tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
     return suite_run(suite);
 }

@@ -144,6 +144,30 @@ START_TEST(numbers_are_exact)
 }
 END_TEST
 
+static int64_t changes(void)
+{
+    char *info = cluster_command(cluster, 0, "INFO persistence");
+    const char *at = strstr(info, "rdb_changes_since_last_save:");
+
+    ck_assert_ptr_nonnull(at);
+    int64_t count = strtol(strchr(at, ':') + 1, NULL, 10);
+    free(info);
+    return count;
+}
+
+/* What another client wrote need not be on disk; what this one writes is what WAITAOF asks for. */
+START_TEST(raise_writes_what_is_there)
+{
+    admit();
+    ck_assert_int_eq(vote("tok", 5).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(cluster_integer(cluster, 0, "HSET rec 7 " BIG_TEXT), 0);
+    int64_t before = changes();
+    ck_assert_int_eq(raise_to("tok", 9).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(changes(), before + 1);
+    ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
+}
+END_TEST
+
 START_TEST(raise_needs_the_token_and_never_lowers)
 {
     admit();
@@ -274,6 +298,7 @@ int main(void)
     tcase_add_test(tcase, without_a_record_nothing_happens);
     tcase_add_test(tcase, numbers_are_exact);
     tcase_add_test(tcase, raise_needs_the_token_and_never_lowers);
+    tcase_add_test(tcase, raise_writes_what_is_there);
     tcase_add_test(tcase, corrupt_registers_refuse);
     tcase_add_test(tcase, reading_marks_what_is_not_in_use);
     tcase_add_test(tcase, a_full_record_fits_one_answer);

@@ -154,7 +154,8 @@ static const struct refused REFUSED[] = {
     {"redis://h/1/2", "the database must be a number"},
     {"run/redis.sock", "the database must be a number"},
     {"redis://h?db=3", "a database is written as /N"},
-    {"redis://h/3?timeout=5", "after the '?' only these parameters are known: durable=1, fresh=1"},
+    {"redis://h/3?timeout=5",
+     "after the '?' only these parameters are known: durable=1, waitaof=1, fresh=1"},
     {"redis://h#x", "nothing is known after '#'"},
     {"rediss://h", "TLS is not supported yet; use redis://"},
     {"ValkeyS://h", "TLS is not supported yet"},
@@ -190,7 +191,12 @@ static const struct refused REFUSED[] = {
     {"/a@b", "in the path of a socket '@' as unix:///a%40b"},
     {"unix:///r?db=", "the database must be a number"},
     {"unix:///r?db", "the database must be a number"},
-    {"unix:///r?password=x", "only these parameters are known: durable=1, fresh=1, db=N"},
+    {"h?waitaof=yes", "durable, waitaof and fresh must be 1 or 0"},
+    {"h?waitaof", "durable, waitaof and fresh must be 1 or 0"},
+    {"h?waitaof=1&fresh=1&durable=1",
+     "durable=1 says that nothing has to be asked, waitaof=1 asks"},
+    {"unix:///r?password=x",
+     "only these parameters are known: durable=1, waitaof=1, fresh=1, db=N"},
     {"unix:///r?db=1&x=2", "only these parameters are known"},
     {"/r?db=1", "a bare path takes no parameters; write unix:///path?db=N"},
     {"h\x01", "node address 1 (h?): it contains a control byte"},
@@ -257,6 +263,30 @@ START_TEST(node_limit)
     ck_assert_int_eq(parse(&list, "one-more"), REDLOCK_EINVAL);
     ck_assert_ptr_nonnull(strstr(list.error, "more than 31 nodes"));
     ck_assert_uint_eq(list.count, RL_NODES_MAX);
+    done(&list);
+}
+END_TEST
+
+START_TEST(what_is_attested)
+{
+    static const struct {
+        const char *text;
+        bool durable, fresh, waitaof;
+    } table[] = {
+        {"h", false, false, false},
+        {"h?durable=1", true, false, false},
+        {"h?waitaof=1", false, false, true},
+        {"h?waitaof=1&durable=0", false, false, true},
+        {"redis://h:1/2?fresh=1&waitaof=1", false, true, true},
+        {"unix:///s?db=3&waitaof=1", false, false, true},
+        {"h?waitaof=1&waitaof=0", false, false, false},
+    };
+    struct list list = empty_list();
+
+    ck_assert_int_eq(parse(&list, table[_i].text), 0);
+    ck_assert(list.nodes[0].durable == table[_i].durable);
+    ck_assert(list.nodes[0].fresh == table[_i].fresh);
+    ck_assert(list.nodes[0].waitaof == table[_i].waitaof);
     done(&list);
 }
 END_TEST
@@ -340,6 +370,7 @@ int main(void)
     tcase_add_loop_test(tcase, refused_with_a_reason, 0, (int)REFUSED_COUNT);
     tcase_add_loop_test(tcase, lengths, 0, 6);
     tcase_add_test(tcase, node_limit);
+    tcase_add_loop_test(tcase, what_is_attested, 0, 7);
     tcase_add_test(tcase, all_or_none);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
     tcase_add_test(tcase, specs_are_copied_deeply);
