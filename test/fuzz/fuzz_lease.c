@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT
  * A script of events for the life of one lock: votes in and out of turn, time on two clocks, nodes
  * that come and go, calls of the user in each state. Beside the lease stands a ledger that knows
- * only what was asked and answered; effects that it cannot explain are wrong.
+ * only what was asked and answered; effects that it cannot explain are wrong. A fenced attempt has
+ * a ledger of its own (ledger_fence.h).
  *
- *     10 bytes parameters, then events of 3 bytes */
+ *     10 bytes parameters, then events of 3 bytes; votes of a fenced attempt have 2 more, and so
+ * has time where the wall clock is looked at */
 #include "fuzz.h"
 
 #include "lease_rig.h"
+#include "ledger_fence.h"
+
+#define WALL_SLACK_US 300000
 
 static struct rig rig;
+static struct ledger_fence fence;
 
 /* What was asked and answered, in plain words. */
 static struct {
@@ -23,7 +29,14 @@ static struct {
     bool held;
     struct rl_now latest; /* no deadline may lie behind this */
     uint64_t ttl_ns;
+    int64_t wall_t1_us;   /* wall clock minus boot clock when the present round began */
+    int64_t wall_held_us; /* when the round began that what is held rests on */
 } ledger;
+
+static bool is_fenced(void)
+{
+    return rig.params.fence && rig.params.kind == RL_LEASE_ACQUIRE;
+}
 
 /* Whose word counts for nothing in the present round: guards are for new locks, an extension only
  * needs a node that can be believed. */
@@ -51,6 +64,9 @@ static void draw_params(struct fuzz_input *input)
     params->hold_max_ns = (flags & 8) != 0 ? 3 * RL_SECOND : 0;
     params->extends_max = (flags & 16) != 0 ? 2 : 0;
     params->extend_at_ns = (flags & 32) != 0 ? RL_SECOND : 0;
+    params->fence = (flags & 64) != 0;
+    params->fence_number = params->kind == RL_LEASE_ADOPT && params->fence ? 4711 : 0;
+    params->wall_slack_us = (flags & 128) != 0 ? WALL_SLACK_US : 0;
     params->drift.ppm = fuzz_short(input) * 7;
     params->ttl_ns = ((uint64_t)fuzz_short(input) + 20) * RL_MS;
     params->margin_ns = (uint64_t)fuzz_byte(input) * 10 * RL_MS;
@@ -80,10 +96,17 @@ static void note_ask(const struct rl_effects *fx)
     ledger.round = round->number;
     ledger.asked = fx->ask;
     ledger.answered = ledger.granted = 0;
+    ledger.wall_t1_us = rig.view.wall_us;
     ledger.barred = barred_now();
     if (round->verb == RL_VERB_EXTEND && rig.lease.params.kind == RL_LEASE_ADOPT && !ledger.held)
         ledger.keys = rl_nodes_all(rig.params.nodes); /* what is adopted may be anywhere */
     ledger.ttl_ns = round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.ttl_ns;
+}
+
+/* The wall clock was set ahead since then: this much time may have passed without our clocks. */
+static bool was_set_ahead(int64_t since_us)
+{
+    return rig.params.wall_slack_us != 0 && rig.view.wall_us - since_us > WALL_SLACK_US;
 }
 
 /* A grant needs a majority of the configured nodes, and leaves enough time. */
@@ -92,6 +115,8 @@ static void check_grant(void)
     struct rl_now t1 = rig.lease.round.t1;
 
     MUST(rl_nodes_count(ledger.granted & ~ledger.barred) >= rig.params.nodes / 2u + 1);
+    MUST(!was_set_ahead(ledger.held ? ledger.wall_held_us : ledger.wall_t1_us));
+    ledger.wall_held_us = ledger.wall_t1_us;
     ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
     ledger.latest.raw_ns = rl_max_u64(ledger.latest.raw_ns, latest_ns(t1.raw_ns, ledger.ttl_ns));
     MUST(rig.lease.deadline.boot_ns <= ledger.latest.boot_ns);
@@ -124,6 +149,8 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
         MUST((flags & RL_FX_DONE) != 0 && fx->status == REDLOCK_OK && is_held() && !ledger.held);
         check_grant();
         MUST(rig_remaining_ns(&rig) >= rig.params.validity_min_ns);
+        if (is_fenced())
+            ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.barred);
         ledger.held = true;
     }
     if (flags & RL_FX_EXTENDED) {
@@ -156,9 +183,10 @@ static void check(uint8_t kind, uint8_t before)
     MUST((fx->ask & ~((rig.view.up | rig.view.silent) & all)) == 0);
     MUST((fx->heal & ~(rig.view.up & all)) == 0 && (fx->undo & ~all) == 0);
     if (before == RL_STATE_ENDED) {
-        MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal) == 0);
+        MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal | fx->raise) == 0);
         return;
     }
+    MUST(is_fenced() || (fx->raise == 0 && rig.lease.fence.number == rig.params.fence_number));
     if (rig.params.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
         (after == RL_STATE_WAITING || after == RL_STATE_ENDED) && kind != RL_EVENT_DETACH)
         check_taken_back(fx);
@@ -166,7 +194,11 @@ static void check(uint8_t kind, uint8_t before)
         check_taken_back(fx);
     note_ask(fx);
     ledger.keys |= fx->heal;
+    if (is_fenced())
+        ledger_fence_step(&fence, &rig.lease, fx, ledger.granted & ~ledger.barred);
     check_announcements(fx, before, was_held);
+    if (kind == RL_EVENT_TICK && is_held())
+        MUST(!was_set_ahead(ledger.wall_held_us));
     bool timed =
         (is_asking(after) && rig.params.kind != RL_LEASE_INSPECT) || after == RL_STATE_WAITING;
     if (kind != RL_EVENT_VOTE || fx->flags != 0)
@@ -180,6 +212,9 @@ static void event(const struct rl_event *what)
 
     rig_step(&rig, what);
     check(what->kind, before);
+    /* As the engine does it: a fresh token, and with it a number, before anybody is asked. */
+    if ((rig.fx.flags & RL_FX_ATTEMPT) && is_fenced())
+        ledger_fence_begin(&fence, &rig.lease, rig.view.random);
 }
 
 /* What an answer of the present round says of the key on that node. */
@@ -191,6 +226,11 @@ static void note_answer(const struct rl_ballot *ballot)
 
     if (ballot->round != ledger.round || ballot->vote == RL_VOTE_SILENT)
         return;
+    if (ballot->verb == RL_VERB_RAISE) {
+        if (ledger_fence_raised(&fence, ballot) && absent)
+            ledger.keys &= ~bit;
+        return;
+    }
     if (ballot->verb == RL_VERB_HEAL && ledger.held) {
         if (absent || (ballot->unsent && ballot->vote == RL_VOTE_FAILED))
             ledger.keys &= ~bit;
@@ -202,6 +242,8 @@ static void note_answer(const struct rl_ballot *ballot)
     ledger.barred |= barred_now();
     if (ballot->vote == RL_VOTE_GRANTED) {
         ledger.granted |= bit;
+        if (is_fenced() && verb == RL_VERB_ACQUIRE)
+            ledger_fence_granted(&fence, ballot);
         ledger.keys |= verb == RL_VERB_EXTEND ? bit : 0;
     }
     if (absent || (verb == RL_VERB_ACQUIRE && ballot->unsent && ballot->vote == RL_VOTE_FAILED))
@@ -228,6 +270,8 @@ static void vote(struct fuzz_input *input, bool in_turn)
         ballot.cause = (uint8_t)(node / 8 % 20 + 1);
         ballot.unsent = (what & 8) != 0;
     }
+    if (is_fenced())
+        ledger_fence_draw(&fence, input, &rig.lease, &ballot);
     if (!in_turn)
         ballot.round += (what >> 4) - 8u;
     if (rig.lease.state != RL_STATE_ENDED && rig.lease.state != RL_STATE_WAITING)
@@ -243,6 +287,8 @@ static void pass(struct fuzz_input *input)
     raw = (raw & 1) != 0 ? boot : raw * raw * 100 * RL_US;
     rig.view.now.boot_ns += boot;
     rig.view.now.raw_ns += raw;
+    if (rig.params.wall_slack_us != 0)
+        rig.view.wall_us += (int64_t)(int16_t)fuzz_short(input) * 100;
     rig.view.random = rl_jitter(rig.view.random, boot, raw);
 }
 
@@ -267,11 +313,25 @@ static void change_nodes(struct fuzz_input *input)
     rig.view.up = ~(rl_nodes)first & all;
     rig.view.silent = (rl_nodes)(first & second) & all;
     rig.view.unfit = (rl_nodes)(second >> 3) & first & all;
-    rig.view.voters = rig.view.up & ~((rl_nodes)second >> 1) & ~rig.view.unfit;
+    rig.view.voters = all & ~((rl_nodes)second >> 1) & ~rig.view.unfit;
     rig.view.duplicate = (second & 1) != 0;
     rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
     for (unsigned i = 0; i < rig.params.nodes; i++)
-        rig.view.cause[i] = (rig.view.voters >> i & 1) != 0 ? 0 : (uint8_t)(second % 20 + 1);
+        rig.view.cause[i] =
+            (rig.view.voters & rig.view.up & RL_NODE(i)) != 0 ? 0 : (uint8_t)(second % 20 + 1);
+}
+
+/* Clocks of these nodes have jumped: what they said before counts no more. */
+static void doubt(struct fuzz_input *input)
+{
+    rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.nodes);
+
+    (void)fuzz_byte(input);
+    if (rig.lease.state == RL_STATE_ASKING && rig.params.kind != RL_LEASE_INSPECT)
+        ledger.barred |= nodes;
+    else if (is_held())
+        ledger.barred |= nodes & ledger.keys;
+    event(&(struct rl_event){.kind = RL_EVENT_DOUBT, .nodes = nodes});
 }
 
 /* What a user of the lock may do in this state. */
@@ -305,6 +365,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
 
     memset(&ledger, 0, sizeof ledger);
+    memset(&fence, 0, sizeof fence);
     draw_params(&input);
     rl_lease_init(&rig.lease, &rig.params);
     ledger.pending = true;
@@ -313,7 +374,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         change_nodes(&input);
     event(&(struct rl_event){.kind = RL_EVENT_START});
     while (input.left > 0) {
-        switch (fuzz_byte(&input) % 8) {
+        unsigned what = fuzz_byte(&input);
+        if (what == 255) {
+            doubt(&input);
+            continue;
+        }
+        switch (what % 8) {
         case 0:
             pass(&input);
             break;

@@ -2,40 +2,35 @@
  * A whole node under a script of events: what its engine asks, what its connection does, what its
  * server answers, byte by byte, and time. Checked all along: each question gets one vote and no
  * vote comes from nowhere; a SET leaves at most once, and never after it was taken back; a grant
- * means that the key was set. At the end the network heals, and no key is left that was taken back.
+ * means that the key was set. Fenced votes are asked for once, bring the number that the server
+ * had, and only from a record in use; a number is raised only where it was. At the end the network
+ * heals, and no key is left that was taken back.
  *
  *     2 bytes failing allocation, 1 byte manners, then events of 1 byte and their arguments */
-#include "node_rig.h"
-
+#include "ledger_node.h"
 #include "server.h"
+
+#include "core/wire_fence.h"
+
+#include "alloc_fail.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
 
 #define CLAIMS      8
-#define ASKS_MAX    600
 #define IN_FLIGHT   200
 #define HEAL_STEPS  500
 #define CLAIM_TTL_S 36000
-
-enum ask_state { NEVER_ASKED, OPEN, MAYBE, CLOSED };
-
-struct ask {
-    uint8_t state; /* enum ask_state */
-    uint8_t verb;
-    uint16_t token;
-};
 
 static struct rig *rig;
 static struct server server;
 static struct rl_claim *claims[CLAIMS];
 static unsigned tokens[CLAIMS]; /* the number of each claim's token */
 static bool attempted[SERVER_TOKENS], undone[SERVER_TOKENS];
-static struct ask asks[ASKS_MAX]; /* the place is the round */
-static unsigned rounds, next_token, kept, heard;
+static struct ledger_node ledger;
+static unsigned next_token, kept;
 static uint8_t manner_of_open; /* 0: told later, 1: fails at once, 2: stands at once */
-static bool forged;            /* the server says what it likes: a vote proves nothing */
 
 /* ---- the transport ---- */
 
@@ -76,43 +71,11 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     rig->is_open = false;
 }
 
-/* ---- votes ---- */
-
-static void check_vote(const struct rig_vote *vote)
-{
-    const struct rl_ballot *ballot = &vote->ballot;
-
-    MUST(ballot->round > 0 && ballot->round <= rounds);
-    struct ask *ask = &asks[ballot->round - 1];
-    bool release = ask->verb == RL_VERB_RELEASE;
-    MUST(ask->state == OPEN || ask->state == MAYBE);
-    MUST(ballot->verb == ask->verb || (release && ballot->verb == RL_VERB_SHORTEN));
-    if (ballot->vote == RL_VOTE_SILENT) {
-        /* No answer so far; a vote still follows. */
-        MUST(!vote->has_reply && ballot->cause == REDLOCK_CAUSE_TIMEOUT);
-        return;
-    }
-    MUST(ballot->vote == RL_VOTE_GRANTED || ballot->vote == RL_VOTE_DENIED ||
-         ballot->vote == RL_VOTE_FAILED);
-    MUST(vote->has_reply || ballot->vote == RL_VOTE_FAILED);
-    MUST((ballot->cause != REDLOCK_CAUSE_NONE) == (ballot->vote == RL_VOTE_FAILED) ||
-         (ask->verb == RL_VERB_EXTEND && ballot->vote == RL_VOTE_FAILED));
-    ask->state = CLOSED;
-    if (forged || ballot->vote != RL_VOTE_GRANTED)
-        return;
-    const struct server_token *token = &server.tokens[ask->token];
-    if (ask->verb == RL_VERB_ACQUIRE || ask->verb == RL_VERB_HEAL)
-        MUST(token->made > 0);
-    if (ask->verb == RL_VERB_EXTEND)
-        MUST(token->extended > 0);
-}
-
 /* What the node has told its engine since the last look. */
 static void hear(void)
 {
     for (unsigned i = 0; i < rig->vote_count; i++)
-        check_vote(&rig->votes[i]);
-    heard += rig->vote_count;
+        ledger_node_vote(&ledger, &rig->votes[i]);
     rig->vote_count = 0;
 }
 
@@ -120,16 +83,10 @@ static void hear(void)
 
 static unsigned note_ask(unsigned slot, enum rl_verb verb)
 {
-    asks[rounds] =
-        (struct ask){.state = OPEN, .verb = (uint8_t)verb, .token = (uint16_t)tokens[slot]};
-    return ++rounds;
-}
+    const struct rl_claim *claim = claims[slot];
+    bool fenced = claim->fenced && (verb == RL_VERB_ACQUIRE || verb == RL_VERB_RAISE);
 
-static void forget_asks(unsigned token, enum ask_state state)
-{
-    for (unsigned i = 0; i < rounds; i++)
-        if (asks[i].token == token && asks[i].state < CLOSED)
-            asks[i].state = (uint8_t)state;
+    return ledger_node_ask(&ledger, verb, tokens[slot], fenced, claim->number);
 }
 
 static void make_claim(unsigned slot)
@@ -151,7 +108,7 @@ static void drop_claim(unsigned slot)
     if (claims[slot] == NULL)
         return;
     hear();
-    forget_asks(tokens[slot], CLOSED);
+    ledger_node_forget(&ledger, tokens[slot], LEDGER_CLOSED);
     claims[slot]->owner = NULL;
     rl_claim_drop(claims[slot]);
     claims[slot] = NULL;
@@ -161,7 +118,7 @@ static void ask_node(unsigned slot, enum rl_verb verb)
 {
     if (claims[slot] == NULL)
         make_claim(slot);
-    if (claims[slot] == NULL || undone[tokens[slot]] || rounds == ASKS_MAX ||
+    if (claims[slot] == NULL || undone[tokens[slot]] || ledger_node_is_full(&ledger) ||
         rl_pipeline_count(&rig->node.pipe) > IN_FLIGHT)
         return;
     /* One attempt sends one SET; it is told apart from a heal by its round only. */
@@ -174,17 +131,55 @@ static void ask_node(unsigned slot, enum rl_verb verb)
     int cause = rl_node_ask(&rig->node, claims[slot], round, verb, rig->now_ns);
     MUST(was_up || cause != REDLOCK_CAUSE_NONE);
     if (cause != REDLOCK_CAUSE_NONE)
-        asks[round - 1].state = CLOSED;
+        ledger_node_close(&ledger, round);
+}
+
+/* A claim that nobody has asked for yet wants a fence. */
+static void fence_claim(unsigned slot, unsigned detail)
+{
+    static const uint64_t proposals[] = {1, 100, 101, RL_FENCE_CORRUPT - 1};
+
+    if (claims[slot] == NULL)
+        make_claim(slot);
+    if (claims[slot] == NULL || attempted[tokens[slot]])
+        return;
+    claims[slot]->fenced = true;
+    claims[slot]->stripe = (uint16_t)(slot % SERVER_STRIPES);
+    claims[slot]->proposal = proposals[detail % 4];
+    claims[slot]->number = claims[slot]->proposal + (detail >> 2 & 1);
+}
+
+/* As the engine does: only what is fenced, was asked for, and is still wanted. */
+static void raise_claim(unsigned slot)
+{
+    if (claims[slot] != NULL && claims[slot]->fenced && attempted[tokens[slot]])
+        ask_node(slot, RL_VERB_RAISE);
+}
+
+/* A claim of its own for each question about the record. */
+static void ask_record(enum rl_verb verb, bool forced)
+{
+    if (ledger_node_is_full(&ledger) || rl_pipeline_count(&rig->node.pipe) > IN_FLIGHT)
+        return;
+    fuzz_alloc_exempt(true);
+    struct rl_claim *claim = rig_claim(rig, "0123456789abcdef1:2 3:4");
+    fuzz_alloc_exempt(false);
+    claim->is_record = true;
+    claim->forced = forced;
+    unsigned round = ledger_node_ask(&ledger, verb, LEDGER_NO_TOKEN, false, 0);
+    if (rl_node_ask(&rig->node, claim, round, verb, rig->now_ns) != REDLOCK_CAUSE_NONE)
+        ledger_node_close(&ledger, round);
+    rl_claim_drop(claim);
 }
 
 static void undo_claim(unsigned slot, unsigned manner)
 {
     int cause = REDLOCK_CAUSE_NONE;
 
-    if (claims[slot] == NULL || undone[tokens[slot]] || rounds == ASKS_MAX)
+    if (claims[slot] == NULL || undone[tokens[slot]] || ledger_node_is_full(&ledger))
         return;
     hear();
-    forget_asks(tokens[slot], MAYBE); /* the round they belong to is over */
+    ledger_node_forget(&ledger, tokens[slot], LEDGER_MAYBE); /* the round they belong to is over */
     undone[tokens[slot]] = true;
     if (manner & 2) {
         claims[slot]->undo_verb = RL_VERB_SHORTEN;
@@ -195,7 +190,7 @@ static void undo_claim(unsigned slot, unsigned manner)
     enum rl_vote vote = rl_node_undo(&rig->node, claims[slot], round, rig->now_ns, &cause);
     MUST((vote == RL_VOTE_FAILED) == (cause != REDLOCK_CAUSE_NONE));
     if (vote != RL_VOTE_NONE && round != 0)
-        asks[round - 1].state = CLOSED;
+        ledger_node_close(&ledger, round);
 }
 
 /* ---- what the world does ---- */
@@ -239,7 +234,7 @@ static void forge(struct fuzz_input *input)
     size_t len;
     const char *bytes = fuzz_bytes(input, fuzz_byte(input), &len);
 
-    if (forged && len > 0 && rig->is_open && rig->node.state >= RL_NODE_GREETING)
+    if (ledger.forged && len > 0 && rig->is_open && rig->node.state >= RL_NODE_GREETING)
         rl_node_received(&rig->node, bytes, len, rig->now_ns);
 }
 
@@ -259,6 +254,54 @@ static void set_room(unsigned room)
         rl_node_flush(&rig->node, rig->now_ns);
 }
 
+/* The record of the server, as others have left it. */
+static void change_record(unsigned detail)
+{
+    static const char *const configs[] = {
+        "cfg;" SERVER_RUN,   "cfg;" SERVER_RUN, "cfg;",           "", "cfg;0123abce",
+        "other;" SERVER_RUN, "cfg;" SERVER_RUN, "cfg;" SERVER_RUN};
+    static const char *const numbers[] = {
+        "", "0", "100", "9007199254740989", "9007199254740990", "x", "007", "99999999999999999999"};
+    struct server_record *record = &server.record;
+
+    strcpy(record->config, configs[detail & 7]);
+    record->mark[0] = '\0';
+    for (unsigned i = 0; i < SERVER_STRIPES; i++)
+        strcpy(record->numbers[i], numbers[((detail >> 3) + i * (detail >> 6)) & 7]);
+}
+
+static void play_fences(unsigned what, unsigned detail)
+{
+    switch (what % 8) {
+    case 0:
+        fence_claim(detail % CLAIMS, detail / CLAIMS);
+        ask_node(detail % CLAIMS, RL_VERB_ACQUIRE);
+        break;
+    case 1:
+        raise_claim(detail % CLAIMS);
+        break;
+    case 2:
+        ask_record(RL_VERB_READ, false);
+        break;
+    case 3:
+        ask_record(RL_VERB_SEED, (detail & 1) != 0);
+        break;
+    case 4:
+        change_record(detail);
+        break;
+    case 5:
+        server.has_fences = false;
+        break;
+    case 6:
+        server.is_taken = (detail & 1) != 0;
+        break;
+    default: /* keys are gone before their time */
+        for (unsigned i = 0; i < next_token; i++)
+            server.tokens[i].expires_ns = 0;
+        break;
+    }
+}
+
 static void play(struct fuzz_input *input)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_ACQUIRE, RL_VERB_EXTEND,
@@ -266,6 +309,10 @@ static void play(struct fuzz_input *input)
                                          RL_VERB_PTTL,    RL_VERB_ACQUIRE};
     unsigned what = fuzz_byte(input), detail = fuzz_byte(input);
 
+    if (what >= 192) {
+        play_fences(what, detail);
+        return;
+    }
     switch (what % 16) {
     case 0:
     case 1:
@@ -356,23 +403,32 @@ static void heal(void)
 static void prepare(unsigned manners)
 {
     static const char *const infos[] = {
-        "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77777\r\nrole:master\r\n",
-        "redis_version:8.4.0\r\nrun_id:0123abcd\r\nuptime_in_seconds:77777\r\nrole:master\r\n",
-        "redis_version:7.2.4\r\nvalkey_version:9.0.0\r\nrun_id:0123abcd\r\nrole:master\r\n",
+        "redis_version:7.0.15\r\nrun_id:" SERVER_RUN
+        "\r\nuptime_in_seconds:77777\r\nrole:master\r\n",
+        "redis_version:8.4.0\r\nrun_id:" SERVER_RUN
+        "\r\nuptime_in_seconds:77777\r\nrole:master\r\n",
+        "redis_version:7.2.4\r\nvalkey_version:9.0.0\r\nrun_id:" SERVER_RUN "\r\nrole:master\r\n",
     };
 
     server_reset(&server);
     server.info = infos[manners % 3];
     server.knows_natives = (manners & 4) != 0;
-    forged = (manners & 8) != 0;
-    memset(asks, 0, sizeof asks);
+    ledger_node_reset(&ledger, &server, (manners & 8) != 0);
+    ledger.run_bound = (manners & 16) != 0;
+    ledger.attested = (manners & 32) != 0;
     memset(undone, 0, sizeof undone);
     memset(attempted, 0, sizeof attempted);
-    rounds = next_token = kept = 0;
+    next_token = kept = 0;
     manner_of_open = 0;
     rig = rig_new();
     rig->common.transport =
         (struct rl_transport){transport_open, transport_send, transport_close, NULL};
+    rig->common.fence_record = (struct rl_arg){"rec", 3};
+    rig->common.fence_config = (struct rl_arg){"cfg;", 4};
+    rig->common.fence_run_bound = ledger.run_bound;
+    rl_node_attest(&rig->node, ledger.attested, false);
+    if ((manners & 64) == 0)
+        change_record(0);
     server.now_ns = rig->now_ns;
     rl_node_start(&rig->node, rig->now_ns);
 }
@@ -380,7 +436,7 @@ static void prepare(unsigned manners)
 static void check_nothing_is_left(void)
 {
     for (unsigned i = 0; i < next_token; i++) {
-        if (!undone[i] || forged)
+        if (!undone[i] || ledger.forged)
             continue;
         /* release_after: kept for a while, by intention; 64 * 50 ms at most */
         if (server_has(&server, i))
@@ -393,6 +449,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fuzz_input input = {data, size};
 
     unsigned choice = fuzz_short(&input);
+    const int64_t live = alloc_fail_live();
     prepare(fuzz_byte(&input));
     fuzz_alloc_choose(choice);
     while (input.left > 0) {
@@ -406,11 +463,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_nothing_is_left();
     rig_done(rig);
     hear();
-    for (unsigned i = 0; i < rounds; i++)
-        MUST(asks[i].state != OPEN);
+    ledger_node_end(&ledger);
     for (unsigned i = 0; i < CLAIMS; i++) {
         MUST(claims[i] == NULL || claims[i]->refs == 1);
         drop_claim(i);
     }
+    MUST(alloc_fail_live() == live);
     return 0;
 }

@@ -9,25 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS_MAX 16
-
-struct word {
-    const char *at;
-    size_t len;
-};
-
-struct command {
-    struct word words[WORDS_MAX];
-    unsigned count;
-    uint64_t place; /* of its first byte in the stream */
-};
-
 void server_reset(struct server *server)
 {
     server->in_len = server->in_done = server->out_len = 0;
     server->received = 1;
     memset(server->tokens, 0, sizeof server->tokens);
+    memset(&server->record, 0, sizeof server->record);
     server->has_scripts = true;
+    server->has_fences = server->is_taken = false;
 }
 
 void server_receive(struct server *server, const char *bytes, size_t len)
@@ -48,8 +37,7 @@ void server_ban(struct server *server, unsigned token)
     server->tokens[token].banned_from = server->received;
 }
 
-__attribute__((format(printf, 2, 3))) static void reply(struct server *server, const char *format,
-                                                        ...)
+void server_reply(struct server *server, const char *format, ...)
 {
     va_list args;
 
@@ -80,7 +68,7 @@ static bool read_header(const char **at, const char *end, char kind, size_t *ret
 }
 
 /* The next command: well-formed, or not all there. */
-static bool read_command(struct server *server, struct command *command)
+static bool read_command(struct server *server, struct server_command *command)
 {
     const char *at = server->in + server->in_done, *end = server->in + server->in_len;
     size_t count, len;
@@ -88,33 +76,33 @@ static bool read_command(struct server *server, struct command *command)
     command->place = server->received - (server->in_len - server->in_done);
     if (!read_header(&at, end, '*', &count))
         return false;
-    MUST(count > 0 && count <= WORDS_MAX);
+    MUST(count > 0 && count <= SERVER_WORDS_MAX);
     command->count = (unsigned)count;
     for (size_t i = 0; i < count; i++) {
         if (!read_header(&at, end, '$', &len) || (size_t)(end - at) < len + 2)
             return false;
         MUST(at[len] == '\r' && at[len + 1] == '\n');
-        command->words[i] = (struct word){at, len};
+        command->words[i] = (struct server_word){at, len};
         at += len + 2;
     }
     server->in_done = (size_t)(at - server->in);
     return true;
 }
 
-static bool is(const struct command *command, unsigned i, const char *text)
+bool server_word_is(const struct server_command *command, unsigned i, const char *text)
 {
     return i < command->count && command->words[i].len == strlen(text) &&
            memcmp(command->words[i].at, text, command->words[i].len) == 0;
 }
 
-static uint64_t number(const struct command *command, unsigned i)
+uint64_t server_word_number(const struct server_command *command, unsigned i)
 {
     MUST(i < command->count && command->words[i].len < 20);
     return strtoull(command->words[i].at, NULL, 10);
 }
 
-/* Word i as a token: "t" and its number. */
-static struct server_token *token(struct server *server, const struct command *command, unsigned i)
+struct server_token *server_word_token(struct server *server, const struct server_command *command,
+                                       unsigned i)
 {
     MUST(i < command->count && command->words[i].len > 1 && command->words[i].at[0] == 't');
     uint64_t index = strtoull(command->words[i].at + 1, NULL, 10);
@@ -127,66 +115,67 @@ static bool is_there(const struct server *server, const struct server_token *tok
     return token->expires_ns > server->now_ns;
 }
 
-static void set(struct server *server, const struct command *command, bool execute)
+static void set(struct server *server, const struct server_command *command, bool execute)
 {
-    struct server_token *it = token(server, command, 2);
-    bool native = is(command, 3, "IFEQ");
-    uint64_t ttl_ns = number(command, native ? 6 : 5) * RL_MS;
+    struct server_token *it = server_word_token(server, command, 2);
+    bool native = server_word_is(command, 3, "IFEQ");
+    uint64_t ttl_ns = server_word_number(command, native ? 6 : 5) * RL_MS;
 
-    MUST(is(command, native ? 5 : 4, "PX") && ttl_ns > 0);
+    MUST(server_word_is(command, native ? 5 : 4, "PX") && ttl_ns > 0);
     if (!native) {
-        MUST(is(command, 3, "NX") && command->count == 6);
+        MUST(server_word_is(command, 3, "NX") && command->count == 6);
         MUST(it->banned_from == 0 || command->place < it->banned_from);
         it->sets++;
     }
     if (!execute)
         return;
     if (native && !server->knows_natives) {
-        reply(server, "-ERR syntax error\r\n");
+        server_reply(server, "-ERR syntax error\r\n");
     } else if (native == is_there(server, it)) {
         it->made += !native;
         it->extended += native;
         it->expires_ns = server->now_ns + ttl_ns;
-        reply(server, "+OK\r\n");
+        server_reply(server, "+OK\r\n");
     } else {
-        reply(server, "$-1\r\n");
+        server_reply(server, "$-1\r\n");
     }
 }
 
-static void delete (struct server *server, const struct command *command, unsigned i)
+static void delete (struct server *server, const struct server_command *command, unsigned i)
 {
-    struct server_token *it = token(server, command, i);
+    struct server_token *it = server_word_token(server, command, i);
     bool there = is_there(server, it);
 
     it->expires_ns = 0;
     it->deleted += there;
-    reply(server, ":%d\r\n", there);
+    server_reply(server, ":%d\r\n", there);
 }
 
-static void expire(struct server *server, const struct command *command, bool shorten)
+static void expire(struct server *server, const struct server_command *command, bool shorten)
 {
-    struct server_token *it = token(server, command, 4);
-    uint64_t end_ns = server->now_ns + number(command, 5) * RL_MS;
+    struct server_token *it = server_word_token(server, command, 4);
+    uint64_t end_ns = server->now_ns + server_word_number(command, 5) * RL_MS;
     bool there = is_there(server, it);
 
     if (there && (shorten || end_ns > it->expires_ns))
         it->expires_ns = end_ns;
     it->extended += there && !shorten;
-    reply(server, ":%d\r\n", there);
+    server_reply(server, ":%d\r\n", there);
 }
 
-static void run_script(struct server *server, const struct command *command)
+static void run_script(struct server *server, const struct server_command *command)
 {
     static const enum rl_verb verbs[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
-    bool whole = is(command, 0, "EVAL");
+    bool whole = server_word_is(command, 0, "EVAL");
 
-    MUST(is(command, 2, "1"));
+    MUST(server_word_is(command, 2, "1"));
     if (!whole && !server->has_scripts) {
-        reply(server, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        server_reply(server, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
         return;
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (!is(command, 1, whole ? rl_wire_script(verbs[i]) : rl_wire_script_sha(verbs[i])))
+        if (!server_word_is(command, 1,
+                            whole ? rl_wire_script(verbs[i]) : rl_wire_script_sha(verbs[i])))
             continue;
         if (verbs[i] == RL_VERB_RELEASE)
             delete (server, command, 4);
@@ -197,39 +186,40 @@ static void run_script(struct server *server, const struct command *command)
     fuzz_wrong(__FILE__, __LINE__, "a script of ours");
 }
 
-static void answer_honestly(struct server *server, const struct command *command)
+static void answer_honestly(struct server *server, const struct server_command *command)
 {
-    bool script = is(command, 0, "EVALSHA") || is(command, 0, "EVAL");
-    bool native = is(command, 0, "DELEX") || is(command, 0, "DELIFEQ");
+    bool script = server_word_is(command, 0, "EVALSHA") || server_word_is(command, 0, "EVAL");
+    bool native = server_word_is(command, 0, "DELEX") || server_word_is(command, 0, "DELIFEQ");
 
     if (script)
         run_script(server, command);
     else if (native && !server->knows_natives)
-        reply(server, "-ERR unknown command\r\n");
+        server_reply(server, "-ERR unknown command\r\n");
     else if (native)
-        delete (server, command, is(command, 0, "DELEX") ? 3 : 2);
-    else if (is(command, 0, "INFO"))
-        reply(server, "$%zu\r\n%s\r\n", strlen(server->info), server->info);
-    else if (is(command, 0, "SCRIPT"))
-        reply(server, "$40\r\n%040d\r\n", 0);
-    else if (is(command, 0, "TIME"))
-        reply(server, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
-    else if (is(command, 0, "GET"))
-        reply(server, "$3\r\nabc\r\n");
-    else if (is(command, 0, "PTTL"))
-        reply(server, ":77\r\n");
-    else if (is(command, 0, "PING"))
-        reply(server, "+PONG\r\n");
+        delete (server, command, server_word_is(command, 0, "DELEX") ? 3 : 2);
+    else if (server_word_is(command, 0, "INFO"))
+        server_reply(server, "$%zu\r\n%s\r\n", strlen(server->info), server->info);
+    else if (server_word_is(command, 0, "SCRIPT"))
+        server_reply(server, "$40\r\n%040d\r\n", 0);
+    else if (server_word_is(command, 0, "TIME"))
+        server_reply(server, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
+    else if (server_word_is(command, 0, "GET"))
+        server_reply(server, "$3\r\nabc\r\n");
+    else if (server_word_is(command, 0, "PTTL"))
+        server_reply(server, ":77\r\n");
+    else if (server_word_is(command, 0, "PING"))
+        server_reply(server, "+PONG\r\n");
     else
-        reply(server, "+OK\r\n");
+        server_reply(server, "+OK\r\n");
 }
 
-static void refuse(struct server *server, const struct command *command, enum server_manner manner)
+static void refuse(struct server *server, const struct server_command *command,
+                   enum server_manner manner)
 {
     static const char *const words[SERVER_MANNERS] = {
         [1] = "-ERR something is wrong",
         [2] = "-LOADING Redis is loading the dataset in memory",
-        [3] = "-NOSCRIPT No matching script. Please use EVAL.",
+        [UNKNOWN_SCRIPT] = "-NOSCRIPT No matching script. Please use EVAL.",
         [4] = "-READONLY You can't write against a read only replica.",
         [5] = "-OOM command not allowed when used memory > 'maxmemory'.",
         [6] = "-NOPERM this user has no permissions",
@@ -239,24 +229,32 @@ static void refuse(struct server *server, const struct command *command, enum se
         [10] = "$-1",
         [11] = "-NOAUTH Authentication required.",
         [12] = "$4\r\nwhat",
+        [13] = "$1\r\nM",
+        [14] = "$7\r\nR other",
+        [15] = "$1\r\nC",
+        [16] = "-ERR Error running script (call to f_0): @user_script:1: @user_script: 1: "
+               "-OOM command not allowed when used memory > 'maxmemory'.",
+        [17] = "-MISCONF Redis is configured to save RDB snapshots",
     };
 
-    if (manner == 10 && !is(command, 0, "SET"))
+    if (manner == 10 && !server_word_is(command, 0, "SET"))
         manner = 1; /* nil is an honest answer to a SET only, and then means: not set */
-    reply(server, "%s\r\n", words[manner]);
+    server_reply(server, "%s\r\n", words[manner]);
 }
 
 bool server_execute(struct server *server, enum server_manner manner)
 {
-    struct command command;
+    struct server_command command;
 
     if (!read_command(server, &command))
         return false;
-    if (is(&command, 0, "SET"))
-        set(server, &command, manner == HONESTLY);
-    else if (manner == HONESTLY)
+    bool honest = manner == HONESTLY;
+    enum server_fenced fenced = server_fence(server, &command, honest, manner == UNKNOWN_SCRIPT);
+    if (server_word_is(&command, 0, "SET"))
+        set(server, &command, honest);
+    else if (honest && fenced == SERVER_NOT_FENCED)
         answer_honestly(server, &command);
-    if (manner != HONESTLY)
+    if (!honest)
         refuse(server, &command, manner);
     return true;
 }

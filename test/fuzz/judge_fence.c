@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * What may be read out of an answer to VOTE, RAISE, READ and SEED, and nothing else. */
+#include "judge_fence.h"
+
+#include "fuzz.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+/* Digits up to a blank or the end, of a number that a register may hold. */
+static bool read_number(const char *at, size_t len, uint64_t *ret, size_t *ret_used)
+{
+    size_t used = 0;
+
+    *ret = 0;
+    for (; used < len && at[used] >= '0' && at[used] <= '9' && used <= 16; used++)
+        *ret = *ret * 10 + (uint64_t)(at[used] - '0');
+    *ret_used = used;
+    return used > 0 && used <= 16 && *ret < RL_FENCE_CORRUPT;
+}
+
+/* The letter that the answer begins with, if it stands alone; and what follows the blank. */
+static char letter_of(const struct rl_reply *reply, const char **ret_rest, size_t *ret_len)
+{
+    const char *text = reply->text;
+
+    *ret_len = 0;
+    if (reply->kind != RL_REPLY_BULK || reply->len == 0 || (reply->len > 1 && text[1] != ' '))
+        return '\0';
+    *ret_rest = text + 2;
+    *ret_len = reply->len > 2 ? reply->len - 2 : 0;
+    return text[0];
+}
+
+static enum rl_vote expected_vote(enum rl_verb verb, const struct rl_reply *reply,
+                                  uint64_t *ret_number)
+{
+    const char *rest = NULL;
+    size_t len, used;
+    char letter = letter_of(reply, &rest, &len);
+
+    if (verb == RL_VERB_RAISE)
+        return letter == 'A' ? RL_VOTE_GRANTED : letter == 'L' ? RL_VOTE_DENIED : RL_VOTE_FAILED;
+    if (verb == RL_VERB_SEED)
+        return letter == 'A' ? RL_VOTE_GRANTED : letter == 'S' ? RL_VOTE_DENIED : RL_VOTE_FAILED;
+    if (letter != 'A' && letter != 'G' && letter != 'D')
+        return RL_VOTE_FAILED;
+    if (!read_number(rest, len, ret_number, &used) || (used < len && rest[used] != ' '))
+        return RL_VOTE_FAILED;
+    return letter == 'D' ? RL_VOTE_DENIED : RL_VOTE_GRANTED;
+}
+
+/* Refusals say what is wrong with the record; all else that is no answer is a broken protocol. */
+static void judge_failure(const struct rl_reply *reply, const struct rl_answer *answer)
+{
+    const char *rest;
+    size_t len;
+    char letter = letter_of(reply, &rest, &len);
+    bool refusal = letter == 'M' || letter == 'R' || letter == 'C';
+
+    if (reply->kind == RL_REPLY_ERROR) {
+        int cause = rl_wire_error_cause(reply->text, reply->len);
+        bool no_record = cause == REDLOCK_CAUSE_WRONGTYPE; /* something else under its name */
+        MUST(answer->cause == (no_record ? REDLOCK_CAUSE_FENCE : cause));
+        MUST(answer->record == (no_record ? RL_RECORD_CORRUPT : RL_RECORD_UNKNOWN));
+        return;
+    }
+    MUST(answer->cause == (refusal ? REDLOCK_CAUSE_FENCE : REDLOCK_CAUSE_PROTOCOL));
+    MUST(answer->record == (letter == 'M'   ? RL_RECORD_MISSING
+                            : letter == 'R' ? RL_RECORD_FOREIGN
+                            : letter == 'C' ? RL_RECORD_CORRUPT
+                                            : RL_RECORD_UNKNOWN));
+}
+
+static void judge_one(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
+{
+    struct rl_answer answer = rl_wire_answer(verb, form, reply);
+    uint64_t number = 0;
+    enum rl_vote expected = expected_vote(verb, reply, &number);
+
+    if (answer.vote == RL_VOTE_AGAIN) {
+        MUST(form == RL_FORM_SHA && reply->kind == RL_REPLY_ERROR && answer.form == RL_FORM_EVAL);
+        return;
+    }
+    MUST(answer.vote == expected);
+    if (answer.vote == RL_VOTE_FAILED)
+        judge_failure(reply, &answer);
+    else
+        MUST(answer.cause == REDLOCK_CAUSE_NONE);
+    if (verb == RL_VERB_ACQUIRE && answer.vote != RL_VOTE_FAILED)
+        MUST(answer.number == number);
+    MUST(answer.accepted ==
+         (verb == RL_VERB_ACQUIRE && expected == RL_VOTE_GRANTED && *reply->text == 'A'));
+    if (answer.run.len > 0)
+        MUST(expected == RL_VOTE_GRANTED && answer.run.data >= reply->text &&
+             answer.run.data + answer.run.len == reply->text + reply->len);
+}
+
+/* Two lines, then "stripe:number" with one blank between; up to the first that is something else.
+ */
+static void judge_record(const struct rl_reply *reply)
+{
+    struct rl_record_text record;
+    bool is_bulk = reply->kind == RL_REPLY_BULK; /* else there need not be a text */
+    const char *end = is_bulk ? reply->text + reply->len : NULL;
+    const char *first = is_bulk ? memchr(reply->text, '\n', reply->len) : NULL;
+    const char *second = NULL;
+
+    if (first != NULL)
+        second = memchr(first + 1, '\n', (size_t)(end - first) - 1);
+    struct rl_answer answer = rl_wire_answer(RL_VERB_READ, RL_FORM_EVAL, reply);
+    MUST((answer.vote == RL_VOTE_GRANTED) == (second != NULL));
+    if (second == NULL)
+        return;
+    MUST(rl_wire_record_parse(reply, &record));
+    MUST(record.config.data == reply->text && record.config.data + record.config.len == first);
+    MUST(record.mark.data == first + 1 && record.mark.data + record.mark.len == second);
+    MUST(record.numbers.data == second + 1 && record.numbers.data + record.numbers.len == end);
+    size_t at = 0, mine = 0, used;
+    unsigned stripe;
+    uint64_t number, expected_stripe, expected;
+    const char *text = record.numbers.data;
+    while (rl_wire_record_next(record.numbers, &at, &stripe, &number)) {
+        size_t left = record.numbers.len - mine;
+        MUST(read_number(text + mine, left, &expected_stripe, &used));
+        MUST(used < left && text[mine + used] == ':' && expected_stripe == stripe);
+        MUST(stripe < RL_FENCE_STRIPES);
+        mine += used + 1;
+        MUST(read_number(text + mine, record.numbers.len - mine, &expected, &used));
+        MUST(expected == number);
+        mine += used;
+        MUST(mine == record.numbers.len || text[mine] == ' ');
+        mine += mine < record.numbers.len;
+        MUST(mine == at);
+    }
+}
+
+void judge_fence(const struct rl_reply *reply)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_SEED};
+
+    for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        judge_one(verbs[i], RL_FORM_SHA, reply);
+        judge_one(verbs[i], RL_FORM_EVAL, reply);
+    }
+    judge_record(reply);
+}
