@@ -426,7 +426,7 @@ static void prepare(unsigned manners)
     rig->common.fence_record = (struct rl_arg){"rec", 3};
     rig->common.fence_config = (struct rl_arg){"cfg;", 4};
     rig->common.fence_run_bound = ledger.run_bound;
-    rl_node_attest(&rig->node, ledger.attested, false);
+    rl_node_attest(&rig->node, ledger.attested, false, false);
     if ((manners & 64) == 0)
         change_record(0);
     server.now_ns = rig->now_ns;
