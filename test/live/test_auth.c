@@ -191,6 +191,42 @@ START_TEST(the_few_rights_that_are_needed)
 }
 END_TEST
 
+/* Who does not tell who it is does not vote, and says why; it votes as soon as it tells, on the
+ * same connection. Who is lenient lets it vote. */
+START_TEST(servers_that_may_not_be_asked_who_they_are)
+{
+    redlock_lock_t *lock = NULL;
+    set_user(RIGHTS " -info");
+    connect_as("locker:s3cret@", NULL, NULL);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == REDLOCK_CAUSE_NO_INFO,
+                             PATIENCE_MS));
+    CHECK_STATUS(live_acquire("auth", LONG_TTL_MS, 0, &lock), REDLOCK_EREFUSED);
+    ck_assert_ptr_null(lock);
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_NO_INFO, "%s", live_text());
+        ck_assert_str_eq(live_node(i).text, "does not tell who it is: allow INFO to this user, or "
+                                            "use lenient admission");
+        ck_assert_uint_eq(live_node(i).votes_again_ms, 0);
+        ck_assert_int_eq(live_node_stats(live.client, i).may_vote, 0);
+    }
+    check_no_secret();
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    /* A minority costs nothing. */
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "ACL SETUSER locker +info"));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == QUORUM, PATIENCE_MS));
+    ck_assert_uint_eq(live_node_stats(live.client, 0).reconnects, 0);
+    check_everything_works();
+    live_disconnect();
+    set_user(RIGHTS " -info");
+    live.admission = REDLOCK_ADMISSION_LENIENT;
+    connect_as("locker:s3cret@", NULL, NULL);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    check_everything_works();
+}
+END_TEST
+
 START_TEST(a_right_that_is_missing_is_named)
 {
     redlock_lock_t *lock = NULL;
@@ -237,6 +273,7 @@ static Suite *auth_suite(void)
     live_add_with(suite, "none", no_password_is_refused, start_with_password);
     live_add_with(suite, "repaired", a_password_that_is_repaired, start_with_password);
     live_add_with(suite, "rights", the_few_rights_that_are_needed, live_start_servers);
+    live_add_with(suite, "no info", servers_that_may_not_be_asked_who_they_are, live_start_servers);
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
     return suite;
