@@ -193,8 +193,10 @@ static int read_words(struct settings *settings)
         settings->admission = REDLOCK_ADMISSION_STRICT;
     else if (!strcmp(admission, "lenient"))
         settings->admission = REDLOCK_ADMISSION_LENIENT;
+    else if (!strcmp(admission, "proven"))
+        settings->admission = REDLOCK_ADMISSION_PROVEN;
     else
-        return refuse(settings, SET_ADMISSION, "write strict or lenient");
+        return refuse(settings, SET_ADMISSION, "write strict, lenient or proven");
     return -1;
 }
 

@@ -21,8 +21,11 @@ enum redlock_fence_records {
     REDLOCK_FENCE_VOLATILE = 2 /* a node that was restarted counts as having forgotten */
 };
 enum redlock_admission {
-    REDLOCK_ADMISSION_STRICT = 1, /* default: a server that does not tell who it is may not vote */
-    REDLOCK_ADMISSION_LENIENT = 2 /* it may; a restart of it that loses keys goes unseen */
+    REDLOCK_ADMISSION_STRICT = 1,  /* default: a server that does not tell who it is may not vote */
+    REDLOCK_ADMISSION_LENIENT = 2, /* it may; a restart of it that loses keys goes unseen */
+    REDLOCK_ADMISSION_PROVEN = 3   /* as strict; and how long a server was there when the client
+                                    * came does not rest on its wall clock: only the processor
+                                    * time that it has used since its start shortens the wait */
 };
 enum redlock_log_level {
     REDLOCK_LOG_ERROR = 1,
@@ -108,7 +111,8 @@ REDLOCK_CHECK int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint
  * has no other trace of it. A first synchronisation after the start of a machine does the same: let
  * it be over before locks are taken. */
 REDLOCK_CHECK int redlock_config_set_clock_slack_ms(redlock_config_t *config, uint32_t slack_ms);
-/* What becomes of servers that do not tell who they are (enum redlock_admission). */
+/* What becomes of servers that do not tell who they are, or since when they are there (enum
+ * redlock_admission). */
 REDLOCK_CHECK int redlock_config_set_admission(redlock_config_t *config, int admission);
 /* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
 REDLOCK_CHECK int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,

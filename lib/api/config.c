@@ -342,7 +342,7 @@ REDLOCK_API int redlock_config_set_admission(redlock_config_t *config, int admis
 {
     if (config == NULL)
         return REDLOCK_EINVAL;
-    if (admission != REDLOCK_ADMISSION_STRICT && admission != REDLOCK_ADMISSION_LENIENT) {
+    if (admission < REDLOCK_ADMISSION_STRICT || admission > REDLOCK_ADMISSION_PROVEN) {
         rl_config_refuse(config, "admission: %d is none; use one of enum redlock_admission",
                          admission);
         return REDLOCK_EINVAL;

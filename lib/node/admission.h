@@ -8,7 +8,16 @@
  * own boot clock, from the moment at which this client learned of the fact, and are max_ttl
  * lengthened by drift: the server's clock and the time at which it really happened do not matter.
  * Only at the first contact, when we cannot know how long a server has been there, its own
- * uptime shortens the wait. */
+ * account of its age shortens the wait. Two parts of INFO tell it:
+ *
+ *   - uptime_in_seconds is the difference of two readings of its wall clock. If that was set ahead
+ *     in between, the server looks older than it is.
+ *   - the processor time of its main thread is a proof: one thread cannot have used more of it than
+ *     time has passed, and no clock that is set changes it. But a server that has nothing to do
+ *     uses a thousandth of a processor, or less, so it proves little of a long life.
+ *
+ * So uptime is believed (unless `proven` is asked for), but not if it is out of all proportion to
+ * the processor time: then the clock was set, and only the proof counts. */
 #ifndef RL_NODE_ADMISSION_H
 #define RL_NODE_ADMISSION_H
 
@@ -41,6 +50,7 @@ struct rl_admission_rules {
     uint64_t
         ttl_seen_ns; /* longest time to live ever seen on a key: somebody's max_ttl is larger */
     bool lenient;    /* a node that does not tell who it is may vote all the same */
+    bool proven;     /* what a server says of its age counts only as far as it proves it */
 };
 
 struct rl_admission {
@@ -51,13 +61,14 @@ struct rl_admission {
     bool known;   /* a server was seen: run_id and what follows are its */
     bool too_old; /* of a version without WAITAOF */
     char run_id[48];
+    char replid[48];
     char replid2[48];
     int64_t second_offset;
     char policy[24];       /* evicting: which */
     uint32_t facts;        /* enum rl_bar: those without an end */
     uint32_t guard;        /* RL_BAR_RESTARTED or PROMOTED, over or not; 0: there was none */
     uint64_t guard_ns;     /* since when, on our boot clock */
-    uint64_t credit_ns;    /* age that the server had by then, by its own account */
+    uint64_t credit_ns;    /* age that the server had by then, as far as it is believed */
     bool has_clock;        /* offset_low_us to offset_high_us hold at clock_ns */
     bool stepped;          /* it stepped at stepped_ns, over or not */
     int64_t offset_low_us; /* its clock minus our boot clock lies between these */

@@ -20,6 +20,7 @@ enum step {
     STEP_INFO_REPLICATION,
     STEP_INFO_MEMORY,
     STEP_INFO_PERSISTENCE,
+    STEP_INFO_CPU,
     STEP_TIME,
     STEP_SCRIPT
 };
@@ -96,6 +97,7 @@ bool rl_greeting_prepare(struct rl_node *node)
               append_info(node, STEP_INFO_REPLICATION, "replication") &&
               append_info(node, STEP_INFO_MEMORY, "memory") &&
               append_info(node, STEP_INFO_PERSISTENCE, "persistence") &&
+              append_info(node, STEP_INFO_CPU, "cpu") &&
               append(node, STEP_TIME, 1, (struct rl_arg[]){word("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
               append_script(node, RL_VERB_SHORTEN);
@@ -114,7 +116,7 @@ void rl_greeting_free(struct rl_node *node)
 
 static bool is_info(uint8_t step)
 {
-    return step >= STEP_INFO_SERVER && step <= STEP_INFO_PERSISTENCE;
+    return step >= STEP_INFO_SERVER && step <= STEP_INFO_CPU;
 }
 
 void rl_greeting_expect(struct rl_node *node)

@@ -47,6 +47,23 @@ static size_t parse_number(struct field field, uint64_t *ret)
     return i;
 }
 
+/* Seconds with a fraction, of which six digits count. */
+static void parse_seconds(struct field field, uint64_t *ret_us)
+{
+    uint64_t seconds = 0, fraction = 0;
+    size_t at = parse_number(field, &seconds);
+
+    if (at == 0 || seconds > RL_NEVER / RL_SECOND) /* the age of a server, not of the world */
+        return;
+    if (at < field.len && field.value[at] == '.') {
+        struct field rest = {field.value + at + 1, rl_min_u64(field.len - at - 1, 6)};
+        size_t digits = parse_number(rest, &fraction);
+        for (; digits < 6; digits++)
+            fraction *= 10;
+    }
+    *ret_us = seconds * (RL_SECOND / RL_US) + fraction;
+}
+
 /* -1 for "-1", else the number; anything else changes nothing. */
 static void parse_offset(struct field field, int64_t *ret)
 {
@@ -85,7 +102,9 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
 {
     struct field field;
 
-    if (is_field(line, len, "master_replid2", &field))
+    if (is_field(line, len, "master_replid", &field))
+        copy_text(info->replid, sizeof info->replid, field);
+    else if (is_field(line, len, "master_replid2", &field))
         copy_text(info->replid2, sizeof info->replid2, field);
     else if (is_field(line, len, "second_repl_offset", &field))
         parse_offset(field, &info->second_offset);
@@ -104,6 +123,10 @@ static void parse_state(struct rl_info *info, const char *line, size_t len)
         info->loading = !is_word(field, "0");
     else if (is_field(line, len, "redis_mode", &field))
         info->cluster = is_word(field, "cluster");
+    else if (is_field(line, len, "used_cpu_user_main_thread", &field))
+        parse_seconds(field, &info->cpu_user_us);
+    else if (is_field(line, len, "used_cpu_sys_main_thread", &field))
+        parse_seconds(field, &info->cpu_sys_us);
 }
 
 static void parse_line(struct rl_info *info, const char *line, size_t len)

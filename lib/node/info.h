@@ -13,14 +13,16 @@ struct rl_info {
     char version[32]; /* "redis 7.0.15", "valkey 8.1.1" */
     unsigned major, minor;
     int is_valkey;
-    uint64_t uptime_s;
-    char replid2[48];      /* "" or zeros: the data set never changed its master */
-    int64_t second_offset; /* second_repl_offset; 0: not said, -1: reset */
-    uint64_t maxmemory;    /* 0: no limit */
-    char policy[24];       /* maxmemory_policy */
-    uint64_t replicas;     /* attached to it */
-    bool aof;              /* keeps an append-only file */
-    bool aof_failing;      /* its last write or rewrite went wrong */
+    uint64_t uptime_s;                /* by its wall clock, also when that was set */
+    uint64_t cpu_user_us, cpu_sys_us; /* of its main thread: processor time; 0: not said */
+    char replid[48];                  /* of its data: another one with each promotion */
+    char replid2[48];                 /* "" or zeros: the data set never changed its master */
+    int64_t second_offset;            /* second_repl_offset; 0: not said, -1: reset */
+    uint64_t maxmemory;               /* 0: no limit */
+    char policy[24];                  /* maxmemory_policy */
+    uint64_t replicas;                /* attached to it */
+    bool aof;                         /* keeps an append-only file */
+    bool aof_failing;                 /* its last write or rewrite went wrong */
     bool loading;
     bool cluster; /* redis_mode is cluster */
     bool refused; /* a section was not told */

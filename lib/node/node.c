@@ -181,6 +181,8 @@ int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, en
 
     if (!rl_node_is_up(node))
         return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+    if (verb == RL_VERB_ACQUIRE && rl_watch_due_ns(node) <= now_ns)
+        rl_watch_send(node, now_ns);
     if (claim->fenced)
         bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
     if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes))

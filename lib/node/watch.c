@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT
  * What is learned about the server behind a connection, at the greeting and later by heartbeats: is
- * it still the one that was greeted, and has its clock stepped? Heartbeats are sent only while
- * locks are held or wanted, or while the node does not vote for a reason that its operator can
- * mend. Behind a proxy, or a name that moves, another server may answer on a connection that never
- * broke: then all is begun anew. */
+ * it still the one that was greeted, are its data still its own, and has its clock stepped?
+ * Heartbeats are sent only while locks are held or wanted, or while the node does not vote for a
+ * reason that its operator can mend. Behind a proxy, or a name that moves, another server may
+ * answer on a connection that never broke: then all is begun anew. A connection also stays when its
+ * server becomes a replica and a master again, with another one's data.
+ *
+ * A client that had nothing to do has not asked for a while. What is due then goes out in front of
+ * its first vote: the answer is there before the vote is counted, and costs no round trip. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
 
 #define MENDING_NS RL_SECOND /* how often a node that has to be mended is asked */
-#define WHOLE_LOOK 8         /* every so many beats all sections are read, not only the first */
+#define WHOLE_LOOK 8         /* every so many beats all sections are read, not only ... */
+#define SHORT_LOOK 2         /* ... so many: who is it, and whose data are these */
 
-static const char *const sections[] = {"server", "replication", "memory", "persistence"};
+static const char *const sections[] = {"server", "replication", "memory", "persistence", "cpu"};
 #define SECTIONS (sizeof sections / sizeof sections[0])
 
 void rl_node_review(struct rl_node *node, uint64_t now_ns)
@@ -106,17 +111,27 @@ void rl_watch_hurry(struct rl_node *node)
     node->beat_ns = 0;
 }
 
+/* What is not asked for stays as it was. */
+static void begin_look(struct rl_node *node, bool whole)
+{
+    struct rl_info *look = &node->look;
+
+    *look = whole ? (struct rl_info){.run_id = ""} : node->info;
+    look->run_id[0] = look->role[0] = look->replid[0] = look->replid2[0] = '\0';
+    look->second_offset = 0;
+}
+
 /* Without memory the beat is skipped: the next one comes. */
 void rl_watch_send(struct rl_node *node, uint64_t now_ns)
 {
     bool whole = needs_mending(node) || node->beats % WHOLE_LOOK == WHOLE_LOOK - 1;
-    uint8_t count = whole ? SECTIONS : 1;
+    uint8_t count = whole ? SECTIONS : SHORT_LOOK;
 
     node->beat_ns = now_ns;
     if (node->pipe.out_len >= RL_UNSENT_MAX)
         return;
     node->beats++;
-    node->look = (struct rl_info){.run_id = ""};
+    begin_look(node, whole);
     node->look_sections = count;
     bool ok = ask(node, RL_VERB_TIME, 0, now_ns);
     for (uint8_t i = 0; ok && i < count; i++)
@@ -150,6 +165,8 @@ static void take_look(struct rl_node *node, uint64_t now_ns)
         return;
     }
     bool told = !look->refused && look->run_id[0] != '\0';
+    if (!told && node->look_sections != SECTIONS)
+        return; /* busy, perhaps: a whole look will tell */
     bool is_news = told && strcmp(look->run_id, node->run_id) != 0;
     rl_admission_greet(&node->admission, look, now_ns);
     if (told)
@@ -176,7 +193,7 @@ static void take_info(struct rl_node *node, uint8_t section, const struct rl_rep
     if (other)
         rl_node_close(node, REDLOCK_CAUSE_RESTARTED, "another server answers at this address", true,
                       now_ns);
-    else if (section + 1 == node->look_sections && node->look_sections == SECTIONS)
+    else if (section + 1 == node->look_sections)
         take_look(node, now_ns);
 }
 

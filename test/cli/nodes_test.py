@@ -77,6 +77,15 @@ class Nodes(CommandCase):
         self.assertCode(result, 1)
         self.assertIn(str(self.servers.ports[0]), result.stderr)
 
+    def test_who_proves_its_age(self):
+        flags = ("nodes", "-s", ",".join(self.plain()), "--max-ttl", "3s")
+        for word in ("strict", "lenient"):
+            env = self.environment(REDLOCK_ADMISSION=word)
+            until(lambda: self.redlock(*flags, env=env).returncode == 0, "servers old enough to vote")
+        result = self.redlock(*flags, env=self.environment(REDLOCK_ADMISSION="proven"))
+        self.assertCode(result, 2)  # that takes three seconds of work, and they had nothing to do
+        self.assertIn("votes again in", result.stdout)
+
     def test_evicting(self):
         self.configure(1, maxmemory="100mb", maxmemory_policy="allkeys-lru")
         found = self.findings(code=1)
@@ -127,7 +136,7 @@ class Nodes(CommandCase):
         self.assertIn("restarts, evictions and replicas go unnoticed", result.stdout)
         result = self.redlock("config", env=self.environment(REDLOCK_ADMISSION="kind"))
         self.assertCode(result, 78)
-        self.assertIn("REDLOCK_ADMISSION: admission kind: write strict or lenient", result.stderr)
+        self.assertIn("REDLOCK_ADMISSION: admission kind: write strict, lenient or proven", result.stderr)
 
     def test_even(self):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))

@@ -113,6 +113,45 @@ START_TEST(promoted_servers_wait)
 }
 END_TEST
 
+/* Row 21, while the client had nothing to do and so did not notice: a look that is due goes out in
+ * front of the vote (_i: 1), else the server itself refuses the vote. */
+START_TEST(servers_that_were_demoted_meanwhile)
+{
+    const int cause = _i == 0 ? REDLOCK_CAUSE_READONLY : REDLOCK_CAUSE_REPLICA;
+    redlock_lock_t *lock = NULL;
+    live.heal = follow_nobody;
+    live.heartbeat_ms = _i == 0 ? 60000 : 10;
+    connect_short();
+    const uint64_t begun_ms = wait_now_ms();
+    for (unsigned i = 0; i < NODES - QUORUM; i++)
+        command(i, "REPLICAOF 127.0.0.1 1");
+    if (_i == 1)
+        ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + live.heartbeat_ms, PATIENCE_MS));
+    ck_assert_uint_eq(live_voters(live.client), NODES); /* as far as it knows */
+    /* The others are enough, without another attempt. */
+    CHECK_STATUS(live_acquire("idle", TTL_MS, 0, &lock), REDLOCK_OK);
+    ck_assert_uint_eq(live_stats(live.client).attempts, 1);
+    for (unsigned i = 0; i < NODES - QUORUM; i++)
+        ck_assert(has_cause(i, REDLOCK_CAUSE_REPLICA));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    live_disconnect();
+    follow_nobody();
+    connect_short();
+    const uint64_t again_ms = wait_now_ms();
+    for (unsigned i = 0; i < QUORUM; i++)
+        command(i, "REPLICAOF 127.0.0.1 1");
+    if (_i == 1)
+        ck_assert(WAIT_UNTIL(wait_now_ms() > again_ms + live.heartbeat_ms, PATIENCE_MS));
+    CHECK_STATUS(live_acquire("idle", TTL_MS, 0, &lock), REDLOCK_EREFUSED);
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert_msg(live_node(i).cause == cause, "%s", live_text());
+    follow_nobody();
+    CHECK_STATUS(live_acquire("idle", TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
 static void evict_nothing(void)
 {
     for (unsigned i = 0; i < NODES; i++)
@@ -236,6 +275,7 @@ static Suite *admission_suite(void)
     live_add(suite, "evicting", evicting_servers_do_not_vote);
     live_add(suite, "long life", a_key_that_lives_too_long);
     live_add(suite, "promoted", promoted_servers_wait);
+    live_add_each(suite, "demoted", servers_that_were_demoted_meanwhile, 2);
     live_add(suite, "rolling restart", a_rolling_restart_is_not_noticed);
     return suite;
 }

@@ -16,6 +16,8 @@
 struct barely {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
     uint32_t flags;      /* of all locks: 0 or REDLOCK_FENCE */
+    int admission;       /* of all clients; 0: the default */
+    bool idle;           /* the other client holds nothing, and does not look at its servers */
     bool holder_looks;   /* at its servers, as often as the other client; usually it does not */
     redlock_lock_t *held;
     redlock_t *other;       /* it holds another lock, and so looks at its servers */
@@ -32,7 +34,7 @@ void barely_check_free(void);
 /* The other client refuses, and names that cause for node 2; in the end it gets the lock, but not
  * before ours is over. */
 void barely_check_refused(int cause);
-/* The same for a client that comes only now; its nodes are not attested as fresh. */
+/* The same for a client that comes only now, and to which nobody attests that node 2 is fresh. */
 void barely_check_refused_anew(int cause);
 
 /* The other one gets it while ours is still held: what this table says of plain clients. */

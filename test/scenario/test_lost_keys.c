@@ -117,6 +117,34 @@ START_TEST(scenario_19_restart_and_step)
 }
 END_TEST
 
+/* For a client that comes later there is no time before the restart: it has nothing but what the
+ * server says of itself. A day for some milliseconds of work is not believed; of a minute the
+ * server is asked for a proof, if the user wants that. */
+static void step_before_a_new_client(int admission, int64_t step_ms)
+{
+    barely.admission = admission;
+    barely_hold();
+    cluster_restart(live.cluster, VICTIM, false);
+    cluster_clock_step(live.cluster, VICTIM, step_ms);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    barely_check_free();
+    barely_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
+    barely_end();
+    cluster_clock_reset(live.cluster, VICTIM);
+}
+
+START_TEST(scenario_19_a_day_and_a_new_client)
+{
+    step_before_a_new_client(REDLOCK_ADMISSION_STRICT, 86400000);
+}
+END_TEST
+
+START_TEST(scenario_19_a_minute_and_a_new_client)
+{
+    step_before_a_new_client(REDLOCK_ADMISSION_PROVEN, 60000);
+}
+END_TEST
+
 START_TEST(scenario_20_promoted)
 {
     live.heal = heal;
@@ -129,6 +157,30 @@ START_TEST(scenario_20_promoted)
     ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS)); /* the other's data */
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
     barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_PROMOTED);
+    barely_end();
+}
+END_TEST
+
+/* A client that has nothing to do asks no server anything. Meanwhile one becomes a replica and a
+ * master again, with another one's data, on a connection that stays. */
+START_TEST(scenario_20_promoted_while_idle)
+{
+    live.heal = heal;
+    barely.max_ttl_ms = 8000;
+    barely.idle = true;
+    barely_hold();
+    const uint64_t begun_ms = wait_now_ms();
+    char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
+                                   cluster_port(live.cluster, 4));
+    ck_assert_str_eq(answer, "OK");
+    free(answer);
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
+    barely_check_free();
+    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).reconnects, 0);
+    ck_assert_int_eq(live_node_stats(barely.other, VICTIM).may_vote, 1);    /* it does not know */
+    ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, PATIENCE_MS)); /* a look is due */
     barely_check_refused(REDLOCK_CAUSE_PROMOTED);
     barely_end();
 }
@@ -213,7 +265,10 @@ int main(void)
     live_add_with(suite, "16", scenario_16_restart_and_a_new_client, live_start_servers);
     live_add_with(suite, "17", scenario_17_unsynced_log, start_with_data);
     live_add_with(suite, "19", scenario_19_restart_and_step, start_with_clocks);
+    live_add_with(suite, "19", scenario_19_a_day_and_a_new_client, start_with_clocks);
+    live_add_with(suite, "19", scenario_19_a_minute_and_a_new_client, start_with_clocks);
     live_add_with(suite, "20", scenario_20_promoted, start_for_replicas);
+    live_add_with(suite, "20", scenario_20_promoted_while_idle, start_for_replicas);
     live_add_with(suite, "22", scenario_22_eviction, live_start_servers);
     live_add_with(suite, "24", scenario_24_deleted, live_start_servers);
     live_add_with(suite, "24", scenario_24_deleted_with_fences, live_start_servers);

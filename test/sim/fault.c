@@ -103,6 +103,7 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     sim_server_start(world, fault->node);
     server->replid2 = (uint32_t)sim_word(&world->random) | 1;
     server->started_ns -= 3600 * RL_SECOND; /* the replica was there for long */
+    server->idled_ns = 3600 * RL_SECOND;
 }
 
 static void begin_at_server(struct sim_world *world, const struct sim_fault *fault)
@@ -124,7 +125,6 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
         break;
     case SIM_SCRIPT_FLUSH:
         server->scripts = 0;
-        server->forgot_ns = world->now_ns;
         break;
     case SIM_FULL:
         server->full = true;

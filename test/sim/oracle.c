@@ -285,8 +285,8 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
 }
 
 /* The one leftover that nobody can prevent: a SET and its undo lay in the network for longer than
- * the TTL, nobody remembers them any more, and when both arrive at last, the server has forgotten
- * the script. Then the TTL is the last net. */
+ * the TTL, or in front of a server that stood still, nobody remembers them any more, and when both
+ * are executed at last, the server does not know the script. Then the TTL is the last net. */
 static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token)
 {
     const struct sim_server *server = &world->servers[node];
@@ -298,7 +298,7 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
         return true;
 
     return token->excused ||
-           (server->forgot_ns > token->over_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2);
+           (server->noscript_ns >= set_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2);
 }
 
 void sim_oracle_end(struct sim_world *world)

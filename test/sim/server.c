@@ -37,6 +37,7 @@ void sim_server_init(struct sim_world *world, unsigned node)
     };
     sim_server_start(world, node);
     server->started_ns -= 3600 * RL_SECOND;
+    server->idled_ns = 3600 * RL_SECOND;
     server->evicts = (world->plan.evicting >> node & 1) != 0;
 }
 
@@ -48,8 +49,9 @@ void sim_server_start(struct sim_world *world, unsigned node)
     server->hung = false;
     server->life = (uint32_t)sim_word(&world->random);
     server->scripts = 0;
-    server->forgot_ns = world->now_ns;
     server->started_ns = sim_clock_read(&server->clock, world->now_ns);
+    server->born_ns = world->now_ns;
+    server->idled_ns = 0;
 }
 
 int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)

@@ -96,14 +96,16 @@ struct sim_server {
     bool up, hung, full, replica, silent;
     bool evicts; /* and says so */
     uint64_t blocked_ns, busy_ns;
-    uint32_t life;    /* makes the run_id */
-    uint32_t replid2; /* 0: was never a replica */
-    uint64_t started_ns;
+    uint32_t life;       /* makes the run_id */
+    uint32_t replid2;    /* 0: was never a replica */
+    uint64_t started_ns; /* by its own clock */
+    uint64_t born_ns;    /* in truth; before that it has idled for ... */
+    uint64_t idled_ns;
     unsigned major, minor;
     bool is_valkey;
     struct sim_clock clock; /* in nanoseconds since its own 1970 */
     unsigned scripts;
-    uint64_t forgot_ns; /* when it lost its scripts */
+    uint64_t noscript_ns; /* when it was last asked for a script that it did not know */
     struct sim_key keys[SIM_RESOURCES_MAX];
     struct sim_key ghosts[SIM_RESOURCES_MAX][SIM_GHOSTS]; /* what was there when keys were lost */
     struct sim_key copies[SIM_RESOURCES_MAX];             /* of the replica */

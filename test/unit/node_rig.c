@@ -184,6 +184,7 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
     reply_bulk(rig, replication);
     reply_bulk(rig, "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n");
     reply_bulk(rig, "loading:0\r\n");
+    reply_bulk(rig, "used_cpu_user_main_thread:1.5\r\n");
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk(rig, rl_wire_script_sha(scripts[i]));

@@ -229,6 +229,37 @@ START_TEST(promoted_servers)
 }
 END_TEST
 
+/* Twice behind the same master, which has written nothing meanwhile: only its own name tells. */
+START_TEST(promoted_again_from_the_same_master)
+{
+    struct rl_info info = server("a", 86400);
+
+    strcpy(info.replid2, "abcd");
+    info.second_offset = 1;
+    strcpy(info.replid, "first");
+    rl_admission_greet(&node, &info, now_ns);
+    now_ns += GUARD_NS;
+    ck_assert_uint_eq(bars(), 0);
+    ck_assert(!rl_admission_greet(&node, &info, now_ns));
+    strcpy(info.replid, "second");
+    ck_assert(rl_admission_greet(&node, &info, now_ns));
+    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+}
+END_TEST
+
+/* A master that nobody follows any more takes another name after an hour. */
+START_TEST(a_new_name_is_no_promotion)
+{
+    struct rl_info info = server("a", 86400);
+
+    strcpy(info.replid, "first");
+    rl_admission_greet(&node, &info, now_ns);
+    strcpy(info.replid, "second");
+    ck_assert(!rl_admission_greet(&node, &info, now_ns));
+    ck_assert_uint_eq(bars(), 0);
+}
+END_TEST
+
 START_TEST(promoted_while_known)
 {
     greet("a", 86400);
@@ -405,6 +436,8 @@ static Suite *admission_suite(void)
     tcase_add_loop_test(tcase, which_ttls_are_long, 0, 7);
     tcase_add_test(tcase, time_does_not_overflow);
     tcase_add_loop_test(tcase, promoted_servers, 0, 2);
+    tcase_add_test(tcase, promoted_again_from_the_same_master);
+    tcase_add_test(tcase, a_new_name_is_no_promotion);
     tcase_add_test(tcase, promoted_while_known);
     tcase_add_loop_test(tcase, promoted_signs, 0, 6);
     tcase_add_test(tcase, durable_and_promoted);

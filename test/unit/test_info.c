@@ -2,6 +2,7 @@
  * INFO: what is read out of it, and that nothing else in it can do harm. */
 #include "node/info.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/wire.h"
@@ -85,6 +86,31 @@ START_TEST(versions)
     ck_assert_str_eq(info.version, VERSIONS[_i].version);
     ck_assert_uint_eq(info.major, VERSIONS[_i].major);
     ck_assert_uint_eq(info.minor, VERSIONS[_i].minor);
+}
+END_TEST
+
+START_TEST(processor_time)
+{
+    static const struct {
+        const char *seconds;
+        uint64_t us;
+    } table[] = {
+        {"0.000000", 0},    {"0.036273", 36273},         {"12", 12000000},  {"12.", 12000000},
+        {"1.5", 1500000},   {"1.000001999", 1000001},    {"-1.5", 7},       {"", 7},
+        {"soon", 7},        {"99999999999.0", 7},        {"1.-5", 1000000}, {".5", 7},
+        {"1.2.3", 1200000}, {"99999999999999999999", 7},
+    };
+    char text[128];
+
+    for (int i = 0; i < 2; i++) {
+        struct rl_info info = {.cpu_user_us = 7, .cpu_sys_us = 7};
+        uint64_t *field = i == 0 ? &info.cpu_user_us : &info.cpu_sys_us;
+        snprintf(text, sizeof text, "# CPU\r\nused_cpu_%s:5.0\r\nused_cpu_%s_main_thread:%s\r\n",
+                 i == 0 ? "user" : "sys", i == 0 ? "user" : "sys", table[_i].seconds);
+        rl_info_parse(&info, text, strlen(text));
+        ck_assert_uint_eq(*field, table[_i].us);
+        ck_assert_uint_eq(info.cpu_user_us + info.cpu_sys_us, table[_i].us + 7);
+    }
 }
 END_TEST
 
@@ -199,6 +225,7 @@ int main(void)
     tcase_add_test(tcase, a_redis_server);
     tcase_add_loop_test(tcase, a_valkey_server, 0, 2);
     tcase_add_loop_test(tcase, versions, 0, (int)(sizeof VERSIONS / sizeof VERSIONS[0]));
+    tcase_add_loop_test(tcase, processor_time, 0, 14);
     tcase_add_test(tcase, malformed_fields);
     tcase_add_test(tcase, data_and_replicas);
     tcase_add_test(tcase, every_length);

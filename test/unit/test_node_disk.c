@@ -168,21 +168,21 @@ START_TEST(clocks_are_read_before_it)
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
     rig_reply(rig, ON_DISK "+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\n" ASKED);
+    ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\nINFO replication\n" ASKED);
     rig->vote_count = 0;
     rig_reply_time(rig, 0);
-    rig_reply(rig, "$2\r\nx:\r\n" ON_DISK);
+    rig_reply(rig, "$2\r\nx:\r\n$2\r\nx:\r\n" ON_DISK);
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
 }
 END_TEST
 
 static void answer_info(const char *persistence)
 {
-    const char *const sections[] = {SERVER, "", "", persistence};
+    const char *const sections[] = {SERVER, "", "", persistence, ""};
     char bytes[256];
 
     rig_reply_time(rig, 0);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 5; i++) {
         snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(sections[i]), sections[i]);
         rig_reply(rig, bytes);
     }
@@ -199,7 +199,7 @@ START_TEST(an_error_is_looked_into)
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_NO_AOF, 1);
     rig_pass(rig, 0);
     ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\nINFO replication\nINFO memory\n"
-                                    "INFO persistence\n");
+                                    "INFO persistence\nINFO cpu\n");
     answer_info("aof_enabled:0\r\n");
     ck_assert_uint_eq(rig->node.bars, RL_BAR_NO_AOF);
     /* It has to be mended: it is looked at each second, until it is. */

@@ -7,8 +7,8 @@
 
 #include "suite.h"
 
-#define SHORT_BEAT "TIME\nINFO server\n"
-#define WHOLE_BEAT SHORT_BEAT "INFO replication\nINFO memory\nINFO persistence\n"
+#define SHORT_BEAT "TIME\nINFO server\nINFO replication\n"
+#define WHOLE_BEAT SHORT_BEAT "INFO memory\nINFO persistence\nINFO cpu\n"
 #define SERVER     "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 
 static struct rig *rig;
@@ -49,7 +49,7 @@ START_TEST(only_while_it_is_worth_it)
         ck_assert_str_eq(rig_said(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
         rig_reply_time(rig, 0);
         reply_bulk(SERVER);
-        for (unsigned k = 0; i % 8 == 0 && k < 3; k++)
+        for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 1); k++)
             reply_bulk("role:master\r\n");
         rig_pass(rig, RL_SECOND - 1);
         ck_assert_str_eq(rig_said(rig), "");
@@ -71,6 +71,7 @@ START_TEST(a_step_is_told_if_it_is_ahead)
     ck_assert_uint_eq(rig->steps, _i == 0 ? 1 : 0);
     ck_assert_uint_eq(rig->node.bars, RL_BAR_CLOCK_STEP);
     reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
     rig->common.wanted = false;
     rig_pass(rig, 30302 * RL_MS);
     ck_assert_uint_eq(rig->node.bars, 0);
@@ -105,6 +106,7 @@ static void greet_evicting(void)
     reply_bulk("role:master\r\n");
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
     reply_bulk("loading:0\r\n");
+    reply_bulk("used_cpu_user_main_thread:1.5\r\n");
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk("x");
@@ -123,6 +125,7 @@ START_TEST(mended)
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
     ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
     reply_bulk("loading:0\r\n");
+    reply_bulk("used_cpu_user_main_thread:1.5\r\n");
     ck_assert_uint_eq(rig->node.bars, 0);
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 10 * RL_SECOND);
@@ -137,6 +140,7 @@ START_TEST(became_a_replica)
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:slave\r\n");
+    reply_bulk("");
     reply_bulk("");
     reply_bulk("");
     ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
@@ -174,6 +178,54 @@ START_TEST(strange_answers)
 }
 END_TEST
 
+/* A client that had nothing to do looks before its first vote, on the same way. */
+START_TEST(the_look_comes_before_the_vote)
+{
+    struct rl_claim *claim = rig_claim(rig, "aa");
+
+    rig_ready(rig);
+    rig_pass(rig, 60 * RL_SECOND);
+    rig->common.wanted = true;
+    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    ck_assert_str_eq(rig_said(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk(_i == 0   ? "role:master\r\n"
+               : _i == 1 ? "role:master\r\nmaster_replid2:abcd\r\nsecond_repl_offset:17\r\n"
+                         : "role:slave\r\n");
+    ck_assert_uint_eq(rig->node.bars, _i == 1 ? RL_BAR_PROMOTED : 0);
+    if (_i == 2) {
+        rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, 1);
+    } else {
+        rig_no_vote(rig);
+        rig_reply(rig, "+OK\r\n");
+        rig_check_vote(rig, claim, RL_VOTE_GRANTED, 0, 1);
+    }
+    rig_undo(rig, claim, 0);
+    rig_done(rig);
+    rig_drop(claim);
+    rig = rig_new();
+}
+END_TEST
+
+/* What the short look does not ask for stays as it was. */
+START_TEST(a_short_look_keeps_the_rest)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_greet_as(rig, SERVER, "role:master\r\nconnected_slaves:1\r\n");
+    rig->common.wanted = true;
+    rig_pass(rig, RL_SECOND);
+    rig_reply_time(rig, 0);
+    reply_bulk("redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:78\r\n");
+    reply_bulk("role:master\r\nconnected_slaves:2\r\n");
+    ck_assert_str_eq(rig->node.info.policy, "noeviction");
+    ck_assert_uint_eq(rig->node.info.replicas, 2);
+    ck_assert_uint_eq(rig->node.info.uptime_s, 78);
+    ck_assert_uint_eq(rig->node.bars, 0);
+}
+END_TEST
+
 /* Not answered: suspect, as with any question, and no timer that rings without end. */
 START_TEST(silence)
 {
@@ -185,6 +237,7 @@ START_TEST(silence)
     ck_assert_str_eq(rig_said(rig), "PING\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
     rig_reply(rig, "+PONG\r\n");
     ck_assert(!rig->node.suspect);
     rig_pass(rig, 900 * RL_MS);
@@ -205,6 +258,8 @@ static Suite *watch_suite(void)
     tcase_add_test(tcase, mended);
     tcase_add_test(tcase, became_a_replica);
     tcase_add_loop_test(tcase, strange_answers, 0, 10);
+    tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
+    tcase_add_test(tcase, a_short_look_keeps_the_rest);
     tcase_add_test(tcase, silence);
     suite_add_tcase(suite, tcase);
     return suite;
