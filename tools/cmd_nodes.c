@@ -249,6 +249,7 @@ int cmd_nodes(const struct options *options)
     if (options->wait_all)
         wait_for_votes(rl, settings.wait_ms, &exam);
     measure(rl, &exam);
+    nodes_probe(&settings, &exam);
     doctor_judge(&exam);
     if (options->json)
         print_json(&exam);

@@ -14,6 +14,10 @@ int cmd_status(const struct options *options);
 int cmd_nodes(const struct options *options);
 int nodes_init(const struct options *options); /* nodes --init */
 int nodes_acl(const struct options *options);  /* nodes --acl */
+/* Takes a lock for a moment on each server that may vote, and notes what it did not do. */
+struct examination;
+struct settings;
+void nodes_probe(const struct settings *settings, struct examination *exam);
 int cmd_break(const struct options *options);
 int cmd_config(const struct options *options);
 int cmd_sandbox(const struct options *options);

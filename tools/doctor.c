@@ -94,6 +94,7 @@ static void check_vote(struct examination *exam, size_t i)
     static const struct remedy ours = {0, "descriptors",
                                        "nothing there: raise ulimit -n of this process"};
     const redlock_node_stats_t *node = &exam->nodes[i];
+    const struct trouble *trouble = &exam->troubles[i];
     const struct remedy *remedy = remedy_of(node->cause);
 
     if (!strncmp(node->text, "no socket", strlen("no socket")))
@@ -105,6 +106,9 @@ static void check_vote(struct examination *exam, size_t i)
     else if (!node->may_vote)
         find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
              remedy->code, remedy->advice, "%s", *node->text ? node->text : "no answer yet");
+    else if (trouble->cause)
+        find(exam, FINDING_WARN, (int)i, remedy_of(trouble->cause)->code,
+             remedy_of(trouble->cause)->advice, "%s", trouble->text);
 }
 
 static void check_data(struct examination *exam, size_t i)
@@ -186,10 +190,14 @@ static void check_set(struct examination *exam)
         find(exam, FINDING_CRIT, -1, "duplicate", "remove it",
              "a server is listed twice: no lock can be had until that is repaired");
     if (exam->may_vote < exam->quorum)
-        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers above",
+        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
              "%zu of %zu servers may vote, %zu are needed: no lock can be had", exam->may_vote,
              exam->count, exam->quorum);
-    else if (exam->may_vote == exam->quorum && exam->may_vote < exam->count)
+    else if (exam->useful < exam->quorum)
+        find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
+             "%zu of %zu servers grant, extend and release locks, %zu are needed", exam->useful,
+             exam->count, exam->quorum);
+    else if (exam->useful == exam->quorum && exam->useful < exam->count)
         find(exam, FINDING_WARN, -1, "no_reserve", "bring another server back before you stop one",
              "a bare majority votes: with the next loss no lock can be had");
     if (exam->count == 1)
@@ -212,13 +220,14 @@ static int worst_first(const void *a, const void *b)
 void doctor_judge(struct examination *exam)
 {
     exam->quorum = exam->count / 2 + 1;
-    exam->may_vote = 0;
+    exam->may_vote = exam->useful = 0;
     exam->finding_count = 0;
     exam->health = HEALTH_OK;
     find_twins(exam);
     uint64_t median_us = median_rtt_us(exam);
     for (size_t i = 0; i < exam->count; i++) {
         exam->may_vote += exam->nodes[i].may_vote != 0;
+        exam->useful += exam->nodes[i].may_vote && !exam->troubles[i].cause;
         check_vote(exam, i);
         check_data(exam, i);
         check_time(exam, i, median_us);

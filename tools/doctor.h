@@ -24,10 +24,17 @@ struct finding {
     const char *advice;
 };
 
+/* What a server did not do when it was asked for a lock. */
+struct trouble {
+    int cause; /* enum redlock_cause; 0: none */
+    char text[FINDING_TEXT_MAX];
+};
+
 struct examination {
     size_t count, quorum, may_vote;
-    uint64_t max_ttl_ms;
+    size_t useful; /* of those that may vote: they grant, extend and release */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
+    struct trouble troubles[REDLOCK_NODES_MAX];
     uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
     int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
     struct finding findings[FINDINGS_MAX];
@@ -35,7 +42,8 @@ struct examination {
     enum health_exit health;
 };
 
-/* Fills in quorum, twins, findings (worst first) and health. count, nodes and rtt_us are set. */
+/* Fills in quorum, twins, findings (worst first) and health. count, nodes, troubles and rtt_us are
+ * set. */
 void doctor_judge(struct examination *exam);
 
 /* One line about the whole: "4 of 5 servers may vote, 3 are needed". */

@@ -110,6 +110,7 @@ static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
     "Are the servers fit to hold locks? Findings, with cause and advice: unreachable,\n"
     "user refused, restarted, promoted, replica, evicting, listed twice, clocks, data\n"
+    "It takes a lock for a moment on each, and says what did not work.\n"
     "  --wait     first wait until all vote (a restarted one does not for max-ttl)\n"
     "  -w D       but not longer than that\n"
     "  --acl      prints the smallest user that locks need (--fence: and fences)\n"

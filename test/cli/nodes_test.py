@@ -138,6 +138,46 @@ class Nodes(CommandCase):
         self.assertCode(result, 78)
         self.assertIn("REDLOCK_ADMISSION: admission kind: write strict, lenient or proven", result.stderr)
 
+    def test_users_who_lack_a_right(self):
+        """A greeting goes through with all of them; the doctor takes a lock to see."""
+        cases = {
+            "-set": ("does not grant a lock", "noperm"),
+            "-eval -evalsha": ("does not extend a lock", "noperm"),
+            "-pexpire": ("does not extend a lock", "noperm"),
+            "-del": ("does not release a lock", "noperm"),
+            "resetkeys ~app:*": ("does not grant a lock", "noperm"),
+        }
+        for less, (cause, code) in cases.items():
+            with self.subTest(less=less):
+                for index in range(3):
+                    user = ["user", "reset", "on", ">pw", "~*", "+@all", *less.split()]
+                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user), b"OK")
+                environment = self.environment(REDLOCK_USER="user", REDLOCK_AUTH="pw")
+                result = self.redlock("nodes", "--json", env=environment)
+                self.assertCode(result, 2)
+                found = json.loads(result.stdout)["findings"]
+                mine = [finding for finding in found if finding["code"] == code]
+                self.assertEqual(len(mine), 3, found)
+                for finding in mine:
+                    self.assertIn(cause, finding["cause"])
+                    self.assertIn("redlock nodes --acl", finding["advice"])
+                self.assertEqual(found[0]["code"], "no_quorum")
+        self.assertCode(self.redlock("nodes", "--prefix", "app:", env=environment), 0)
+        self.assertCode(self.redlock("nodes"), 0)
+
+    def test_memory_is_full(self):
+        self.configure(0, maxmemory="1")
+        found = self.findings(code=1)
+        self.assertIn("does not grant a lock", found["warn", "memory_full"]["cause"])
+        self.assertIn("raise maxmemory", found["warn", "memory_full"]["advice"])
+        self.assertIn(("warn", "no_reserve"), found)
+        self.configure(1, maxmemory="1")
+        self.assertIn(("crit", "no_quorum"), self.findings(code=2))
+
+    def test_nothing_is_left(self):
+        self.assertCode(self.redlock("nodes"), 0)
+        self.assertEqual(self.servers.keys(), set())
+
     def test_even(self):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
