@@ -224,7 +224,7 @@ static void refuse(struct server *server, const struct server_command *command,
         [5] = "-OOM command not allowed when used memory > 'maxmemory'.",
         [6] = "-NOPERM this user has no permissions",
         [7] = "-BUSY Redis is busy running a script.",
-        [8] = "-ERR unknown command",
+        [UNKNOWN_COMMAND] = "-ERR unknown command",
         [9] = ":5",
         [10] = "$-1",
         [11] = "-NOAUTH Authentication required.",
@@ -249,7 +249,8 @@ bool server_execute(struct server *server, enum server_manner manner)
     if (!read_command(server, &command))
         return false;
     bool honest = manner == HONESTLY;
-    enum server_fenced fenced = server_fence(server, &command, honest, manner == UNKNOWN_SCRIPT);
+    bool unknown = manner == UNKNOWN_SCRIPT || manner == UNKNOWN_COMMAND; /* EVALSHA was renamed */
+    enum server_fenced fenced = server_fence(server, &command, honest, unknown);
     if (server_word_is(&command, 0, "SET"))
         set(server, &command, honest);
     else if (honest && fenced == SERVER_NOT_FENCED)

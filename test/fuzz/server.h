@@ -12,7 +12,7 @@
 #define SERVER_STRIPES 4 /* that the test uses */
 #define SERVER_RUN     "0123abcd"
 
-enum server_manner { HONESTLY = 0, UNKNOWN_SCRIPT = 3, SERVER_MANNERS = 18 };
+enum server_manner { HONESTLY = 0, UNKNOWN_SCRIPT = 3, UNKNOWN_COMMAND = 8, SERVER_MANNERS = 18 };
 
 struct server_token {
     uint64_t expires_ns;  /* 0: not there */
@@ -20,11 +20,12 @@ struct server_token {
     unsigned sets;        /* SETs that were received */
     unsigned made, extended, deleted; /* executed with success */
     /* Fenced: */
-    unsigned votes, unknown; /* that were received; of those, refused as an unknown script */
-    uint64_t before;         /* what the register held before the vote that was granted */
-    uint64_t raised;         /* largest number that was acknowledged; + 1, so that 0 is none */
-    bool stored, gone;       /* the proposal was stored; a RAISE did not find the key */
-    bool this_run;           /* the record was in use by this run of the server */
+    unsigned votes,
+        unknown;       /* that were received; of those, refused as an unknown script or command */
+    uint64_t before;   /* what the register held before the vote that was granted */
+    uint64_t raised;   /* largest number that was acknowledged; + 1, so that 0 is none */
+    bool stored, gone; /* the proposal was stored; a RAISE did not find the key */
+    bool this_run;     /* the record was in use by this run of the server */
 };
 
 /* The fence record: numbers as text, as a server keeps them. */
