@@ -151,6 +151,7 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
                              answer->form, now_ns)) {
         struct rl_request *again = rl_pipeline_at(&node->pipe, place);
+        request->claim->asked_ns = now_ns; /* this one may be unsent, too, when it is taken back */
         again->told = request->told;
         /* One time limit for the question, not for each form. */
         again->sent_ns = request->told ? now_ns : request->sent_ns;

@@ -152,6 +152,22 @@ START_TEST(not_asked_again_behind_its_undo)
 }
 END_TEST
 
+/* What has not left when the vote is taken back does not leave any more. (Found by the fuzzer: the
+ * claim remembered only when it was asked for first.) */
+START_TEST(asked_again_and_removed_unsent)
+{
+    ask_vote();
+    rig_pass(rig, RL_MS);
+    rig->room = 0;
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_DENIED);
+    rig->room = SIZE_MAX;
+    rl_node_flush(&rig->node, rig->now_ns);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
 /* Behind an extension it would leave a key that its owner believes not to be there. (Found by the
  * simulator, seed 244580003199677: scripts were lost between a vote and the extension behind it.)
  */
@@ -245,6 +261,7 @@ int main(void)
     tcase_add_loop_test(tcase, an_earlier_run_does_not_count, 0, 4);
     tcase_add_test(tcase, asked_again_in_the_same_round);
     tcase_add_test(tcase, not_asked_again_behind_its_undo);
+    tcase_add_test(tcase, asked_again_and_removed_unsent);
     tcase_add_test(tcase, not_asked_again_behind_an_extension);
     tcase_add_test(tcase, not_asked_again_for_nobody);
     tcase_add_test(tcase, never_sent_twice);
