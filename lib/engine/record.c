@@ -31,6 +31,12 @@ static rl_nodes gaps(const struct rl_engine *engine)
     return nodes_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
 }
 
+static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
+{
+    engine->records->nodes[index].state = state;
+    engine->records->seen |= state == RL_RECORD_ADMITTED;
+}
+
 static bool has_majority(const struct rl_engine *engine)
 {
     return rl_nodes_count(admitted(engine)) >= engine->quorum;
@@ -159,9 +165,11 @@ static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
     finish_phase(engine);
 }
 
-/* Nobody who answers has ever stored a number. */
+/* Nobody who answers has ever stored a number, as far as we know. */
 static bool looks_new(const struct rl_engine *engine)
 {
+    if (engine->records->seen)
+        return false;
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_record *record = &engine->records->nodes[i];
         bool is_new = record->state == RL_RECORD_MISSING && record->empty;
@@ -338,7 +346,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     size_t at = 0;
 
     (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
-    record->state = (uint8_t)classify(engine, text.config, &engine->nodes[index]);
+    set_state(engine, index, (uint8_t)classify(engine, text.config, &engine->nodes[index]));
     record->empty = text.numbers.len == 0;
     while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
         records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
@@ -366,7 +374,7 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
         take_record(engine, ballot->node, reply);
     else if (ballot->vote == RL_VOTE_GRANTED)
-        record->state = RL_RECORD_ADMITTED;
+        set_state(engine, ballot->node, RL_RECORD_ADMITTED);
     else if (ballot->verb == RL_VERB_READ)
         record->state = ballot->record;
     finish_phase(engine);
@@ -382,7 +390,7 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
         state = RL_RECORD_UNATTESTED;
     if (state == RL_RECORD_UNKNOWN || record->state == state)
         return;
-    record->state = state;
+    set_state(engine, ballot->node, state);
     if (records->phase != RL_RECORDS_IDLE)
         return;
     if (state != RL_RECORD_ADMITTED)

@@ -3,7 +3,8 @@
  * whenever a node refuses a vote because of its record. A node that has none, or one of an earlier
  * run of its server, has forgotten numbers that were granted; it is taken into use again
  *
- *   - at once on all nodes, if all of them answer and all are empty: the first start;
+ *   - at once on all nodes, if all of them answer and all are empty, and this client has never seen
+ *     a record in use: the first start;
  *   - with the largest numbers of the others, if a majority of the others is in use, and if so
  *     much time has passed since this client first saw the gap that no attempt which counted the
  *     node's forgotten vote can still be in progress;
@@ -36,6 +37,7 @@ struct rl_records {
     uint64_t numbers[RL_FENCE_STRIPES]; /* largest number of the records read last */
     struct rl_record nodes[RL_NODES_MAX];
     uint8_t phase; /* enum rl_records_phase */
+    bool seen;     /* some record was in use: whatever is empty now has forgotten */
     bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
     bool init, init_done; /* an operator asked for it; it is done */
     unsigned looks;       /* in a row that found too few records in use */

@@ -202,6 +202,37 @@ START_TEST(a_lost_majority_needs_an_operator)
 }
 END_TEST
 
+/* All have forgotten at once, as if nothing had ever been there. Who was there knows better. */
+START_TEST(all_at_once_is_no_first_start_for_who_was_there)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    live.client = fences_open();
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    for (unsigned i = 0; i < NODES; i++)
+        forget(i);
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
+    ck_assert_msg(strstr(live_text(), "fence_majority_lost") != NULL, "%s", live_text());
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 2 * live.max_ttl_ms, &lock),
+                 REDLOCK_EFENCE); /* waiting does not help */
+    ck_assert_uint_eq(records_in_use(), 0);
+    ck_assert_uint_eq(live_nodes_with(FENCES_RESOURCE), 0);
+    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
+    const uint64_t next = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    ck_assert_uint_gt(next, last);
+    last = next;
+    /* Who comes now cannot know that there was anything. The others join. */
+    for (unsigned i = 0; i < NODES; i++)
+        forget(i);
+    redlock_t *other = fences_open();
+    ck_assert_uint_gt(fences_pass(other, FENCES_RESOURCE, PATIENCE_MS), 0);
+    ck_assert_uint_eq(records_in_use(), NODES);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
 /* The largest number that anybody still has wins over the clock. */
 START_TEST(init_keeps_what_can_be_read)
 {
@@ -346,6 +377,7 @@ static Suite *records_suite(void)
     live_add(suite, "restarted empty", restarted_without_its_keys);
     live_add(suite, "restarted", restarted_with_its_keys);
     live_add(suite, "majority lost", a_lost_majority_needs_an_operator);
+    live_add(suite, "all lost", all_at_once_is_no_first_start_for_who_was_there);
     live_add(suite, "init keeps", init_keeps_what_can_be_read);
     live_add(suite, "init without a majority", init_needs_a_majority);
     live_add(suite, "init embedded", init_without_blocking);
