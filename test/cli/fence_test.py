@@ -4,7 +4,6 @@ clients say, and an operator can go on after a majority has lost its records."""
 
 import json
 import os
-import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -26,17 +25,6 @@ class Fence(Case):
         result = self.redlock("run", "-w", "10s", "--fence", *flags, "job", *PRINT, **options)
         self.assertCode(result, 0)
         return int(result.stdout)
-
-    def with_clock(self, ahead_ns):
-        """An environment in which the time of day is that far ahead."""
-        shim = os.environ.get("CLOCKSHIM", "")
-        if not shim:
-            self.skipTest("a sanitizer does not go with the clock shim")
-        path = self.path("clock")
-        clock = struct.pack("<I4xqqq24x", 0, ahead_ns, 0, 0) + bytes(3 * 56)
-        with open(path, "wb") as file:
-            file.write(clock)
-        return self.environment(LD_PRELOAD=shim, CLOCKSHIM_FILE=path)
 
     def test_acquire_prints_it_behind_the_token(self):
         result = self.redlock("acquire", "--fence", "-w", "10s", "-t", "20s", "job")

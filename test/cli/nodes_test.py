@@ -5,12 +5,26 @@ import json
 import os
 import re
 import signal
+import socket
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
 from world import CommandCase, Resp, Servers, clean_environment, runs, until  # noqa: E402
+
+
+def speak_something_else(listener):
+    """Answers whoever comes as a web server would, until it is shut down."""
+    while True:
+        try:
+            connection = listener.accept()[0]
+        except OSError:
+            return
+        with connection:
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
 
 class Nodes(CommandCase):
@@ -32,8 +46,8 @@ class Nodes(CommandCase):
         for name, value in values.items():
             self.assertEqual(self.servers.ask(index, "CONFIG", "SET", name.replace("_", "-"), value), b"OK")
 
-    def findings(self, *flags, code):
-        result = self.redlock("nodes", "--json", *flags)
+    def findings(self, *flags, code, **options):
+        result = self.redlock("nodes", "--json", *flags, **options)
         self.assertCode(result, code)
         return {(f["severity"], f["code"]): f for f in json.loads(result.stdout)["findings"]}
 
@@ -121,6 +135,27 @@ class Nodes(CommandCase):
         self.assertIn("start the server", self.findings(code=1)["warn", "connect"]["advice"])
         twice = f"127.0.0.1:{port}?fresh=1,localhost:{port}?fresh=1,127.0.0.1:{self.servers.ports[1]}?fresh=1"
         self.assertIn(("crit", "duplicate"), self.findings("-s", twice, code=2))
+
+    def test_wrong_login_wrong_name_wrong_port(self):
+        self.configure(0, requirepass="secret")
+        self.assertIn("check user", self.findings(code=1)["warn", "auth"]["advice"])
+        two = ",".join(self.servers.list.split(",")[1:])
+        found = self.findings("-s", f"{two},no-such-host.invalid:1", code=1)
+        self.assertIn("name service", found["warn", "resolve"]["advice"])
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            stranger = threading.Thread(target=speak_something_else, args=[listener])
+            stranger.start()
+            try:
+                found = self.findings("-s", f"{two},127.0.0.1:{listener.getsockname()[1]}", code=1)
+            finally:
+                listener.shutdown(socket.SHUT_RDWR)
+                stranger.join()
+        self.assertIn("Redis or Valkey", found["warn", "protocol"]["advice"])
+
+    def test_clocks_apart(self):
+        found = self.findings(code=1, env=self.with_clock(-120 * 10**9))
+        self.assertRegex(found["warn", "clock_apart"]["cause"], r"^its clock is 1\d\d s ahead of ours$")
+        self.assertNotIn(("warn", "clock_apart"), self.findings(code=0, env=self.with_clock(10**9)))
 
     def test_servers_that_do_not_tell_who_they_are(self):
         for index in range(3):

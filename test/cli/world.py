@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -191,6 +192,17 @@ class CommandCase(unittest.TestCase):
 
     def environment(self, **more):
         return clean_environment(**more)
+
+    def with_clock(self, ahead_ns):
+        """An environment in which the time of day is that far ahead."""
+        shim = os.environ.get("CLOCKSHIM", "")
+        if not shim:
+            self.skipTest("a sanitizer does not go with the clock shim")
+        path = self.path("clock")
+        clock = struct.pack("<I4xqqq24x", 0, ahead_ns, 0, 0) + bytes(3 * 56)
+        with open(path, "wb") as file:
+            file.write(clock)
+        return self.environment(LD_PRELOAD=shim, CLOCKSHIM_FILE=path)
 
     def redlock(self, *args, **options):
         """Runs the command to its end."""
