@@ -140,6 +140,66 @@ class Holding(Case):
         self.assertCode(self.redlock("run", "h", "-c", f"{REDLOCK} run -n other -- true"), 0)
 
 
+class Flags(Case):
+    """Flags whose effect no other test looks at."""
+
+    def test_signal(self):
+        script = "trap 'echo got USR1; exit 5' USR1; echo ready; while :; do sleep 0.01; done"
+        process = self.start(
+            "run", "-t", "20s", "-k", "2s", "--max-hold", "4s", "--signal", "SIGUSR1", "f", "--", "sh", "-c", script
+        )
+        self.assertEqual(process.stdout.read(), "ready\ngot USR1\n")
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertIn("sent USR1 to the command", self.error_text())
+
+    def test_renew(self):
+        """Two renewals before the first one would be due."""
+        process, events = self.start_with_events("--renew", "200ms", "f", "--", "sleep", "1000")
+
+        def renewed():
+            return sum(event["event"] == "extended" for event in self.events(events)) >= 2
+
+        until(renewed, "two renewals", 9)
+        process.terminate()
+
+    def test_connect_timeout(self):
+        self.servers.stop(0, 1, 2)
+        started = time.monotonic()
+        self.assertCode(self.redlock("run", "-n", "--connect-timeout", "2s", "f", "--", "true"), 69)
+        self.assertGreater(time.monotonic() - started, 1.9)
+
+    def test_node_timeout(self):
+        process, events = self.start_with_events(
+            "-t", "20s", "--renew", "300ms", "--node-timeout", "2s", "f", "--", "sleep", "1000"
+        )
+        self.wait_event(events, "extended")
+        self.servers.stop(0, 1, 2)
+        stopped = time.monotonic()
+        self.wait_event(events, "extend_failed")
+        self.assertGreater(time.monotonic() - stopped, 1.5)
+        process.terminate()
+
+    def test_verbose(self):
+        for flags, words in ([], []), (["-v"], ["acquired on"]), (["-vv"], ["acquired on", "connected, may vote"]):
+            result = self.redlock("run", *flags, "f", "--", "true")
+            self.assertCode(result, 0)
+            for word in "acquired on", "connected, may vote":
+                self.assertEqual(word in result.stderr, word in words, result.stderr)
+
+    def test_long_names(self):
+        environment = self.environment(REDLOCK_SERVERS="127.0.0.1:1")
+        flags = ["--servers", self.servers.list, "--ttl", "9s", "--wait", "5s", "--grace", "1s", "--quiet"]
+        result = self.redlock("run", *flags, "--command", "echo $REDLOCK_TTL_MS", "f", env=environment)
+        self.assertCode(result, 0)
+        self.assertEqual(result.stdout, "9000\n")
+        self.hold("f")
+        for more in ["--nonblock"], ["--timeout", "100ms"]:
+            result = self.redlock("run", "--verbose", *more, "--conflict-exit-code", "3", "f", "--", "true")
+            self.assertCode(result, 3)
+        path = self.path("conf", "[redlock]\nprefix = from-file:\n")
+        self.assertIn("from-file:", self.redlock("config", "--config", path, env=environment).stdout)
+
+
 class Codes(Case):
     def test_command_that_cannot_run_never_tries_the_lock(self):
         script = self.path("plain", "x")
