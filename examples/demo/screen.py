@@ -3,6 +3,7 @@
 Colour only on a terminal and without NO_COLOR."""
 
 import os
+import shutil
 import time
 
 PAINT = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
@@ -28,7 +29,9 @@ class Screen:
     def live(self, text):
         if self.terminal and time.monotonic() - self.drawn_at >= REDRAW_SECONDS:
             self.drawn_at = time.monotonic()
-            print("\r\033[K" + text, end="", file=self.out, flush=True)
+            # A line that wraps cannot be drawn over.
+            columns = shutil.get_terminal_size().columns
+            print("\r\033[K" + text[: columns - 1], end="", file=self.out, flush=True)
 
     def settle(self, text):
         """Replaces the live line for good."""

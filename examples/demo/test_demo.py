@@ -124,6 +124,14 @@ class Colour(unittest.TestCase):
         os.environ["NO_COLOR"] = "1"
         self.assertFalse(Screen(self.Terminal()).colour)
 
+    def test_the_live_line_does_not_wrap(self):
+        before = dict(os.environ)
+        self.addCleanup(lambda: (os.environ.clear(), os.environ.update(before)))
+        os.environ.update(TERM="xterm", COLUMNS="40")
+        terminal = self.Terminal()
+        Screen(terminal).live("x" * 100)
+        self.assertEqual(terminal.getvalue(), "\r\033[K" + "x" * 39)
+
 
 if __name__ == "__main__":
     tapcase.main()
