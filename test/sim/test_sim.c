@@ -10,7 +10,7 @@
 #include <sodium.h>
 
 #define FIXED_RUNS    3000
-#define FRESH_SECONDS 40
+#define FRESH_SECONDS 120
 
 static void check(const struct sim_totals *totals)
 {
