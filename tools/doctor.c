@@ -66,8 +66,8 @@ static const struct remedy *remedy_of(int cause)
         {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and let the clock be slewed, not stepped"},
         {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
         {REDLOCK_CAUSE_NO_AOF, "no_aof",
-         "set appendonly yes and appendfsync everysec (or always), on Redis 7.2 or later or "
-         "Valkey; or take ?waitaof=1 out of the lists of all clients"},
+         "set appendonly yes and appendfsync everysec, on a Redis from 7.2 on that WAITAOF can be "
+         "trusted on; or take ?waitaof=1 out of the lists of all clients"},
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
     };

@@ -104,13 +104,13 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info) && RL_RULE(EVICTING_REFUSED);
     /* One that does not say so answers each WAITAOF with an error. */
-    bool no_aof =
-        admission->waitaof && !info->refused && (!info->aof || !rl_info_has_waitaof(info));
+    enum rl_waitaof is = rl_info_waitaof(info);
+    bool no_aof = admission->waitaof && !info->refused && (!info->aof || is != RL_WAITAOF_TRUE);
 
     rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
     rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);
     rl_admission_set_bar(admission, RL_BAR_NO_AOF, no_aof);
-    admission->too_old = !rl_info_has_waitaof(info);
+    admission->waitaof_is = (uint8_t)is;
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */
@@ -285,6 +285,19 @@ static void step_text(const struct rl_admission *admission, uint64_t left_ns, ui
              by_us < 0 ? "back" : "ahead", ago.text, left.text);
 }
 
+static void no_aof_text(const struct rl_admission *admission, char *text, size_t size)
+{
+    static const char *const why[] = {
+        [RL_WAITAOF_NONE] = "does not know WAITAOF: use Redis 7.2 or later",
+        [RL_WAITAOF_EARLY] = "of a version that answers WAITAOF too early: use Redis 7.2, 7.4.3 or "
+                             "later",
+        [RL_WAITAOF_TRUE] = "keeps no append-only file: set appendonly yes and appendfsync "
+                            "everysec",
+    };
+
+    snprintf(text, size, "%s, or list it without waitaof=1", why[admission->waitaof_is]);
+}
+
 void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
                        char *text, size_t size)
 {
@@ -303,10 +316,7 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint
                  admission->policy);
         break;
     case RL_BAR_NO_AOF:
-        snprintf(text, size, "%s, or list it without waitaof=1",
-                 admission->too_old
-                     ? "does not know WAITAOF: use Redis 7.2 or later, or Valkey"
-                     : "keeps no append-only file: set appendonly yes and appendfsync everysec");
+        no_aof_text(admission, text, size);
         break;
     case RL_BAR_FENCE:
         snprintf(text, size, "its record of fences is missing");

@@ -55,11 +55,11 @@ struct rl_admission_rules {
 
 struct rl_admission {
     const struct rl_admission_rules *rules;
-    bool durable; /* attested: never loses keys over a restart; no guard */
-    bool waitaof; /* with `durable`: not attested, asked for with each grant (waitaof.c) */
-    bool fresh;   /* attested: no lock was there before we came; no guard at first contact */
-    bool known;   /* a server was seen: run_id and what follows are its */
-    bool too_old; /* of a version without WAITAOF */
+    bool durable;       /* attested: never loses keys over a restart; no guard */
+    bool waitaof;       /* with `durable`: not attested, asked for with each grant (waitaof.c) */
+    bool fresh;         /* attested: no lock was there before we came; no guard at first contact */
+    bool known;         /* a server was seen: run_id and what follows are its */
+    uint8_t waitaof_is; /* enum rl_waitaof: what it is worth there */
     char run_id[48];
     char replid[48];
     char replid2[48];

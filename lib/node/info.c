@@ -82,16 +82,18 @@ static bool is_word(struct field field, const char *word)
 
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
-    uint64_t major = 0, minor = 0;
+    unsigned *const parts[] = {&info->major, &info->minor, &info->patch};
+    struct field rest = field;
     char text[24];
 
-    size_t used = parse_number(field, &major);
-    if (used < field.len && field.value[used] == '.') {
-        struct field rest = {field.value + used + 1, field.len - used - 1};
-        parse_number(rest, &minor);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        uint64_t number = 0;
+        size_t used = parse_number(rest, &number);
+        bool more = used < rest.len && rest.value[used] == '.';
+        rest = more ? (struct field){rest.value + used + 1, rest.len - used - 1}
+                    : (struct field){rest.value, 0};
+        *parts[i] = (unsigned)rl_min_u64(number, 9999);
     }
-    info->major = (unsigned)rl_min_u64(major, 9999);
-    info->minor = (unsigned)rl_min_u64(minor, 9999);
     info->is_valkey = valkey;
     copy_text(text, sizeof text, field);
     snprintf(info->version, sizeof info->version, "%s %s", valkey ? "valkey" : "redis", text);
@@ -180,9 +182,18 @@ static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
     return info->major > major || (info->major == major && info->minor >= minor);
 }
 
-bool rl_info_has_waitaof(const struct rl_info *info)
+/* Since a change of 2023 a server takes for synced what it has written within the second after a
+ * sync. Redis repaired that in 7.4.3 and 8.0 (pull request 13793); Valkey, which began before, has
+ * not: seen with strace on 9.1.2. 7.9 were previews of 8.0. */
+enum rl_waitaof rl_info_waitaof(const struct rl_info *info)
 {
-    return at_least(info, 7, 2);
+    bool is_74 = info->major == 7 && info->minor == 4;
+    bool is_preview = info->major == 7 && info->minor == 9;
+    bool early = info->is_valkey ? at_least(info, 8, 0) : (is_74 && info->patch < 3) || is_preview;
+
+    if (!at_least(info, 7, 2))
+        return RL_WAITAOF_NONE;
+    return early ? RL_WAITAOF_EARLY : RL_WAITAOF_TRUE;
 }
 
 unsigned rl_info_features(const struct rl_info *info)

@@ -73,7 +73,7 @@ class Nodes(CommandCase):
         servers = ",".join(each + "?waitaof=1" for each in self.plain())
         found = self.findings("-s", servers, code=2)
         self.assertIn("appendonly yes", found["warn", "no_aof"]["advice"])
-        self.assertRegex(found["warn", "no_aof"]["cause"], "does not know WAITAOF|keeps no append-only file")
+        self.assertRegex(found["warn", "no_aof"]["cause"], "does not know WAITAOF|answers WAITAOF too early|keeps no append-only file")
         self.assertNotIn(("note", "forgets"), found)
         result = self.redlock("nodes", "--acl", "-s", servers)
         self.assertRegex(result.stdout, r"ACL SETUSER .* \+waitaof\n")

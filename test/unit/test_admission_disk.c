@@ -87,8 +87,11 @@ START_TEST(too_old_to_be_asked)
 {
     greet_with_file("a", true, 7, 0);
     ck_assert_uint_eq(bars(), RL_BAR_NO_AOF);
-    check_text("does not know WAITAOF: use Redis 7.2 or later, or Valkey, or list it without "
-               "waitaof=1");
+    check_text("does not know WAITAOF: use Redis 7.2 or later, or list it without waitaof=1");
+    greet_with_file("a", true, 7, 4);
+    ck_assert_uint_eq(bars(), RL_BAR_NO_AOF);
+    check_text("of a version that answers WAITAOF too early: use Redis 7.2, 7.4.3 or later, or "
+               "list it without waitaof=1");
     /* Where it may not be asked who it is, its answers decide. */
     rules.lenient = true;
     const struct rl_info info = {.refused = true};

@@ -180,24 +180,34 @@ START_TEST(features)
 }
 END_TEST
 
-START_TEST(who_knows_waitaof)
-{
-    static const struct {
-        const char *text;
-        bool knows;
-    } table[] = {
-        {"", false},
-        {"redis_version:6.2.14\n", false},
-        {"redis_version:7.0.15\n", false},
-        {"redis_version:7.1.999\n", false},
-        {"redis_version:7.2.0\n", true},
-        {"redis_version:8.4.0\n", true},
-        {"redis_version:7.2.4\nvalkey_version:8.0.0\n", true},
-        {"redis_version:7.2.4\nvalkey_version:9.1.0\n", true},
-    };
-    struct rl_info info = parse(table[_i].text);
+static const struct {
+    const char *text;
+    enum rl_waitaof is;
+} WAITAOF[] = {
+    {"", RL_WAITAOF_NONE},
+    {"redis_version:6.2.14\n", RL_WAITAOF_NONE},
+    {"redis_version:7.0.15\n", RL_WAITAOF_NONE},
+    {"redis_version:7.1.999\n", RL_WAITAOF_NONE},
+    {"redis_version:7.2.0\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.2.11\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.4.0\n", RL_WAITAOF_EARLY},
+    {"redis_version:7.4\n", RL_WAITAOF_EARLY},
+    {"redis_version:7.4.2\n", RL_WAITAOF_EARLY},
+    {"redis_version:7.4.3\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.4.10\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.9.240\n", RL_WAITAOF_EARLY},
+    {"redis_version:8.0.0\n", RL_WAITAOF_TRUE},
+    {"redis_version:8.4.0\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.2.4\nvalkey_version:7.2.9\n", RL_WAITAOF_TRUE},
+    {"redis_version:7.2.4\nvalkey_version:8.0.0\n", RL_WAITAOF_EARLY},
+    {"redis_version:7.2.4\nvalkey_version:9.1.2\n", RL_WAITAOF_EARLY},
+};
 
-    ck_assert(rl_info_has_waitaof(&info) == table[_i].knows);
+START_TEST(what_waitaof_is_worth)
+{
+    struct rl_info info = parse(WAITAOF[_i].text);
+
+    ck_assert_int_eq(rl_info_waitaof(&info), WAITAOF[_i].is);
 }
 END_TEST
 
@@ -229,7 +239,7 @@ int main(void)
     tcase_add_test(tcase, malformed_fields);
     tcase_add_test(tcase, data_and_replicas);
     tcase_add_test(tcase, every_length);
-    tcase_add_loop_test(tcase, who_knows_waitaof, 0, 8);
+    tcase_add_loop_test(tcase, what_waitaof_is_worth, 0, (int)(sizeof WAITAOF / sizeof WAITAOF[0]));
     tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
     return suite_run(suite);
 }
