@@ -3,23 +3,29 @@
  * is kept until a WAITAOF that was sent behind it has been answered with "yes".
  *
  * WAITAOF stops the connection: whatever is sent behind it waits, with `appendfsync everysec` up to
- * a second. So there is one at a time for all grants together, it goes out only when something was
- * granted, and behind all else that the tick has to say: it vouches for every command before it.
- * For the same reason all grants that are kept when it is answered were asked before it: the
- * answers to what came behind it have not come yet. */
+ * a second. So it is asked in short pieces: what is sent meanwhile runs between two of them, and is
+ * covered by the same sync. There is one at a time for all grants together, it goes out only when
+ * something was granted, and behind all else that the tick has to say: it vouches for every command
+ * before it. Answers come in order, so all that is kept when one is answered was asked before it.
+ */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* How long a node's disk may take: with everysec a second and the time of the sync. */
-#define DISK_MS 2000
+/* How long a node's disk may take: with everysec a second and the time of two syncs, the one that
+ * was under way and the next. */
+#define DISK_MS 3000
+/* One piece. A server looks at its time limits when it wakes up, at the latest with its own timer,
+ * ten times a second unless `hz` is set, and once a second at the least. */
+#define PIECE        "*4\r\n$7\r\nWAITAOF\r\n$1\r\n1\r\n$1\r\n0\r\n$2\r\n20\r\n"
+#define PIECE_MAX_NS RL_SECOND
 
 /* A node that may take longer for any answer may take as long for its disk. */
-static uint64_t disk_ms(const struct rl_node *node)
+static uint64_t disk_ns(const struct rl_node *node)
 {
-    return rl_max_u64(DISK_MS, node->common->node_timeout_ns / RL_MS);
+    return rl_max_u64(DISK_MS * RL_MS, node->common->node_timeout_ns);
 }
 
 /* Whoever relies on the answer relies on it after a restart, too. What is given back may come
@@ -84,35 +90,47 @@ void rl_waitaof_fail(struct rl_node *node, int cause, uint64_t now_ns)
 void rl_waitaof_send(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_WAITAOF};
-    char ms[24], bytes[96];
 
     if (node->waitaof.sent)
         return;
     /* What asks for the time waits for no disk. */
     if (rl_watch_due_ns(node) <= now_ns)
         rl_watch_send(node, now_ns);
-    int ms_len = snprintf(ms, sizeof ms, "%llu", (unsigned long long)disk_ms(node));
-    int len = snprintf(bytes, sizeof bytes,
-                       "*4\r\n$7\r\nWAITAOF\r\n$1\r\n1\r\n$1\r\n0\r\n$%d\r\n%s\r\n", ms_len, ms);
     node->waitaof.place = node->pipe.tail;
     node->waitaof.sent_ns = now_ns;
-    node->waitaof.sent = rl_pipeline_push(&node->pipe, &request, bytes, (size_t)len);
+    node->waitaof.sent = rl_pipeline_push(&node->pipe, &request, PIECE, sizeof PIECE - 1);
     if (!node->waitaof.sent)
         rl_waitaof_fail(node, REDLOCK_CAUSE_NO_MEMORY, now_ns);
 }
 
-static void set_text(struct rl_node *node, const struct rl_reply *reply)
+/* All that was kept is on disk; what is granted by the votes that follow from that is not. */
+static void tell_all(struct rl_node *node, uint64_t now_ns)
 {
+    struct rl_request request;
+
+    while (rl_pipeline_take(&node->pipe, &request))
+        tell(node, &request, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, now_ns);
+}
+
+/* Not yet. The oldest are first; for the others it is asked once more. */
+static void tell_late(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_request request;
     char text[RL_TEXT_MAX];
 
-    if (reply->kind == RL_REPLY_ERROR) {
-        rl_node_set_text(node, reply->text, reply->len);
-        return;
+    while (node->pipe.kept != node->pipe.head &&
+           rl_add_sat(rl_pipeline_at(&node->pipe, node->pipe.kept)->sent_ns, disk_ns(node)) <=
+               now_ns) {
+        int len = snprintf(text, sizeof text,
+                           "granted, but not on disk after %llu ms: is appendfsync everysec or "
+                           "always?",
+                           (unsigned long long)(disk_ns(node) / RL_MS));
+        rl_node_set_text(node, text, (size_t)len);
+        (void)rl_pipeline_take(&node->pipe, &request);
+        tell(node, &request, RL_VOTE_FAILED, REDLOCK_CAUSE_NOT_ON_DISK, now_ns);
     }
-    int len = snprintf(text, sizeof text,
-                       "granted, but not on disk after %llu ms: is appendfsync everysec or always?",
-                       (unsigned long long)disk_ms(node));
-    rl_node_set_text(node, text, (size_t)len);
+    if (node->pipe.kept != node->pipe.head)
+        node->common->listener.dirty(node->common->listener.ctx, node);
 }
 
 void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
@@ -125,14 +143,14 @@ void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint6
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
         return;
     }
+    if (cause == REDLOCK_CAUSE_NO_AOF)
+        rl_watch_hurry(node);
     if (cause == REDLOCK_CAUSE_NONE) {
-        struct rl_request request;
-        while (rl_pipeline_take(&node->pipe, &request))
-            tell(node, &request, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, now_ns);
+        tell_all(node, now_ns);
+    } else if (cause == REDLOCK_CAUSE_NOT_ON_DISK) {
+        tell_late(node, now_ns);
     } else {
-        set_text(node, reply);
-        if (cause == REDLOCK_CAUSE_NO_AOF)
-            rl_watch_hurry(node);
+        rl_node_set_text(node, reply->text, reply->len);
         rl_waitaof_fail(node, cause, now_ns);
     }
     if (node->state == RL_NODE_READY)
@@ -142,9 +160,10 @@ void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint6
 uint64_t rl_waitaof_clock_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t sent_ns = rl_pipeline_at(&node->pipe, at)->sent_ns;
-    bool waits = node->waitaof.sent && (at >= node->waitaof.place || at < node->pipe.head);
 
-    if (waits)
-        return rl_max_u64(sent_ns, rl_add_sat(node->waitaof.sent_ns, disk_ms(node) * RL_MS));
+    if (at < node->pipe.head)
+        return rl_add_sat(sent_ns, disk_ns(node));
+    if (node->waitaof.sent && at >= node->waitaof.place)
+        return rl_max_u64(sent_ns, rl_add_sat(node->waitaof.sent_ns, PIECE_MAX_NS));
     return rl_max_u64(sent_ns, node->waitaof.answered_ns);
 }

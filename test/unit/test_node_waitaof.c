@@ -7,7 +7,7 @@
 
 #include "suite.h"
 
-#define ASKED   "WAITAOF 1 0 2000\n"
+#define ASKED   "WAITAOF 1 0 20\n"
 #define ON_DISK "*2\r\n:1\r\n:0\r\n"
 #define SERVER  "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 
@@ -179,6 +179,57 @@ START_TEST(what_comes_behind_it)
 }
 END_TEST
 
+/* ---- not yet ---- */
+
+/* Disks of others do not count, nor do numbers that are none. */
+static const char *const NOT_YET[] = {"*2\r\n:0\r\n:0\r\n", "*2\r\n:0\r\n:3\r\n",
+                                      "*2\r\n:-1\r\n:0\r\n", "*2\r\n:10\r\n:0\r\n"};
+
+START_TEST(asked_until_it_is)
+{
+    grant(a, 1);
+    rig_pass(rig, 100 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE); /* runs between two questions */
+    rig_said(rig);
+    rig_reply(rig, NOT_YET[_i]);
+    ck_assert_str_eq(rig_said(rig), ASKED);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_str_eq(rig_said(rig), "");
+    rig_no_vote(rig);
+    rig_reply(rig, ON_DISK);
+    ck_assert_uint_eq(rig->vote_count, 2);
+    ck_assert_uint_eq(rig->votes[0].ballot.vote, RL_VOTE_GRANTED);
+    ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_GRANTED);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
+/* Each grant has its own time. */
+START_TEST(not_for_ever)
+{
+    grant(a, 1);
+    for (unsigned i = 1; i <= 39; i++) {
+        if (i == 10) {
+            rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+            rig_said(rig);
+        }
+        rig_pass(rig, 100 * RL_MS);
+        rig_reply(rig, NOT_YET[0]);
+        ck_assert_str_eq(rig_said(rig), i == 39 ? "" : ASKED);
+        if (i == 10)
+            rig_reply(rig, "+OK\r\n");
+        ck_assert_uint_eq(rig->vote_count, i == 30 || i == 39);
+        if (i == 30)
+            rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_NOT_ON_DISK, 1);
+    }
+    rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_NOT_ON_DISK, 2);
+    ck_assert_str_eq(rig->node.text,
+                     "granted, but not on disk after 3000 ms: is appendfsync everysec or always?");
+    ck_assert(!rig->node.suspect);
+    ck_assert_uint_eq(rig->node.counters.errors, 2);
+}
+END_TEST
+
 /* ---- no ---- */
 
 static const struct {
@@ -187,11 +238,6 @@ static const struct {
     bool stays;
     const char *text;
 } REFUSALS[] = {
-    {"*2\r\n:0\r\n:0\r\n", REDLOCK_CAUSE_NOT_ON_DISK, true,
-     "granted, but not on disk after 2000 ms: is appendfsync everysec or always?"},
-    {"*2\r\n:0\r\n:3\r\n", REDLOCK_CAUSE_NOT_ON_DISK, true, NULL}, /* disks of others */
-    {"*2\r\n:-1\r\n:0\r\n", REDLOCK_CAUSE_NOT_ON_DISK, true, NULL},
-    {"*2\r\n:10\r\n:0\r\n", REDLOCK_CAUSE_NOT_ON_DISK, true, NULL},
     {"-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
      REDLOCK_CAUSE_NO_AOF, true,
      "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."},
@@ -209,7 +255,7 @@ static const struct {
 };
 #define REFUSALS_COUNT ((int)(sizeof REFUSALS / sizeof REFUSALS[0]))
 
-START_TEST(anything_but_yes)
+START_TEST(anything_else)
 {
     grant(a, 1);
     rig_reply(rig, REFUSALS[_i].answer);
@@ -378,7 +424,9 @@ static Suite *node_waitaof_suite(void)
     tcase_add_test(tcase, one_for_all_of_a_read);
     tcase_add_test(tcase, the_question_goes_last);
     tcase_add_test(tcase, what_comes_behind_it);
-    tcase_add_loop_test(tcase, anything_but_yes, 0, REFUSALS_COUNT);
+    tcase_add_loop_test(tcase, asked_until_it_is, 0, 4);
+    tcase_add_test(tcase, not_for_ever);
+    tcase_add_loop_test(tcase, anything_else, 0, REFUSALS_COUNT);
     tcase_add_test(tcase, a_lost_connection);
     tcase_add_test(tcase, closed_for_good);
     tcase_add_test(tcase, abandoned);
