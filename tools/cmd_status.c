@@ -10,6 +10,7 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
+#include "durations.h"
 #include "evidence.h"
 #include "exits.h"
 #include "json.h"
@@ -147,7 +148,31 @@ static int status_exit(int error, const struct evidence *evidence)
     return evidence->info.state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
 }
 
-static int show_one(const struct options *options, redlock_t *rl, const char *name)
+/* No client with our max_ttl makes such a key. It ends late or never, and all wait for it. */
+static void warn_if_stuck(const struct settings *settings, const char *name,
+                          const struct evidence *evidence)
+{
+    struct holding holding = holding_of(evidence);
+    char max[DURATION_TEXT];
+    unsigned endless = 0;
+
+    for (size_t i = 0; evidence && i < evidence->count; i++)
+        endless += strstr(evidence->nodes[i].text, "never expires") != NULL;
+    duration_text(settings->max_ttl_ms, max);
+    if (endless > 0)
+        say(SAY_WARNING,
+            "%s: never expires on %u servers: no lock does that; if it is nobody's: redlock break "
+            "--yes",
+            name, endless);
+    else if (holding.pttl_max_ms != UINT64_MAX && holding.pttl_max_ms > settings->max_ttl_ms)
+        say(SAY_WARNING,
+            "%s: lives longer than max_ttl %s: a server's clock was set back, or another client's "
+            "max_ttl is larger (it must be equal); if its holder is dead: redlock break --yes",
+            name, max);
+}
+
+static int show_one(const struct options *options, const struct settings *settings, redlock_t *rl,
+                    const char *name)
 {
     int error;
     struct evidence *evidence = inspect(rl, name, &error);
@@ -157,6 +182,7 @@ static int show_one(const struct options *options, redlock_t *rl, const char *na
         json_print(holding_json("redlock.status/1", name, evidence));
     else
         print_holding(name, evidence);
+    warn_if_stuck(settings, name, evidence);
     if (result >= EXIT_USAGE) {
         say(SAY_ERROR, "%s: %s", name,
             evidence && *evidence->text ? evidence->text : redlock_strerror(error));
@@ -183,7 +209,7 @@ int cmd_status(const struct options *options)
     if (result >= 0)
         return result;
     for (size_t i = 0; i < options->operand_count; i++) {
-        result = show_one(options, rl, options->operands[i]);
+        result = show_one(options, &settings, rl, options->operands[i]);
         if (result > worst)
             worst = result;
     }

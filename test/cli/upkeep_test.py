@@ -154,6 +154,15 @@ class R13(Case):
         result = self.redlock("status", "r13", "free")
         self.assertCode(result, 1)
 
+    def test_stuck_locks_are_named(self):
+        self.servers.ask_all("SET", "r13", "x", "PX", "3600000")
+        result = self.redlock("status", "r13")
+        self.assertCode(result, 0)
+        self.assertIn("warning: r13: lives longer than max_ttl 30s: a server's clock was set back", result.stderr)
+        self.assertEqual(self.redlock("status", "--max-ttl", "2h", "r13").stderr, "")
+        self.servers.ask_all("PERSIST", "r13")
+        self.assertIn("warning: r13: never expires on ", self.redlock("status", "r13").stderr)
+
     def test_status_without_a_majority_is_unknown(self):
         self.servers.stop(0, 1, 2)
         result = self.redlock("status", "r13")
