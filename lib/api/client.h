@@ -105,6 +105,8 @@ struct redlock {
     bool in_process;     /* embedded: starts need no wake-up, the tick sends at its end */
     pthread_cond_t park; /* where the I/O thread waits while callers drive (drive.c) */
     bool parked, yielding, caller_drives;
+    bool polls;                /* the I/O thread is in the poller, or on its way there or back */
+    struct rl_waiter *at_door; /* a caller that waits for it to come out; NULL: nobody */
     bool driver_sleeps; /* the driving caller is in the poller, where no condition reaches it */
     unsigned sleepers, streak;
     uint64_t drives;
@@ -184,6 +186,8 @@ void rl_loop_settle(struct redlock *rl);
 void rl_drive_init(struct redlock *rl);
 /* Mutex held: sleeps, or turns the loop, until the waiter's operation is done. */
 void rl_drive_wait(struct redlock *rl, struct rl_waiter *waiter);
+/* Mutex held, by who turns the loop: it is back from the poller. */
+void rl_drive_arrived(struct redlock *rl);
 /* I/O thread: stays away from the poller as long as callers drive. */
 void rl_drive_yield(struct redlock *rl);
 /* Mutex held, all operations ended: waits until no caller is in the poller any more. */

@@ -2,9 +2,13 @@
  * Who turns the loop. Normally our I/O thread; but a caller that blocks alone turns it itself: two
  * hand-overs between threads cost more than the work they hand over.
  *
- * While callers drive, the I/O thread is parked, not in the poller. It takes the loop back when
- * nobody has driven for PARK_NS, and is called back at once when something is left to do that the
- * leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon. */
+ * While callers drive, the I/O thread is not in the poller: it runs callbacks, or is parked. With
+ * two in there, the one would sleep on while the other is woken again and again, and callbacks,
+ * which are the I/O thread's, would wait with it. So a caller that finds it there wakes it, and
+ * begins to drive when it has come out, unless its operation is done by then. It takes the loop
+ * back when nobody has driven for PARK_NS, and is called back at once when something is left to do
+ * that the leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon.
+ */
 #include "api/client.h"
 
 #define PARK_NS (2 * RL_MS)
@@ -31,6 +35,13 @@ static void park(struct redlock *rl)
     rl->parked = false;
 }
 
+void rl_drive_arrived(struct redlock *rl)
+{
+    rl->polls = false;
+    if (rl->at_door != NULL)
+        pthread_cond_signal(&rl->at_door->cond);
+}
+
 void rl_drive_yield(struct redlock *rl)
 {
     pthread_mutex_lock(&rl->mutex);
@@ -45,6 +56,7 @@ void rl_drive_yield(struct redlock *rl)
         rl->yielding = rl->caller_drives || (rl->yielding && rl->drives != drives);
     }
     rl->yielding = false;
+    rl->polls = !atomic_load(&rl->stop);
     pthread_mutex_unlock(&rl->mutex);
 }
 
@@ -75,13 +87,22 @@ static bool is_due_soon(const struct redlock *rl)
     return due_ns <= rl_add_sat(rl->engine.view.now.boot_ns, PARK_NS);
 }
 
+static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
+{
+    rl_io_wake(&rl->io);
+    rl->at_door = waiter;
+    while (rl->polls && !waiter->done)
+        pthread_cond_wait(&waiter->cond, &rl->mutex);
+    rl->at_door = NULL;
+}
+
 static void drive(struct redlock *rl, struct rl_waiter *waiter)
 {
     rl->caller_drives = true;
     rl->yielding = true;
     rl->drives++;
-    if (!rl->parked)
-        rl_io_wake(&rl->io); /* the I/O thread leaves the poller and parks */
+    if (rl->polls)
+        await_poller(rl, waiter);
     while (!waiter->done) {
         struct rl_ready ready[RL_READY_MAX];
         if (rl->client_ops != NULL)

@@ -26,6 +26,7 @@ void rl_loop_turn(struct redlock *rl, int timeout_ms)
 
     int count = rl_io_wait(&rl->io, ready, timeout_ms);
     pthread_mutex_lock(&rl->mutex);
+    rl_drive_arrived(rl);
     rl->in_process = true;
     rl_io_tick(&rl->io, ready, count);
     rl_loop_settle(rl);
@@ -49,6 +50,7 @@ int rl_loop_start(struct redlock *rl)
     sigset_t all, before;
 
     /* Signals are the host's business: none is delivered to our thread. */
+    rl->polls = true;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&rl->thread, NULL, run, rl);
