@@ -6,6 +6,7 @@
 #include "wait.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -248,6 +249,13 @@ void fake_redis_forget_scripts(struct fake_redis *fake)
     unlock(fake);
 }
 
+void fake_redis_load_scripts(struct fake_redis *fake)
+{
+    lock(fake);
+    fake->store.scripts = UINT_MAX;
+    unlock(fake);
+}
+
 /* ---- what it was told ---- */
 
 static bool begins(const char *line, const char *words)
@@ -388,6 +396,22 @@ bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size
     bool found = fake_store_look(&fake->store, fake_now_ms(), key, value, size, ret_ttl_ms);
     unlock(fake);
     return found;
+}
+
+void fake_redis_forget_record(struct fake_redis *fake)
+{
+    lock(fake);
+    memset(&fake->store.record, 0, sizeof fake->store.record);
+    unlock(fake);
+}
+
+void fake_redis_set_numbers(struct fake_redis *fake, uint64_t number)
+{
+    struct fake_record *record = &fake->store.record;
+    lock(fake);
+    for (size_t i = 0; i < sizeof record->numbers / sizeof record->numbers[0]; i++)
+        record->numbers[i] = number;
+    unlock(fake);
 }
 
 /* Keys also vanish by themselves: nobody would wake us for that. */

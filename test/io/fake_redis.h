@@ -18,6 +18,7 @@
 
 enum fake_fault {
     FAKE_REPLY = 1, /* `bytes` instead of the answer; the command is not executed */
+    FAKE_FORGE,     /* executed; `bytes` instead of the answer */
     FAKE_SURPLUS,   /* the answer, then `bytes` that nobody asked for */
     FAKE_SPLIT,     /* the answer, one byte per send */
     FAKE_GATE,      /* executed; this answer and those behind it wait for fake_redis_open_gate() */
@@ -60,10 +61,12 @@ void fake_redis_drop_connections(struct fake_redis *fake);
 void fake_redis_listen(struct fake_redis *fake, bool listening);
 void fake_redis_set_profile(struct fake_redis *fake, const struct fake_profile *profile);
 void fake_redis_forget_scripts(struct fake_redis *fake);
+void fake_redis_load_scripts(struct fake_redis *fake); /* all of them */
 
 /* ---- what it was told ----
  * One line per command: its words separated by blanks, with our scripts and their hashes written as
- * `release`, `extend`, `shorten`. The end of a connection is the line "(closed)" or "(reset)". */
+ * `release`, `extend`, `shorten`, `vote`, `raise`, `read`, `seed`. The end of a connection is the
+ * line "(closed)" or "(reset)". */
 
 /* Waits until `count` lines begin with `words`. False after timeout_ms. */
 bool fake_redis_wait(struct fake_redis *fake, const char *words, size_t count, unsigned timeout_ms);
@@ -85,6 +88,10 @@ void fake_redis_flush(struct fake_redis *fake);
 size_t fake_redis_keys(struct fake_redis *fake); /* in all databases */
 bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size_t size,
                      uint64_t *ret_ttl_ms);
+/* Its fence record is gone. */
+void fake_redis_forget_record(struct fake_redis *fake);
+/* All numbers in it are this one. */
+void fake_redis_set_numbers(struct fake_redis *fake, uint64_t number);
 /* Waits until there are exactly `count` keys. */
 bool fake_redis_wait_keys(struct fake_redis *fake, size_t count, unsigned timeout_ms);
 

@@ -118,6 +118,10 @@ static void apply_rule(struct fake_chunk *chunk, const struct fake_rule *rule)
 {
     size_t len = rule->bytes == NULL ? 0 : rule->len != 0 ? rule->len : strlen(rule->bytes);
     switch (rule->fault) {
+    case FAKE_FORGE:
+        chunk->bytes.len = 0;
+        fake_bytes_add(&chunk->bytes, rule->bytes, len);
+        break;
     case FAKE_REPLY:
     case FAKE_SURPLUS:
     case FAKE_ENDLESS:

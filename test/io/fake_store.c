@@ -3,6 +3,7 @@
 #include "fake_store.h"
 
 #include "core/wire.h"
+#include "fake_fence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -219,13 +220,17 @@ static void do_compare_delete(struct call *call)
     fake_bytes_text(call->reply, ":%d\r\n", ours);
 }
 
-static const enum rl_verb scripted[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN};
-static const char *const script_names[] = {"release", "extend", "shorten"};
+#define PLAIN_SCRIPTS 3 /* the others are about fences */
+static const enum rl_verb scripted[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN,
+                                        RL_VERB_ACQUIRE, RL_VERB_RAISE,  RL_VERB_READ,
+                                        RL_VERB_SEED};
+static const char *const script_names[] = {"release", "extend", "shorten", "vote",
+                                           "raise",   "read",   "seed"};
 
 /* Index into `scripted`, -1 if it is none of ours. */
 static int script_index(struct fake_arg text_or_sha)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < (int)(sizeof scripted / sizeof scripted[0]); i++) {
         if (fake_arg_is(text_or_sha, rl_wire_script_sha(scripted[i])) ||
             fake_arg_is(text_or_sha, rl_wire_script(scripted[i])))
             return i;
@@ -258,6 +263,12 @@ static void do_eval(struct call *call)
     bool by_sha = fake_arg_is(call->argv[0], "EVALSHA");
     if (by_sha && (index < 0 || (call->store->scripts & 1u << index) == 0)) {
         fake_bytes_text(call->reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+        return;
+    }
+    if (index >= PLAIN_SCRIPTS) {
+        call->store->scripts |= 1u << index;
+        fake_fence_execute(call->store, (int)scripted[index], call->now_ms, call->argv, call->argc,
+                           call->reply);
         return;
     }
     size_t argc_wanted = index == 0 ? 5 : 6;

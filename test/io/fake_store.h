@@ -44,12 +44,20 @@ struct fake_session {
     char name[64];
 };
 
+/* Its fence record. Not a key here: it is not counted, and FLUSHALL is another function. */
+#define FAKE_CONFIG_MAX 256
+struct fake_record {
+    char config[FAKE_CONFIG_MAX], mark[64];
+    uint64_t numbers[1024];
+};
+
 struct fake_key;
 struct fake_store {
     struct fake_profile profile;
     struct fake_key *keys;
     size_t keys_count, keys_size;
     unsigned scripts; /* bit per verb whose script is loaded */
+    struct fake_record record;
 };
 
 /* Fills in what the profile leaves open; keys and scripts stay. A zeroed store is an empty one. */
@@ -60,8 +68,8 @@ void fake_store_free(struct fake_store *store);
 void fake_store_execute(struct fake_store *store, struct fake_session *session, uint64_t now_ms,
                         const struct fake_arg *argv, size_t argc, struct fake_bytes *reply);
 
-/* The name of one of our scripts ("release", "extend", "shorten") by its text or its SHA1, or NULL.
- */
+/* The name of one of our scripts ("release", "extend", "shorten", "vote", "raise", "read", "seed")
+ * by its text or its SHA1, or NULL. */
 const char *fake_store_script_name(struct fake_arg text_or_sha);
 
 /* For the test itself: db 0, no session. ttl_ms 0: never expires. */

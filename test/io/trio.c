@@ -46,6 +46,8 @@ void trio_setup(void)
         trio.fake[i] = fake_redis_start(NULL);
     trio.client = NULL;
     trio.admission = REDLOCK_ADMISSION_STRICT;
+    trio.fences = false;
+    trio.node_time_ms = NODE_TIME_MS;
 }
 
 void trio_teardown(void)
@@ -68,7 +70,7 @@ void trio_connect_as(const char *user, const char *url_rest)
 {
     redlock_config_t *config = NULL;
     char url[512];
-    uint32_t node_time_ms = (uint32_t)wait_scaled_ms(NODE_TIME_MS);
+    uint32_t node_time_ms = (uint32_t)wait_scaled_ms(trio.node_time_ms);
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     for (size_t i = 0; i < TRIO; i++) {
         const char *plain = fake_redis_url(trio.fake[i]);
@@ -83,6 +85,9 @@ void trio_connect_as(const char *user, const char *url_rest)
     ck_assert_int_eq(redlock_config_set_retry_ms(config, 5, 50), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_admission(config, trio.admission), REDLOCK_OK);
+    if (trio.fences)
+        ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE),
+                         REDLOCK_OK);
     int status = redlock_new(&trio.client, config);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s", redlock_strerror(status),
                   redlock_config_error(config));
@@ -108,9 +113,11 @@ int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     opts.wait_ms = wait_ms;
+    opts.flags |= trio.fences ? REDLOCK_FENCE : 0;
     forget_report();
     int status = redlock_acquire(trio.client, "resource", &opts, ret_lock, &report);
     ck_assert_ptr_nonnull(report);
+    trio.fence = status == REDLOCK_OK ? redlock_lock_fence(*ret_lock) : 0;
     return status;
 }
 
@@ -138,6 +145,18 @@ void trio_check_works(void)
     ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status), trio_text());
     status = trio_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status), trio_text());
+}
+
+void trio_check_all_work(void)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status), trio_text());
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status), trio_text());
+    ck_assert(trio_wait_no_keys());
 }
 
 redlock_report_info_t trio_info(void)
@@ -238,8 +257,8 @@ void trio_check_fails(const char *name, int wanted, uint64_t wait_ms)
     ck_assert_msg(status == wanted, "%s: %s%s", name, redlock_strerror(status), trio_text());
     ck_assert_ptr_null(lock);
     /* The budget, the time a last attempt may take, and some for a busy machine. */
-    ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * NODE_TIME_MS + 500), "%s: took %llu ms",
-                  name, (unsigned long long)took_ms);
+    ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * trio.node_time_ms + 500),
+                  "%s: took %llu ms", name, (unsigned long long)took_ms);
 }
 
 TCase *trio_add_case(Suite *suite, const char *name)

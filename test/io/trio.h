@@ -19,7 +19,10 @@ struct trio {
     struct fdcheck before;
     struct fake_redis *fake[TRIO];
     redlock_t *client;
-    int admission; /* of the next client */
+    int admission;         /* of the next client */
+    uint32_t node_time_ms; /* of the next client; NODE_TIME_MS unless changed */
+    bool fences;           /* its locks have them; records are volatile */
+    uint64_t fence;        /* of the last lock acquired; 0: none */
 };
 extern struct trio trio;
 
@@ -42,6 +45,9 @@ int trio_release(redlock_lock_t *lock); /* frees the lock, too */
 /* Acquires and releases; fails the test unless both work. */
 void trio_check_works(void);
 
+/* The same, on all three servers, before it returns: no vote or undo is still under way. */
+void trio_check_all_work(void);
+
 /* What the last report says. */
 redlock_report_info_t trio_info(void);
 redlock_node_report_t trio_node(size_t index);
@@ -63,6 +69,7 @@ enum {
     TIMEOUT = 1u << REDLOCK_CAUSE_TIMEOUT,
     LOST = 1u << REDLOCK_CAUSE_DISCONNECT,
     PROTOCOL = 1u << REDLOCK_CAUSE_PROTOCOL,
+    RECORD = 1u << REDLOCK_CAUSE_FENCE,
     ERROR_REPLY = 1u << REDLOCK_CAUSE_ERROR_REPLY
 };
 

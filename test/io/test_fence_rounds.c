@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Between the two rounds of a fenced attempt: answers that are late or come byte by byte,
+ * connections that end, keys and records that vanish, the last number there is. */
+#include "core/fence.h"
+#include "core/wire.h"
+#include "suite.h"
+#include "trio.h"
+#include "wait.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define FAR_AHEAD (UINT64_C(1) << 52)
+
+static void rule(size_t servers, enum rl_verb verb, struct fake_rule what)
+{
+    what.command = "EVALSHA";
+    what.argument = rl_wire_script_sha(verb);
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_rule(trio.fake[i], what);
+}
+
+static void set_numbers(uint64_t number)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_set_numbers(trio.fake[i], number);
+}
+
+/* All records are in use, all votes of an earlier lock are answered, and the next proposal is not
+ * accepted: there will be a second round. */
+static void begin(uint32_t node_time_ms)
+{
+    trio.fences = true;
+    trio.node_time_ms = node_time_ms;
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_load_scripts(trio.fake[i]);
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    trio_check_all_work();
+    set_numbers(FAR_AHEAD);
+}
+
+/* ---- what happens between the votes and their answers ---- */
+
+struct between {
+    void (*happens)(struct fake_redis *fake);
+    size_t servers;
+    pthread_t thread;
+};
+
+static size_t votes_before[TRIO];
+
+static void *interfere(void *argument)
+{
+    const struct between *between = argument;
+
+    for (size_t i = 0; i < TRIO; i++)
+        if (!fake_redis_wait(trio.fake[i], "EVALSHA vote", votes_before[i] + 1, PATIENCE_MS))
+            return NULL;
+    for (size_t i = 0; i < between->servers; i++)
+        between->happens(trio.fake[i]);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_open_gate(trio.fake[i]);
+    return NULL;
+}
+
+/* The status of an attempt in the middle of which something happens to so many servers. */
+static int acquire_with(void (*happens)(struct fake_redis *fake), size_t servers,
+                        redlock_lock_t **ret_lock)
+{
+    struct between between = {happens, servers, 0};
+
+    for (size_t i = 0; i < TRIO; i++)
+        votes_before[i] = fake_redis_count(trio.fake[i], "EVALSHA vote");
+    rule(TRIO, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    ck_assert_int_eq(pthread_create(&between.thread, NULL, interfere, &between), 0);
+    int status = trio_acquire(ret_lock, 0);
+    ck_assert_int_eq(pthread_join(between.thread, NULL), 0);
+    return status;
+}
+
+static void check_works_above(const char *name, uint64_t fence)
+{
+    trio_check_recovers(name);
+    ck_assert_msg(trio.fence > fence, "%s: %llu is not above %llu", name,
+                  (unsigned long long)trio.fence, (unsigned long long)fence);
+}
+
+START_TEST(a_record_is_lost_on_one)
+{
+    redlock_lock_t *lock = NULL;
+    begin(PATIENCE_MS);
+    ck_assert_int_eq(acquire_with(fake_redis_forget_record, 1, &lock), REDLOCK_OK);
+    ck_assert_uint_eq(trio.fence, FAR_AHEAD + 1);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    check_works_above("one record", FAR_AHEAD + 1);
+}
+END_TEST
+
+/* Then nobody can say any more which numbers were granted: only an operator goes on. */
+START_TEST(records_are_lost_on_two)
+{
+    redlock_lock_t *lock = NULL;
+    begin(PATIENCE_MS);
+    ck_assert_int_eq(acquire_with(fake_redis_forget_record, 2, &lock), REDLOCK_EFENCE);
+    ck_assert_ptr_null(lock);
+    trio_check_failed(0, "two records", RECORD);
+    trio_check_failed(1, "two records", RECORD);
+    ck_assert(trio_wait_no_keys());
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_EFENCE);
+    ck_assert(trio_wait_no_keys());
+    ck_assert_int_eq(redlock_fence_init(trio.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    /* One server still knew the number that two have lost. */
+    check_works_above("two records", FAR_AHEAD);
+}
+END_TEST
+
+START_TEST(a_key_is_lost_on_one)
+{
+    redlock_lock_t *lock = NULL;
+    begin(PATIENCE_MS);
+    ck_assert_int_eq(acquire_with(fake_redis_flush, 1, &lock), REDLOCK_OK);
+    ck_assert_uint_eq(trio.fence, FAR_AHEAD + 1);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    check_works_above("one key", FAR_AHEAD + 1);
+}
+END_TEST
+
+/* Whoever has lost two keys of three may have lost the lock to somebody. */
+START_TEST(keys_are_lost_on_two)
+{
+    redlock_lock_t *lock = NULL;
+    begin(PATIENCE_MS);
+    ck_assert_int_ne(acquire_with(fake_redis_flush, 2, &lock), REDLOCK_OK);
+    ck_assert_ptr_null(lock);
+    ck_assert_int_eq(trio_node(0).vote, REDLOCK_VOTE_DENIED);
+    ck_assert_int_eq(trio_node(1).vote, REDLOCK_VOTE_DENIED);
+    check_works_above("two keys", FAR_AHEAD);
+}
+END_TEST
+
+START_TEST(connections_are_lost)
+{
+    redlock_lock_t *lock = NULL;
+    bool one = _i == 1;
+    begin(PATIENCE_MS);
+    int status = acquire_with(fake_redis_drop_connections, (size_t)_i, &lock);
+    ck_assert_int_eq(status, one ? REDLOCK_OK : REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(trio.fence, one ? FAR_AHEAD + 1 : 0);
+    if (one)
+        ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    check_works_above("connections", one ? FAR_AHEAD + 1 : FAR_AHEAD);
+}
+END_TEST
+
+/* The grant is there, whole, and then the end of the connection. On a new one the second round
+ * could go on; there is none. */
+START_TEST(connections_end_behind_the_vote)
+{
+    redlock_lock_t *lock = NULL;
+    bool one = _i == 1;
+    begin(PATIENCE_MS);
+    rule((size_t)_i, RL_VERB_ACQUIRE,
+         (struct fake_rule){.fault = FAKE_CLOSE, .at = SIZE_MAX, .times = 1});
+    for (int i = 0; i < _i; i++)
+        fake_redis_listen(trio.fake[i], false);
+    int status = trio_acquire(&lock, 0);
+    for (int i = 0; i < _i; i++)
+        fake_redis_listen(trio.fake[i], true);
+    ck_assert_msg(status == (one ? REDLOCK_OK : REDLOCK_ENOQUORUM), "%s%s",
+                  redlock_strerror(status), trio_text());
+    if (one)
+        ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    check_works_above("connections", FAR_AHEAD);
+}
+END_TEST
+
+/* ---- time ---- */
+
+/* Votes that were executed and whose answers come after the attempt: taken back at once, not
+ * counted later. */
+START_TEST(late_votes_are_given_back)
+{
+    redlock_lock_t *lock = NULL;
+    begin(NODE_TIME_MS);
+    rule(2, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_ENOQUORUM);
+    trio_check_failed(0, "late votes", TIMEOUT);
+    trio_check_failed(1, "late votes", TIMEOUT);
+    ck_assert(trio_wait_no_keys());
+    fake_redis_open_gate(trio.fake[0]);
+    fake_redis_open_gate(trio.fake[1]);
+    check_works_above("late votes", FAR_AHEAD);
+}
+END_TEST
+
+START_TEST(late_answers_of_the_second_round_do_not_count)
+{
+    redlock_lock_t *lock = NULL;
+    begin(NODE_TIME_MS);
+    rule(2, RL_VERB_RAISE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_ENOQUORUM);
+    ck_assert(trio_wait_no_keys());
+    fake_redis_open_gate(trio.fake[0]);
+    fake_redis_open_gate(trio.fake[1]);
+    /* The number of the attempt that failed is in their registers: the next one is above it. */
+    check_works_above("late second round", FAR_AHEAD + 1);
+}
+END_TEST
+
+/* Byte by byte everything means the same. */
+START_TEST(split_answers_count)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_READ,
+                                         RL_VERB_SEED};
+    redlock_lock_t *lock = NULL;
+
+    for (unsigned i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        rule(TRIO, verbs[i], (struct fake_rule){.fault = FAKE_SPLIT});
+    begin(PATIENCE_MS);
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(trio.fence, FAR_AHEAD + 1);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    check_works_above("split", FAR_AHEAD + 1);
+}
+END_TEST
+
+/* An answer too many behind a grant ends the connection; the grant stands, or is undone. */
+START_TEST(surplus_answers)
+{
+    begin(PATIENCE_MS);
+    rule(1, RL_VERB_ACQUIRE,
+         (struct fake_rule){.fault = FAKE_SURPLUS, .bytes = "$5\r\nA 1 r\r\n", .times = 1});
+    check_works_above("surplus", FAR_AHEAD);
+}
+END_TEST
+
+/* ---- the end of numbers ---- */
+
+START_TEST(behind_the_last_number_there_is_none)
+{
+    redlock_lock_t *lock = NULL;
+    begin(PATIENCE_MS);
+    set_numbers(RL_FENCE_CORRUPT - 2);
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(trio.fence, RL_FENCE_CORRUPT - 1);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(trio.fence, RL_FENCE_CORRUPT);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    /* Better none than one that is not larger. */
+    lock = NULL;
+    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_EFENCE);
+    ck_assert_ptr_null(lock);
+    ck_assert(trio_wait_no_keys());
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fence rounds");
+    TCase *between = trio_add_case(suite, "between"), *time = trio_add_case(suite, "time");
+
+    tcase_add_test(between, a_record_is_lost_on_one);
+    tcase_add_test(between, records_are_lost_on_two);
+    tcase_add_test(between, a_key_is_lost_on_one);
+    tcase_add_test(between, keys_are_lost_on_two);
+    tcase_add_loop_test(between, connections_are_lost, 1, 3);
+    tcase_add_loop_test(between, connections_end_behind_the_vote, 1, 3);
+    tcase_add_test(between, behind_the_last_number_there_is_none);
+    tcase_add_test(time, late_votes_are_given_back);
+    tcase_add_test(time, late_answers_of_the_second_round_do_not_count);
+    tcase_add_test(time, split_answers_count);
+    tcase_add_test(time, surplus_answers);
+    return suite_run(suite);
+}
