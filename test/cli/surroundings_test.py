@@ -72,6 +72,8 @@ class Descriptors(Case):
 
     def test_no_proc(self):
         """Then the guardian finds no more than the group, and that is said."""
+        if not os.environ.get("CLOCKSHIM"):
+            self.skipTest("a sanitizer looks into /proc itself")
         if self.sh("unshare -m mount -t tmpfs none /proc").returncode != 0:
             self.skipTest("to hide /proc takes root and a mount namespace")
         library = os.path.join(os.path.dirname(os.path.dirname(REDLOCK)), "lib")
