@@ -2,6 +2,7 @@
 """Nothing that the command started lives past the deadline, whatever happens to the wrapper."""
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -32,8 +33,8 @@ def processor_ticks():
 
 
 class Guardian(Case):
-    def family(self, *flags, name="g"):
-        process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY)
+    def family(self, *flags, name="g", **options):
+        process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY, **options)
         pids = [int(process.stdout.readline()) for _ in range(5)]
         self.addCleanup(self.kill_all, pids)
         return process, pids
@@ -80,6 +81,30 @@ class Guardian(Case):
         self.wait_gone(guardian)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
+
+    def test_the_group_does_not_wait_for_the_walk_through_proc(self):
+        """Where many processes want the processor the walk takes longer than the lock has left."""
+        shim = os.environ.get("PROCSTALL_SHIM", "")
+        if not shim:
+            self.skipTest("a preloaded object and the sanitizers do not go together")
+        directory = self.path("stall")
+        os.mkdir(directory)
+        self.addCleanup(shutil.rmtree, directory)
+        more = self.environment(LD_PRELOAD=shim, PROCSTALL=directory)
+        for how in (signal.SIGKILL, signal.SIGSTOP):
+            process, pids = self.family("-t", "2s", name=f"g{int(how)}", env=more)
+            others = [pid for pid in pids if os.getpgid(pid) != os.getpgid(pids[0])]
+            self.assertEqual(len(others), 3)
+            process.send_signal(how)
+            until(lambda: os.path.exists(f"{directory}/reached"), "the walk through /proc")
+            self.wait_gone(*set(pids) - set(others))
+            self.assertTrue(all(runs(pid) for pid in others))
+            self.path("stall/go", "")
+            self.wait_gone(*pids)
+            process.kill()
+            process.wait(10 * SLOW)
+            os.unlink(f"{directory}/reached")
+            os.unlink(f"{directory}/go")
 
     def test_killed_guardian_ends_the_command(self):
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")

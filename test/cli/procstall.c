@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * Preloaded into the command: its guardian, when it is about to list /proc, says so and waits until
+ * it may go on. So a test can look at what has been done before, as if the machine were so busy
+ * that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GIVE_UP_MS 30000
+
+typedef DIR *(*opendir_fn)(const char *path);
+
+static bool is_guardian(void)
+{
+    char name[16] = "";
+
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "redlock-guard") == 0;
+}
+
+static void stall(const char *directory)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/reached", directory);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    snprintf(path, sizeof path, "%s/go", directory);
+    for (unsigned i = 0; i < GIVE_UP_MS && access(path, F_OK) != 0; i++)
+        nanosleep(&pause, NULL);
+}
+
+DIR *opendir(const char *path)
+{
+    const char *directory = getenv("PROCSTALL");
+    opendir_fn next = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "opendir");
+
+    memcpy(&next, &symbol, sizeof next);
+    if (directory != NULL && strcmp(path, "/proc") == 0 && is_guardian())
+        stall(directory);
+    return next(path);
+}
