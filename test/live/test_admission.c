@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Admission on real servers: restarted, promoted, evicting, anonymous ones, the scenarios of which
- * each other client breaks; and a rolling restart under load. */
+ * each other client breaks. (A rolling restart under load: test/scenario/test_rolling.c.) */
 #include "live.h"
 #include "suite.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,66 +206,6 @@ START_TEST(a_key_that_lives_too_long)
 }
 END_TEST
 
-/* ---- a rolling restart ---- */
-
-static struct {
-    pthread_t thread;
-    atomic_bool over;
-    unsigned taken;
-    char failure[512];
-} load;
-
-static void *take_locks(void *unused)
-{
-    (void)unused;
-    while (!atomic_load(&load.over) && load.failure[0] == '\0') {
-        redlock_lock_t *lock = NULL;
-        redlock_report_t *report = NULL;
-        redlock_opts_t opts = redlock_opts(TTL_MS);
-        opts.wait_ms = wait_scaled_ms(500);
-        const int status = redlock_acquire(live.client, "rolling", &opts, &lock, &report);
-        if (status != REDLOCK_OK)
-            snprintf(load.failure, sizeof load.failure, "%s", redlock_report_text(report));
-        redlock_report_free(report);
-        load.taken += status == REDLOCK_OK;
-        redlock_lock_free(lock);
-        wait_pause();
-    }
-    return NULL;
-}
-
-static bool all_vote(void)
-{
-    return live_voters(live.client) == NODES;
-}
-
-/* One server at a time, the next one when all vote again. */
-START_TEST(a_rolling_restart_is_not_noticed)
-{
-    redlock_lock_t *held = NULL;
-    connect_short();
-    redlock_opts_t opts = redlock_opts(TTL_MS);
-    opts.flags = REDLOCK_AUTO_EXTEND;
-    ck_assert_int_eq(redlock_acquire(live.client, "held", &opts, &held, NULL), REDLOCK_OK);
-    memset(&load, 0, sizeof load);
-    ck_assert_int_eq(pthread_create(&load.thread, NULL, take_locks, NULL), 0);
-    for (unsigned i = 0; i < NODES; i++) {
-        ck_assert(WAIT_UNTIL(live_has_key(i, "held"), PATIENCE_MS)); /* healed */
-        cluster_restart(live.cluster, i, false);
-        ck_assert(has_cause(i, REDLOCK_CAUSE_RESTARTED));
-        ck_assert_msg(WAIT_UNTIL(all_vote(), PATIENCE_MS), "node %u does not vote again", i);
-        ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK);
-    }
-    atomic_store(&load.over, true);
-    ck_assert_int_eq(pthread_join(load.thread, NULL), 0);
-    ck_assert_msg(load.failure[0] == '\0', "%s", load.failure);
-    ck_assert_uint_gt(load.taken, 5 * NODES);
-    ck_assert_uint_eq(live_stats(live.client).lost, 0);
-    ck_assert_int_eq(redlock_release(held, NULL), REDLOCK_OK);
-    redlock_lock_free(held);
-}
-END_TEST
-
 static Suite *admission_suite(void)
 {
     Suite *suite = suite_create("admission");
@@ -276,7 +215,6 @@ static Suite *admission_suite(void)
     live_add(suite, "long life", a_key_that_lives_too_long);
     live_add(suite, "promoted", promoted_servers_wait);
     live_add_each(suite, "demoted", servers_that_were_demoted_meanwhile, 2);
-    live_add(suite, "rolling restart", a_rolling_restart_is_not_noticed);
     return suite;
 }
 

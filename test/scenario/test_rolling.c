@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * A rolling restart, as an operator does it: one server at a time, none of them keeps its data, and
+ * `redlock nodes --wait` in between. Locks that are held stay, and nobody who wants one notices. */
+#include "live.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TTL_MS 1500 /* max_ttl, too: how long a guard lasts, roughly */
+
+static struct {
+    pthread_t thread;
+    atomic_bool over;
+    unsigned taken;
+    char failure[512];
+} load;
+
+static void *take_locks(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&load.over) && load.failure[0] == '\0') {
+        redlock_lock_t *lock = NULL;
+        redlock_report_t *report = NULL;
+        redlock_opts_t opts = redlock_opts(TTL_MS);
+        opts.wait_ms = wait_scaled_ms(500);
+        const int status = redlock_acquire(live.client, "rolling", &opts, &lock, &report);
+        if (status != REDLOCK_OK)
+            snprintf(load.failure, sizeof load.failure, "%s", redlock_report_text(report));
+        redlock_report_free(report);
+        load.taken += status == REDLOCK_OK;
+        redlock_lock_free(lock);
+        wait_pause();
+    }
+    return NULL;
+}
+
+/* redlock nodes --wait, with the list as an operator writes it. Its exit status. */
+static int wait_for_all(void)
+{
+    static char servers[512], max_ttl[32];
+    const char *const argv[] = {
+        getenv("REDLOCK"), "nodes",     "--quiet", "--wait", "-w", "1m", "-s",
+        servers,           "--max-ttl", max_ttl,   NULL};
+    size_t len = 0;
+    int status = -1;
+    for (unsigned i = 0; i < NODES; i++)
+        len += (size_t)snprintf(servers + len, sizeof servers - len, "%s127.0.0.1:%d",
+                                i == 0 ? "" : ",", cluster_port(live.cluster, i));
+    snprintf(max_ttl, sizeof max_ttl, "%dms", TTL_MS);
+    ck_assert_ptr_nonnull(argv[0]);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        execv(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(127);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+START_TEST(a_rolling_restart_is_not_noticed)
+{
+    redlock_lock_t *held = NULL;
+    live.max_ttl_ms = TTL_MS;
+    live_connect();
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    ck_assert_int_eq(redlock_acquire(live.client, "held", &opts, &held, NULL), REDLOCK_OK);
+    const uint64_t begun_ms = wait_now_ms();
+    memset(&load, 0, sizeof load);
+    ck_assert_int_eq(pthread_create(&load.thread, NULL, take_locks, NULL), 0);
+    for (unsigned i = 0; i < NODES; i++) {
+        cluster_restart(live.cluster, i, false);
+        ck_assert_int_eq(wait_for_all(), 0);
+        ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_OK);
+    }
+    atomic_store(&load.over, true);
+    ck_assert_int_eq(pthread_join(load.thread, NULL), 0);
+    ck_assert_msg(load.failure[0] == '\0', "%s", load.failure);
+    ck_assert_uint_gt(load.taken, 5 * NODES);
+    ck_assert_uint_eq(live_stats(live.client).lost, 0);
+    ck_assert_uint_ge(wait_now_ms() - begun_ms, NODES * TTL_MS); /* it did wait, each time */
+    ck_assert_int_eq(redlock_release(held, NULL), REDLOCK_OK);
+    redlock_lock_free(held);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("rolling restart");
+    live_add_with(suite, "rolling", a_rolling_restart_is_not_noticed, live_start_servers);
+    return suite_run_nofork(suite);
+}
