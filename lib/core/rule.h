@@ -43,7 +43,8 @@
     X(RESTART_GUARD)                                                                               \
     X(GUARD_WHOLE)                                                                                 \
     X(PROMOTED_GUARD)                                                                              \
-    X(EVICTING_REFUSED)
+    X(EVICTING_REFUSED)                                                                            \
+    X(COUNT_ON_DISK)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

@@ -168,8 +168,10 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
 
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 {
-    /* From the newest request to the oldest: whatever was marked has its undo behind it. */
-    static const uint32_t MARKED = 0x756e646f;
+    /* From the newest request to the oldest: whatever was marked has its undo behind it. A server
+     * that waits for its disk when it sees the end of the connection executes nothing behind that
+     * any more: an undo there is none for what was asked before. */
+    uint32_t marked = 1;
     bool bare = false;
 
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
@@ -179,13 +181,14 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
     }
     for (uint64_t i = pipe->tail; i != pipe->head; i--) {
         struct rl_request *request = rl_pipeline_at(pipe, i - 1);
+        marked += request->verb == RL_VERB_WAITAOF;
         if (request->claim == NULL || rl_request_is_unsent(pipe, request))
             continue;
         bool undo = request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
         if (undo && rl_request_is_whole(pipe, request))
-            request->claim->mark = MARKED;
+            request->claim->mark = marked;
         else if (request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL)
-            bare |= request->claim->mark != MARKED;
+            bare |= request->claim->mark != marked;
     }
     return bare;
 }

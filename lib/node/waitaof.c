@@ -8,6 +8,7 @@
  * something was granted, and behind all else that the tick has to say: it vouches for every command
  * before it. Answers come in order, so all that is kept when one is answered was asked before it.
  */
+#include "core/rule.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -49,7 +50,7 @@ bool rl_waitaof_keep(struct rl_node *node, const struct rl_request *request,
                      const struct rl_answer *answer)
 {
     if (answer->vote != RL_VOTE_GRANTED || !must_survive(request) || request->told ||
-        request->round == 0 || request->claim->owner == NULL)
+        request->round == 0 || request->claim->owner == NULL || !RL_RULE(COUNT_ON_DISK))
         return false;
     struct rl_request kept = *request;
     kept.number = answer->number;

@@ -291,7 +291,8 @@ void sim_client_init(struct sim_world *world, unsigned index)
         abort();
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         client->specs[i].db = world->plan.has_db ? 3 : 0;
-        client->specs[i].durable = world->plan.durable;
+        client->specs[i].durable = world->plan.durable && !world->plan.waitaof;
+        client->specs[i].waitaof = world->plan.waitaof;
         client->specs[i].name[0] = (char)('0' + i);
     }
 }

@@ -3,6 +3,7 @@
  * is not known here stops the run, so that nobody changes one without changing its model. */
 #include "command.h"
 #include "core/rule.h"
+#include "disk.h"
 #include "record.h"
 #include "token.h"
 
@@ -123,6 +124,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
 {
     if (token.len > RL_TOKEN_MAX)
         abort();
+    sim_disk_wrote(call);
     key->present = true;
     key->set_ns = call->world->now_ns;
     key->set_by = call->conn->client;
@@ -162,6 +164,7 @@ static void do_set_ifeq(struct sim_call *call)
     } else if (!holds(key, words[4])) {
         sim_say(call, "$-1");
     } else {
+        sim_disk_wrote(call);
         key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
         sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
         sim_say(call, "+OK");
@@ -204,6 +207,7 @@ static void run_script(struct sim_call *call, enum script script)
         sim_say_number(call, 0);
         return;
     }
+    sim_disk_wrote(call);
     switch (script) {
     case SCRIPT_EXTEND:
         if (key->expire_ms < now_ms + sim_number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
@@ -270,8 +274,10 @@ static void do_delete(struct sim_call *call)
     bool ours = holds(key, token);
     sim_note(call->world, "node % deletes for token %, ours: %", call->conn->node,
              sim_token_find(call->world, token.text, token.len), ours, 0);
-    if (ours)
+    if (ours) {
+        sim_disk_wrote(call);
         key->present = false;
+    }
     sim_say_number(call, ours);
 }
 
@@ -342,7 +348,8 @@ static void do_info(struct sim_call *call)
                        server->full || server->evicts,
                        server->evicts ? "volatile-lru" : "noeviction");
     else if (sim_is(call->words[1], "persistence"))
-        len = snprintf(text, sizeof text, "# Persistence\r\nloading:0\r\n");
+        len = snprintf(text, sizeof text, "# Persistence\r\nloading:0\r\naof_enabled:%d\r\n",
+                       call->world->plan.waitaof);
     else if (sim_is(call->words[1], "cpu"))
         len = info_cpu(call, text, sizeof text);
     else
@@ -391,7 +398,7 @@ static const struct {
     {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true}, {"GET", do_get, false},
     {"PTTL", do_pttl, false},     {"INFO", do_info, false},     {"TIME", do_time, false},
     {"CLIENT", do_ok, false},     {"PING", do_ping, false},     {"SCRIPT", do_script, false},
-    {"SELECT", do_select, false}, {"AUTH", do_auth, false},
+    {"SELECT", do_select, false}, {"AUTH", do_auth, false},     {"WAITAOF", sim_disk_wait, false},
 };
 
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,

@@ -107,8 +107,10 @@ static void mark_over(struct sim_client *client, uint32_t number)
     if (token->over_ns != 0)
         return;
     token->over_ns = world->now_ns;
-    sim_plan_event(world, world->now_ns + trips * 2 * trip_ns + 5 * RL_MS, SIM_LEFT, client->index,
-                   0, number, NULL);
+    /* Each of three forms of an undo may have to wait for a question to the disk. */
+    uint64_t disk_ns = world->plan.waitaof ? 3 * 40 * RL_MS : 0;
+    sim_plan_event(world, world->now_ns + trips * 2 * trip_ns + 5 * RL_MS + disk_ns, SIM_LEFT,
+                   client->index, 0, number, NULL);
 }
 
 /* An attempt that can still win goes on, one that cannot ends at once. */

@@ -95,6 +95,13 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->late_tell = often(random, 200);
     plan->far_link = often(random, 400);
     plan->durable = sim_chance(random, 250);
+    /* A number of its own: other runs stay as they are. */
+    plan->waitaof = plan->durable && (plan->seed * UINT64_C(0x9e3779b97f4a7c15)) >> 63 == 0;
+    if (plan->waitaof) {
+        struct sim_random own = {plan->seed * 2 + 7};
+        uint64_t most_ns = least(plan->ttl_ns / 8, RL_SECOND);
+        plan->sync_ns = sim_scale(&own, most_ns / 16, most_ns);
+    }
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 

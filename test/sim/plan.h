@@ -78,6 +78,8 @@ struct sim_plan {
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
     bool durable;     /* an operator attests that nothing is lost over a restart */
+    bool waitaof;     /* with `durable`: nobody attests it, clients ask each time */
+    uint64_t sync_ns; /* from the end of a sync to the next */
     uint8_t evicting; /* nodes, bit by bit, that evict keys, and say so */
     uint64_t heartbeat_ns;
     bool fences_outside; /* and one does not */

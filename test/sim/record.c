@@ -5,6 +5,7 @@
 
 #include "core/rule.h"
 #include "core/wire_fence.h"
+#include "disk.h"
 #include "platform/hash.h"
 #include "token.h"
 
@@ -120,6 +121,7 @@ static void raise_number(struct sim_call *call)
     }
     if (!is_in_use(call, config))
         return;
+    sim_disk_wrote(call); /* always */
     if (number > sim_record_number(record, stripe))
         write_number(record, stripe, number);
     int len = snprintf(text, sizeof text, "A %s", run_of(record, config));
@@ -149,8 +151,10 @@ static void read_record(struct sim_call *call)
     char text[512];
 
     if (record->mark[0] == '\0' && !is_equal(record->cfg, config, run) &&
-        (record->cfg[0] == '\0' || begins_with(record->cfg, config)))
+        (record->cfg[0] == '\0' || begins_with(record->cfg, config))) {
+        sim_disk_wrote(call);
         copy_word(record->mark, sizeof record->mark, words[6]);
+    }
     int len = snprintf(text, sizeof text, "%s\n%s\n", record->cfg, record->mark);
     for (unsigned i = 0; i < record->count; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%u:%" PRIu64, i == 0 ? "" : " ",
@@ -213,6 +217,7 @@ static void seed_record(struct sim_call *call)
         say_letter(call, "S");
         return;
     }
+    sim_disk_wrote(call);
     seed_numbers(call, record, words[7]);
     record->mark[0] = '\0';
     copy_word(record->cfg, sizeof record->cfg, config);

@@ -2,6 +2,7 @@
  * A server process: it lives, stands still, dies; it reads requests and sends replies. */
 #include "server.h"
 
+#include "disk.h"
 #include "link.h"
 
 #include <redlock/redlock.h>
@@ -22,6 +23,11 @@ static void choose_version(struct sim_world *world, struct sim_server *server)
     server->major = versions[at].major;
     server->minor = versions[at].minor;
     server->is_valkey = versions[at].is_valkey;
+    if (world->plan.waitaof && (server->is_valkey || server->major < 8)) { /* one that has it */
+        server->major = 7;
+        server->minor = 2;
+        server->is_valkey = false;
+    }
 }
 
 void sim_server_init(struct sim_world *world, unsigned node)
@@ -52,6 +58,7 @@ void sim_server_start(struct sim_world *world, unsigned node)
     server->started_ns = sim_clock_read(&server->clock, world->now_ns);
     server->born_ns = world->now_ns;
     server->idled_ns = 0;
+    sim_disk_start(world, node);
 }
 
 int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
@@ -185,7 +192,7 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
     struct sim_answer answer = {.len = 0};
     size_t used = 0, len, count = 0;
 
-    while (conn->server_open &&
+    while (conn->server_open && !sim_disk_holds(world, conn, &answer) &&
            (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0) {
         unsigned said_before = answer.said_count;
         sim_command(world, conn, (unsigned)count, words, &answer);
@@ -223,7 +230,8 @@ void sim_server_serve(struct sim_world *world, unsigned node)
     if (stands_still(world, &world->servers[node]))
         return;
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
-        if (conn->node == node && conn->server_open && (conn->in_len > 0 || conn->ended))
+        if (conn->node == node && conn->server_open &&
+            (conn->in_len > 0 || conn->ended || conn->waits_until_ns != 0))
             execute(world, conn);
     }
 }

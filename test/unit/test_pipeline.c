@@ -119,13 +119,16 @@ static const struct {
     {"SET, undone, another SET unsent", "s a4 r a4 s b0", false},
     {"probe", "p -4", false},
     {"SET behind a probe", "p -4 s a4", true},
+    {"SET, its disk, and its undo", "s a4 w -4 r a4", true}, /* found by the simulator */
+    {"disk, SET, and its undo", "w -4 s a4 r a4", false},
 };
 
 static enum rl_verb verb_of(char letter)
 {
-    static const char letters[] = "srSehp";
+    static const char letters[] = "srSehpw";
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RELEASE, RL_VERB_SHORTEN,
-                                         RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_PING};
+                                         RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_PING,
+                                         RL_VERB_WAITAOF};
 
     return verbs[strchr(letters, letter) - letters];
 }
