@@ -35,6 +35,7 @@ BUILD = table.Build(
     compiler="gcc",
     options=["-Db_coverage=true", "-Doptimization=0"],
     suites=SUITES.split(),
+    whole=False,
     wrapper=[],
     slow=3,
     environment=table.ONE_PROCESS,

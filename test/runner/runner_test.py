@@ -13,6 +13,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "lib")]
 import builddir  # noqa: E402
+import coverage  # noqa: E402
 import lanes  # noqa: E402
 import program  # noqa: E402
 import table  # noqa: E402
@@ -20,6 +21,13 @@ import tap  # noqa: E402
 import tapcase  # noqa: E402
 
 TWO_PASSED = "ok 1 - a: Passed\nok 2 - b: Passed\n1..2\n"
+
+
+class Builds(unittest.TestCase):
+    def test_coverage_has_a_build_of_its_own(self):
+        taken = {build.directory for build in table.BUILDS}
+        self.assertNotIn(coverage.BUILD.directory, taken)
+        self.assertEqual(coverage.BUILD._fields, table.Build._fields)
 
 
 class Counting(unittest.TestCase):
