@@ -134,11 +134,13 @@ static void read_record(const struct call *call)
 
 static void seed_numbers(const struct call *call)
 {
-    char *text = strndup(call->argv[7].data, call->argv[7].len);
+    char *text = malloc(call->argv[7].len + 1);
     char *rest = text;
 
     if (text == NULL)
         abort();
+    memcpy(text, call->argv[7].data, call->argv[7].len);
+    text[call->argv[7].len] = '\0';
     for (char *word; (word = strsep(&rest, " ")) != NULL;) {
         const char *colon = strchr(word, ':');
         if (colon == NULL)

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT
+ * Two whole engines with fenced locks on one resource, three servers that keep their records, and
+ * a script of what happens to them: connections, restarts, records and keys that are lost, time,
+ * wall clocks that jump. Fences must grow from lock to lock and never come twice, whatever happens,
+ * as long as one record at a time is missing; in the end, when all works again, a lock is had.
+ *
+ *     2 bytes failing allocation, then events of 2 bytes */
+#include "fuzz.h"
+
+#include "alloc_fail.h"
+#include "engine/engine.h"
+#include "engine_world.h"
+#include "platform/hash.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+#define SLOTS      2
+#define TTL_NS     RL_SECOND
+#define FENCES_MAX 512
+#define HEAL_STEPS 4000
+#define TURNS_MAX  4000 /* without that time passes */
+
+struct slot {
+    struct rl_lock lock;
+    uint64_t floor; /* the largest fence that was told before its attempt began */
+    bool used, ended, told, held;
+};
+
+static struct slot slots[ENGINES][SLOTS];
+static uint64_t fences[FENCES_MAX];
+static unsigned fence_count;
+
+static uint64_t largest_fence(void)
+{
+    uint64_t largest = 0;
+
+    for (unsigned i = 0; i < fence_count; i++)
+        largest = rl_max_u64(largest, fences[i]);
+    return largest;
+}
+
+static struct slot *slot_of(const struct rl_lock *lock)
+{
+    for (unsigned i = 0; i < ENGINES * SLOTS; i++)
+        if (&slots[i / SLOTS][i % SLOTS].lock == lock)
+            return &slots[i / SLOTS][i % SLOTS];
+    fuzz_wrong(__FILE__, __LINE__, "a lock of ours");
+}
+
+static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    struct slot *slot = slot_of(lock);
+
+    (void)ctx;
+    MUST(slot->used && !slot->ended);
+    MUST((flags & RL_FX_HELD) == 0 || status == REDLOCK_OK);
+    if (flags & RL_FX_HELD)
+        slot->told = false;
+    slot->held = (slot->held || (flags & RL_FX_HELD) != 0) && (flags & RL_FX_ENDED) == 0;
+    slot->ended = (flags & RL_FX_ENDED) != 0;
+    if (flags & RL_FX_WAITING) {
+        slot->held = false;
+        slot->floor = largest_fence(); /* the next attempt begins after this */
+    }
+}
+
+static void on_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+/* As the API does it: looks once more right before its user is told. */
+static void tell(unsigned index)
+{
+    for (unsigned i = 0; i < SLOTS; i++) {
+        struct slot *slot = &slots[index][i];
+        if (!slot->used || slot->ended || !slot->held || slot->told)
+            continue;
+        rl_engine_refresh(&world.clients[index].engine);
+        rl_lock_event(&world.clients[index].engine, &slot->lock, RL_EVENT_CONFIRM, 0, 0);
+        if (!slot->held)
+            continue;
+        uint64_t fence = slot->lock.lease.fence.number;
+        slot->told = true;
+        MUST(fence > slot->floor && fence <= RL_FENCE_CORRUPT);
+        for (unsigned k = 0; k < fence_count; k++)
+            MUST(fences[k] != fence);
+        if (fence_count < FENCES_MAX)
+            fences[fence_count++] = fence;
+    }
+}
+
+/* One turn of a client's loop. */
+static void turn(unsigned index)
+{
+    struct rl_engine *engine = &world.clients[index].engine;
+
+    rl_engine_refresh(engine);
+    world_deliver(index, SIZE_MAX);
+    rl_engine_tick(engine);
+    tell(index);
+    rl_engine_flush(engine);
+}
+
+static void pass(uint64_t ns)
+{
+    uint64_t end_ns = world.now_ns + ns;
+
+    for (unsigned turns = 0;; turns++) {
+        unsigned first = world.clients[0].wake_ns <= world.clients[1].wake_ns ? 0 : 1;
+        uint64_t wake_ns = world.clients[first].wake_ns;
+        if (wake_ns > end_ns)
+            break;
+        MUST(turns < TURNS_MAX); /* a timer that rings without end */
+        world.now_ns = rl_max_u64(world.now_ns, wake_ns);
+        world.clients[first].wake_ns = RL_NEVER;
+        turn(first);
+    }
+    world.now_ns = end_ns;
+}
+
+static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_extend)
+{
+    struct slot *slot = &slots[index][at];
+    const struct rl_lease_params params = {
+        .kind = RL_LEASE_ACQUIRE,
+        .nodes = NODES,
+        .quorum = NODES / 2 + 1,
+        .auto_extend = auto_extend,
+        .fence = true,
+        .drift = {.ppm = 10000, .floor_us = 2000},
+        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
+        .ttl_ns = TTL_NS,
+        .wait_ns = wait_ns,
+        .validity_min_ns = RL_MS,
+        .margin_ns = 50 * RL_MS,
+        .wall_slack_us = auto_extend ? 500000 : 0,
+        .salt = at,
+    };
+
+    if (slot->used && !slot->ended)
+        return;
+    memset(slot, 0, sizeof *slot);
+    slot->used = true;
+    slot->floor = largest_fence();
+    rl_engine_refresh(&world.clients[index].engine);
+    if (rl_lock_start(&world.clients[index].engine, &slot->lock, &params,
+                      (struct rl_arg){WORLD_KEY, sizeof WORLD_KEY - 1},
+                      (struct rl_arg){NULL, 0}) != REDLOCK_OK)
+        slot->used = false;
+    rl_engine_flush(&world.clients[index].engine);
+}
+
+static void call(unsigned index, unsigned at, unsigned what)
+{
+    static const uint8_t kinds[] = {RL_EVENT_RELEASE, RL_EVENT_EXTEND, RL_EVENT_SHORTEN,
+                                    RL_EVENT_DETACH};
+    struct rl_engine *engine = &world.clients[index].engine;
+    struct slot *slot = &slots[index][at];
+
+    if (!slot->used || slot->ended)
+        return;
+    rl_engine_refresh(engine);
+    if (slot->told && slot->held) {
+        slot->held = slot->held && kinds[what % 4] == RL_EVENT_EXTEND;
+        rl_lock_event(engine, &slot->lock, kinds[what % 4], TTL_NS / 2, 0);
+    } else if (!slot->held) {
+        rl_lock_event(engine, &slot->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    }
+    rl_engine_flush(engine);
+}
+
+/* Everybody does what he has to, and a round trip goes by. */
+static void go_on(void)
+{
+    world_serve_all();
+    turn(0);
+    turn(1);
+    pass(RL_MS / 2);
+}
+
+static void play(struct fuzz_input *input)
+{
+    static const uint64_t waits[] = {0, 50 * RL_MS, RL_SECOND, RL_NEVER};
+    unsigned what = fuzz_byte(input), detail = fuzz_byte(input);
+    unsigned index = detail & 1, node = (detail >> 1) % NODES;
+
+    switch (what % 12) {
+    case 0:
+        turn(index);
+        break;
+    case 1:
+        world_serve(index, node, 1 + detail / 16);
+        break;
+    case 2:
+    case 3:
+        for (unsigned i = 0; i <= detail % 8; i++)
+            go_on();
+        break;
+    case 4:
+        start(index, detail >> 1 & 1, waits[detail >> 2 & 3], (detail & 16) != 0);
+        break;
+    case 5:
+        call(index, detail >> 1 & 1, detail >> 2);
+        break;
+    case 6:
+        pass((uint64_t)detail * detail * 100 * RL_US);
+        break;
+    case 7:
+        world_lose_connection(index, node, (detail & 64) != 0);
+        break;
+    case 8:
+        world.nodes[node].reachable = (detail & 64) != 0;
+        break;
+    case 9:
+        world_restart(node, (detail & 32) != 0, (detail & 64) != 0);
+        break;
+    case 10:
+        if (world_others_in_use(node))
+            memset(&world.nodes[node].store.record, 0, sizeof world.nodes[node].store.record);
+        break;
+    default:
+        world_disturb(index, node, detail >> 3);
+        break;
+    }
+}
+
+/* All faults are over. Whoever waits gives up; then a lock must be had. If the first start has
+ * reached a minority and then broke off, an operator has to decide. */
+static void heal(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        world.nodes[i].reachable = true;
+    for (unsigned i = 0; i < ENGINES * SLOTS; i++)
+        call(i / SLOTS, i % SLOTS, 0);
+    for (unsigned steps = 0; steps < HEAL_STEPS; steps++) {
+        const struct slot *slot = &slots[0][0];
+        if (slot->used && slot->told && slot->held)
+            return;
+        start(0, 0, RL_NEVER, false);
+        go_on();
+        if (steps % 10 == 9)
+            pass(200 * RL_MS);
+        if (steps == HEAL_STEPS / 4 && world_is_half_started())
+            (void)rl_records_init(&world.clients[0].engine);
+    }
+    fuzz_wrong(__FILE__, __LINE__, "a lock is had once all works again");
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct rl_engine_listener listener = {on_lock, on_node, NULL};
+    struct fuzz_input input = {data, size};
+    const int64_t live = alloc_fail_live();
+    unsigned choice = fuzz_short(&input);
+
+    memset(slots, 0, sizeof slots);
+    fence_count = 0;
+    world_begin(&listener);
+    fuzz_alloc_choose(choice);
+    while (input.left > 0)
+        play(&input);
+    (void)fuzz_alloc_end();
+    heal();
+    world_end();
+    for (unsigned i = 0; i < ENGINES * SLOTS; i++)
+        MUST(!slots[i / SLOTS][i % SLOTS].used || slots[i / SLOTS][i % SLOTS].ended);
+    MUST(alloc_fail_live() == live);
+    return 0;
+}
