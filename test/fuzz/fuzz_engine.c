@@ -173,12 +173,12 @@ static void call(unsigned index, unsigned at, unsigned what)
 }
 
 /* Everybody does what he has to, and a round trip goes by. */
-static void go_on(void)
+static void go_on(uint64_t ns)
 {
     world_serve_all();
     turn(0);
     turn(1);
-    pass(RL_MS / 2);
+    pass(ns);
 }
 
 static void play(struct fuzz_input *input)
@@ -197,7 +197,7 @@ static void play(struct fuzz_input *input)
     case 2:
     case 3:
         for (unsigned i = 0; i <= detail % 8; i++)
-            go_on();
+            go_on(what % 12 == 2 ? RL_MS / 2 : 5 * RL_MS);
         break;
     case 4:
         start(index, detail >> 1 & 1, waits[detail >> 2 & 3], (detail & 16) != 0);
@@ -240,7 +240,7 @@ static void heal(void)
         if (slot->used && slot->told && slot->held)
             return;
         start(0, 0, RL_NEVER, false);
-        go_on();
+        go_on(RL_MS);
         if (steps % 10 == 9)
             pass(200 * RL_MS);
         if (steps == HEAL_STEPS / 4 && world_is_half_started())
