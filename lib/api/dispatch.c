@@ -94,25 +94,29 @@ void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
     rl_api_lock_drop(lock);
 }
 
-/* What an inspection saw lives longer than any lock of ours may. */
+/* Something lives longer than any lock of ours may. */
+static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
+{
+    struct redlock *rl = ctx;
+
+    rl_logf(&rl->log, REDLOCK_LOG_WARN,
+            "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
+            "or a clock was set back; guards last as long from now on",
+            rl->engine.nodes[node].name, (unsigned long long)pttl_ms);
+    if (rl->config->event_fn == NULL)
+        return;
+    rl->node_news[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
+    rl->has_node_news = true;
+    signal_news(rl);
+}
+
 static void note_long_ttls(struct redlock *rl, const struct redlock_lock *lock)
 {
     const struct rl_seen *seen = lock->engine.seen;
 
     for (unsigned i = 0; seen != NULL && i < rl->engine.count; i++) {
-        struct rl_node *node = &rl->engine.nodes[i];
-        if (!seen[i].present ||
-            !rl_admission_saw_ttl(&rl->engine.common.admission, seen[i].pttl_ms))
-            continue;
-        rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "%s: a key lives for %lld ms more, longer than max_ttl: clients disagree about it, "
-                "or a clock was set back; guards last as long from now on",
-                node->name, (long long)seen[i].pttl_ms);
-        if (rl->config->event_fn == NULL)
-            continue;
-        rl->node_news[i] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
-        rl->has_node_news = true;
-        signal_news(rl);
+        if (seen[i].present && rl_admission_saw_ttl(&rl->engine.common.admission, seen[i].pttl_ms))
+            on_long_ttl(rl, i, (uint64_t)seen[i].pttl_ms);
     }
 }
 
@@ -214,7 +218,8 @@ static void on_node(void *ctx, unsigned index)
 
 struct rl_engine_listener rl_dispatch_listener(struct redlock *rl)
 {
-    return (struct rl_engine_listener){.lock = on_lock, .node = on_node, .ctx = rl};
+    return (struct rl_engine_listener){
+        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = rl};
 }
 
 static void begin_callback(struct redlock *rl)

@@ -26,7 +26,7 @@ static void copy_owner(char *to, const struct rl_seen *seen)
     to[at] = '\0';
 }
 
-static void describe_seen(char *text, const struct rl_seen *seen)
+static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_ttl_ms)
 {
     if (!seen->present)
         snprintf(text, RL_TEXT_MAX, "free");
@@ -35,7 +35,10 @@ static void describe_seen(char *text, const struct rl_seen *seen)
     else if (seen->pttl_ms < 0)
         snprintf(text, RL_TEXT_MAX, "held, never expires");
     else
-        snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms", (long long)seen->pttl_ms);
+        snprintf(text, RL_TEXT_MAX, "held, expires in %lld ms%s", (long long)seen->pttl_ms,
+                 (uint64_t)seen->pttl_ms > max_ttl_ms
+                     ? ", longer than max_ttl: it is stuck, or another client's max_ttl is larger"
+                     : "");
 }
 
 /* Granted, or not even asked: this node would not have been counted. */
@@ -109,7 +112,7 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
         bool looked = seen != NULL && report->round.verb == RL_VERB_GET &&
                       ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
         if (looked)
-            describe_seen(text, &seen[i]);
+            describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
         else
             describe_vote(text, report, i);
     }

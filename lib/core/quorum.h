@@ -58,7 +58,8 @@ struct rl_ballot {
     uint8_t record; /* enum rl_record_state: of the node's fence record, if the answer shows it */
     uint32_t round;
     uint32_t rtt_us;
-    uint64_t number; /* a fenced vote: what the node's register held before */
+    uint64_t number;  /* a fenced vote: what the node's register held before */
+    uint64_t pttl_ms; /* a fenced vote, DENIED: how long the key that is there lives; 0: not said */
 };
 
 /* Opens a round: asks the nodes of `ask` that are up (a release: also silent ones), counts the

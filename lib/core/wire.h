@@ -99,9 +99,10 @@ struct rl_answer {
     enum rl_form form; /* with AGAIN: how to ask again */
     unsigned forget;   /* with AGAIN: feature bits that this server has shown not to have */
     /* Of fences: */
-    uint8_t record;    /* enum rl_record_state: what the answer says of the node's record */
-    bool accepted;     /* ACQUIRE granted: the proposal was stored */
-    uint64_t number;   /* ACQUIRE granted or denied: what the register held before */
+    uint8_t record;   /* enum rl_record_state: what the answer says of the node's record */
+    bool accepted;    /* ACQUIRE granted: the proposal was stored */
+    uint64_t number;  /* ACQUIRE granted or denied: what the register held before */
+    uint64_t pttl_ms; /* ACQUIRE denied: how long the other's key lives; 0: not said, or for ever */
     struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
 };
 

@@ -177,6 +177,9 @@ static struct rl_answer answer_to_vote(enum rl_vote vote, bool accepted, struct 
     if (vote == RL_VOTE_GRANTED) { /* a denial does not say whose run the record is of */
         answer.record = RL_RECORD_ADMITTED;
         answer.run = rest;
+    } else {
+        struct rl_arg pttl = next_word(&rest);
+        (void)rl_fence_parse(pttl.data, pttl.len, &answer.pttl_ms);
     }
     return answer;
 }

@@ -47,6 +47,9 @@ struct rl_engine_listener {
      * has let go of the lock: it may be freed, but not from inside the call. */
     void (*lock)(void *ctx, struct rl_lock *lock, uint32_t flags, int status);
     void (*node)(void *ctx, unsigned node);
+    /* A denial has shown a key that lives longer than max_ttl, and than any that was seen before.
+     * May be NULL. */
+    void (*long_ttl)(void *ctx, unsigned node, uint64_t pttl_ms);
     void *ctx;
 };
 

@@ -424,6 +424,19 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     return true;
 }
 
+/* Who is denied may learn why it lasts: the key was made with another max_ttl, or a clock was set
+ * back. A key is told of once: it gets shorter from then on. */
+static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
+{
+    struct rl_admission_rules *rules = &engine->common.admission;
+    uint64_t before_ns = rules->ttl_seen_ns;
+
+    if (ballot->pttl_ms == 0 || !rl_admission_saw_ttl(rules, (int64_t)ballot->pttl_ms))
+        return;
+    if (rules->ttl_seen_ns > before_ns && engine->listener.long_ttl != NULL)
+        engine->listener.long_ttl(engine->listener.ctx, ballot->node, ballot->pttl_ms);
+}
+
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply)
 {
@@ -431,6 +444,7 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
     if (!lock->active || lock->lease.round.number != ballot->round)
         return;
+    note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
     /* The vote that decides an extension must have come before the old deadline: not the time of

@@ -7,6 +7,14 @@
  * do not count until every lock it may have forgotten has expired. All waits are measured on our
  * own boot clock, from the moment at which this client learned of the fact, and are max_ttl
  * lengthened by drift: the server's clock and the time at which it really happened do not matter.
+ *
+ * The boot clock alone is enough for them. A guard must not end before those do who may still rely
+ * on what was forgotten, and their time passes while we are stopped or suspended, as the server's
+ * does: a clock that stood still then would only make us wait for longer. Somebody whose own clocks
+ * all stood still is not helped by any wait of ours. What must not be is a guard that begins before
+ * the keys were lost: it begins when the answer that tells of it has been read, not when its tick
+ * began.
+ *
  * Only at the first contact, when we cannot know how long a server has been there, its own
  * account of its age shortens the wait. Two parts of INFO tell it:
  *

@@ -95,6 +95,7 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
         .accepted = answer->accepted,
         .record = answer->record,
         .number = answer->number,
+        .pttl_ms = answer->pttl_ms,
         .rtt_us = (uint32_t)rl_min_u64(rtt_us, UINT32_MAX),
     };
     listener->vote(listener->ctx, request->claim, &ballot, reply);

@@ -37,6 +37,16 @@ void rl_watch_tell_step(struct rl_node *node)
         node->common->listener.stepped(node->common->listener.ctx, node);
 }
 
+/* Guards begin when we hold the answer in our hands. The time of the tick may be older, by as much
+ * as this process was stopped or suspended in it, and the server may have lost its keys in between.
+ */
+static uint64_t learned_ns(const struct rl_node *node)
+{
+    const struct rl_node_listener *listener = &node->common->listener;
+
+    return listener->clock(listener->ctx);
+}
+
 /* What the greeting has taught about the server. 0, or why the connection is of no use. */
 int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
                      uint64_t now_ns)
@@ -55,7 +65,7 @@ int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_step
         *ret_text = "server runs in cluster mode, where keys can move to another server";
         return REDLOCK_CAUSE_CLUSTER;
     }
-    rl_admission_greet(&node->admission, info, now_ns);
+    rl_admission_greet(&node->admission, info, learned_ns(node));
     node->beat_ns = now_ns;
     *ret_stepped =
         node->greeting_time_ns != 0 && rl_admission_time(&node->admission, node->greeting_time_us,
@@ -143,13 +153,11 @@ void rl_watch_send(struct rl_node *node, uint64_t now_ns)
 static void take_time(struct rl_node *node, const struct rl_request *request,
                       const struct rl_reply *reply, uint64_t now_ns)
 {
-    const struct rl_node_listener *listener = &node->common->listener;
     uint64_t time_us = 0;
 
     if (!rl_wire_time_us(reply, &time_us))
         return; /* not permitted: its clock is not watched */
-    if (!rl_admission_time(&node->admission, time_us, request->sent_ns,
-                           listener->clock(listener->ctx)))
+    if (!rl_admission_time(&node->admission, time_us, request->sent_ns, learned_ns(node)))
         return;
     rl_node_review(node, now_ns);
     rl_watch_tell_step(node);
@@ -168,7 +176,7 @@ static void take_look(struct rl_node *node, uint64_t now_ns)
     if (!told && node->look_sections != SECTIONS)
         return; /* busy, perhaps: a whole look will tell */
     bool is_news = told && strcmp(look->run_id, node->run_id) != 0;
-    rl_admission_greet(&node->admission, look, now_ns);
+    rl_admission_greet(&node->admission, look, learned_ns(node));
     if (told)
         node->info = *look;
     else

@@ -72,7 +72,7 @@ static void setup(void)
         .node_timeout_ns = TIMEOUT_MS * RL_MS,
         .heartbeat_ns = RL_SECOND,
     };
-    const struct rl_engine_listener listener = {ignore_lock, ignore_node, NULL};
+    const struct rl_engine_listener listener = {.lock = ignore_lock, .node = ignore_node};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io, engine, &params, &listener), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(becomes_ready(), PATIENCE_MS));

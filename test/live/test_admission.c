@@ -198,6 +198,7 @@ START_TEST(a_key_that_lives_too_long)
     connect_short();
     command(0, "SET stuck token PX 20000");
     CHECK_STATUS(live_inspect("stuck"), REDLOCK_OK);
+    ck_assert_msg(strstr(live_node(0).text, "longer than max_ttl") != NULL, "%s", live_text());
     ck_assert(WAIT_UNTIL(atomic_load(&long_ttls) == 1, PATIENCE_MS));
     cluster_restart(live.cluster, 1, false);
     ck_assert(has_cause(1, REDLOCK_CAUSE_RESTARTED));

@@ -6,6 +6,7 @@
 #include "suite.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,6 +225,41 @@ START_TEST(ended_before_the_first_vote)
 }
 END_TEST
 
+static atomic_uint long_ttls;
+
+static void count_long_ttls(redlock_t *client, const redlock_event_t *event, void *unused)
+{
+    (void)client;
+    (void)unused;
+    atomic_fetch_add(&long_ttls, event->kind == REDLOCK_EVENT_TTL_EXCEEDS_MAX);
+}
+
+/* Who is denied a fenced lock is told how long the key lives: too long is told once, however often
+ * it is denied, and makes guards as long. */
+START_TEST(denied_by_a_key_that_lives_too_long)
+{
+    redlock_lock_t *lock;
+    fences_begin();
+    atomic_store(&long_ttls, 0);
+    live.event_fn = count_long_ttls;
+    live.client = fences_open();
+    fences_pass(live.client, "stuck", PATIENCE_MS);
+    const uint64_t pttl_ms = 20 * live.max_ttl_ms;
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(
+            cluster_replies(live.cluster, i, "OK", "SET stuck somebody PX %" PRIu64, pttl_ms));
+    for (unsigned i = 0; i < 5; i++)
+        CHECK_STATUS(fences_acquire(live.client, "stuck", 0, &lock), REDLOCK_ECONTENDED);
+    ck_assert(WAIT_UNTIL(atomic_load(&long_ttls) > 0, PATIENCE_MS));
+    ck_assert_uint_le(atomic_load(&long_ttls), NODES);
+    cluster_restart(live.cluster, 1, false);
+    ck_assert(
+        WAIT_UNTIL(live_node_stats(live.client, 1).cause == REDLOCK_CAUSE_RESTARTED, PATIENCE_MS));
+    ck_assert_uint_gt(live_node_stats(live.client, 1).votes_again_ms, 2 * live.max_ttl_ms);
+    cluster_command_all(live.cluster, "DEL stuck");
+}
+END_TEST
+
 static Suite *fences_suite(void)
 {
     Suite *suite = suite_create("live_fences");
@@ -237,6 +273,7 @@ static Suite *fences_suite(void)
     live_add(suite, "scripts_that_were_forgotten", scripts_that_were_forgotten);
     live_add(suite, "records_and_prefixes", records_and_prefixes);
     live_add(suite, "embedded_clients", embedded_clients);
+    live_add(suite, "long life", denied_by_a_key_that_lives_too_long);
     live_add(suite, "ended_before_the_first_vote", ended_before_the_first_vote);
     return suite;
 }

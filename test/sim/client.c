@@ -328,7 +328,8 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .wake_at = wake_at,
         .ctx = client,
     };
-    const struct rl_engine_listener listener = {sim_user_lock, on_node, client};
+    const struct rl_engine_listener listener = {
+        .lock = sim_user_lock, .node = on_node, .ctx = client};
     unsigned fail_of_1000 = client->fail_of_1000;
 
     client->fail_of_1000 = 0;

@@ -208,6 +208,29 @@ START_TEST(the_look_comes_before_the_vote)
 }
 END_TEST
 
+/* The process was suspended inside a tick, for longer than a guard, and the server took another
+ * one's data meanwhile. The tick does not know how late it is. */
+START_TEST(a_guard_begins_when_the_answer_is_there)
+{
+    static const char promoted[] = "role:master\r\nmaster_replid2:ab\r\nsecond_repl_offset:17\r\n";
+    char bytes[256];
+
+    rig_ready(rig);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_reply_time(rig, 0);
+    const uint64_t tick_ns = rig->now_ns;
+    rig_freeze(rig, 3600 * RL_SECOND);
+    const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(SERVER),
+                             SERVER, strlen(promoted), promoted);
+    rl_node_received(&rig->node, bytes, (size_t)len, tick_ns);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns), RL_BAR_PROMOTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_BAR_PROMOTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+}
+END_TEST
+
 /* What the short look does not ask for stays as it was. */
 START_TEST(a_short_look_keeps_the_rest)
 {
@@ -259,6 +282,7 @@ static Suite *watch_suite(void)
     tcase_add_test(tcase, became_a_replica);
     tcase_add_loop_test(tcase, strange_answers, 0, 10);
     tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
+    tcase_add_test(tcase, a_guard_begins_when_the_answer_is_there);
     tcase_add_test(tcase, a_short_look_keeps_the_rest);
     tcase_add_test(tcase, silence);
     suite_add_tcase(suite, tcase);

@@ -74,6 +74,9 @@ START_TEST(votes)
     ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
     ck_assert_uint_eq(got.number, 12);
     ck_assert_int_eq(got.record, RL_RECORD_UNKNOWN); /* of which run, it does not say */
+    ck_assert_uint_eq(got.pttl_ms, 29000);
+    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 -1").pttl_ms, 0);
+    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12").pttl_ms, 0);
 }
 END_TEST
 
