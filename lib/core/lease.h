@@ -61,6 +61,7 @@ struct rl_lease {
     bool manual;     /* the extension in flight was asked for by the caller */
     bool endangered; /* has been announced for this deadline */
     bool lost;
+    bool adopted; /* by the last round: who did not agree in it may have had the key, or not */
     uint32_t attempts, failures, extends;
     int32_t status; /* why the last attempt or extension failed */
     struct rl_fence fence;

@@ -14,7 +14,7 @@
 
 /* Far from a due time it is looked at again after seven eighths of the wait: the timer runs on one
  * clock, the deadline on two, and slewing moves them against each other. */
-#define CLOSE_NS (100 * RL_MS)
+#define CLOSE_NS (20 * RL_MS)
 
 uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
 {
@@ -77,6 +77,7 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
                           : (struct rl_now){RL_NEVER, RL_NEVER};
     lease->deadline = (struct rl_now){0, 0};
     lease->backing = rl_round_counted(&lease->round);
+    lease->adopted = lease->params.kind == RL_LEASE_ADOPT;
     lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view->now);
@@ -199,6 +200,10 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     /* A SET without an answer by now may still run late, and its vote is not heard any more. */
     if (lease->round.verb == RL_VERB_ACQUIRE && RL_RULE(LATE_SET_COUNTS_LATER))
         lease->fresh |= rl_round_pending(&lease->round);
+    /* The giver's SET may run late as well. */
+    if (lease->adopted && RL_RULE(LATE_SET_COUNTS_LATER))
+        lease->fresh |= lease->ours & ~lease->round.granted;
+    lease->adopted = false;
     rl_nodes seen = lease->fresh & lease->confirmed;
 
     lease->probation |= seen;

@@ -246,12 +246,60 @@ START_TEST(adopted_keys)
     rig_grant(&rig, 0);
     rig_grant(&rig, 2);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    extend(); /* node 1 was silent, that is all */
+    extend();
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 2);
+    check_extended();
+    rig_grant(&rig, 1);
+    extend(); /* node 1 was silent, that is all: it was seen, and a round succeeded without it */
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 2);
+    check_extended();
+    rig_grant(&rig, 1);
+    extend();
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     check_extended();
     rig_deny(&rig, 2);
     ck_assert_uint_eq(rig.fx.heal, 0x4);
+}
+END_TEST
+
+/* The giver's SET to node 1 hung, and runs after another client has been on nodes 1 and 2. (Found
+ * by the simulator: the giver had detached, the server was stopped all the time.) */
+START_TEST(a_set_of_the_giver)
+{
+    for (int silent = 0; silent < 2; silent++) {
+        rig_init(&rig, 3);
+        rig.params.kind = RL_LEASE_ADOPT;
+        rig_start(&rig);
+        if (!silent)
+            rig_fail(&rig, 1);
+        rig_grant(&rig, 0);
+        rig_grant(&rig, 2);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+        extend();
+        rig_grant(&rig, 1);
+        rig_grant(&rig, 0);
+        rig_deny(&rig, 2);
+        check_not_extended();
+    }
+}
+END_TEST
+
+/* What answers late, but before the next round, had the key in time. */
+START_TEST(a_late_answer_to_the_taker)
+{
+    rig_init(&rig, 3);
+    rig.params.kind = RL_LEASE_ADOPT;
+    rig_start(&rig);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 2);
+    rig_grant(&rig, 1);
+    extend();
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    check_extended();
 }
 END_TEST
 
@@ -270,5 +318,7 @@ int main(void)
     tcase_add_test(tcase, a_set_from_beyond);
     tcase_add_test(tcase, where_the_key_never_was);
     tcase_add_test(tcase, adopted_keys);
+    tcase_add_test(tcase, a_set_of_the_giver);
+    tcase_add_test(tcase, a_late_answer_to_the_taker);
     return suite_run(suite);
 }
