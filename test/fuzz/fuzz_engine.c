@@ -251,7 +251,7 @@ static void heal(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct rl_engine_listener listener = {on_lock, on_node, NULL};
+    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
     struct fuzz_input input = {data, size};
     const int64_t live = alloc_fail_live();
     unsigned choice = fuzz_short(&input);
