@@ -112,11 +112,11 @@ static void count(struct rl_node *node, const struct rl_request *request,
         node->failures = 0; /* a real answer: the next loss may be mended at once */
 }
 
-/* Nobody waits for this answer, or something later was asked for the same claim: an undo, or an
- * extension that will find no key here. */
+/* Nobody waits for this answer, or something later was asked for the same claim: an undo, sent or
+ * owed, or an extension that will find no key here. */
 static bool is_over(const struct rl_node *node, const struct rl_request *request)
 {
-    if (request->told || request->claim->owner == NULL)
+    if (request->told || request->claim->owner == NULL || rl_debts_has(node, request->claim))
         return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *later = rl_pipeline_at(&node->pipe, i);

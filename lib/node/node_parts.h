@@ -56,6 +56,8 @@ void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
 
 /* undo.c */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
+/* An undo of this claim waits to be sent. */
+bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim);
 void rl_debts_flush(struct rl_node *node, uint64_t now_ns);
 void rl_debts_expire(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_debts_wake_ns(const struct rl_node *node);

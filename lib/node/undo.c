@@ -20,14 +20,21 @@ static void forget_debt(struct rl_node *node, unsigned at)
     node->debts[at] = node->debts[--node->debt_count];
 }
 
+bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim)
+{
+    for (unsigned i = 0; i < node->debt_count; i++) {
+        if (node->debts[i].claim == claim)
+            return true;
+    }
+    return false;
+}
+
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     uint64_t ttl_ns = claim->ttl_max_ms * RL_MS;
 
-    for (unsigned i = 0; i < node->debt_count; i++) {
-        if (node->debts[i].claim == claim)
-            return;
-    }
+    if (rl_debts_has(node, claim))
+        return;
     if (node->debt_count == RL_DEBTS_MAX) {
         /* The one that expires first matters least. */
         unsigned oldest = 0;

@@ -7,6 +7,8 @@
 #include "core/wire_fence.h"
 #include "suite.h"
 
+#include <string.h>
+
 #define NOSCRIPT "-NOSCRIPT No matching script. Please use EVAL.\r\n"
 #define RUN      "0123abcd" /* of the rig's server */
 
@@ -168,6 +170,31 @@ START_TEST(asked_again_and_removed_unsent)
 }
 END_TEST
 
+/* The undo that could not be sent yet counts, too. (Found by the fuzzer.) */
+START_TEST(not_asked_again_while_its_undo_is_owed)
+{
+    static char key[64 * 1024];
+    struct rl_claim *wide = rl_claim_new(&rig->mem, (struct rl_arg){key, sizeof key}, 64);
+    const char *script = rl_wire_script(RL_VERB_ACQUIRE);
+
+    ck_assert_ptr_nonnull(wide);
+    rl_claim_set_token(wide, (struct rl_arg){"w", 1});
+    ask_vote();
+    rig->room = 0;
+    while (rig->node.pipe.out_len < RL_UNSENT_MAX)
+        ck_assert_int_eq(rig_ask(rig, wide, 2, RL_VERB_HEAL), 0);
+    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_FAILED);
+    rig_reply(rig, NOSCRIPT);
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
+    ck_assert(vote.unsent);
+    rig->room = SIZE_MAX;
+    rl_node_flush(&rig->node, rig->now_ns);
+    ck_assert_ptr_null(memmem(rig->wire, rig->wire_len, script, strlen(script)));
+    rl_claim_drop(wide);
+}
+END_TEST
+
 /* Behind an extension it would leave a key that its owner believes not to be there. (Found by the
  * simulator, seed 244580003199677: scripts were lost between a vote and the extension behind it.)
  */
@@ -262,6 +289,7 @@ int main(void)
     tcase_add_test(tcase, asked_again_in_the_same_round);
     tcase_add_test(tcase, not_asked_again_behind_its_undo);
     tcase_add_test(tcase, asked_again_and_removed_unsent);
+    tcase_add_test(tcase, not_asked_again_while_its_undo_is_owed);
     tcase_add_test(tcase, not_asked_again_behind_an_extension);
     tcase_add_test(tcase, not_asked_again_for_nobody);
     tcase_add_test(tcase, never_sent_twice);
