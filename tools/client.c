@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "exits.h"
 #include "say.h"
+#include "timing.h"
 
 /* The first lock waits so long for nodes that are still greeting: one of them may turn out to be
  * another under a second name. Only a node that hangs lets it wait to the end. */
@@ -78,6 +79,12 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
     if (settings->node_timeout_ms &&
         redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms) != REDLOCK_OK)
         return refuse(config, values[SET_NODE_TIMEOUT].origin);
+    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_FLOOR_US) != REDLOCK_OK)
+        return refuse(config, values[SET_DRIFT].origin);
+    if (redlock_config_set_heartbeat_ms(config, settings->heartbeat_ms) != REDLOCK_OK)
+        return refuse(config, values[SET_HEARTBEAT].origin);
+    if (redlock_config_set_clock_slack_ms(config, settings->clock_slack_ms) != REDLOCK_OK)
+        return refuse(config, values[SET_CLOCK_SLACK].origin);
     if (redlock_config_set_owner(config, client_owner()) != REDLOCK_OK)
         return refuse(config, "owner");
     if (redlock_config_set_log(config, say_shows(SAY_DEBUG) ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARN,

@@ -74,6 +74,7 @@ static int check_timing(struct run *run)
     run->timing = (struct timing){
         .ttl_ms = settings->ttl_ms,
         .max_ttl_ms = settings->max_ttl_ms,
+        .drift_ppm = settings->drift_ppm,
         .renew_ms = run->options->no_renew ? 0 : settings->renew_ms,
         .grace_ms = settings->grace_ms,
         .min_hold_ms = run->options->min_hold_ms,

@@ -136,10 +136,12 @@ static const char config_text[] =
     "Flags win over the environment, the environment over the file.\n"
     "  -t D -w D -k D --renew D   as for `run`\n" SERVERS
     "File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait\n"
-    "  grace renew connect-timeout node-timeout fence-key fence-records admission;\n"
+    "  grace renew connect-timeout node-timeout fence-key fence-records admission\n"
+    "  drift heartbeat clock-slack (equal in all clients, as max-ttl);\n"
     "  [node.NAME] url\n"
     "Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH\n"
     "  REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_ADMISSION\n"
+    "  REDLOCK_DRIFT REDLOCK_HEARTBEAT REDLOCK_CLOCK_SLACK\n"
     "  REDLOCK_CONFIG; REDIS_URL only if no server is set otherwise\n"
     "Exit: 0, 64 usage, 78 configuration\n"
     "Example: redlock config -f ./redlock.conf\n";

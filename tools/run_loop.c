@@ -109,7 +109,7 @@ static void check_deadline(struct run *run)
     uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
     /* The library knows --max-hold too and ends the lock a little before it. */
     bool max_hold = run->timing.max_hold_ms &&
-                    run->deadline_ns + timing_drift_ms(run->timing.ttl_ms) * NS_PER_MS >= most_ns;
+                    run->deadline_ns + timing_drift_ms(&run->timing) * NS_PER_MS >= most_ns;
     if (run->options->warn_on_loss && !max_hold)
         return;
     run->stop = max_hold ? STOP_MAX_HOLD : STOP_LOSS;

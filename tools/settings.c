@@ -15,6 +15,7 @@
 #include "exits.h"
 #include "files.h"
 #include "mask.h"
+#include "rates.h"
 #include "redlock/redlock.h"
 #include "say.h"
 
@@ -39,6 +40,9 @@ static const struct {
     [SET_FENCE_KEY] = {"fence-key", "REDLOCK_FENCE_KEY", NULL, "redlock:fence"},
     [SET_FENCE_RECORDS] = {"fence-records", "REDLOCK_FENCE_RECORDS", NULL, "durable"},
     [SET_ADMISSION] = {"admission", "REDLOCK_ADMISSION", NULL, "strict"},
+    [SET_DRIFT] = {"drift", "REDLOCK_DRIFT", NULL, "1%"},
+    [SET_HEARTBEAT] = {"heartbeat", "REDLOCK_HEARTBEAT", NULL, "1s"},
+    [SET_CLOCK_SLACK] = {"clock-slack", "REDLOCK_CLOCK_SLACK", NULL, "100ms"},
 };
 
 const char *setting_name(enum setting_id id)
@@ -132,17 +136,30 @@ static int read_duration(const struct settings *settings, enum setting_id id, ui
     return -1;
 }
 
-static int read_timeout(const struct settings *settings, enum setting_id id, uint32_t *ret_ms)
+static int read_up_to_a_minute(const struct settings *settings, enum setting_id id,
+                               uint32_t least_ms, uint32_t *ret_ms)
 {
     uint64_t ms = 0;
+    char why[64];
     int result = read_duration(settings, id, &ms);
 
     if (result >= 0)
         return result;
-    if (settings->values[id].text && (ms < 1 || ms > 60000))
-        return refuse(settings, id, "out of range; write 1ms to 1m");
+    snprintf(why, sizeof why, "out of range; write %ums to 1m", (unsigned)least_ms);
+    if (settings->values[id].text && (ms < least_ms || ms > 60000))
+        return refuse(settings, id, why);
     *ret_ms = (uint32_t)ms;
     return -1;
+}
+
+static int read_clocks(struct settings *settings)
+{
+    if (!rate_parse(settings->values[SET_DRIFT].text, &settings->drift_ppm))
+        return refuse(settings, SET_DRIFT, "not a rate of clocks; " RATE_HELP);
+    int result = read_up_to_a_minute(settings, SET_HEARTBEAT, 10, &settings->heartbeat_ms);
+    if (result >= 0)
+        return result;
+    return read_up_to_a_minute(settings, SET_CLOCK_SLACK, 0, &settings->clock_slack_ms);
 }
 
 /* `ttl` and `renew` are checked against each other later; here they only have to be numbers. */
@@ -172,10 +189,11 @@ static int read_numbers(struct settings *settings)
             settings->ttl_ms / 4 < GRACE_MS_MAX ? settings->ttl_ms / 4 : GRACE_MS_MAX;
     if (!settings->values[SET_RENEW].text)
         settings->renew_ms = settings->ttl_ms / 3;
-    int result = read_timeout(settings, SET_CONNECT_TIMEOUT, &settings->connect_timeout_ms);
-    if (result >= 0)
-        return result;
-    return read_timeout(settings, SET_NODE_TIMEOUT, &settings->node_timeout_ms);
+    int result =
+        read_up_to_a_minute(settings, SET_CONNECT_TIMEOUT, 1, &settings->connect_timeout_ms);
+    if (result < 0)
+        result = read_up_to_a_minute(settings, SET_NODE_TIMEOUT, 1, &settings->node_timeout_ms);
+    return result >= 0 ? result : read_clocks(settings);
 }
 
 static int read_words(struct settings *settings)

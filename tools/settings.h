@@ -27,6 +27,9 @@ enum setting_id {
     SET_FENCE_KEY,
     SET_FENCE_RECORDS,
     SET_ADMISSION,
+    SET_DRIFT,
+    SET_HEARTBEAT,
+    SET_CLOCK_SLACK,
     SET_COUNT
 };
 
@@ -43,6 +46,7 @@ struct settings {
     uint64_t max_ttl_ms, ttl_ms, wait_ms; /* wait_ms: REDLOCK_WAIT_FOREVER possible */
     uint64_t grace_ms, renew_ms;          /* defaults filled in */
     uint32_t connect_timeout_ms, node_timeout_ms;
+    uint32_t drift_ppm, heartbeat_ms, clock_slack_ms;
     int fence_records; /* enum redlock_fence_records */
     int admission;     /* enum redlock_admission */
     char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none */

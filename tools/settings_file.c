@@ -92,7 +92,8 @@ static int handle(void *user, const char *section, const char *name, const char 
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
                       "known are: servers prefix user pass-file password max-ttl ttl wait grace "
-                      "renew connect-timeout node-timeout fence-key fence-records admission");
+                      "renew connect-timeout node-timeout fence-key fence-records admission "
+                      "drift heartbeat clock-slack");
     if (id == SET_SERVERS) {
         add_servers(reading, value);
         return 1;

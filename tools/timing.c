@@ -11,11 +11,13 @@
 #include "durations.h"
 #include "redlock/redlock.h"
 
-uint64_t timing_drift_ms(uint64_t ttl_ms)
+uint64_t timing_drift_ms(const struct timing *timing)
 {
-    uint64_t lost_margin = ttl_ms / 1000 > 5 ? ttl_ms / 1000 : 5;
+    uint64_t thousandth_ms = (timing->ttl_ms + 999) / 1000;
+    uint64_t lost_margin_ms = thousandth_ms > 5 ? thousandth_ms : 5;
+    uint64_t drift_ms = (timing->ttl_ms * timing->drift_ppm + 999999) / 1000000;
 
-    return (ttl_ms + 99) / 100 + 2 + lost_margin;
+    return drift_ms + DRIFT_FLOOR_US / 1000 + lost_margin_ms;
 }
 
 static bool refuse(char *why, size_t size, const char *format, ...)
@@ -54,7 +56,7 @@ static bool check_sum(const struct timing *timing, char *why, size_t size)
     char ttl[DURATION_TEXT], renew[DURATION_TEXT], once[DURATION_TEXT], end[DURATION_TEXT];
     char drift[DURATION_TEXT], sum[DURATION_TEXT];
     uint64_t end_ms = timing->grace_ms > KILL_RESERVE_MS ? timing->grace_ms : KILL_RESERVE_MS;
-    uint64_t drift_ms = timing_drift_ms(timing->ttl_ms);
+    uint64_t drift_ms = timing_drift_ms(timing);
     uint64_t try_ms = timing->renew_ms ? timing->try_ms : 0;
     uint64_t sum_ms = timing->renew_ms + try_ms + end_ms + drift_ms;
 
@@ -112,7 +114,7 @@ bool timing_check(const struct timing *timing, char *why, size_t size)
 uint64_t timing_extend_at_ms(const struct timing *timing)
 {
     /* Validity starts at ttl - drift; `renew` later this much is left of it. */
-    uint64_t spent_ms = timing_drift_ms(timing->ttl_ms) + timing->renew_ms;
+    uint64_t spent_ms = timing_drift_ms(timing) + timing->renew_ms;
 
     return spent_ms < timing->ttl_ms ? timing->ttl_ms - spent_ms : 1;
 }

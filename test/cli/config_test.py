@@ -94,7 +94,7 @@ class Settings(CommandCase):
 
     def test_bad_files_are_refused_with_place_and_advice(self):
         cases = {
-            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records admission$",
+            "[redlock]\nserver = a\n": r":2: unknown key server; known are: servers.* fence-key fence-records admission drift heartbeat clock-slack$",
             "[redis]\nservers = a\n": r":2: unknown section redis; write \[redlock\]",
             "servers = a\n": r":1: unknown section \(none\)",
             "[redlock]\nttl = 3s\nttl = 4s\n": r":3: second value for ttl; keep one",
