@@ -189,7 +189,9 @@ static uint64_t guard_end_ns(const struct rl_admission *admission)
 {
     uint64_t wait_ns = rl_sub_sat(rl_admission_guard_ns(admission->rules), admission->credit_ns);
 
-    return admission->guard == 0 ? 0 : rl_add_sat(admission->guard_ns, wait_ns);
+    /* Whoever asks may be in a tick that is older than the answer: no guard is none for him, too.
+     */
+    return admission->guard == 0 || wait_ns == 0 ? 0 : rl_add_sat(admission->guard_ns, wait_ns);
 }
 
 static uint64_t step_end_ns(const struct rl_admission *admission)
