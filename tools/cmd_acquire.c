@@ -72,6 +72,7 @@ static int acquire_with(const struct options *options, const struct settings *se
     struct wait wait = {.session = &session,
                         .events = &events,
                         .name = options->operands[0],
+                        .max_ttl_ms = settings->max_ttl_ms,
                         .conflict_code = options->conflict_code,
                         .signal_fd = signals_open(),
                         .watch_fd = -1};

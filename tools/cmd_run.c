@@ -158,6 +158,7 @@ static int take_lock(struct run *run)
     struct wait wait = {.session = &run->session,
                         .events = &run->events,
                         .name = run->name,
+                        .max_ttl_ms = run->settings.max_ttl_ms,
                         .conflict_code = run->options->conflict_code,
                         .signal_fd = run->signal_fd,
                         .watch_fd = run->job.guardian.report_fd};

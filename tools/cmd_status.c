@@ -10,11 +10,11 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
-#include "durations.h"
 #include "evidence.h"
 #include "exits.h"
 #include "json.h"
 #include "say.h"
+#include "stuck.h"
 
 #define CLOSE_BUDGET_MS 1000
 #define PATIENCE_MS     500
@@ -148,27 +148,13 @@ static int status_exit(int error, const struct evidence *evidence)
     return evidence->info.state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
 }
 
-/* No client with our max_ttl makes such a key. It ends late or never, and all wait for it. */
 static void warn_if_stuck(const struct settings *settings, const char *name,
                           const struct evidence *evidence)
 {
-    struct holding holding = holding_of(evidence);
-    char max[DURATION_TEXT];
-    unsigned endless = 0;
+    char text[STUCK_TEXT_MAX];
 
-    for (size_t i = 0; evidence && i < evidence->count; i++)
-        endless += strstr(evidence->nodes[i].text, "never expires") != NULL;
-    duration_text(settings->max_ttl_ms, max);
-    if (endless > 0)
-        say(SAY_WARNING,
-            "%s: never expires on %u servers: no lock does that; if it is nobody's: redlock break "
-            "--yes",
-            name, endless);
-    else if (holding.pttl_max_ms != UINT64_MAX && holding.pttl_max_ms > settings->max_ttl_ms)
-        say(SAY_WARNING,
-            "%s: lives longer than max_ttl %s: a server's clock was set back, or another client's "
-            "max_ttl is larger (it must be equal); if its holder is dead: redlock break --yes",
-            name, max);
+    if (stuck_text(evidence, settings->max_ttl_ms, text, sizeof text))
+        say(SAY_WARNING, "%s: %s", name, text);
 }
 
 static int show_one(const struct options *options, const struct settings *settings, redlock_t *rl,

@@ -50,6 +50,14 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     post(userdata, (struct note){.kind = NOTE_RELEASED, .status = status}, report);
 }
 
+static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    (void)lock;
+    post(userdata, (struct note){.kind = NOTE_INSPECTED, .status = status}, report);
+}
+
 int session_open(struct session *session, redlock_t *rl)
 {
     int fds[2];
@@ -82,6 +90,11 @@ int session_release(struct session *session, redlock_lock_t *lock, uint64_t afte
     if (after_ms)
         return redlock_release_after_start(lock, after_ms, on_released, session);
     return redlock_release_start(lock, on_released, session);
+}
+
+int session_inspect(struct session *session, const char *name)
+{
+    return redlock_inspect_start(session->rl, name, session->cancel, on_inspected, session);
 }
 
 struct note *session_next(const struct session *session)

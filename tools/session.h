@@ -8,7 +8,7 @@
 #include "evidence.h"
 #include "redlock/redlock.h"
 
-enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED };
+enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED, NOTE_INSPECTED };
 
 struct note {
     enum note_kind kind;
@@ -33,6 +33,9 @@ int session_acquire(struct session *session, const char *name, redlock_opts_t op
 
 /* Starts a release, or with `after_ms` one that leaves the key for that long: NOTE_RELEASED. */
 int session_release(struct session *session, redlock_lock_t *lock, uint64_t after_ms);
+
+/* Starts to look who holds it; what was seen comes as NOTE_INSPECTED. */
+int session_inspect(struct session *session, const char *name);
 
 /* NULL: none. */
 struct note *session_next(const struct session *session);

@@ -15,8 +15,10 @@
 #include "json.h"
 #include "say.h"
 #include "signals.h"
+#include "stuck.h"
 
 #define REPEAT_NS        (10 * UINT64_C(1000000000))
+#define LONG_WAIT_NS     (60 * UINT64_C(1000000000))
 #define END_WAIT_NS      (UINT64_C(1000000000))
 #define SLOW_PATIENCE_NS (500 * NS_PER_MS)
 #define SLOW_PAUSE_MS    20
@@ -26,11 +28,21 @@ struct waiting {
     int signal_code;
     uint64_t give_up_ns; /* once canceled: the end should come at once */
     uint64_t say_at_ns;  /* next time that a line about waiting is due */
+    uint64_t look_at_ns; /* next time that the key is looked at */
+    bool looking;        /* at the key: the answer is under way */
     bool over, gone;
+    char stuck[STUCK_TEXT_MAX]; /* what was found then */
     int status;
 };
 
-static json_t *cause_json(const struct evidence *evidence, int status)
+/* "" unless the lock is held by a key that may never end. */
+static const char *stuck_of(const struct waiting *waiting, int status)
+{
+    return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
+}
+
+static json_t *cause_json(const struct waiting *waiting, const struct evidence *evidence,
+                          int status)
 {
     json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
                                     redlock_strerror(status)));
@@ -42,12 +54,51 @@ static json_t *cause_json(const struct evidence *evidence, int status)
                             json_integer((json_int_t)(evidence->info.waited_us / 1000)));
         json_object_set_new(fields, "nodes", evidence_nodes_json(evidence));
     }
+    if (*stuck_of(waiting, status))
+        json_object_set_new(fields, "stuck", json_text(stuck_of(waiting, status)));
     return fields;
 }
 
-static const char *cause_text(const struct evidence *evidence, int status)
+static void say_cause(const struct waiting *waiting, enum say_level level, bool over,
+                      const struct evidence *evidence, int status)
 {
-    return evidence && *evidence->text ? evidence->text : redlock_strerror(status);
+    const char *stuck = stuck_of(waiting, status);
+
+    say(level, "%s%s: %s%s%s%s", over ? "" : "waiting for ", waiting->wait->name,
+        over ? "not acquired: " : "",
+        evidence && *evidence->text ? evidence->text : redlock_strerror(status),
+        *stuck ? "; its key " : "", stuck);
+}
+
+/* Within max_ttl each key ends or is renewed: to have waited for longer says something. */
+static uint64_t long_wait_ns(const struct wait *wait)
+{
+    return wait->max_ttl_ms < LONG_WAIT_NS / NS_PER_MS ? wait->max_ttl_ms * NS_PER_MS
+                                                       : LONG_WAIT_NS;
+}
+
+static void look_at_key(struct waiting *waiting, int status)
+{
+    uint64_t now_ns = boottime_ns();
+
+    if (status != REDLOCK_ECONTENDED || waiting->looking || now_ns < waiting->look_at_ns)
+        return;
+    waiting->look_at_ns = now_ns + LONG_WAIT_NS;
+    waiting->looking = session_inspect(waiting->wait->session, waiting->wait->name) == REDLOCK_OK;
+}
+
+/* What is new is said with the next attempt. */
+static void take_look(struct waiting *waiting, const struct note *note)
+{
+    bool known = *waiting->stuck != '\0';
+
+    waiting->looking = false;
+    if (note->status != REDLOCK_OK)
+        return;
+    if (stuck_text(note->evidence, waiting->wait->max_ttl_ms, waiting->stuck,
+                   sizeof waiting->stuck) &&
+        !known)
+        waiting->say_at_ns = 0;
 }
 
 static void tell_waiting(struct waiting *waiting, const struct note *note)
@@ -57,17 +108,20 @@ static void tell_waiting(struct waiting *waiting, const struct note *note)
     if (now_ns < waiting->say_at_ns)
         return;
     waiting->say_at_ns = now_ns + REPEAT_NS;
-    say(SAY_NOTE, "waiting for %s: %s", waiting->wait->name,
-        cause_text(note->evidence, note->status));
-    event_emit(waiting->wait->events, "waiting", cause_json(note->evidence, note->status));
+    say_cause(waiting, SAY_NOTE, false, note->evidence, note->status);
+    event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->evidence, note->status));
 }
 
 static void take_note(struct waiting *waiting, struct note *note)
 {
     struct wait *wait = waiting->wait;
 
-    if (note->kind == NOTE_EVENT && note->event == REDLOCK_EVENT_WAITING && !waiting->signal_code)
+    if (note->kind == NOTE_EVENT && note->event == REDLOCK_EVENT_WAITING && !waiting->signal_code) {
         tell_waiting(waiting, note);
+        look_at_key(waiting, note->status);
+    }
+    if (note->kind == NOTE_INSPECTED)
+        take_look(waiting, note);
     if (note->kind == NOTE_ACQUIRED) {
         waiting->over = true;
         waiting->status = note->status;
@@ -121,10 +175,9 @@ static int explain(const struct waiting *waiting)
     int code = exit_of_error(waiting->status, wait->conflict_code);
     bool may_be_quiet = code == wait->conflict_code || code == EXIT_NO_QUORUM;
     int level = may_be_quiet ? SAY_NOTE : SAY_ERROR;
-    json_t *fields = cause_json(wait->evidence, waiting->status);
+    json_t *fields = cause_json(waiting, wait->evidence, waiting->status);
 
-    say((enum say_level)level, "%s: not acquired: %s", wait->name,
-        cause_text(wait->evidence, waiting->status));
+    say_cause(waiting, (enum say_level)level, true, wait->evidence, waiting->status);
     if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
         evidence_say_nodes(wait->evidence, level);
     json_object_set_new(fields, "exit", json_integer(code));
@@ -152,6 +205,7 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
     struct waiting waiting = {.wait = wait, .give_up_ns = NEVER_NS};
     uint64_t start_ns = boottime_ns();
 
+    waiting.look_at_ns = start_ns + long_wait_ns(wait);
     do {
         waiting.over = false;
         waiting.status = session_acquire(wait->session, wait->name, opts);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Taking a lock with patience: says at once and every ten seconds why it waits; a signal ends it.
+ * Who waits for long looks whether the key will ever end.
  */
 #ifndef TOOLS_WAIT_H
 #define TOOLS_WAIT_H
@@ -11,6 +12,7 @@ struct wait {
     struct session *session;
     struct events *events;
     const char *name;
+    uint64_t max_ttl_ms; /* a key that outlives it is stuck */
     int conflict_code;
     int signal_fd;
     int watch_fd; /* readable: somebody whom the lock is for has gone; -1: none */

@@ -49,6 +49,32 @@ class Waiting(Case):
         self.assertEqual(process.wait(30 * SLOW), 75)
         self.assertEqual(self.error_text().count("waiting for w"), 2)
 
+    def test_a_stuck_key_is_named_to_who_waits(self):
+        """Whoever has waited for max_ttl looks: a key that is there for good, or for longer than allowed."""
+        flags = ["--max-ttl", "900ms", "-t", "900ms"]
+        cases = {"never expires on 5 servers": [], "lives longer than max_ttl 900ms": ["EX", "3600"]}
+        for words, more in cases.items():
+            self.servers.ask_all("SET", "w", "foreign", *more)
+            process, path = self.start_with_events(*flags, "-k", "50ms", "--renew", "100ms", "w", "--", "true")
+            self.wait_error(f"waiting for w: held by another client.*; its key {words}")
+            first, second = [event for event in self.events(path) if event["event"] == "waiting"][:2]
+            self.assertNotIn("stuck", first)
+            self.assertIn(words, second["stuck"])
+            self.assertIn("redlock break --yes", second["stuck"])
+            process.terminate()
+            process.wait(10 * SLOW)
+            result = self.redlock("acquire", "-w", "3s", *flags, "w")
+            self.assertCode(result, 75)
+            self.assertRegex(result.stderr, f"w: not acquired: held by another client.*; its key {words}")
+
+    def test_a_long_wait_for_locks_that_end_says_nothing_of_their_keys(self):
+        holder = self.start("run", "--max-ttl", "1s", "-t", "1s", "-k", "50ms", "w", "--", "sleep", "1000")
+        until(lambda: len(self.servers.values("w")) == 5, "the holder's key")
+        result = self.redlock("acquire", "-w", "4s", "--max-ttl", "1s", "-t", "1s", "w")
+        self.assertCode(result, 75)
+        self.assertNotIn("its key", result.stderr)
+        holder.terminate()
+
     def test_ctrl_c_between_many_waiters_leaves_nothing(self):
         """Contenders that are interrupted in the middle of their attempts."""
         token = self.hold("w").encode()
