@@ -46,8 +46,9 @@ static int show_version(void)
 {
     uint32_t number = redlock_version_number();
 
-    printf("redlock %u.%u.%u (jansson %s)\n", (unsigned)(number >> 16 & 0xff),
-           (unsigned)(number >> 8 & 0xff), (unsigned)(number & 0xff), JANSSON_VERSION);
+    printf("redlock %u.%u.%u (%s, jansson %s)\n", (unsigned)(number >> 16 & 0xff),
+           (unsigned)(number >> 8 & 0xff), (unsigned)(number & 0xff), redlock_build_text(),
+           JANSSON_VERSION);
     return EXIT_OK;
 }
 

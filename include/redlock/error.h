@@ -58,6 +58,9 @@ REDLOCK_API bool redlock_error_is_retriable(int error);
 
 /* Of the library, not of this header: 0xMMmmpp. [any thread] */
 REDLOCK_API uint32_t redlock_version_number(void);
+/* What the library was compiled with: "hiredis 0.14.1, libsodium 1.0.18". Static, never NULL.
+ * [any thread] */
+REDLOCK_API const char *redlock_build_text(void);
 
 #define REDLOCK_NODES_MAX        31
 #define REDLOCK_RESOURCE_LEN_MAX 512

@@ -18,6 +18,15 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
+#define TEXT_OF(number)                 #number
+#define VERSION_OF(major, minor, patch) TEXT_OF(major) "." TEXT_OF(minor) "." TEXT_OF(patch)
+
+const char *rl_codec_libraries(void)
+{
+    return "hiredis " VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR,
+                                 HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING;
+}
+
 bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args)
 {
     const char *argv[RL_ARGS_MAX];

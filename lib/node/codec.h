@@ -11,6 +11,9 @@
 #define RL_JOINED_MAX   96          /* all elements of an array */
 #define RL_UNPARSED_MAX (RL_INFO_MAX + 64 * 1024)
 
+/* The libraries of this build: "hiredis 0.14.1, libsodium 1.0.18". */
+const char *rl_codec_libraries(void);
+
 /* A formatted command. */
 struct rl_encoded {
     char *bytes; /* rl_encoded_free() */

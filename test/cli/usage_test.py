@@ -120,7 +120,7 @@ class Help(CommandCase):
 
     def test_version(self):
         result = self.redlock("--version", env=clean_environment())
-        self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ ")
+        self.assertRegex(result.stdout, r"^redlock \d+\.\d+\.\d+ \(hiredis \d\S*, libsodium \d\S*, jansson \d\S*\)\n$")
 
     def test_every_flag_is_in_its_help(self):
         """Each flag of the table, by its letter if it has one, as a word of its own."""

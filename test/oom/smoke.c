@@ -353,6 +353,7 @@ int main(void)
     }
     cluster = cluster_start_with(&opts);
     REQUIRE(redlock_version_number() > 0);
+    REQUIRE(redlock_build_text()[0] != '\0');
     REQUIRE(redlock_strerror(REDLOCK_ELOST)[0] != '\0');
     REQUIRE(strcmp(redlock_error_name(REDLOCK_ELOST), "REDLOCK_ELOST") == 0);
     REQUIRE(redlock_error_is_retriable(REDLOCK_ENOQUORUM));

@@ -75,6 +75,12 @@ START_TEST(version_is_the_project_s)
 }
 END_TEST
 
+START_TEST(build_text_names_the_libraries_compiled_with)
+{
+    ck_assert_str_eq(redlock_build_text(), TEST_BUILD);
+}
+END_TEST
+
 START_TEST(causes_have_distinct_texts)
 {
     static const int known[] = {
@@ -111,6 +117,7 @@ int main(void)
     tcase_add_test(tcase, every_code_is_known);
     tcase_add_test(tcase, unknown_codes_have_a_text);
     tcase_add_test(tcase, version_is_the_project_s);
+    tcase_add_test(tcase, build_text_names_the_libraries_compiled_with);
     tcase_add_test(tcase, causes_have_distinct_texts);
     return suite_run(suite);
 }

@@ -3,6 +3,7 @@
  * that does not answer must give "no quorum" with the reason, on time. */
 #include <redlock/redlock.h>
 #include <stdio.h>
+#include <string.h>
 
 static int fail(const char *what, int error)
 {
@@ -39,6 +40,8 @@ int main(void)
         return fail("new", error);
     if (redlock_version_number() >> 16 != 0)
         return fail("version", REDLOCK_EINVAL);
+    if (strncmp(redlock_build_text(), "hiredis ", 8) != 0)
+        return fail("build text", REDLOCK_EINVAL);
     const int status = refused_lock(rl);
     redlock_free(rl);
     return status;

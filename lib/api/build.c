@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * What the library was made of, for bug reports. */
+#include <redlock/redlock.h>
+
+#include "node/codec.h"
+
+REDLOCK_API const char *redlock_build_text(void)
+{
+    return rl_codec_libraries();
+}
