@@ -14,6 +14,8 @@
 
 /* inih cuts longer lines in two, silently. */
 #define LINE_MAX_CHARS 190
+/* As many servers as there can be, a commented section for each, take a tenth of it. */
+#define FILE_MAX_BYTES ((size_t)64 * 1024)
 
 struct reading {
     struct settings *settings;
@@ -120,24 +122,63 @@ static int read_stream(struct reading *reading)
     return -1;
 }
 
+/* The text is looked at before it is taken apart: a device may have no lines, and no end. */
+static int read_text(struct reading *reading, char *text, size_t len)
+{
+    if (len > FILE_MAX_BYTES) {
+        say(SAY_ERROR, "%s: is larger than %zu kB: this is no configuration file", reading->path,
+            FILE_MAX_BYTES / 1024);
+        return EXIT_CONFIG;
+    }
+    if (memchr(text, '\0', len)) {
+        say(SAY_ERROR, "%s: holds zero bytes: this is no text", reading->path);
+        return EXIT_CONFIG;
+    }
+    if (len == 0)
+        return -1;
+    reading->stream = must(fmemopen(text, len, "r"));
+    int result = read_stream(reading);
+    fclose(reading->stream);
+    return result;
+}
+
 static int read_path(struct settings *settings, const char *path, const char *named_by)
 {
-    struct reading reading = {.settings = settings, .path = path, .stream = fopen(path, "re")};
+    struct reading reading = {.settings = settings, .path = path};
+    FILE *file = fopen(path, "re");
 
-    if (!reading.stream) {
+    if (!file) {
         if (!named_by && (errno == ENOENT || errno == ENOTDIR))
             return -1;
         say(SAY_ERROR, "%s%s%s: %s", named_by ? named_by : "", named_by ? ": " : "", path,
             strerror(errno));
         return EXIT_CONFIG;
     }
-    int result = read_stream(&reading);
-    if (result < 0 && ferror(reading.stream)) { /* a directory, for example */
+    char *text = must(malloc(FILE_MAX_BYTES + 1));
+    size_t len = fread(text, 1, FILE_MAX_BYTES + 1, file);
+    int result = EXIT_CONFIG;
+    if (ferror(file)) /* a directory, for example */
         say(SAY_ERROR, "%s: cannot be read: %s", path, strerror(errno));
-        result = EXIT_CONFIG;
-    }
-    fclose(reading.stream);
+    else
+        result = read_text(&reading, text, len);
+    fclose(file);
+    explicit_bzero(text, len); /* a password may stand there */
+    free(text);
     return result;
+}
+
+/* Whether there is a file that cannot be told where its directory is closed to us: HOME may still
+ * be that of another user (sudo, cron). */
+static bool is_there(const char *path)
+{
+    if (access(path, F_OK) == 0)
+        return true;
+    if (errno != ENOENT && errno != ENOTDIR)
+        say(SAY_WARNING,
+            "%s: %s: passed over; if it is yours, open its directory; else set HOME, or name "
+            "a file with -f or REDLOCK_CONFIG",
+            path, strerror(errno));
+    return false;
 }
 
 int settings_read_file(const struct options *options, struct settings *settings)
@@ -155,7 +196,7 @@ int settings_read_file(const struct options *options, struct settings *settings)
         path = text_format("%s/redlock/redlock.conf", xdg);
     else if (home && *home == '/')
         path = text_format("%s/.config/redlock/redlock.conf", home);
-    if (path && access(path, F_OK) == 0) {
+    if (path && is_there(path)) {
         int result = read_path(settings, path, NULL);
         free(path);
         return result;

@@ -4,6 +4,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -116,6 +117,51 @@ class Settings(CommandCase):
         result = self.redlock("config", "-f", "/nonexistent/file", env=clean_environment())
         self.assertCode(result, 78)
         self.assertIn("flag -f: /nonexistent/file: No such file", result.stderr)
+
+    def test_what_is_no_text_or_has_no_end_is_refused(self):
+        cases = {
+            "/dev/zero": "/dev/zero: is larger than 64 kB: this is no configuration file",
+            "/dev/full": "/dev/full: is larger than 64 kB",
+            self.path("large", "# comment\n" * 7000): "is larger than 64 kB",
+            self.path("zeros", "[redlock]\nttl = 3s\0\n"): "zeros: holds zero bytes: this is no text",
+        }
+        for path, words in cases.items():
+            with self.subTest(path=path):
+                result = self.redlock("config", env=clean_environment(REDLOCK_CONFIG=path))
+                self.assertCode(result, 78)
+                self.assertIn(words, result.stderr)
+        for path in "/dev/null", self.path("empty", ""):
+            self.check(self.settings("-f", path), "ttl", "30s", "default")
+        path = self.path("most", "# comment\n" * 6500 + "[redlock]\nttl = 3s\n")
+        self.check(self.settings("-f", path), "ttl", "3s", f"{path}:6502")
+        path = self.path("unended", "[redlock]\nttl = 3s")
+        self.check(self.settings("-f", path), "ttl", "3s", f"{path}:2")
+
+    def without_privileges(self, directory):
+        """What a user sees who may not look into the directory, or read the file."""
+        command = [os.environ.get("REDLOCK", "redlock"), "config"]
+        if os.geteuid() == 0:
+            command = ["setpriv", "--inh-caps=-all", "--bounding-set=-all", *command]
+        return subprocess.run(
+            command, env=clean_environment(XDG_CONFIG_HOME=directory), capture_output=True, text=True, check=False
+        )
+
+    def test_a_file_that_may_not_be_read_is_told(self):
+        home = self.path("redlock")
+        os.mkdir(home)
+        self.addCleanup(os.rmdir, home)
+        path = self.path("redlock/redlock.conf", "[redlock]\nservers = x:1\n")
+        self.addCleanup(os.unlink, path)
+        self.addCleanup(os.chmod, home, 0o700)
+        os.chmod(path, 0)
+        result = self.without_privileges(self.directory)
+        self.assertCode(result, 78)
+        self.assertIn(f"{path}: Permission denied", result.stderr)
+        os.chmod(home, 0)
+        result = self.without_privileges(self.directory)
+        self.assertCode(result, 0)
+        self.assertIn(f"warning: {path}: Permission denied: passed over; if it is yours", result.stderr)
+        self.assertNotIn("x:1", result.stdout)
 
     def test_secrets_are_masked(self):
         secret = "s3cr3t"
