@@ -29,7 +29,9 @@ uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, 
     uint64_t slack_us = lease->params.wall_slack_us;
     bool ahead = view->wall_us > wall_us && (uint64_t)(view->wall_us - wall_us) > slack_us;
 
-    return slack_us != 0 && ahead ? 0 : rl_remaining_ns(deadline, view->now);
+    if (slack_us != 0 && ahead && RL_RULE(WALL_WATCHED))
+        return 0;
+    return rl_remaining_ns(deadline, view->now);
 }
 
 static uint64_t left_ns(const struct rl_lease *lease, const struct rl_view *view)

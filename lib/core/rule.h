@@ -22,6 +22,7 @@
     X(VALIDITY_MIN)                                                                                \
     X(RECHECK)                                                                                     \
     X(BOTH_CLOCKS)                                                                                 \
+    X(WALL_WATCHED)                                                                                \
     X(EXTEND_NEVER_SHORTENS)                                                                       \
     X(SET_IFEQ_IF_LONGER)                                                                          \
     X(UNDO)                                                                                        \

@@ -218,6 +218,7 @@ static void after_turn(struct sim_client *client)
         plan_turn(client, world->now_ns);
     sim_user_sweep(client);
     sim_oracle_client(client);
+    sim_oracle_looked(client);
 }
 
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
@@ -285,6 +286,7 @@ void sim_client_init(struct sim_world *world, unsigned index)
     /* Fences are close to the wall clock, but do not rely on it. */
     client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND +
                                         sim_scale(&world->random, RL_US, 60 * RL_SECOND));
+    client->wall.ppm = client->boot.ppm; /* slewed alike: they only part when somebody sets it */
     client->mem = (struct rl_mem){client_malloc, client_realloc, client_free, client};
     client->specs = calloc(world->plan.nodes, sizeof *client->specs);
     if (client->specs == NULL)

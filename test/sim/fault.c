@@ -165,6 +165,8 @@ static void begin_at_client(struct sim_world *world, const struct sim_fault *fau
     case SIM_FREEZE:
         stop_clock(world, &client->boot, true);
         stop_clock(world, &client->raw, true);
+        stop_clock(world, &client->wall, true);
+        client->frozen = true;
         sim_client_pause(client, world->now_ns + fault->for_ns);
         break;
     case SIM_SUSPEND:
@@ -294,13 +296,41 @@ static void mend_server(struct sim_world *world, const struct sim_fault *fault)
     sim_server_serve(world, fault->node);
 }
 
-static void mend_client(struct sim_world *world, const struct sim_fault *fault)
+void sim_fault_correct(struct sim_world *world, unsigned at)
 {
+    const struct sim_fault *fault = &world->plan.faults[at];
+    struct sim_client *client = &world->clients[fault->client];
+
+    sim_note(world, "the wall clock of client % is set ahead by % us", fault->client,
+             fault->for_ns / RL_US, 0, 0);
+    step_clock(world, &client->wall, (int64_t)fault->for_ns);
+    if (sim_plan_is_noticed(&world->plan, fault))
+        client->corrected_boot_ns = sim_clock_read(&client->boot, world->now_ns);
+}
+
+static void thaw(struct sim_world *world, unsigned at)
+{
+    const struct sim_fault *fault = &world->plan.faults[at];
+    struct sim_client *client = &world->clients[fault->client];
+
+    stop_clock(world, &client->boot, false);
+    stop_clock(world, &client->raw, false);
+    stop_clock(world, &client->wall, false);
+    client->frozen = false;
+    if (fault->correct_ns == 0)
+        sim_fault_correct(world, at);
+    else if (fault->correct_ns != UINT64_MAX)
+        sim_plan_event(world, world->now_ns + fault->correct_ns, SIM_CORRECT, 0, at, 0, NULL);
+}
+
+static void mend_client(struct sim_world *world, unsigned at)
+{
+    const struct sim_fault *fault = &world->plan.faults[at];
     struct sim_client *client = &world->clients[fault->client];
 
     if (fault->kind == SIM_FREEZE)
-        stop_clock(world, &client->boot, false);
-    if (fault->kind == SIM_FREEZE || fault->kind == SIM_SUSPEND)
+        thaw(world, at);
+    if (fault->kind == SIM_SUSPEND)
         stop_clock(world, &client->raw, false);
     if (fault->kind == SIM_NO_MEMORY)
         client->fail_of_1000 = 0;
@@ -323,7 +353,7 @@ void sim_fault_mend(struct sim_world *world, unsigned at)
     } else if (is_on_link(fault->kind)) {
         divide(world, fault, -1);
     } else if (is_at_client(fault->kind)) {
-        mend_client(world, fault);
+        mend_client(world, at);
     } else {
         mend_server(world, fault);
     }

@@ -8,5 +8,7 @@
 void sim_fault_plan(struct sim_world *world);
 void sim_fault_begin(struct sim_world *world, unsigned at);
 void sim_fault_mend(struct sim_world *world, unsigned at);
+/* SIM_CORRECT, of a freeze. */
+void sim_fault_correct(struct sim_world *world, unsigned at);
 
 #endif

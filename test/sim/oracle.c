@@ -68,6 +68,39 @@ static void check_lost(struct sim_client *client, unsigned at)
                     slot->resource);
 }
 
+/* The machine of its holder has stood still since the lock was taken or extended last, for long
+ * enough to be noticed, and its wall clock was set right since. */
+static bool is_slept_through(const struct sim_client *client, const struct sim_slot *slot)
+{
+    return slot->began_boot_ns < client->corrected_boot_ns;
+}
+
+/* Whoever looks now must not be told that he holds it: this is what redlock_lock_check() does. */
+static void check_look(const struct sim_client *client, unsigned at)
+{
+    const struct sim_slot *slot = &client->slots[at];
+    uint64_t true_ns = client->world->now_ns;
+    uint64_t boot_us = sim_clock_read(&client->boot, true_ns) / RL_US;
+    uint64_t wall_us = sim_clock_read(&client->wall, true_ns) / RL_US;
+    int64_t ahead_us = (int64_t)wall_us - (int64_t)boot_us - slot->lock->lease.wall_us;
+
+    if (ahead_us <= (int64_t)client->world->plan.wall_slack_us)
+        sim_violate(client->world,
+                    "client %u slot %u would be told that it holds r%u, after its clocks stood",
+                    client->index, at, slot->resource);
+}
+
+void sim_oracle_looked(struct sim_client *client)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        const struct sim_slot *slot = &client->slots[i];
+        if (slot->told && slot->lock != NULL && !slot->ended && is_slept_through(client, slot))
+            sim_violate(client->world,
+                        "client %u slot %u looked after its clocks stood, and goes on with r%u",
+                        client->index, i, slot->resource);
+    }
+}
+
 void sim_oracle_step(struct sim_world *world)
 {
     int holder[SIM_RESOURCES_MAX];
@@ -85,7 +118,11 @@ void sim_oracle_step(struct sim_world *world)
                 continue;
             }
             slot->expired_ns = 0;
-            if (world->plan.outside != 0)
+            if (is_slept_through(client, slot)) {
+                check_look(client, j);
+                continue;
+            }
+            if (world->plan.outside != 0 || client->frozen)
                 continue;
             check_keys(client, j);
             if (holder[slot->resource] >= 0)
@@ -217,6 +254,12 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
         sim_violate(world, "client %u takes a lock that is good for too little", client->index);
     if (lease->params.extends_max != 0 && lease->extends > lease->params.extends_max)
         sim_violate(world, "client %u extends more often than it may", client->index);
+    if (held && round->t1.boot_ns < client->corrected_boot_ns)
+        sim_violate(world, "client %u takes a lock, but its clocks stood since it asked",
+                    client->index);
+    if (!held && is_slept_through(client, slot))
+        sim_violate(world, "client %u extends a lock, but its clocks stood since it had it",
+                    client->index);
     struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
     if (!held && rl_remaining_ns(slot->deadline, now) == 0)
         sim_violate(world, "client %u extends a lock that had come to its end", client->index);
@@ -227,6 +270,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     /* What was adopted was there, or came while it was adopted: the giver's grants. */
     bool adopted = held && round->verb == RL_VERB_EXTEND;
     slot->t1_boot_ns = adopted ? UINT64_MAX : round->t1.boot_ns;
+    slot->began_boot_ns = round->t1.boot_ns;
 }
 
 void sim_oracle_deadline(struct sim_client *client, unsigned at)
@@ -248,6 +292,10 @@ void sim_oracle_granted(struct sim_client *client, unsigned at)
     const struct sim_slot *slot = &client->slots[at];
     uint64_t left_ns = remaining_ns(client, slot, client->world->now_ns);
 
+    if (is_slept_through(client, slot))
+        sim_violate(client->world,
+                    "client %u slot %u was told of a lock, but its clocks stood since it asked",
+                    client->index, at);
     if (left_ns < slot->validity_min_ns)
         sim_violate(client->world,
                     "client %u slot %u was told of a lock that is good for %llu ns only",

@@ -21,7 +21,7 @@ static unsigned outside_of(unsigned kind)
         return SIM_OUTSIDE_STEP;
     case SIM_RATE:
         return SIM_OUTSIDE_RATE;
-    case SIM_FREEZE:
+    case SIM_FREEZE: /* most of them: choose_corrections() */
         return SIM_OUTSIDE_FREEZE;
     default:
         return 0;
@@ -144,7 +144,8 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     fault->step_ns = (int64_t)sim_scale(random, 10 * RL_MS, 10 * plan->ttl_ns);
     if (sim_chance(random, 500))
         fault->step_ns = -fault->step_ns;
-    plan->outside |= outside_of(kind);
+    if (kind != SIM_FREEZE)
+        plan->outside |= outside_of(kind);
     if (plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE))
         plan->outside |= SIM_OUTSIDE_LOST_KEYS; /* an operator who was wrong */
     if (kind == SIM_EVICT) { /* a minority: of the others locks can still be had */
@@ -174,6 +175,54 @@ static void choose_faults(struct sim_plan *plan, struct sim_random *random)
         choose_fault(plan, random, kinds[sim_below(random, count)]);
 }
 
+bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *freeze)
+{
+    uint64_t slack_ns = plan->wall_slack_us * RL_US;
+
+    return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS; /* by a clock that is slow, too */
+}
+
+/* A host that lets a guest stand still tells it afterwards what time it is; or a while later, or
+ * never. */
+static void choose_correction(struct sim_plan *plan, struct sim_random *random,
+                              struct sim_fault *fault)
+{
+    uint64_t left_ns = plan->span_ns - fault->at_ns - fault->for_ns;
+
+    if (sim_chance(random, 850))
+        fault->correct_ns = 0;
+    else if (sim_chance(random, 300))
+        fault->correct_ns = UINT64_MAX;
+    else
+        fault->correct_ns = least(sim_scale(random, RL_US, plan->ttl_ns), left_ns);
+    if (fault->correct_ns != 0 || !sim_plan_is_noticed(plan, fault))
+        plan->outside |= SIM_OUTSIDE_FREEZE;
+}
+
+/* Numbers of its own: what else happens in a run stays as it is. */
+static void choose_freezes(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed ^ UINT64_C(0x5deece66d1234567)};
+    uint64_t most_us = least(100 * RL_MS, plan->ttl_ns / 4) / RL_US;
+    bool another = sim_chance(&own, 100) && plan->fault_count < SIM_FAULTS_MAX;
+
+    plan->wall_slack_us = sim_scale(&own, 3000, most_us);
+    if (another) {
+        struct sim_fault *fault = &plan->faults[plan->fault_count++];
+        uint64_t least_ns = plan->wall_slack_us * RL_US * 5 / 4 + 2 * RL_MS;
+        memset(fault, 0, sizeof *fault);
+        fault->kind = SIM_FREEZE;
+        fault->client = (uint8_t)sim_below(&own, plan->clients);
+        fault->at_ns = sim_below(&own, plan->span_ns - plan->span_ns / 8);
+        fault->for_ns =
+            least(sim_scale(&own, least_ns, 2 * plan->ttl_ns), plan->span_ns - fault->at_ns);
+    }
+    for (unsigned i = 0; i < plan->fault_count; i++) {
+        if (plan->faults[i].kind == SIM_FREEZE)
+            choose_correction(plan, &own, &plan->faults[i]);
+    }
+}
+
 static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
@@ -192,5 +241,6 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_times(plan, &random);
     choose_habits(plan, &random);
     choose_faults(plan, &random);
+    choose_freezes(plan);
     choose_fences(plan, &random);
 }

@@ -33,11 +33,12 @@ enum sim_fault_kind {
     SIM_NODE_STEP,    /* a node's clock jumps */
     SIM_STOP,         /* a client process is stopped and goes on */
     SIM_SUSPEND,      /* its machine sleeps: one of its clocks stands */
-    SIM_FREEZE,       /* its virtual machine stands still: all its clocks do */
-    SIM_KILL,         /* a client process dies, a new one begins */
-    SIM_LEAVE,        /* a client is closed in order, a new one begins */
-    SIM_NO_MEMORY,    /* a client's allocations fail */
-    SIM_RATE,         /* a clock runs faster or slower than the drift allows */
+    SIM_FREEZE,    /* its virtual machine stands still: all its clocks do, until its wall clock is
+                      set right */
+    SIM_KILL,      /* a client process dies, a new one begins */
+    SIM_LEAVE,     /* a client is closed in order, a new one begins */
+    SIM_NO_MEMORY, /* a client's allocations fail */
+    SIM_RATE,      /* a clock runs faster or slower than the drift allows */
     SIM_KINDS,
     /* Not planned one by one: */
     SIM_CANCELED = SIM_KINDS, /* a user gave up */
@@ -53,6 +54,7 @@ struct sim_fault {
     uint8_t way;
     bool mended;
     uint64_t at_ns, for_ns;
+    uint64_t correct_ns; /* so long after a freeze its wall clock is set right; or UINT64_MAX */
     int64_t step_ns;
 };
 
@@ -60,7 +62,9 @@ struct sim_fault {
 #define SIM_OUTSIDE_LOST_KEYS (1u << 0)
 #define SIM_OUTSIDE_STEP      (1u << 1)
 #define SIM_OUTSIDE_RATE      (1u << 2)
-#define SIM_OUTSIDE_FREEZE    (1u << 3)
+/* A machine that stood still, and whose wall clock was not set right at once, or that stood for so
+ * short a time that it is allowed not to matter. */
+#define SIM_OUTSIDE_FREEZE (1u << 3)
 
 struct sim_plan {
     uint64_t seed;
@@ -82,7 +86,8 @@ struct sim_plan {
     uint64_t sync_ns; /* from the end of a sync to the next */
     uint8_t evicting; /* nodes, bit by bit, that evict keys, and say so */
     uint64_t heartbeat_ns;
-    bool fences_outside; /* and one does not */
+    uint64_t wall_slack_us; /* a wall clock may be set ahead so far */
+    bool fences_outside;    /* and one does not */
     /* Of 1000: */
     unsigned fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse,
         inspect, split, late_turn, late_tell, far_link;
@@ -92,5 +97,7 @@ struct sim_plan {
 };
 
 void sim_plan_make(struct sim_plan *plan, uint64_t seed);
+/* The wall clock is set ahead by so much that a lock must not survive it. */
+bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *freeze);
 
 #endif

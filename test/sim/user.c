@@ -94,6 +94,7 @@ static struct rl_lease_params choose_params(struct sim_client *client, uint8_t k
                       : sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS,
         .wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns),
         .validity_min_ns = RL_MS,
+        .wall_slack_us = plan->wall_slack_us,
         .fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence),
         .hold_max_ns = sim_chance(random, 100) ? sim_scale(random, RL_MS, 2 * plan->ttl_ns) : 0,
     };

@@ -161,6 +161,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_MEND:
         sim_fault_mend(world, event->which);
         break;
+    case SIM_CORRECT:
+        sim_fault_correct(world, event->which);
+        break;
     case SIM_OPERATOR:
         sim_fence_operate(world);
         break;

@@ -148,7 +148,8 @@ struct sim_slot {
     uint64_t validity_min_ns;
     uint32_t token; /* that the lock works with; 0: none */
     unsigned rounds;
-    uint64_t t1_boot_ns;    /* of its last round that succeeded */
+    uint64_t t1_boot_ns;    /* of its last round that succeeded; what was adopted has none */
+    uint64_t began_boot_ns; /* the same, adopted or not */
     bool extended;          /* that was not the first one */
     struct rl_now deadline; /* as it was before the engine spoke last */
 };
@@ -165,6 +166,10 @@ struct sim_client {
     bool alive, paused, in_turn;
     uint64_t paused_until_ns, ahead_ns, resumed_ns, paused_total_ns;
     struct sim_clock boot, raw, wall;
+    bool frozen; /* all three stand */
+    /* On its boot clock: when its wall clock was set ahead, after it had stood for long enough to
+     * be noticed. What was held before is lost. */
+    uint64_t corrected_boot_ns;
     struct rl_mem mem;
     struct rl_log log;
     struct rl_engine engine;
