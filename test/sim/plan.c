@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define SEED_BYTES 6000
+
 const char *const sim_fault_names[SIM_COUNTED] = {
     "stall",  "partition", "one-way",      "disconnect", "crash",    "crash-empty",
     "hang",   "busy",      "script-flush", "full",       "evict",    "flush-all",
@@ -68,6 +70,9 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
         plan->connect_timeout_ns = 8 * trip_ns + sim_scale(random, 20, 1000) * RL_MS;
     if (sim_chance(random, 300))
         plan->node_timeout_ns = 2 * trip_ns + sim_scale(random, 10, 300) * RL_MS;
+    /* The longest request, a whole fence record, gets through before its answer is given up. */
+    while (SEED_BYTES / plan->window * trip_ns / 2 > 200 * RL_MS)
+        plan->window *= 2;
     plan->early_expiry = sim_chance(random, 300);
 }
 
