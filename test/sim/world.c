@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* A run that does this much is stuck in a loop. */
-#define EVENTS_MAX 400000
+#define EVENTS_MAX 2000000
 
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,
                     unsigned which, uint32_t stamp, void *data)

@@ -70,7 +70,7 @@ struct sim_link {
 
 /* Losses that follow each other within a key's life: a fail-over brings an older version of the
  * same key, and a second one takes that away, too. */
-#define SIM_GHOSTS 4
+#define SIM_GHOSTS 10
 
 struct sim_key {
     bool present;
