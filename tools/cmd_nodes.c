@@ -250,6 +250,8 @@ int cmd_nodes(const struct options *options)
         wait_for_votes(rl, settings.wait_ms, &exam);
     measure(rl, &exam);
     nodes_probe(&settings, &exam);
+    if (options->fence)
+        nodes_fence(rl, &settings, &exam);
     doctor_judge(&exam);
     if (options->json)
         print_json(&exam);

@@ -5,6 +5,7 @@
 #define TOOLS_COMMANDS_H
 
 #include "options.h"
+#include "redlock/redlock.h"
 
 int cmd_run(const struct options *options);
 int cmd_acquire(const struct options *options);
@@ -18,6 +19,8 @@ int nodes_acl(const struct options *options);  /* nodes --acl */
 struct examination;
 struct settings;
 void nodes_probe(const struct settings *settings, struct examination *exam);
+/* Looks at the fence records, and takes a fenced lock if all have one; makes none. */
+void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam);
 int cmd_break(const struct options *options);
 int cmd_config(const struct options *options);
 int cmd_sandbox(const struct options *options);

@@ -208,6 +208,82 @@ static void check_set(struct examination *exam)
              "an even number survives no more failures");
 }
 
+static bool is_unattested(const struct examination *exam, size_t i)
+{
+    uint32_t facts = exam->nodes[i].facts;
+
+    return exam->durable_records && !(facts & (REDLOCK_FACT_DURABLE | REDLOCK_FACT_WAITAOF));
+}
+
+static size_t count_records(const struct examination *exam, enum record_seen seen)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < exam->count; i++)
+        count += exam->records[i] == seen;
+    return count;
+}
+
+/* Not there, or there and not in use: it may be filled. The library's words tell them apart from
+ * those of somebody else. */
+static bool is_gap(const struct examination *exam, size_t i)
+{
+    const struct trouble *trouble = &exam->fence_troubles[i];
+
+    if (trouble->cause == REDLOCK_CAUSE_FENCE)
+        return strstr(trouble->text, "no fence record") || strstr(trouble->text, "forgotten");
+    return !trouble->cause && exam->records[i] == RECORD_MISSING &&
+           count_records(exam, RECORD_THERE) > 0;
+}
+
+static void check_fence(struct examination *exam, size_t i)
+{
+    const struct trouble *trouble = &exam->fence_troubles[i];
+
+    if (!exam->nodes[i].may_vote)
+        return;
+    if (is_unattested(exam, i))
+        find(exam, FINDING_WARN, (int)i, "fence_unattested",
+             "list it with ?durable=1 or ?waitaof=1, or set fence-records = volatile for all "
+             "clients",
+             "nobody attests that its fence record survives a restart");
+    else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
+        find(exam, FINDING_WARN, (int)i, "noperm",
+             "give the user the rights that redlock nodes --acl --fence prints", "%s",
+             trouble->text);
+    else if (is_gap(exam, i))
+        find(exam, FINDING_WARN, (int)i, "fence_missing",
+             "wait: a client that goes on taking fenced locks fills it after max-ttl; if a "
+             "majority has none, or no client stays that long: redlock nodes --init",
+             "%s", trouble->cause ? trouble->text : "has no fence record, or has lost it");
+    else if (trouble->cause)
+        find(exam, FINDING_WARN, (int)i, "fence_record",
+             "make all clients agree on servers, prefix, max-ttl, fence-key and fence-records; if "
+             "they do: redlock nodes --init",
+             "%s", trouble->text);
+}
+
+/* Nothing was written to find out: what has no record yet is not known to take one. */
+static void check_fences(struct examination *exam)
+{
+    bool any = count_records(exam, RECORD_THERE) > 0;
+    size_t fit = 0;
+
+    for (size_t i = 0; i < exam->count; i++) {
+        check_fence(exam, i);
+        fit += exam->nodes[i].may_vote && !exam->troubles[i].cause &&
+               !exam->fence_troubles[i].cause && !is_unattested(exam, i) && !is_gap(exam, i);
+    }
+    if (fit < exam->quorum)
+        find(exam, FINDING_CRIT, -1, "no_fences", "see the servers below",
+             "%zu of %zu servers take part in fenced locks, %zu are needed", fit, exam->count,
+             exam->quorum);
+    else if (!any && count_records(exam, RECORD_MISSING) > 0)
+        find(exam, FINDING_NOTE, -1, "fence_new",
+             "nothing: the first fenced lock makes them, if all servers answer",
+             "no server has a fence record yet, so the right to write one was not tried");
+}
+
 static int worst_first(const void *a, const void *b)
 {
     const struct finding *left = a, *right = b;
@@ -233,6 +309,8 @@ void doctor_judge(struct examination *exam)
         check_time(exam, i, median_us);
     }
     check_set(exam);
+    if (exam->fences)
+        check_fences(exam);
     qsort(exam->findings, exam->finding_count, sizeof exam->findings[0], worst_first);
     if (exam->finding_count > 0 && exam->findings[0].severity != FINDING_NOTE)
         exam->health = exam->findings[0].severity == FINDING_CRIT ? HEALTH_CRIT : HEALTH_WARN;

@@ -30,11 +30,17 @@ struct trouble {
     char text[FINDING_TEXT_MAX];
 };
 
+enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
+
 struct examination {
     size_t count, quorum, may_vote;
     size_t useful; /* of those that may vote: they grant, extend and release */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
     struct trouble troubles[REDLOCK_NODES_MAX];
+    bool fences;          /* are they fit for fences, too? */
+    bool durable_records; /* the kind of records that is configured */
+    enum record_seen records[REDLOCK_NODES_MAX];
+    struct trouble fence_troubles[REDLOCK_NODES_MAX];
     uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
     int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
     struct finding findings[FINDINGS_MAX];

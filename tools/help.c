@@ -113,6 +113,7 @@ static const char nodes_text[] =
     "It takes a lock for a moment on each, and says what did not work.\n"
     "  --wait     first wait until all vote (a restarted one does not for max-ttl)\n"
     "  -w D       but not longer than that\n"
+    "  --fence    are they fit for fences, too?\n"
     "  --acl      prints the smallest user that locks need (--fence: and fences)\n"
     "  --init     takes the fence records of all that answer into use: after a\n"
     "             majority has lost them, or for another list of servers. Not while\n"

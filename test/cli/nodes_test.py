@@ -213,6 +213,72 @@ class Nodes(CommandCase):
         self.assertCode(self.redlock("nodes"), 0)
         self.assertEqual(self.servers.keys(), set())
 
+    def make_records(self, *flags, **more):
+        """On all servers, which a fenced lock does not wait for."""
+        environment = self.environment(REDLOCK_FENCE_RECORDS="volatile", **more)
+        self.assertCode(self.redlock("nodes", "--init", *flags, env=environment), 0)
+        self.assertNotIn(None, self.servers.ask_all("HGET", "redlock:fence", "cfg"))
+
+    def fence_findings(self, *flags, code, **more):
+        environment = self.environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
+        return self.findings("--fence", *flags, code=code, env=environment)
+
+    def test_fences(self):
+        """Before the first start nothing is made; then all is well; then one, then two are emptied."""
+        found = self.fence_findings(code=0)
+        self.assertIn("not tried", found["note", "fence_new"]["cause"])
+        self.assertEqual(self.servers.keys(), set())
+        self.make_records()
+        before = self.servers.ask_all("HGET", "redlock:fence", "cfg")
+        self.assertEqual(set(self.fence_findings(code=0)), {("note", "forgets")})
+        self.assertEqual(set(self.fence_findings("--prefix", "", code=0)), {("note", "forgets")})
+        self.assertEqual(self.servers.ask_all("HGET", "redlock:fence", "cfg"), before)
+        self.servers.ask(1, "FLUSHALL")
+        found = self.fence_findings(code=1)["warn", "fence_missing"]
+        self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[1]}")
+        self.servers.ask(2, "FLUSHALL")
+        found = self.fence_findings(code=2)
+        self.assertIn("1 of 3 servers take part in fenced locks", found["crit", "no_fences"]["cause"])
+        self.assertIn("--init", found["warn", "fence_missing"]["advice"])
+        self.assertEqual(self.servers.ask_all("KEYS", "*"), [[b"redlock:fence"], [], []])
+        self.make_records()
+        self.servers.ask(1, "DEL", "redlock:fence")
+        self.servers.ask(1, "HSET", "redlock:fence", "mark", "0123456789abcdef")
+        found = self.fence_findings(code=1)["warn", "fence_missing"]
+        self.assertIn("counts again in", found["cause"])
+        self.assertEqual(set(self.findings(code=0)), {("note", "forgets")})
+
+    def test_fence_records_that_nobody_attests(self):
+        found = self.fence_findings(code=2, REDLOCK_FENCE_RECORDS="durable")
+        self.assertIn("?durable=1", found["warn", "fence_unattested"]["advice"])
+        self.assertIn(("crit", "no_fences"), found)
+
+    def test_foreign_and_broken_fence_records(self):
+        self.make_records()
+        found = self.fence_findings("--max-ttl", "20s", code=2)
+        self.assertIn("another configuration", found["warn", "fence_record"]["cause"])
+        self.assertIn("make all clients agree", found["warn", "fence_record"]["advice"])
+        self.assertIn(("crit", "no_fences"), found)
+        self.servers.ask(2, "SET", "redlock:fence", "mine")
+        found = self.fence_findings(code=1)["warn", "fence_record"]
+        self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[2]}")
+        self.assertEqual(self.servers.ask(2, "GET", "redlock:fence"), b"mine")
+
+    def test_users_who_lack_a_right_for_fences(self):
+        self.make_records()
+        for less in "-hget", "-hset", "resetkeys ~redlock-nodes/*":
+            with self.subTest(less=less):
+                user = ["user", "reset", "on", ">pw", "~*", "+@all", *less.split()]
+                self.assertEqual(self.servers.ask(1, "ACL", "SETUSER", *user), b"OK")
+                for index in 0, 2:
+                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user[:6]), b"OK")
+                login = {"REDLOCK_USER": "user", "REDLOCK_AUTH": "pw"}
+                found = self.fence_findings(code=1, **login)["warn", "noperm"]
+                self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[1]}")
+                self.assertIn("takes no part in fenced locks", found["cause"])
+                self.assertIn("--acl --fence", found["advice"])
+                self.assertEqual(set(self.findings(code=0, env=self.environment(**login))), {("note", "forgets")})
+
     def test_even(self):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
@@ -227,9 +293,11 @@ class Nodes(CommandCase):
         environment = self.environment(REDLOCK_AUTH="secret", REDLOCK_FENCE_RECORDS="volatile")
         found = self.redlock("nodes", *flags, env=environment)
         self.assertCode(found, 0)
+        self.make_records(*flags, REDLOCK_AUTH="secret")
         for name, more in (("plain", []), ("fenced", ["--fence"])):
             done = self.redlock("run", *flags, *more, name, "--", "true", env=environment)
             self.assertCode(done, 0)
+        self.assertCode(self.redlock("nodes", "--fence", *flags, env=environment), 0)
         done = self.redlock("status", *flags, "plain", env=environment)
         self.assertCode(done, 1)
         for index in range(3):

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock nodes --fence`: are the servers fit for fences? First it is looked whether the records
+ * are there, without a write. Only if none is missing a fenced lock is taken for a moment: on a
+ * server without a record even a look through the library would leave a mark.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "clock.h"
+#include "commands.h"
+#include "doctor.h"
+#include "say.h"
+
+#define CLOSE_BUDGET_MS 200
+#define PATIENCE_MS     2000
+#define PAUSE_MS        10
+#define TTL_MS          1000
+
+static void note_trouble(struct trouble *trouble, const redlock_node_report_t *node)
+{
+    trouble->cause = node->cause;
+    snprintf(trouble->text, sizeof trouble->text, "takes no part in fenced locks: %s", node->text);
+}
+
+static void see_record(struct examination *exam, size_t i, const redlock_node_report_t *node)
+{
+    bool failed = node->vote == REDLOCK_VOTE_FAILED;
+
+    if (node->vote == REDLOCK_VOTE_DENIED)
+        exam->records[i] = RECORD_MISSING;
+    /* The key of a record is no lock: what is there may be of another type than an inspection
+     * expects. */
+    else if (node->vote == REDLOCK_VOTE_GRANTED ||
+             (failed && node->cause == REDLOCK_CAUSE_WRONGTYPE))
+        exam->records[i] = RECORD_THERE;
+    else if (failed && node->cause == REDLOCK_CAUSE_NOPERM)
+        note_trouble(&exam->fence_troubles[i], node);
+}
+
+static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
+                            const redlock_node_report_t *node)
+{
+    *answered = *answered || node->vote != REDLOCK_VOTE_NONE;
+    if (node->cause == REDLOCK_CAUSE_FENCE)
+        *answered = true;
+    else if (node->vote != REDLOCK_VOTE_FAILED)
+        return;
+    switch (node->cause) {
+    case REDLOCK_CAUSE_TIMEOUT:
+    case REDLOCK_CAUSE_RESOLVE:
+    case REDLOCK_CAUSE_CONNECT:
+    case REDLOCK_CAUSE_DISCONNECT:
+        return; /* out of reach for once: said elsewhere */
+    default:
+        note_trouble(&exam->fence_troubles[i], node);
+    }
+}
+
+static bool all_seen(const struct examination *exam)
+{
+    for (size_t i = 0; i < exam->count; i++)
+        if (exam->nodes[i].may_vote && exam->records[i] == RECORD_UNKNOWN &&
+            !exam->fence_troubles[i].cause)
+            return false;
+    return true;
+}
+
+/* The record's key under an empty prefix is a resource like any other. */
+static void look_at_records(const struct settings *settings, struct examination *exam)
+{
+    struct settings bare = *settings; /* nothing of it is freed */
+    char empty[] = "";
+    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    redlock_config_t *config;
+    redlock_node_report_t node;
+    redlock_t *rl;
+
+    bare.values[SET_PREFIX].text = empty;
+    if (client_configure(&bare, &config) >= 0)
+        return;
+    if (client_start(config, &rl) < 0) {
+        while (!all_seen(exam) && boottime_ns() < give_up_ns) {
+            redlock_report_t *report = NULL;
+            int error = redlock_inspect(rl, settings->values[SET_FENCE_KEY].text, &report);
+            say(SAY_DEBUG, "fence records: %s", redlock_strerror(error));
+            for (size_t i = 0; report && i < exam->count; i++)
+                if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
+                    see_record(exam, i, &node);
+            redlock_report_free(report);
+            poll(NULL, 0, PAUSE_MS);
+        }
+        client_close(rl, CLOSE_BUDGET_MS);
+    }
+    redlock_config_free(config);
+}
+
+/* A majority ends a round: it is repeated until all have said something. */
+static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
+{
+    char *name = text_format("redlock-nodes/%s", client_owner());
+    redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
+    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    bool answered[REDLOCK_NODES_MAX] = {false}, all;
+    redlock_node_report_t node;
+
+    opts.flags = REDLOCK_FENCE;
+    do {
+        redlock_lock_t *lock = NULL;
+        redlock_report_t *report = NULL;
+        int error = redlock_acquire(rl, name, &opts, &lock, &report);
+        say(SAY_DEBUG, "a fenced lock for a moment: %s", redlock_strerror(error));
+        all = true;
+        for (size_t i = 0; report && i < exam->count; i++) {
+            if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
+                see_fenced_vote(exam, &answered[i], i, &node);
+            all = all && (answered[i] || !exam->nodes[i].may_vote);
+        }
+        redlock_report_free(report);
+        if (lock)
+            redlock_release(lock, NULL);
+        redlock_lock_free(lock);
+        if (!all)
+            poll(NULL, 0, PAUSE_MS);
+    } while (!all && boottime_ns() < give_up_ns);
+    free(name);
+}
+
+void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam)
+{
+    bool there = false, missing = false;
+
+    exam->fences = true;
+    exam->durable_records = settings->fence_records == REDLOCK_FENCE_DURABLE;
+    look_at_records(settings, exam);
+    for (size_t i = 0; i < exam->count; i++) {
+        there = there || exam->records[i] == RECORD_THERE;
+        missing = missing || exam->records[i] == RECORD_MISSING;
+    }
+    if (there && !missing)
+        take_fenced_locks(rl, settings->max_ttl_ms, exam);
+}
