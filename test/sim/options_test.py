@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""The simulator's own options: what is one run, and what is many."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "lib"))
+import tapcase  # noqa: E402
+
+
+def run(*options):
+    done = subprocess.run([os.environ["SIMULATOR"], *options], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+class Options(unittest.TestCase):
+    def test_many_runs_are_not_printed(self):
+        for more in [], ["--runs", "1"]:
+            status, out, err = run("--trace", *more)
+            self.assertEqual((status, out), (64, ""))
+            self.assertIn("--seed", err)
+
+    def test_one_run_is_printed_and_repeats(self):
+        status, out, _ = run("--seed", "7", "--trace")
+        self.assertEqual(status, 0)
+        self.assertGreater(out.count("\n"), 100)
+        self.assertTrue(out.splitlines()[-1].startswith("seed 7: "))
+        self.assertEqual(run("--trace", "--seed", "7")[1], out)
+
+    def test_a_campaign_says_what_it_did(self):
+        status, out, _ = run("--first", "1", "--runs", "4", "--jobs", "2")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"schedules +4\b")
+        self.assertRegex(out, r"violations +0\b")
+
+
+if __name__ == "__main__":
+    tapcase.main()
