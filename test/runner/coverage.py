@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """usage: ./dev coverage [--show] [--again] [SUITE or TEST]...
+       ./dev sim --coverage [OPTION of redlock-sim]...
 
 Builds with gcc's coverage counters, runs the tests (without names: the suites below) and prints for
 each file of lib/ how many of its statements and branches were reached. --show names those that were
-not; --again prints the last run's figures without running anything.
+not; --again prints the last run's figures without running anything. ./dev sim --coverage runs a
+campaign of the simulator instead, and prints those of the floors that it runs.
 
 The branches of an RL_ASSERT are not counted: the one that ends the process must not be taken.
 """
@@ -26,7 +28,8 @@ import table  # noqa: E402
 
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 DIRECTORY = "build-coverage"
-SUITES = "unit fuzz io oom torture live"
+SUITES = "unit fuzz io oom torture sim live"
+FLOORS_SIMULATED = ["core", "node", "engine"]
 ASSERTION = re.compile(r"\bRL_ASSERT\s*\(")
 
 BUILD = table.Build(
@@ -50,11 +53,30 @@ def load_runner():
     return runner
 
 
+def forget_counters():
+    for path in glob.glob(os.path.join(DIRECTORY, "**", "*.gcda"), recursive=True):
+        os.remove(path)
+
+
+def run_campaign(options):
+    simulator = os.path.join("test", "sim", "redlock-sim")
+    runner = load_runner()
+    try:
+        runner.builddir.ensure(BUILD.directory, SOURCE, BUILD.options, BUILD.compiler,
+                               targets=lambda _: [simulator])  # fmt: skip
+    except runner.builddir.BuildFailure as failure:
+        sys.exit(f"{failure.args[1]}\ncoverage: {failure.args[0]}")
+    forget_counters()
+    done = subprocess.run([os.path.join(DIRECTORY, simulator), *options], check=False)
+    if done.returncode == 64:  # a mistake of the user
+        sys.exit(done.returncode)
+    return done.returncode == 0
+
+
 def run_tests(names):
     runner = load_runner()
     totals = runner.Totals()
-    for path in glob.glob(os.path.join(DIRECTORY, "**", "*.gcda"), recursive=True):
-        os.remove(path)
+    forget_counters()
     started = time.monotonic()
     build = BUILD._replace(suites=list({*BUILD.suites, *names}))
     runner.run_all([build], names, totals)
@@ -135,6 +157,9 @@ def print_figures(files, show):
             print(f"    not reached: {ranges(missed)}")
         if show and halves:
             print(f"    branches not taken: {ranges(halves)}")
+    for floor in sorted({name.split("/")[1] for name in files}):
+        below = [lines for name, lines in files.items() if name.startswith(f"lib/{floor}/")]
+        print_row(f"all of {floor}", [counts for lines in below for counts in lines.values()])
     print_row("all", [counts for lines in files.values() for counts in lines.values()])
 
 
@@ -143,11 +168,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--show", action="store_true", help="name the lines that were not reached")
     parser.add_argument("--again", action="store_true", help="only print the last run's figures")
+    parser.add_argument("--sim", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", metavar="SUITE or TEST")
     chosen = parser.parse_args()
     os.chdir(SOURCE)
-    good = chosen.again or run_tests(chosen.names)
+    run = run_campaign if chosen.sim else run_tests
+    good = chosen.again or run(chosen.names)
     files = read_counters()
+    if chosen.sim:
+        files = {name: lines for name, lines in files.items() if name.split("/")[1] in FLOORS_SIMULATED}
     if not files:
         sys.exit("coverage: nothing was built yet")
     print_figures(files, chosen.show)
