@@ -457,6 +457,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
         rl_debts_flush(node, now_ns);
     if (rl_watch_due_ns(node) <= now_ns)
         rl_watch_send(node, now_ns);
+    rl_waitaof_tick(node, now_ns);
 }
 
 uint64_t rl_node_wake_ns(const struct rl_node *node)
@@ -464,6 +465,7 @@ uint64_t rl_node_wake_ns(const struct rl_node *node)
     uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 
     wake = rl_min_u64(wake, rl_watch_due_ns(node));
+    wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
     if (node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
     return rl_min_u64(wake, rl_debts_wake_ns(node));

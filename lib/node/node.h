@@ -131,6 +131,7 @@ struct rl_node {
         uint64_t place;       /* its index in the pipeline */
         uint64_t sent_ns;     /* of the last one */
         uint64_t answered_ns; /* the last one that was answered; 0: none yet */
+        uint64_t due_ns;      /* the next one is not sent before */
     } waitaof;
     struct rl_encoded greeting;
     size_t greeting_sent;

@@ -35,6 +35,9 @@ bool rl_waitaof_keep(struct rl_node *node, const struct rl_request *request,
                      const struct rl_answer *answer);
 /* ... asks for all that is kept, takes the answer ... */
 void rl_waitaof_send(struct rl_node *node, uint64_t now_ns);
+/* When it is to be asked again; marks the node as having something to send. */
+uint64_t rl_waitaof_due_ns(const struct rl_node *node);
+void rl_waitaof_tick(struct rl_node *node, uint64_t now_ns);
 void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 /* ... or gives up what is kept. */
 void rl_waitaof_fail(struct rl_node *node, int cause, uint64_t now_ns);

@@ -21,6 +21,7 @@
 /* One piece. A server looks at its time limits when it wakes up, at the latest with its own timer,
  * ten times a second unless `hz` is set, and once a second at the least. */
 #define PIECE        "*4\r\n$7\r\nWAITAOF\r\n$1\r\n1\r\n$1\r\n0\r\n$2\r\n20\r\n"
+#define PIECE_NS     (20 * RL_MS)
 #define PIECE_MAX_NS RL_SECOND
 
 /* A node that may take longer for any answer may take as long for its disk. */
@@ -92,7 +93,7 @@ void rl_waitaof_send(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_WAITAOF};
 
-    if (node->waitaof.sent)
+    if (node->waitaof.sent || node->waitaof.due_ns > now_ns)
         return;
     /* What asks for the time waits for no disk. */
     if (rl_watch_due_ns(node) <= now_ns)
@@ -130,7 +131,21 @@ static void tell_late(struct rl_node *node, uint64_t now_ns)
         (void)rl_pipeline_take(&node->pipe, &request);
         tell(node, &request, RL_VOTE_FAILED, REDLOCK_CAUSE_NOT_ON_DISK, now_ns);
     }
-    if (node->pipe.kept != node->pipe.head)
+    /* A server that does not wait is not asked the faster for it. */
+    node->waitaof.due_ns = rl_add_sat(node->waitaof.sent_ns, PIECE_NS);
+    rl_waitaof_tick(node, now_ns);
+}
+
+uint64_t rl_waitaof_due_ns(const struct rl_node *node)
+{
+    bool waits = node->state == RL_NODE_READY && node->pipe.kept != node->pipe.head;
+
+    return waits && !node->waitaof.sent ? node->waitaof.due_ns : RL_NEVER;
+}
+
+void rl_waitaof_tick(struct rl_node *node, uint64_t now_ns)
+{
+    if (rl_waitaof_due_ns(node) <= now_ns)
         node->common->listener.dirty(node->common->listener.ctx, node);
 }
 

@@ -204,6 +204,29 @@ START_TEST(asked_until_it_is)
 }
 END_TEST
 
+/* It is to wait 20 ms for the disk; one that does not is not asked the faster for it. (Found by the
+ * fuzzer: at the speed of the network, for three seconds.) */
+START_TEST(a_server_that_does_not_wait)
+{
+    grant(a, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        rig_pass(rig, RL_MS);
+        rig_reply(rig, NOT_YET[0]);
+        ck_assert_str_eq(rig_said(rig), "");
+        rig_pass(rig, 18 * RL_MS);
+        rig_ask(rig, b, 2 + i, RL_VERB_GET); /* something else to say in between */
+        ck_assert_str_eq(rig_said(rig), "GET key\n");
+        rig_reply(rig, "$-1\r\n");
+        rig->vote_count = 0;
+        rig_pass(rig, RL_MS);
+        ck_assert_str_eq(rig_said(rig), ASKED);
+    }
+    rig_reply(rig, ON_DISK);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 1);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
+}
+END_TEST
+
 /* Each grant has its own time. */
 START_TEST(not_for_ever)
 {
@@ -425,6 +448,7 @@ static Suite *node_waitaof_suite(void)
     tcase_add_test(tcase, the_question_goes_last);
     tcase_add_test(tcase, what_comes_behind_it);
     tcase_add_loop_test(tcase, asked_until_it_is, 0, 4);
+    tcase_add_test(tcase, a_server_that_does_not_wait);
     tcase_add_test(tcase, not_for_ever);
     tcase_add_loop_test(tcase, anything_else, 0, REFUSALS_COUNT);
     tcase_add_test(tcase, a_lost_connection);
