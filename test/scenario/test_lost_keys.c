@@ -5,6 +5,7 @@
 #include "suite.h"
 
 #include <glob.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,8 @@ START_TEST(scenario_16_restart_and_a_new_client)
 }
 END_TEST
 
-/* The append-only file of the victim: where commands are added, in the layouts of 6 and 7. */
+/* The append-only file of the victim: where commands are added, in the layouts of 6 and 7. A
+ * rewrite begins another one, with a larger number. */
 static void find_log(char *ret_path, size_t size)
 {
     static const char *const names[] = {"appendonlydir/*.incr.aof", "appendonly.aof"};
@@ -68,7 +70,7 @@ static void find_log(char *ret_path, size_t size)
         glob_t found;
         snprintf(pattern, sizeof pattern, "%s/n%d/%s", cluster_dir(live.cluster), VICTIM, names[i]);
         if (glob(pattern, 0, NULL, &found) == 0) {
-            snprintf(ret_path, size, "%s", found.gl_pathv[0]);
+            snprintf(ret_path, size, "%s", found.gl_pathv[found.gl_pathc - 1]);
             globfree(&found);
             return;
         }
@@ -85,6 +87,58 @@ START_TEST(scenario_17_unsynced_log)
     ck_assert_int_eq(stat(path, &before), 0);
     barely_hold();
     cluster_kill(live.cluster, VICTIM);
+    ck_assert_int_eq(truncate(path, before.st_size), 0);
+    cluster_restart(live.cluster, VICTIM, true);
+    barely_check_free();
+    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
+    barely_end();
+}
+END_TEST
+
+static bool rewrites(void)
+{
+    char *info = cluster_command(live.cluster, VICTIM, "INFO persistence");
+    bool found = info != NULL && strstr(info, "aof_rewrite_in_progress:1") != NULL;
+    free(info);
+    return found;
+}
+
+/* The one child of the victim. It does not end with it. */
+static pid_t rewriter(void)
+{
+    char path[64];
+    int pid = 0;
+    const int victim = (int)cluster_pid(live.cluster, VICTIM);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", victim, victim);
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    return (pid_t)pid;
+}
+
+/* A server that syncs always, but not while its file is rewritten: what came in then is lost with
+ * the machine. The child that rewrites takes a minute for its only key. */
+START_TEST(scenario_18_unsynced_while_rewriting)
+{
+    char path[512];
+    struct stat before;
+    live.heal = heal;
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET appendfsync always"));
+    ck_assert(
+        cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET no-appendfsync-on-rewrite yes"));
+    ck_assert(
+        cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET rdb-key-save-delay 60000000"));
+    ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "SET filler 1"));
+    free(cluster_command(live.cluster, VICTIM, "BGREWRITEAOF"));
+    ck_assert(WAIT_UNTIL(rewrites(), PATIENCE_MS));
+    const pid_t child = rewriter();
+    find_log(path, sizeof path);
+    ck_assert_int_eq(stat(path, &before), 0);
+    barely_hold();
+    ck_assert(rewrites());
+    cluster_kill(live.cluster, VICTIM);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(truncate(path, before.st_size), 0);
     cluster_restart(live.cluster, VICTIM, true);
     barely_check_free();
@@ -264,6 +318,7 @@ int main(void)
     live_add_with(suite, "16", scenario_16_restart_without_data, live_start_servers);
     live_add_with(suite, "16", scenario_16_restart_and_a_new_client, live_start_servers);
     live_add_with(suite, "17", scenario_17_unsynced_log, start_with_data);
+    live_add_with(suite, "18", scenario_18_unsynced_while_rewriting, start_with_data);
     live_add_with(suite, "19", scenario_19_restart_and_step, start_with_clocks);
     live_add_with(suite, "19", scenario_19_a_day_and_a_new_client, start_with_clocks);
     live_add_with(suite, "19", scenario_19_a_minute_and_a_new_client, start_with_clocks);
