@@ -214,10 +214,14 @@ class Nodes(CommandCase):
         self.assertEqual(self.servers.keys(), set())
 
     def make_records(self, *flags, **more):
-        """On all servers, which a fenced lock does not wait for."""
+        """On all servers, which neither a fenced lock waits for nor --init."""
         environment = self.environment(REDLOCK_FENCE_RECORDS="volatile", **more)
-        self.assertCode(self.redlock("nodes", "--init", *flags, env=environment), 0)
-        self.assertNotIn(None, self.servers.ask_all("HGET", "redlock:fence", "cfg"))
+
+        def made():
+            done = self.redlock("nodes", "--init", *flags, env=environment).returncode == 0
+            return done and None not in self.servers.ask_all("HGET", "redlock:fence", "cfg")
+
+        until(made, "records in use on all servers")
 
     def fence_findings(self, *flags, code, **more):
         environment = self.environment(**{"REDLOCK_FENCE_RECORDS": "volatile", **more})
