@@ -14,10 +14,6 @@
 #include "say.h"
 #include "timing.h"
 
-/* The first lock waits so long for nodes that are still greeting: one of them may turn out to be
- * another under a second name. Only a node that hangs lets it wait to the end. */
-#define SETTLE_MS 150
-
 const char *client_owner(void)
 {
     static char label[128];
@@ -154,9 +150,9 @@ static bool all_answered(redlock_t *rl)
     return true;
 }
 
-void client_settle(redlock_t *rl)
+void client_settle(redlock_t *rl, uint64_t patience_ms)
 {
-    uint64_t give_up_ns = boottime_ns() + SETTLE_MS * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
 
     while (!all_answered(rl) && boottime_ns() < give_up_ns)
         poll(NULL, 0, 1);

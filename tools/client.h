@@ -16,10 +16,11 @@ int client_start(redlock_config_t *config, redlock_t **ret_rl);
 /* One server or an even count of them. */
 void client_warn_count(const struct settings *settings, const redlock_t *rl);
 
-/* Gives the connections a blink to be made. Not needed for a lock, and a server that does not
- * answer is not waited for; but a server that is listed twice is found before the first lock this
- * way. */
-void client_settle(redlock_t *rl);
+/* Gives the connections time to be made, until every server has said something. A lock needs no
+ * more than a blink, CLIENT_SETTLE_MS, and not even that; but a server that is listed twice is
+ * found before the first lock this way. */
+#define CLIENT_SETTLE_MS 150
+void client_settle(redlock_t *rl, uint64_t patience_ms);
 
 /* Settings and client at once, for commands that only ask. On a refusal nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);

@@ -130,7 +130,7 @@ int cmd_acquire(const struct options *options)
         redlock_config_free(config);
         if (result < 0) {
             client_warn_count(&settings, rl);
-            client_settle(rl);
+            client_settle(rl, CLIENT_SETTLE_MS);
             result = acquire_with(options, &settings, rl);
         }
     }

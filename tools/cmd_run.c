@@ -222,7 +222,7 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     result = client_start(config, &rl);
     if (result < 0) {
         client_warn_count(&run->settings, rl);
-        client_settle(rl);
+        client_settle(rl, CLIENT_SETTLE_MS);
         result = session_open(&run->session, rl);
         if (result < 0)
             result = take_lock(run);

@@ -21,7 +21,8 @@ int nodes_init(const struct options *options)
     int result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
-    client_settle(rl);
+    /* A server that is left out now needs another --init. */
+    client_settle(rl, (uint64_t)settings.connect_timeout_ms * 2 + 1000);
     int error = redlock_fence_init(rl, INIT_MS);
     if (error != REDLOCK_OK)
         say(SAY_ERROR, "nodes --init: %s",
