@@ -187,6 +187,7 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .node_timeout_ns = params->node_timeout_ns,
         .heartbeat_ns = params->heartbeat_ns,
     };
+    engine->common.admission.quorum = engine->quorum;
     rl_engine_refresh(engine);
     engine->wall_seen_us = engine->view.wall_us;
     return open_nodes(engine);

@@ -429,11 +429,12 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
 static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;
-    uint64_t before_ns = rules->ttl_seen_ns;
+    uint64_t before_ns = rules->ttl_shown_ns[ballot->node];
 
-    if (ballot->pttl_ms == 0 || !rl_admission_saw_ttl(rules, (int64_t)ballot->pttl_ms))
+    if (ballot->pttl_ms == 0 ||
+        !rl_admission_saw_ttl(rules, ballot->node, (int64_t)ballot->pttl_ms))
         return;
-    if (rules->ttl_seen_ns > before_ns && engine->listener.long_ttl != NULL)
+    if (rules->ttl_shown_ns[ballot->node] > before_ns && engine->listener.long_ttl != NULL)
         engine->listener.long_ttl(engine->listener.ctx, ballot->node, ballot->pttl_ms);
 }
 

@@ -25,11 +25,29 @@ void rl_admission_init(struct rl_admission *admission, const struct rl_admission
     *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
 }
 
-bool rl_admission_saw_ttl(struct rl_admission_rules *rules, int64_t ttl_ms)
+/* What so many nodes have shown at least. */
+static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules)
+{
+    uint64_t most_ns = 0;
+
+    for (unsigned i = 0; i < RL_NODES_MAX; i++) {
+        unsigned count = 0;
+        for (unsigned j = 0; j < RL_NODES_MAX; j++)
+            count += rules->ttl_shown_ns[j] >= rules->ttl_shown_ns[i];
+        if (count >= rules->quorum)
+            most_ns = rl_max_u64(most_ns, rules->ttl_shown_ns[i]);
+    }
+    return most_ns;
+}
+
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
 {
     uint64_t ttl_ns = ttl_ms <= 0 ? 0 : rl_min_u64((uint64_t)ttl_ms, REDLOCK_TTL_MS_MAX) * RL_MS;
 
-    rules->ttl_seen_ns = rl_max_u64(rules->ttl_seen_ns, ttl_ns);
+    if (ttl_ns > rules->ttl_shown_ns[node]) {
+        rules->ttl_shown_ns[node] = ttl_ns;
+        rules->ttl_seen_ns = shown_by_quorum_ns(rules);
+    }
     return ttl_ns > rules->max_ttl_ns;
 }
 

@@ -55,10 +55,13 @@ enum rl_bar {
 struct rl_admission_rules {
     struct rl_drift drift;
     uint64_t max_ttl_ns;
-    uint64_t
-        ttl_seen_ns; /* longest time to live ever seen on a key: somebody's max_ttl is larger */
-    bool lenient;    /* a node that does not tell who it is may vote all the same */
-    bool proven;     /* what a server says of its age counts only as far as it proves it */
+    /* The longest time to live that a key ever showed on each node, and on as many as a lock needs:
+     * somebody's max_ttl is larger. One alone may have set its clock back. */
+    uint64_t ttl_shown_ns[RL_NODES_MAX];
+    uint64_t ttl_seen_ns;
+    unsigned quorum;
+    bool lenient; /* a node that does not tell who it is may vote all the same */
+    bool proven;  /* what a server says of its age counts only as far as it proves it */
 };
 
 struct rl_admission {
@@ -102,9 +105,9 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 /* Sets or clears a bar that is not admission's own (RL_BAR_FENCE). */
 void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
 
-/* A key was seen that lives for so long: somebody has a larger max_ttl, or a clock was set back.
- * Guards grow to it, up to a day: a key that lives longer is no lock. true: it exceeds max_ttl. */
-bool rl_admission_saw_ttl(struct rl_admission_rules *rules, int64_t ttl_ms);
+/* A node showed a key that lives for so long: somebody has a larger max_ttl, or its clock was set
+ * back. Guards grow to what a majority has shown, up to a day: a key that lives longer is no lock. true: it exceeds max_ttl. */
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
 
 /* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
 uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules);

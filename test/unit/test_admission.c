@@ -181,10 +181,30 @@ START_TEST(which_ttls_are_long)
         {INT64_MAX, 86400 * RL_SECOND, true},
     };
 
-    ck_assert(rl_admission_saw_ttl(&rules, table[_i].ttl_ms) == table[_i].exceeds);
+    ck_assert(rl_admission_saw_ttl(&rules, 0, table[_i].ttl_ms) == table[_i].exceeds);
     ck_assert_uint_eq(rules.ttl_seen_ns, table[_i].seen_ns);
-    ck_assert(!rl_admission_saw_ttl(&rules, 1)); /* what was seen is not forgotten */
+    ck_assert(!rl_admission_saw_ttl(&rules, 0, 1)); /* what was seen is not forgotten */
     ck_assert_uint_eq(rules.ttl_seen_ns, rl_max_u64(table[_i].seen_ns, RL_MS));
+}
+END_TEST
+
+/* A clock that was set back shows a life of an hour on its node, a holder with a larger max_ttl on
+ * as many as it has locked. (Found by chaos: after one step nobody got a lock for an hour.) */
+START_TEST(one_node_is_not_believed)
+{
+    const uint64_t hour_ns = 3600 * RL_SECOND;
+
+    rules.quorum = 3;
+    ck_assert(rl_admission_saw_ttl(&rules, 4, 3600000)); /* it is told all the same */
+    ck_assert(rl_admission_saw_ttl(&rules, 4, 3600000));
+    ck_assert(rl_admission_saw_ttl(&rules, 0, 3000000));
+    ck_assert_uint_eq(rules.ttl_seen_ns, 0);
+    ck_assert(rl_admission_saw_ttl(&rules, 2, 2000000));
+    ck_assert_uint_eq(rules.ttl_seen_ns, 2000 * RL_SECOND);
+    ck_assert(rl_admission_saw_ttl(&rules, 2, 3600000));
+    ck_assert_uint_eq(rules.ttl_seen_ns, 3000 * RL_SECOND);
+    ck_assert(rl_admission_saw_ttl(&rules, 0, 3600000));
+    ck_assert_uint_eq(rules.ttl_seen_ns, hour_ns);
 }
 END_TEST
 
@@ -434,6 +454,7 @@ static Suite *admission_suite(void)
     tcase_add_test(tcase, fresh_servers_need_no_first_guard);
     tcase_add_test(tcase, a_longer_ttl_was_seen);
     tcase_add_loop_test(tcase, which_ttls_are_long, 0, 7);
+    tcase_add_test(tcase, one_node_is_not_believed);
     tcase_add_test(tcase, time_does_not_overflow);
     tcase_add_loop_test(tcase, promoted_servers, 0, 2);
     tcase_add_test(tcase, promoted_again_from_the_same_master);
