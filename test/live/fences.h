@@ -6,7 +6,7 @@
 
 #include "live.h"
 
-#define FENCE_TTL_MS  3000 /* the max_ttl: how long a node that forgot must wait, scaled */
+#define FENCE_TTL_MS  2000 /* the max_ttl: how long a node that forgot must wait, scaled */
 #define FENCE_TIME_MS 1000 /* node timeout: reading a whole record takes a busy machine a while */
 
 /* Records of all nodes are gone; live.max_ttl_ms is small. */

@@ -15,7 +15,7 @@ WAITING = "waiting"  # real servers, scripted peers, deadlines
 COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
 SLOTS = {WAITING: 2, COMPUTING: 1}
-ALONE = {COMPUTING: 2}  # as long as the other lane has nothing to do
+ALONE = {COMPUTING: 2, WAITING: 3}  # as long as the other lane has nothing to do
 NICENESS = {WAITING: 0, COMPUTING: 10}
 
 
