@@ -58,7 +58,8 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     plan->window = sim_chance(random, 700) ? 65536 : sim_scale(random, 300, 4000);
     plan->drift.ppm = ppms[sim_below(random, sizeof ppms / sizeof ppms[0])];
     plan->drift.floor_us = 2000;
-    /* Of two such clocks, one is (1 + a) / (1 - a) times as fast as the other: no more than 1 + d. */
+    /* Of two such clocks, one is (1 + a) / (1 - a) times as fast as the other: no more than 1 + d.
+     */
     plan->ppm_max = (int64_t)plan->drift.ppm * 1000000 / (2000000 + plan->drift.ppm);
     plan->backoff.min_ns = sim_scale(random, 2, 50) * RL_MS;
     plan->backoff.max_ns = plan->backoff.min_ns * sim_scale(random, 2, 16);
