@@ -17,6 +17,7 @@
 #define CLOSE_BUDGET_MS 200
 #define PATIENCE_MS     2000
 #define PAUSE_MS        10
+#define ERRORS_ENOUGH   5
 #define TTL_MS          1000
 
 static void note_trouble(struct trouble *trouble, const redlock_node_report_t *node)
@@ -43,7 +44,8 @@ static void see_record(struct examination *exam, size_t i, const redlock_node_re
 static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
                             const redlock_node_report_t *node)
 {
-    *answered = *answered || node->vote != REDLOCK_VOTE_NONE;
+    /* No: a refused script has left our own key of the time before. */
+    *answered = *answered || node->vote == REDLOCK_VOTE_GRANTED;
     if (node->cause == REDLOCK_CAUSE_FENCE)
         *answered = true;
     else if (node->vote != REDLOCK_VOTE_FAILED)
@@ -55,6 +57,7 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
     case REDLOCK_CAUSE_DISCONNECT:
         return; /* out of reach for once: said elsewhere */
     default:
+        *answered = true;
         note_trouble(&exam->fence_troubles[i], node);
     }
 }
@@ -97,16 +100,46 @@ static void look_at_records(const struct settings *settings, struct examination 
     redlock_config_free(config);
 }
 
-/* A majority ends a round: it is repeated until all have said something. */
+/* A majority ends a round, and a refusal out of a script takes longer than a grant: who refuses may
+ * be the last each time, and is never heard. But errors are counted. */
+static bool refuses_unheard(redlock_t *rl, size_t i, uint64_t errors_before)
+{
+    redlock_node_stats_t stats;
+
+    return redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK &&
+           stats.errors >= errors_before + ERRORS_ENOUGH;
+}
+
+static void note_unheard(struct examination *exam, size_t i)
+{
+    struct trouble *trouble = &exam->fence_troubles[i];
+
+    trouble->cause = REDLOCK_CAUSE_NOPERM; /* plain locks it takes: that was tried */
+    snprintf(trouble->text, sizeof trouble->text,
+             "takes no part in fenced locks: answers their scripts with errors");
+}
+
+static void count_errors(redlock_t *rl, size_t count, uint64_t ret_errors[REDLOCK_NODES_MAX])
+{
+    redlock_node_stats_t stats = {0};
+
+    for (size_t i = 0; i < count; i++)
+        ret_errors[i] =
+            redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK ? stats.errors : 0;
+}
+
+/* It is repeated until all have said something. */
 static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
     char *name = text_format("redlock-nodes/%s", client_owner());
     redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
     bool answered[REDLOCK_NODES_MAX] = {false}, all;
+    uint64_t errors[REDLOCK_NODES_MAX];
     redlock_node_report_t node;
 
     opts.flags = REDLOCK_FENCE;
+    count_errors(rl, exam->count, errors);
     do {
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
@@ -116,6 +149,10 @@ static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examina
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
                 see_fenced_vote(exam, &answered[i], i, &node);
+            if (!answered[i] && refuses_unheard(rl, i, errors[i])) {
+                answered[i] = true;
+                note_unheard(exam, i);
+            }
             all = all && (answered[i] || !exam->nodes[i].may_vote);
         }
         redlock_report_free(report);
