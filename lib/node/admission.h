@@ -106,7 +106,8 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
 
 /* A node showed a key that lives for so long: somebody has a larger max_ttl, or its clock was set
- * back. Guards grow to what a majority has shown, up to a day: a key that lives longer is no lock. true: it exceeds max_ttl. */
+ * back. Guards grow to what a majority has shown, up to a day: a key that lives longer is no lock.
+ * true: it exceeds max_ttl. */
 bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
 
 /* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
