@@ -101,7 +101,7 @@ static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
 
     rl_logf(&rl->log, REDLOCK_LOG_WARN,
             "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
-            "or a clock was set back; guards last as long from now on",
+            "or a clock was set back; guards last as long once a majority shows it",
             rl->engine.nodes[node].name, (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;

@@ -10,7 +10,7 @@
 
 #define WALL_TRIES   3
 #define WALL_NEAR_US 1000 /* readings so near to each other belong together */
-#define WALL_LOOK_US 2000 /* a smaller jump is within every slack */
+#define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
 
 static int compare_u64(const void *a, const void *b)
 {
