@@ -158,6 +158,11 @@ void client_settle(redlock_t *rl, uint64_t patience_ms)
         poll(NULL, 0, 1);
 }
 
+uint64_t client_patience_ms(const struct settings *settings)
+{
+    return (uint64_t)settings->connect_timeout_ms * 2 + 1000;
+}
+
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl)
 {
     redlock_config_t *config = NULL;

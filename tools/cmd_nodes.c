@@ -25,30 +25,18 @@ static void read_nodes(redlock_t *rl, struct examination *exam)
         redlock_get_node_stats(rl, i, &exam->nodes[i], sizeof exam->nodes[i]);
 }
 
-static bool all_known(const struct examination *exam)
-{
-    for (size_t i = 0; i < exam->count; i++)
-        if (!exam->nodes[i].may_vote && exam->nodes[i].cause == REDLOCK_CAUSE_NONE)
-            return false;
-    return true;
-}
-
 /* A name needs time to be resolved and a connection to be made; then every node has said
  * something, or the time is over. */
 static void wait_for_answers(redlock_t *rl, const struct settings *settings,
                              struct examination *exam)
 {
-    uint64_t patience_ms = (uint64_t)settings->connect_timeout_ms * 2 + 1000;
-    uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
+    uint64_t patience_ms = client_patience_ms(settings);
 
     /* The result shows in the nodes' own state. */
     int ready = redlock_wait_ready(rl, patience_ms);
     say(SAY_DEBUG, "ready: %s", redlock_strerror(ready));
+    client_settle(rl, patience_ms);
     read_nodes(rl, exam);
-    while (!all_known(exam) && boottime_ns() < give_up_ns) {
-        poll(NULL, 0, 10);
-        read_nodes(rl, exam);
-    }
 }
 
 static int by_size(const void *a, const void *b)

@@ -22,7 +22,7 @@ int nodes_init(const struct options *options)
     if (result >= 0)
         return result;
     /* A server that is left out now needs another --init. */
-    client_settle(rl, (uint64_t)settings.connect_timeout_ms * 2 + 1000);
+    client_settle(rl, client_patience_ms(&settings));
     int error = redlock_fence_init(rl, INIT_MS);
     if (error != REDLOCK_OK)
         say(SAY_ERROR, "nodes --init: %s",
