@@ -8,8 +8,6 @@
 
 #include "suite.h"
 
-#define ASKED   "WAITAOF 1 0 20\n"
-#define ON_DISK "*2\r\n:1\r\n:0\r\n"
 #define SERVER  "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 #define DISK_NS (3 * RL_SECOND)
 
@@ -21,14 +19,7 @@ static void setup(void)
     rig = rig_new();
     a = rig_claim(rig, "aa");
     b = rig_claim(rig, "bb");
-    rl_node_attest(&rig->node, false, false, true);
-    rig_start(rig);
-    rig_connect(rig);
-    rig_said(rig);
-    rig_greet_as(rig, SERVER, "role:master\r\naof_enabled:1\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_uint_eq(rig->node.bars, 0);
-    rig->node.srtt_ns = RL_MS;
+    rig_ready_with_disk(rig, SERVER);
 }
 
 static void teardown(void)
@@ -36,16 +27,6 @@ static void teardown(void)
     rig_done(rig);
     rig_drop(a);
     rig_drop(b);
-}
-
-/* `claim` is granted, and its disk is asked. */
-static void grant(struct rl_claim *claim, uint32_t round)
-{
-    ck_assert_int_eq(rig_ask(rig, claim, round, RL_VERB_ACQUIRE), 0);
-    rig_said(rig);
-    rig_reply(rig, "+OK\r\n");
-    rig_no_vote(rig);
-    ck_assert_str_eq(rig_said(rig), ASKED);
 }
 
 static const struct {
@@ -56,7 +37,7 @@ static const struct {
 START_TEST(no_answer_from_the_disk)
 {
     rig->common.node_timeout_ns = LIMITS[_i].fixed_ns;
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig_pass(rig, RL_SECOND + LIMITS[_i].silent_ns - 1);
     rig_no_vote(rig);
     ck_assert(!rig->node.suspect);
@@ -64,7 +45,7 @@ START_TEST(no_answer_from_the_disk)
     ck_assert(rig->node.suspect);
     rig_check_vote(rig, a, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT, 1);
     if (_i == 0) { /* after all */
-        rig_reply(rig, ON_DISK "+PONG\r\n");
+        rig_reply(rig, RIG_ON_DISK "+PONG\r\n");
         rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
         ck_assert(!rig->node.suspect);
         ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
@@ -91,7 +72,7 @@ START_TEST(how_long_a_disk_may_take)
     uint64_t disk_ns = rl_max_u64(DISK_NS, LIMITS[_i].fixed_ns);
 
     rig->common.node_timeout_ns = LIMITS[_i].fixed_ns;
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     not_yet(disk_ns - 100 * RL_MS);
     rig_no_vote(rig);
     not_yet(100 * RL_MS);
@@ -103,13 +84,13 @@ END_TEST
 /* No answer any more when its time is over: it has failed, and an answer is nobody's. */
 START_TEST(late_and_silent)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     not_yet(DISK_NS - 100 * RL_MS);
     rig_pass(rig, RL_SECOND + 10 * RL_MS);
     ck_assert(rig->node.suspect);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_NOT_ON_DISK, 1);
     ck_assert_uint_eq(a->refs, 1);
-    rig_reply(rig, ON_DISK "+PONG\r\n");
+    rig_reply(rig, RIG_ON_DISK "+PONG\r\n");
     rig_no_vote(rig);
     ck_assert(!rig->node.suspect);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
@@ -122,7 +103,7 @@ START_TEST(behind_a_slow_disk)
 {
     bool answered = _i == 0;
 
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig->node.srtt_ns = RL_MS;
     rig_pass(rig, 300 * RL_MS);
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
@@ -139,7 +120,7 @@ START_TEST(behind_a_slow_disk)
         ck_assert_uint_eq(rig->votes[2].ballot.cause, REDLOCK_CAUSE_TIMEOUT);
         return;
     }
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     rig->vote_count = 0;
     rig_pass(rig, 9 * RL_MS);
     ck_assert(!rig->node.suspect);
@@ -181,17 +162,17 @@ END_TEST
 /* A clock that is read behind a disk tells little; one is read before the next question. */
 START_TEST(clocks_are_read_before_it)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig->common.wanted = true;
     rig_pass(rig, RL_SECOND + RL_MS); /* a heartbeat is due, and waits */
     ck_assert_str_eq(rig_said(rig), "");
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
-    rig_reply(rig, ON_DISK "+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\nINFO replication\n" ASKED);
+    rig_reply(rig, RIG_ON_DISK "+OK\r\n");
+    ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\nINFO replication\n" RIG_DISK_ASKED);
     rig->vote_count = 0;
     rig_reply_time(rig, 0);
-    rig_reply(rig, "$2\r\nx:\r\n$2\r\nx:\r\n" ON_DISK);
+    rig_reply(rig, "$2\r\nx:\r\n$2\r\nx:\r\n" RIG_ON_DISK);
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
 }
 END_TEST
@@ -211,7 +192,7 @@ static void answer_info(const char *persistence)
 /* An error of that kind means that INFO shows something else by now. */
 START_TEST(an_error_is_looked_into)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig->common.wanted = true;
     rig_reply(rig,
               "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n");

@@ -7,9 +7,7 @@
 
 #include "suite.h"
 
-#define ASKED   "WAITAOF 1 0 20\n"
-#define ON_DISK "*2\r\n:1\r\n:0\r\n"
-#define SERVER  "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
+#define SERVER "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 
 static struct rig *rig;
 static struct rl_claim *a, *b;
@@ -19,14 +17,7 @@ static void setup(void)
     rig = rig_new();
     a = rig_claim(rig, "aa");
     b = rig_claim(rig, "bb");
-    rl_node_attest(&rig->node, false, false, true);
-    rig_start(rig);
-    rig_connect(rig);
-    rig_said(rig);
-    rig_greet_as(rig, SERVER, "role:master\r\naof_enabled:1\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_uint_eq(rig->node.bars, 0);
-    rig->node.srtt_ns = RL_MS;
+    rig_ready_with_disk(rig, SERVER);
 }
 
 static void teardown(void)
@@ -36,27 +27,17 @@ static void teardown(void)
     rig_drop(b);
 }
 
-/* `claim` is granted, and its disk is asked. */
-static void grant(struct rl_claim *claim, uint32_t round)
-{
-    ck_assert_int_eq(rig_ask(rig, claim, round, RL_VERB_ACQUIRE), 0);
-    rig_said(rig);
-    rig_reply(rig, "+OK\r\n");
-    rig_no_vote(rig);
-    ck_assert_str_eq(rig_said(rig), ASKED);
-}
-
 START_TEST(counts_when_it_is_on_disk)
 {
     rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), "SET key aa NX PX 30000\n");
     rig_pass(rig, RL_MS);
     rig_reply(rig, "+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), ASKED);
+    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
     rig_pass(rig, 700 * RL_MS);
     rig_no_vote(rig);
     ck_assert_uint_eq(rig->node.counters.granted, 0);
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     ck_assert_uint_eq(rig->votes[0].ballot.rtt_us, 701000); /* what its owner waited */
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     ck_assert_uint_eq(rig->node.counters.granted, 1);
@@ -88,10 +69,10 @@ START_TEST(what_has_to_survive)
     rig_ask(rig, a, 1, VERBS[_i].verb);
     rig_said(rig);
     rig_reply(rig, VERBS[_i].granted);
-    ck_assert_str_eq(rig_said(rig), VERBS[_i].waits ? ASKED : "");
+    ck_assert_str_eq(rig_said(rig), VERBS[_i].waits ? RIG_DISK_ASKED : "");
     if (VERBS[_i].waits) {
         rig_no_vote(rig);
-        rig_reply(rig, ON_DISK);
+        rig_reply(rig, RIG_ON_DISK);
     }
     ck_assert_uint_eq(rig->votes[0].ballot.verb, VERBS[_i].verb);
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
@@ -116,10 +97,10 @@ START_TEST(of_what_is_given_back)
     rig_said(rig);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->undone, 1);
-    ck_assert_str_eq(rig_said(rig), keep ? ASKED : "");
+    ck_assert_str_eq(rig_said(rig), keep ? RIG_DISK_ASKED : "");
     if (keep) {
         rig_no_vote(rig);
-        rig_reply(rig, ON_DISK);
+        rig_reply(rig, RIG_ON_DISK);
     }
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     /* An undo that nobody waits for is not asked about. */
@@ -139,9 +120,9 @@ START_TEST(one_for_all_of_a_read)
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     rig_said(rig);
     rig_reply(rig, "+OK\r\n+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), ASKED);
+    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
     rig_no_vote(rig);
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[0].claim, a);
     ck_assert_ptr_eq(rig->votes[1].claim, b);
@@ -155,11 +136,11 @@ START_TEST(the_question_goes_last)
     rig_said(rig);
     rl_node_received(&rig->node, "+OK\r\n", 5, rig->now_ns);
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
-    ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n" ASKED);
+    ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n" RIG_DISK_ASKED);
     rig_reply(rig, "+OK\r\n");
     ck_assert_str_eq(rig_said(rig), "");
     rig_no_vote(rig);
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_str_eq(rig_said(rig), "");
 }
@@ -168,13 +149,13 @@ END_TEST
 /* What was asked behind it is not covered by it, and is answered behind it. */
 START_TEST(what_comes_behind_it)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n"); /* one question at a time */
-    rig_reply(rig, ON_DISK "+OK\r\n");
+    rig_reply(rig, RIG_ON_DISK "+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
-    ck_assert_str_eq(rig_said(rig), ASKED);
-    rig_reply(rig, ON_DISK);
+    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
+    rig_reply(rig, RIG_ON_DISK);
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
 }
 END_TEST
@@ -187,16 +168,16 @@ static const char *const NOT_YET[] = {"*2\r\n:0\r\n:0\r\n", "*2\r\n:0\r\n:3\r\n"
 
 START_TEST(asked_until_it_is)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig_pass(rig, 100 * RL_MS);
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE); /* runs between two questions */
     rig_said(rig);
     rig_reply(rig, NOT_YET[_i]);
-    ck_assert_str_eq(rig_said(rig), ASKED);
+    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
     rig_reply(rig, "+OK\r\n");
     ck_assert_str_eq(rig_said(rig), "");
     rig_no_vote(rig);
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_uint_eq(rig->votes[0].ballot.vote, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_GRANTED);
@@ -208,7 +189,7 @@ END_TEST
  * fuzzer: at the speed of the network, for three seconds.) */
 START_TEST(a_server_that_does_not_wait)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     for (unsigned i = 0; i < 5; i++) {
         rig_pass(rig, RL_MS);
         rig_reply(rig, NOT_YET[0]);
@@ -219,9 +200,9 @@ START_TEST(a_server_that_does_not_wait)
         rig_reply(rig, "$-1\r\n");
         rig->vote_count = 0;
         rig_pass(rig, RL_MS);
-        ck_assert_str_eq(rig_said(rig), ASKED);
+        ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
     }
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     rig_check_vote(rig, a, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 1);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
 }
@@ -230,7 +211,7 @@ END_TEST
 /* Each grant has its own time. */
 START_TEST(not_for_ever)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     for (unsigned i = 1; i <= 39; i++) {
         if (i == 10) {
             rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
@@ -238,7 +219,7 @@ START_TEST(not_for_ever)
         }
         rig_pass(rig, 100 * RL_MS);
         rig_reply(rig, NOT_YET[0]);
-        ck_assert_str_eq(rig_said(rig), i == 39 ? "" : ASKED);
+        ck_assert_str_eq(rig_said(rig), i == 39 ? "" : RIG_DISK_ASKED);
         if (i == 10)
             rig_reply(rig, "+OK\r\n");
         ck_assert_uint_eq(rig->vote_count, i == 30 || i == 39);
@@ -280,7 +261,7 @@ static const struct {
 
 START_TEST(anything_else)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig_reply(rig, REFUSALS[_i].answer);
     ck_assert(!rig->votes[0].ballot.unsent); /* the key is there: its owner takes it back */
     rig_check_vote(rig, a, RL_VOTE_FAILED, REFUSALS[_i].cause, 1);
@@ -295,7 +276,7 @@ END_TEST
 
 START_TEST(a_lost_connection)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     rig_lose(rig);
     ck_assert_uint_eq(rig->vote_count, 2);
@@ -311,8 +292,8 @@ START_TEST(a_lost_connection)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, SERVER, "role:master\r\naof_enabled:1\r\n");
-    grant(a, 3);
-    rig_reply(rig, ON_DISK);
+    rig_grant_on_disk(rig, a, 3);
+    rig_reply(rig, RIG_ON_DISK);
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 3);
 }
 END_TEST
@@ -320,7 +301,7 @@ END_TEST
 /* A client that is closed in between tells nobody that it was granted. */
 START_TEST(closed_for_good)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_NONE, 1);
 }
@@ -329,7 +310,7 @@ END_TEST
 /* After a fork nothing is closed: what was kept is dropped. */
 START_TEST(abandoned)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     rig->node.state = RL_NODE_DOWN;
     rl_node_free(&rig->node);
     ck_assert_uint_eq(a->refs, 1);
@@ -351,10 +332,10 @@ START_TEST(taken_back)
         rig_flush(rig);
     ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE);
     /* Where it is known in time, the disk is not asked: what follows need not wait. */
-    ck_assert_str_eq(rig_said(rig),
-                     before ? "EVALSHA release 1 key aa\n" : ASKED "EVALSHA release 1 key aa\n");
+    ck_assert_str_eq(rig_said(rig), before ? "EVALSHA release 1 key aa\n"
+                                           : RIG_DISK_ASKED "EVALSHA release 1 key aa\n");
     if (!before)
-        rig_reply(rig, ON_DISK);
+        rig_reply(rig, RIG_ON_DISK);
     rig_no_vote(rig);
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 2);
@@ -365,9 +346,9 @@ END_TEST
 
 START_TEST(without_an_owner)
 {
-    grant(a, 1);
+    rig_grant_on_disk(rig, a, 1);
     a->owner = NULL;
-    rig_reply(rig, ON_DISK);
+    rig_reply(rig, RIG_ON_DISK);
     rig_no_vote(rig);
     ck_assert_uint_eq(a->refs, 1);
     rig_ask(rig, a, 2, RL_VERB_ACQUIRE);
@@ -388,8 +369,8 @@ START_TEST(what_a_fenced_vote_said)
     rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
     rig_said(rig);
     rig_reply(rig, _i == 0 ? "$5\r\nA 99 \r\n" : "$6\r\nG 101 \r\n");
-    ck_assert_str_eq(rig_said(rig), ASKED);
-    rig_reply(rig, ON_DISK);
+    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
+    rig_reply(rig, RIG_ON_DISK);
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED); /* it is as good as attested */
     ck_assert_uint_eq(vote.accepted, _i == 0);
