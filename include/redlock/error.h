@@ -30,6 +30,7 @@ extern "C" {
     XX(EBUSY, -6, "another operation runs on this lock")                                           \
     XX(EDEADLK, -7, "blocking call in a callback")                                                 \
     XX(EFORKED, -8, "handle is from before fork()")                                                \
+    XX(EQUEUEFULL, -9, "too many locks wait in this client")                                       \
     XX(EMODE, -10, "not available in this mode")                                                   \
     XX(ECONTENDED, -20, "held by another client")                                                  \
     XX(ENOQUORUM, -21, "too few nodes answered")                                                   \

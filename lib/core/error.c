@@ -38,6 +38,7 @@ REDLOCK_API bool redlock_error_is_retriable(int error)
     case REDLOCK_ENOMEM:     /* the process may get memory back */
     case REDLOCK_ESYS:       /* descriptors may become free */
     case REDLOCK_EBUSY:      /* the other operation ends */
+    case REDLOCK_EQUEUEFULL: /* those that wait get their turn, or give up */
     case REDLOCK_ECONTENDED: /* the holder releases, or its key expires */
     case REDLOCK_ENOQUORUM:  /* nodes come back */
     case REDLOCK_ETOOSLOW:   /* the network recovers */

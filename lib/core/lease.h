@@ -3,7 +3,8 @@
  * function: an event and the state of the world go in, effects come out. It never calls out, and
  * knows no clock, memory, thread or socket.
  *
- *            START            won                    release            decided
+ *   QUEUE   QUEUED: behind another lock of this client, until its TURN
+ *            START, TURN      won                    release            decided
  *     NEW ----------> ASKING -----> HELD <--> EXTENDING ----> RELEASING -----> ENDED
  *                      |  ^           \__________\______________________________^
  *               failed v  | due          lost, detached
@@ -14,6 +15,7 @@
 #define RL_CORE_LEASE_H
 
 #include "core/backoff.h"
+#include "core/contest.h"
 #include "core/drift.h"
 #include "core/fence.h"
 #include "core/quorum.h"
@@ -32,7 +34,8 @@ enum rl_lease_state {
     RL_STATE_HELD = 3,
     RL_STATE_EXTENDING = 4,
     RL_STATE_RELEASING = 5,
-    RL_STATE_ENDED = 6
+    RL_STATE_ENDED = 6,
+    RL_STATE_QUEUED = 7 /* another lock of this client asks for the same resource */
 };
 
 struct rl_lease_params {
@@ -54,8 +57,19 @@ struct rl_lease_params {
     uint64_t salt;            /* keeps the retries of several leases of one tick apart */
 };
 
+/* Between two attempts: what is known of the key. */
+struct rl_wait {
+    rl_nodes watched; /* were asked whether it is there, and tell when that changes */
+    rl_nodes free;    /* said that it is not, or that it has changed since */
+    uint64_t free_ns; /* boot clock: since when enough of them but the first did; 0: they did not */
+    uint64_t go_ns;   /* boot clock: not before */
+};
+
 struct rl_lease {
     struct rl_lease_params params;
+    struct rl_contest
+        *contest; /* shared by all locks of this client on the resource; may be NULL */
+    struct rl_wait wait;
     struct rl_round round;
     uint8_t state;   /* enum rl_lease_state */
     bool manual;     /* the extension in flight was asked for by the caller */
@@ -91,7 +105,10 @@ enum rl_event_kind {
     RL_EVENT_RELEASE,
     RL_EVENT_SHORTEN, /* release_after */
     RL_EVENT_DETACH,
-    RL_EVENT_DOUBT /* nodes: keys that were set there before may be gone before their time */
+    RL_EVENT_DOUBT, /* nodes: keys that were set there before may be gone before their time */
+    RL_EVENT_QUEUE, /* instead of START: it is another lock's turn */
+    RL_EVENT_TURN,  /* begins, if it is QUEUED */
+    RL_EVENT_WAKE   /* nodes: they tell that the key has changed; 0: this client let it go */
 };
 
 struct rl_event {
@@ -123,6 +140,7 @@ struct rl_effects {
     rl_nodes undo;  /* compare and delete the token, now or on reconnect */
     rl_nodes heal;  /* SET NX again under round.number */
     rl_nodes raise; /* RAISE to fence.number under round.number */
+    rl_nodes watch; /* is the key there? PTTL under round.number */
 };
 
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params);

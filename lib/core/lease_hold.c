@@ -336,6 +336,10 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     fx->ask = lease->round.asked;
     fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
     fx->flags |= RL_FX_DEADLINE;
+    if (lease->contest != NULL && verb == RL_VERB_RELEASE)
+        rl_contest_released(lease->contest, view->round_trip_ns,
+                            rl_jitter(view->random, lease->params.salt, lease->attempts),
+                            view->now.boot_ns);
     rl_release_vote(lease, NULL, fx);
     if (lease->state ==
         RL_STATE_ENDED) { /* decided before anybody was asked: clean up all the same */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a lease's life, shared by lease.c, lease_fence.c and lease_hold.c only. */
+ * The parts of a lease's life, shared by lease.c and lease_*.c only. */
 #ifndef RL_CORE_LEASE_HOLD_H
 #define RL_CORE_LEASE_HOLD_H
 
@@ -13,6 +13,36 @@ uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, 
 
 /* Moves to another state; an impossible move is a broken invariant. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
+
+/* The operation is over. */
+void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx);
+
+/* lease_attempt.c: asks `first`, and the others with its grant; 0: all at once. */
+void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
+                      struct rl_effects *fx);
+void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                     const struct rl_view *view, struct rl_effects *fx);
+void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
+void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
+                     struct rl_effects *fx);
+
+/* lease_wait.c: the first attempt, now or after a pause that others need. */
+void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* An attempt has failed, and lease->next says when the next one begins at the latest. */
+void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
+                   struct rl_effects *fx);
+void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Whether the key is there on a node that was asked. */
+void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                  const struct rl_view *view, struct rl_effects *fx);
+/* The key has changed on these nodes; 0: this client has let it go. */
+void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                  struct rl_effects *fx);
+uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
+/* The node that is asked first would tell of a change by itself. */
+bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view);
 
 /* What the answer to an acquire SET says of the key on that node. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot);

@@ -15,6 +15,7 @@ static void check_invariants(const struct rl_round *round)
     RL_ASSERT(((round->granted | round->denied) & round->failed) == 0);
     RL_ASSERT(((round->granted | round->denied) & ~round->asked) == 0);
     RL_ASSERT(((round->asked | round->failed | round->absent) & ~all) == 0);
+    RL_ASSERT((round->later & (round->asked | round->failed | ~all)) == 0);
 }
 
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
@@ -32,6 +33,7 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->asked = ask & up & all;
     round->failed = ask & ~up & all;
     round->silent = round->asked & view->silent;
+    round->later = 0;
     round->absent = all & ~ask;
     round->barred = barred & all;
     round->granted = 0;
@@ -46,6 +48,27 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
         round->cause[node] = view->cause[node];
     }
     check_invariants(round);
+}
+
+void rl_round_hold_back(struct rl_round *round, rl_nodes nodes)
+{
+    round->later = round->asked & nodes;
+    round->asked &= ~nodes;
+    round->silent &= ~nodes;
+    check_invariants(round);
+}
+
+rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
+{
+    rl_nodes later = round->later, away = later & ~view->up;
+
+    round->later = 0;
+    round->asked |= later & view->up;
+    round->failed |= away;
+    for (; away != 0; away &= away - 1)
+        round->cause[__builtin_ctz(away)] = view->cause[__builtin_ctz(away)];
+    check_invariants(round);
+    return later & view->up;
 }
 
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
@@ -102,8 +125,10 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
     bool concedes = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
     rl_nodes hopeless = round->barred | (concedes ? round->silent : 0);
     unsigned granted = rl_nodes_count(rl_round_counted(round));
-    unsigned open = rl_nodes_count(rl_round_pending(round) & ~hopeless);
+    unsigned open = rl_nodes_count((rl_round_pending(round) | round->later) & ~hopeless);
 
+    if (round->later != 0 && round->denied != 0)
+        return RL_OUTCOME_FAILED; /* the first one's answer is for all */
     unsigned quorum =
         RL_RULE(QUORUM_CONFIGURED) ? round->quorum : rl_nodes_count(round->asked) / 2 + 1;
 

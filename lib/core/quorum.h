@@ -21,6 +21,7 @@ struct rl_round {
     uint8_t outcome; /* enum rl_outcome; once it has left OPEN it never changes */
     uint8_t nodes, quorum;
     rl_nodes asked;   /* the request was handed to the node's connection */
+    rl_nodes later;   /* will be asked when the first of the round has granted */
     rl_nodes absent;  /* known beforehand not to have our key (release) */
     rl_nodes barred;  /* may answer, does not count */
     rl_nodes granted; /* granted, denied and failed are disjoint */
@@ -39,6 +40,7 @@ struct rl_view {
     int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
     rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
+    rl_nodes telling;            /* tell when a key changes that they were asked about */
     rl_nodes voters;             /* their grant of a new lock counts, as far as is known */
     rl_nodes unfit;              /* not even their word that our key is still there counts */
     bool duplicate;              /* two addresses show one server */
@@ -67,6 +69,11 @@ struct rl_ballot {
  * `number` is increased. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view);
+
+/* These are not asked yet, right after rl_round_open(). */
+void rl_round_hold_back(struct rl_round *round, rl_nodes nodes);
+/* The nodes held back that are to be asked now; those that are not up by now count as failed. */
+rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view);
 
 /* From here on votes of these nodes do not count, not even those that were given already; the view
  * says why. */

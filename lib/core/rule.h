@@ -45,7 +45,13 @@
     X(GUARD_WHOLE)                                                                                 \
     X(PROMOTED_GUARD)                                                                              \
     X(EVICTING_REFUSED)                                                                            \
-    X(COUNT_ON_DISK)
+    X(COUNT_ON_DISK)                                                                               \
+    X(TIE_FIRST)                                                                                   \
+    X(TIE_HEDGE)                                                                                   \
+    X(TIE_MOVES)                                                                                   \
+    X(SPLIT_PAUSE)                                                                                 \
+    X(YIELD)                                                                                       \
+    X(POLL_TIMER)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

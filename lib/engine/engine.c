@@ -2,6 +2,7 @@
  * One tick: read, decide, write. Time is read once at its start. */
 #include "engine/engine.h"
 
+#include "platform/hash.h"
 #include "redlock/redlock.h"
 
 #include <stdio.h>
@@ -152,6 +153,7 @@ static int open_nodes(struct rl_engine *engine)
         node->user = own ? spec->user : params->user;
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
+        engine->node_words[i] = rl_hash_word(spec->name, strlen(spec->name));
         rl_node_attest(node, spec->durable, spec->fresh, spec->waitaof);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
@@ -203,6 +205,7 @@ static void free_all(struct rl_engine *engine)
     engine->nodes = NULL;
     engine->count = 0;
     rl_heap_free(&engine->timers);
+    rl_places_free(engine);
     rl_free(engine->mem, engine->records);
     engine->records = NULL;
     rl_encoded_free(&engine->common.cache.encoded);
@@ -237,6 +240,7 @@ void rl_engine_abandon(struct rl_engine *engine)
         struct rl_lock *lock = engine->locks;
         engine->locks = lock->next;
         lock->active = false;
+        lock->place = NULL;
         if (lock->claim != NULL)
             lock->claim->owner = NULL;
         rl_claim_drop(lock->claim);
@@ -314,6 +318,7 @@ void rl_engine_flush(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
 
+    rl_places_turn(engine);
     while (engine->dirty != 0) {
         unsigned node = (unsigned)__builtin_ctz(engine->dirty);
         engine->dirty &= engine->dirty - 1;

@@ -7,6 +7,7 @@
 
 #include "engine/heap.h"
 #include "engine/lock.h"
+#include "engine/place.h"
 #include "engine/record.h"
 #include "node/node.h"
 #include "node/spec.h"
@@ -26,6 +27,7 @@ struct rl_engine_params {
     struct rl_arg fence_record, fence_config; /* borrowed */
     bool fence_run_bound;
     uint64_t fence_wait_ns; /* how long a node that forgot must wait */
+    uint32_t queue_max;     /* locks that may wait behind another one of this client; 0: no limit */
 };
 
 /* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
@@ -56,6 +58,7 @@ struct rl_engine_listener {
 struct rl_engine_stats {
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
     uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
+    uint64_t queue_full, wakeups;
     uint64_t held, waiting, wait_us_hist[RL_BUCKETS];
     uint64_t fence_one_round, fence_two_rounds;
 };
@@ -74,8 +77,10 @@ struct rl_engine {
     int64_t wall_seen_us; /* view.wall_us when all locks looked at it last, or less */
     struct rl_random random;
     struct rl_heap timers;
-    struct rl_records *records; /* NULL until fences are used */
-    struct rl_lock *locks;      /* all active ones */
+    struct rl_places places;
+    uint64_t node_words[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
+    struct rl_records *records;        /* NULL until fences are used */
+    struct rl_lock *locks;             /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;
     uint64_t nodes_wake_ns;

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Effects to requests, answers to events. */
+ * Events to the core, and what its effects mean for the client: outcomes, turns, announcements. */
 #include "engine/lock.h"
 
 #include "core/rule.h"
 #include "engine/engine.h"
-#include "platform/hash.h"
+#include "engine/lock_send.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
-
-static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event);
 
 static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
 {
@@ -34,188 +32,14 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = false;
 }
 
-/* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
-static void abandon_claim(struct rl_lock *lock)
+static bool is_held(uint8_t state)
 {
-    if (lock->claim == NULL)
-        return;
-    lock->claim->owner = NULL;
-    rl_claim_drop(lock->claim);
-    lock->claim = NULL;
+    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
 }
 
-static struct rl_claim *new_claim(struct rl_engine *engine, struct rl_arg key, size_t token_max)
+static bool is_waiting(uint8_t state)
 {
-    /* Another claim may have lived at this address. */
-    engine->common.cache.claim = NULL;
-    return rl_claim_new(engine->mem, key, token_max);
-}
-
-/* The number that the votes of this attempt carry. */
-static void propose(struct rl_engine *engine, struct rl_lock *lock)
-{
-    struct rl_claim *claim = lock->claim;
-    struct rl_arg key = rl_claim_key(claim);
-    unsigned stripe = rl_fence_stripe(rl_hash_word(key.data, key.len));
-    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
-
-    claim->fenced = true;
-    claim->stripe = (uint16_t)stripe;
-    claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
-    rl_fence_begin(&lock->lease.fence, claim->proposal);
-}
-
-/* The next proposal for this stripe is above what was just granted. */
-static void note_number(struct rl_engine *engine, const struct rl_lock *lock)
-{
-    uint64_t *hint = &engine->records->hints[lock->claim->stripe];
-
-    *hint = rl_max_u64(*hint, lock->lease.fence.number);
-}
-
-/* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
-static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
-{
-    char token[RL_TOKEN_MAX + 1];
-
-    if (lock->claim->refs > 1 || lock->claim->owner != lock) {
-        struct rl_claim *claim = new_claim(engine, rl_claim_key(lock->claim), RL_TOKEN_MAX);
-        if (claim == NULL)
-            return false;
-        if (!RL_RULE(FRESH_TOKEN))
-            rl_claim_set_token(claim, rl_claim_token(lock->claim));
-        abandon_claim(lock);
-        lock->claim = claim;
-    }
-    struct rl_claim *claim = lock->claim;
-    engine->common.cache.claim = NULL;
-    if (RL_RULE(FRESH_TOKEN) || claim->token_len == 0) {
-        size_t len =
-            rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
-        rl_claim_set_token(claim, (struct rl_arg){token, len});
-    }
-    claim->owner = lock;
-    if (lock->lease.params.fence)
-        propose(engine, lock);
-    claim->undo_verb = RL_VERB_RELEASE;
-    claim->no_shorter = false;
-    claim->ttl_ms = lock->lease.params.ttl_ns / RL_MS;
-    claim->ttl_max_ms = claim->ttl_ms;
-    return true;
-}
-
-static void undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
-{
-    int cause = 0;
-
-    for (; nodes != 0; nodes &= nodes - 1) {
-        struct rl_node *node = &engine->nodes[__builtin_ctz(nodes)];
-        (void)rl_node_undo(node, lock->claim, 0, engine->view.now.boot_ns, &cause);
-    }
-}
-
-/* One request of the round to one node; false if it could not be sent, then the ballot says what
- * that means. */
-static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, enum rl_verb verb,
-                struct rl_ballot *ballot)
-{
-    struct rl_node *node = &engine->nodes[index];
-    uint32_t round = lock->lease.round.number;
-    uint64_t now_ns = engine->view.now.boot_ns;
-    int cause = 0;
-    enum rl_vote vote = RL_VOTE_NONE;
-
-    if (verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN) {
-        vote = rl_node_undo(node, lock->claim, round, now_ns, &cause);
-    } else {
-        cause = rl_node_ask(node, lock->claim, round, verb, now_ns);
-        if (cause == 0 && verb == RL_VERB_GET)
-            cause = rl_node_ask(node, lock->claim, round, RL_VERB_PTTL, now_ns);
-        vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
-    }
-    *ballot = (struct rl_ballot){
-        .node = (uint8_t)index,
-        .vote = (uint8_t)vote,
-        .cause = (uint8_t)cause,
-        .verb = (uint8_t)verb,
-        .round = round,
-        .unsent = true,
-    };
-    return vote == RL_VOTE_NONE;
-}
-
-static void feed(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballots,
-                 unsigned count)
-{
-    for (unsigned i = 0; i < count && lock->lease.state != RL_STATE_ENDED; i++) {
-        struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = ballots[i]};
-        step(engine, lock, &event);
-    }
-}
-
-static void prepare_claim(struct rl_lock *lock, const struct rl_effects *fx)
-{
-    const struct rl_lease *lease = &lock->lease;
-    struct rl_claim *claim = lock->claim;
-
-    switch (lease->round.verb) {
-    case RL_VERB_EXTEND:
-        claim->ttl_ms = lease->extend_ttl_ns / RL_MS;
-        claim->ttl_max_ms = rl_max_u64(claim->ttl_max_ms, claim->ttl_ms);
-        claim->no_shorter = (fx->flags & RL_FX_NO_SHORTER) != 0;
-        break;
-    case RL_VERB_RELEASE:
-    case RL_VERB_SHORTEN:
-        claim->undo_verb = lease->round.verb;
-        break;
-    default:
-        break;
-    }
-}
-
-/* Sends what the effects ask for. What could not be sent is counted as a vote afterwards, when all
- * requests of the round are out. */
-static void send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
-{
-    struct rl_ballot unsent[3 * RL_NODES_MAX];
-    unsigned count = 0;
-    bool ready = true;
-
-    if (fx->flags & RL_FX_ATTEMPT) {
-        engine->stats.attempts++;
-        ready = renew_claim(engine, lock);
-    }
-    if (ready)
-        prepare_claim(lock, fx);
-    for (rl_nodes rest = fx->ask; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        struct rl_ballot *ballot = &unsent[count];
-        if (!ready)
-            *ballot = (struct rl_ballot){
-                .node = (uint8_t)node,
-                .vote = RL_VOTE_FAILED,
-                .cause = REDLOCK_CAUSE_NO_MEMORY,
-                .verb = lock->lease.round.verb,
-                .round = lock->lease.round.number,
-                .unsent = true,
-            };
-        else if (ask(engine, lock, node, (enum rl_verb)lock->lease.round.verb, ballot))
-            continue;
-        count++;
-    }
-    for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        if (!ask(engine, lock, node, RL_VERB_HEAL, &unsent[count]))
-            count++;
-    }
-    if (fx->raise != 0)
-        lock->claim->number = lock->lease.fence.number;
-    for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        if (!ask(engine, lock, node, RL_VERB_RAISE, &unsent[count]))
-            count++;
-    }
-    feed(engine, lock, unsent, count);
+    return state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
 }
 
 static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
@@ -240,7 +64,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
         stats->release_failed += fx->status != REDLOCK_OK;
         return;
     }
-    if (lease->params.kind != RL_LEASE_ACQUIRE || before > RL_STATE_WAITING)
+    if (lease->params.kind != RL_LEASE_ACQUIRE || !(before == RL_STATE_NEW || is_waiting(before)))
         return;
     uint64_t wait_us = rl_elapsed_ns(lease->begun, engine->view.now) / RL_US;
     unsigned bucket = wait_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(wait_us);
@@ -256,17 +80,25 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->canceled += fx->status == REDLOCK_ECANCELED || fx->status == REDLOCK_ECLOSED;
 }
 
-static bool is_held(uint8_t state)
+/* Whose turn it is at the lock's resource. */
+static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
-    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+    struct rl_place *place = lock->place;
+    uint8_t state = lock->lease.state;
+
+    if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED && place->front != NULL)
+        lock->lease.round = place->front->lease.round; /* all that is known of the nodes */
+    if (state == RL_STATE_HELD && place->front == NULL)
+        place->front = lock;
+    if (is_held(before) && !is_held(state) && place->front != lock)
+        rl_place_nudge(engine, place);
+    if (state == RL_STATE_RELEASING)
+        rl_place_pass(engine, place, lock);
+    if (state == RL_STATE_ENDED)
+        rl_place_leave(engine, lock);
 }
 
-static bool is_waiting(uint8_t state)
-{
-    return state == RL_STATE_ASKING || state == RL_STATE_WAITING;
-}
-
-static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
+void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
 {
     struct rl_effects fx;
     uint8_t before = lock->lease.state;
@@ -280,14 +112,16 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
         engine->stats.waiting += (uint64_t)is_waiting(after) - (uint64_t)is_waiting(before);
     }
     if (fx.undo != 0)
-        undo(engine, lock, fx.undo);
+        rl_lock_send_undo(engine, lock, fx.undo);
     if (fx.flags != 0)
         count_outcome(engine, lock, &fx, before);
     if ((fx.flags & RL_FX_HELD) != 0 && lock->claim->fenced)
-        note_number(engine, lock);
+        rl_lock_note_number(engine, lock);
+    if (lock->place != NULL && before != after)
+        note_place(engine, lock, before);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
-        abandon_claim(lock);
+        rl_lock_abandon_claim(lock);
     }
     /* The announcements come first: a request that cannot be sent is a vote, and that may announce
      * more. */
@@ -295,30 +129,63 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     if (news != 0)
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
     if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
-        send_round(engine, lock, &fx);
+        rl_lock_send_round(engine, lock, &fx);
+    if (fx.watch != 0 && lock->lease.state == RL_STATE_WAITING)
+        rl_lock_send_watch(engine, lock, fx.watch);
+}
+
+bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)
+{
+    return !lock->lease.params.fence || engine->records->known;
+}
+
+/* At its resource, in front or in the queue. */
+static int enter(struct rl_engine *engine, struct rl_lock *lock, struct rl_arg key)
+{
+    const struct rl_lease_params *params = &lock->lease.params;
+    uint32_t queue_max = engine->params.queue_max;
+    struct rl_place *place = rl_place_enter(engine, key);
+
+    lock->place = place;
+    if (place == NULL)
+        return REDLOCK_OK; /* no memory for good manners */
+    lock->lease.contest = &place->contest;
+    if (place->front == NULL && place->queue_first == NULL)
+        place->front = lock;
+    if (place->front == lock || params->wait_ns == 0)
+        return REDLOCK_OK;
+    if (queue_max != 0 && place->queued >= queue_max) {
+        rl_place_leave(engine, lock);
+        engine->stats.queue_full++;
+        return REDLOCK_EQUEUEFULL;
+    }
+    rl_place_queue(place, lock);
+    return REDLOCK_OK;
 }
 
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token)
 {
-    struct rl_event event = {.kind = RL_EVENT_START};
     bool inspect = params->kind == RL_LEASE_INSPECT;
 
     lock->heap_at = RL_HEAP_NONE;
     lock->due_ns = RL_NEVER;
     lock->seen = NULL;
     lock->claim = NULL;
+    lock->place = NULL;
+    lock->queued = false;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
     if (params->fence && !rl_records_want(engine))
         return REDLOCK_ENOMEM;
-    lock->claim = new_claim(engine, key, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
+    lock->claim =
+        rl_lock_new_claim(engine, key, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
     if (inspect)
         lock->seen = rl_alloc(engine->mem, params->nodes * sizeof *lock->seen);
     if (inspect && lock->seen == NULL) {
-        abandon_claim(lock);
+        rl_lock_abandon_claim(lock);
         return REDLOCK_ENOMEM;
     }
     if (token.len != 0)
@@ -328,26 +195,35 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     rl_lease_init(&lock->lease, params);
     lock->lease.params.salt = rl_random_word(&engine->random);
     lock->lease.begun = engine->view.now;
+    int error = params->kind == RL_LEASE_ACQUIRE ? enter(engine, lock, key) : REDLOCK_OK;
+    if (error != REDLOCK_OK) {
+        rl_lock_abandon_claim(lock);
+        return error;
+    }
     link_lock(engine, lock);
-    if (!params->fence || engine->records->known)
-        step(engine, lock, &event);
+    struct rl_event event = {.kind = lock->queued ? RL_EVENT_QUEUE : RL_EVENT_START};
+    if (lock->queued || rl_lock_may_start(engine, lock))
+        rl_lock_step(engine, lock, &event);
     return REDLOCK_OK;
 }
 
 void rl_lock_start_deferred(struct rl_engine *engine)
 {
-    struct rl_event event = {.kind = RL_EVENT_START};
+    const struct rl_event turn = {.kind = RL_EVENT_TURN};
+    const struct rl_event event = {.kind = RL_EVENT_START};
     struct rl_lock *next;
 
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         struct rl_lease_params *params = &lock->lease.params;
         next = lock->next;
+        if (lock->lease.state == RL_STATE_QUEUED && lock->place->front == lock)
+            rl_lock_step(engine, lock, &turn);
         if (lock->lease.state != RL_STATE_NEW)
             continue;
         uint64_t waited_ns = rl_elapsed_ns(lock->lease.begun, engine->view.now);
         if (params->wait_ns != 0 && params->wait_ns != RL_NEVER)
             params->wait_ns = rl_max_u64(rl_sub_sat(params->wait_ns, waited_ns), 1);
-        step(engine, lock, &event);
+        rl_lock_step(engine, lock, &event);
     }
 }
 
@@ -362,7 +238,7 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
         lock->claim->keep_until_ns = rl_add_sat(engine->view.now.boot_ns, ttl_ns);
         lock->claim->ttl_max_ms = rl_max_u64(lock->claim->ttl_max_ms, ttl_ns / RL_MS);
     }
-    step(engine, lock, &event);
+    rl_lock_step(engine, lock, &event);
 }
 
 void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes)
@@ -372,7 +248,7 @@ void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes)
 
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
-        step(engine, lock, &event);
+        rl_lock_step(engine, lock, &event);
     }
 }
 
@@ -380,7 +256,7 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
 {
     struct rl_event event = {.kind = RL_EVENT_TICK};
 
-    step(engine, lock, &event);
+    rl_lock_step(engine, lock, &event);
 }
 
 static void forget_seen(struct rl_engine *engine, struct rl_seen *seen)
@@ -448,11 +324,40 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
+    if (lock->seen == NULL && ballot->verb == RL_VERB_PTTL && reply != NULL)
+        event.ballot.number = reply->integer >= 0 ? (uint64_t)reply->integer : RL_NEVER;
     /* The vote that decides an extension must have come before the old deadline: not the time of
      * the tick, now. */
     if (lock->lease.state == RL_STATE_EXTENDING && RL_RULE(FRESH_CLOCK))
         rl_engine_refresh(engine);
-    step(engine, lock, &event);
+    rl_lock_step(engine, lock, &event);
+}
+
+static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node)
+{
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node)};
+
+    if (place->front == NULL || place->front->lease.state != RL_STATE_WAITING)
+        return;
+    engine->stats.wakeups++;
+    rl_lock_step(engine, place->front, &event);
+}
+
+void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
+{
+    struct rl_lock *next;
+
+    if (key.len != 0) {
+        struct rl_place *place = rl_place_find(engine, key);
+        if (place != NULL)
+            wake(engine, place, node);
+        return;
+    }
+    for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
+        next = lock->next;
+        if (lock->place != NULL && lock->place->front == lock)
+            wake(engine, lock->place, node);
+    }
 }
 
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b)

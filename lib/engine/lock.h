@@ -10,6 +10,7 @@
 #define RL_HEAP_NONE UINT32_MAX
 
 struct rl_engine;
+struct rl_place;
 
 /* What an inspection saw on one node. */
 struct rl_seen {
@@ -27,13 +28,23 @@ struct rl_lock {
     uint64_t due_ns;             /* place in the timer heap */
     uint32_t heap_at;
     bool active;
+    bool queued;            /* behind another lock of this client */
+    struct rl_place *place; /* the resource; NULL: not an acquisition, or over */
+    struct rl_lock *queue_next, *queue_prev;
     struct rl_seen *seen; /* inspections: one for each node */
 };
 
 /* Starts to work on a lock: `key` with its prefix; `token` for leases that bring their own, else
- * {NULL, 0}. 0, or ENOMEM (nothing was started). Announcements may come from inside the call. */
+ * {NULL, 0}. 0, ENOMEM, or EQUEUEFULL (nothing was started). Announcements may come from inside
+ * the call. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token);
+
+/* Not a fenced lock that must wait until the nodes' records were looked at. */
+bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);
+
+/* A node tells that `key` has changed there; an empty key: any may have. */
+void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
 
 /* Starts the fenced locks that waited until the nodes' records were looked at. */
 void rl_lock_start_deferred(struct rl_engine *engine);

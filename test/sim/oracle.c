@@ -154,7 +154,8 @@ static void mark_over(struct sim_client *client, uint32_t number)
 static void check_judgement(struct sim_client *client, const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
-    rl_nodes open = round->asked & ~(round->denied | round->failed | round->barred);
+    rl_nodes asked = round->asked | round->later;
+    rl_nodes open = asked & ~(round->denied | round->failed | round->barred);
 
     if (lease->params.kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
         return;
@@ -162,7 +163,8 @@ static void check_judgement(struct sim_client *client, const struct rl_lease *le
         return;
     if (rl_nodes_count(round->granted & ~round->barred) >= client->world->plan.nodes / 2 + 1)
         sim_violate(client->world, "client %u goes on asking with a majority", client->index);
-    if (rl_nodes_count(open) < client->world->plan.nodes / 2 + 1)
+    if (rl_nodes_count(open) < client->world->plan.nodes / 2 + 1 ||
+        (round->later != 0 && round->denied != 0))
         sim_violate(client->world, "client %u goes on asking without a possible majority",
                     client->index);
 }

@@ -24,6 +24,7 @@ static const struct expected ERRORS[] = {
     {-6, "REDLOCK_EBUSY", "another operation runs on this lock", true},
     {-7, "REDLOCK_EDEADLK", "blocking call in a callback", false},
     {-8, "REDLOCK_EFORKED", "handle is from before fork()", false},
+    {-9, "REDLOCK_EQUEUEFULL", "too many locks wait in this client", true},
     {-10, "REDLOCK_EMODE", "not available in this mode", false},
     {-20, "REDLOCK_ECONTENDED", "held by another client", true},
     {-21, "REDLOCK_ENOQUORUM", "too few nodes answered", true},
@@ -58,7 +59,7 @@ END_TEST
 
 START_TEST(unknown_codes_have_a_text)
 {
-    static const int unknown[] = {1, -9, -999, 1 << 30, -(1 << 30)};
+    static const int unknown[] = {1, -11, -999, 1 << 30, -(1 << 30)};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         ck_assert_str_eq(redlock_strerror(unknown[i]), "unknown error");
         ck_assert_str_eq(redlock_error_name(unknown[i]), "REDLOCK_UNKNOWN");

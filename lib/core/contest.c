@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Ranks, and the memory of having met others. */
+#include "core/contest.h"
+
+#include "core/rule.h"
+
+#include <string.h>
+
+/* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
+ * know of it. */
+#define IN_A_ROW_MAX 128
+#define PAUSE_MAX_NS (16 * RL_MS)
+/* A round trip that nobody has measured yet. */
+#define ROUND_TRIP_MIN_NS (50 * RL_US)
+
+void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t *scores)
+{
+    RL_ASSERT(nodes >= 1 && nodes <= RL_NODES_MAX);
+    memset(contest, 0, sizeof *contest);
+    contest->nodes = (uint8_t)nodes;
+    for (unsigned i = 0; i < nodes; i++) {
+        unsigned at = i;
+        for (; at > 0 && scores[contest->order[at - 1]] < scores[i]; at--)
+            contest->order[at] = contest->order[at - 1];
+        contest->order[at] = (uint8_t)i;
+    }
+}
+
+bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns)
+{
+    return contest->hot_until_ns > now_ns;
+}
+
+static void heat(struct rl_contest *contest, uint64_t now_ns)
+{
+    contest->hot_until_ns = rl_add_sat(now_ns, RL_CONTEST_HOT_NS);
+}
+
+void rl_contest_denied(struct rl_contest *contest, bool split, uint64_t now_ns)
+{
+    heat(contest, now_ns);
+    contest->splits = split ? contest->splits + 1 : 0;
+}
+
+void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns)
+{
+    heat(contest, now_ns);
+}
+
+void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns)
+{
+    uint64_t soon_ns = 2 * rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
+
+    if (contest->released_ns == 0 || rl_sub_sat(now_ns, contest->released_ns) > soon_ns)
+        contest->in_a_row = 0;
+    else
+        contest->in_a_row++;
+}
+
+void rl_contest_won(struct rl_contest *contest)
+{
+    contest->splits = 0;
+}
+
+void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t random,
+                         uint64_t now_ns)
+{
+    uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
+
+    contest->released_ns = now_ns;
+    if (!RL_RULE(YIELD) ||
+        (!rl_contest_is_hot(contest, now_ns) && contest->in_a_row < IN_A_ROW_MAX))
+        return;
+    contest->in_a_row = 0;
+    contest->yield_until_ns = rl_add_sat(now_ns, 3 * unit_ns + random % unit_ns);
+}
+
+uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
+                             uint64_t random)
+{
+    uint64_t most_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
+
+    if (contest->splits == 0 || !RL_RULE(SPLIT_PAUSE))
+        return 0;
+    for (uint32_t i = 0; i < contest->splits && most_ns < PAUSE_MAX_NS; i++)
+        most_ns *= 2;
+    return random % rl_min_u64(most_ns, PAUSE_MAX_NS);
+}
+
+rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates, unsigned count)
+{
+    rl_nodes first = 0;
+
+    for (unsigned i = 0; i < contest->nodes && rl_nodes_count(first) < count; i++)
+        first |= candidates & RL_NODE(contest->order[i]);
+    return first;
+}

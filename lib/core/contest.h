@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * How clients that want the same resource keep out of each other's way. Contenders that ask all
+ * nodes at once split the votes: nobody gets a majority, all take theirs back, and the more they
+ * are, the worse it gets. So whoever has met others at a resource asks one node first, the same for
+ * all of them, and the rest only with its grant.
+ *
+ * What is known of one resource; it outlives single locks. All times are of the boot clock: nothing
+ * here decides who holds a lock, only who asks when. */
+#ifndef RL_CORE_CONTEST_H
+#define RL_CORE_CONTEST_H
+
+#include "core/types.h"
+
+#define RL_CONTEST_HOT_NS (RL_SECOND)
+
+struct rl_contest {
+    uint8_t order[RL_NODES_MAX]; /* all nodes; the first is asked first */
+    uint8_t nodes;
+    uint32_t splits;         /* attempts in a row that some node granted and that failed */
+    uint32_t in_a_row;       /* acquired right after our own release, so many times */
+    uint64_t hot_until_ns;   /* others were met a second before that */
+    uint64_t yield_until_ns; /* others go first until then */
+    uint64_t released_ns;    /* our last release; 0: none */
+};
+
+/* Ranks the nodes by their scores for this resource, the highest first (rendezvous hashing: clients
+ * that list the same nodes in another order, or some other nodes, agree on the order of those that
+ * they share). */
+void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t *scores);
+
+/* Others were met within the last second. */
+bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns);
+
+/* An attempt was denied; `split`: some node had granted it. */
+void rl_contest_denied(struct rl_contest *contest, bool split, uint64_t now_ns);
+/* A server told that the key has changed. */
+void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns);
+/* An attempt begins that no denial came before. */
+void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns);
+void rl_contest_won(struct rl_contest *contest);
+/* Our own release is on its way. Where others are waiting, or when this client has taken the
+ * resource many times without a pause, the next one to take it is not to be this client: its SET
+ * would sit right behind its own delete, before anybody has heard of it. */
+void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t random,
+                         uint64_t now_ns);
+
+/* How long to stay away after attempts that split the votes, however loudly the servers call. */
+uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
+                             uint64_t random);
+
+/* The first `count` of `candidates` by rank. */
+rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates, unsigned count);
+
+#endif

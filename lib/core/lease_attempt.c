@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT
+ * One attempt to take a lock: whom it asks, what the votes mean, and how it is taken back. */
+#include "core/lease_hold.h"
+
+#include "core/rule.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+/* Errors that another attempt cannot mend: the configuration is wrong, not the moment. */
+static bool is_final(int status)
+{
+    return status == REDLOCK_EAUTH || status == REDLOCK_EDUPLICATE || status == REDLOCK_ECANCELED ||
+           status == REDLOCK_ECLOSED || status == REDLOCK_ELOST;
+}
+
+/* Where pushes tell of a change, questions by timer are the exception. */
+#define POLL_MIN_NS (100 * RL_MS)
+#define POLL_MAX_NS (300 * RL_MS)
+/* A node asked first that is silent for longer than this, or two round trips, does not hold up the
+ * others: below, the delay is as likely to be ours. */
+#define HEDGE_MIN_NS (500 * RL_US)
+
+static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    const struct rl_lease_params *params = &lease->params;
+    uint64_t random = rl_jitter(view->random, params->salt, lease->attempts);
+    uint64_t delay = rl_backoff_ns(&params->backoff, lease->failures, view->round_trip_ns, random);
+
+    if (rl_wait_is_told(lease, view))
+        delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
+    return rl_max_u64(delay, 1); /* 0 means the end */
+}
+
+/* How long to sleep before the next attempt, or 0 if the budget does not allow another one. The
+ * last attempt starts just before the budget ends, so that no time of it is given away. */
+static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    const struct rl_lease_params *params = &lease->params;
+
+    if (params->wait_ns == 0)
+        return 0;
+    uint64_t delay = poll_delay_ns(lease, view);
+    if (params->wait_ns == RL_NEVER)
+        return delay;
+    uint64_t left = rl_remaining_ns(lease->wait_until, view->now);
+    uint64_t reserve = rl_max_u64(2 * view->round_trip_ns, RL_MS);
+    if (left <= reserve)
+        return 0;
+    return rl_min_u64(delay, left - reserve);
+}
+
+/* Ends an attempt: what it may have set anywhere is undone at once, then the caller is told or the
+ * next attempt is scheduled. A node that answered nil has provably not executed our SET. */
+void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
+                     struct rl_effects *fx)
+{
+    rl_nodes asked = RL_RULE(UNDO_UNANSWERED) ? lease->ours : lease->round.granted;
+    if (lease->params.kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
+        fx->undo |= asked & ~fx->ask; /* what this very step was to send does not leave */
+    fx->ask = 0;
+    lease->ours = 0;
+    lease->fresh = lease->confirmed = lease->probation = 0;
+    lease->round.outcome = RL_OUTCOME_FAILED;
+    lease->failures++;
+    if (lease->contest != NULL && status == REDLOCK_ECONTENDED)
+        rl_contest_denied(lease->contest, lease->round.granted != 0, view->now.boot_ns);
+    uint64_t delay_ns = is_final(status) ? 0 : retry_delay_ns(lease, view);
+    if (delay_ns == 0) {
+        rl_lease_end(lease, status, fx);
+        return;
+    }
+    rl_lease_move(lease, RL_STATE_WAITING);
+    lease->status = status;
+    lease->next = rl_later(view->now, delay_ns);
+    rl_wait_begin(lease, status, view, fx);
+    fx->status = status;
+    fx->flags |= RL_FX_WAITING;
+}
+
+static struct rl_now attempt_deadline(const struct rl_lease *lease)
+{
+    return rl_deadline(lease->round.t1, lease->params.ttl_ns, &lease->params.drift);
+}
+
+static int adoption_status(const struct rl_lease *lease)
+{
+    const struct rl_round *round = &lease->round;
+    unsigned spare = (unsigned)(round->nodes - round->quorum);
+
+    if (rl_nodes_count(round->denied) > spare)
+        return REDLOCK_ELOST;
+    int status = rl_round_status(round);
+    return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
+}
+
+/* What the votes so far mean for an attempt. */
+void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    switch (rl_round_judge(&lease->round)) {
+    case RL_OUTCOME_OPEN:
+        return;
+    case RL_OUTCOME_WON:
+        break;
+    default:
+        rl_attempt_fail(lease,
+                        lease->params.kind == RL_LEASE_ADOPT ? adoption_status(lease)
+                                                             : rl_round_status(&lease->round),
+                        view, fx);
+        return;
+    }
+    if (rl_lease_is_fenced(lease)) {
+        enum rl_fence_outcome outcome = rl_lease_fence_judge(lease, view, fx);
+        if (outcome == RL_FENCE_FAILED)
+            rl_attempt_fail(lease, rl_lease_fence_status(lease), view, fx);
+        if (outcome != RL_FENCE_AGREED)
+            return;
+    }
+    struct rl_now deadline = attempt_deadline(lease);
+    if (!RL_RULE(T1_FIRST))
+        deadline = rl_deadline(view->now, lease->params.ttl_ns, &lease->params.drift);
+    if (RL_RULE(VALIDITY_MIN) && rl_lease_left_ns(lease, deadline, lease->round.t1_wall_us, view) <
+                                     lease->params.validity_min_ns) {
+        rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
+        return;
+    }
+    lease->failures = 0;
+    if (lease->contest != NULL)
+        rl_contest_won(lease->contest);
+    rl_hold_begin(lease, deadline, view, fx);
+    fx->status = REDLOCK_OK;
+    fx->flags |= RL_FX_DONE | RL_FX_HELD;
+}
+
+/* The others hear of it when the first has granted, or does not answer. */
+static void ask_first(struct rl_lease *lease, rl_nodes first)
+{
+    first &= lease->round.asked & ~lease->round.barred & ~lease->round.silent;
+    if (first != 0)
+        rl_round_hold_back(&lease->round, ~first);
+}
+
+static void ask_later(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_nodes asked = rl_round_ask_later(&lease->round, view);
+
+    lease->ours |= asked;
+    fx->ask |= asked;
+}
+
+void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
+                      struct rl_effects *fx)
+{
+    bool adopt = lease->params.kind == RL_LEASE_ADOPT;
+    rl_nodes all = rl_nodes_all(lease->params.nodes);
+
+    rl_lease_move(lease, RL_STATE_ASKING);
+    lease->attempts++;
+    if (!adopt)
+        memset(&lease->fence, 0, sizeof lease->fence);
+    rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
+                  adopt ? view->unfit : ~view->voters, view);
+    if (view->duplicate && !adopt) {
+        lease->round.asked = 0;
+        rl_attempt_fail(lease, REDLOCK_EDUPLICATE, view, fx);
+        return;
+    }
+    lease->ttl_max_ns = adopt ? RL_NEVER : lease->params.ttl_ns;
+    lease->extend_ttl_ns = lease->params.ttl_ns;
+    /* Without a possible majority nothing is sent: no key needs to be taken back. */
+    if (rl_round_judge(&lease->round) == RL_OUTCOME_FAILED) {
+        lease->round.asked = 0;
+        rl_attempt_judge(lease, view, fx);
+        return;
+    }
+    ask_first(lease, first);
+    lease->ours = adopt ? all : lease->round.asked;
+    fx->ask = lease->round.asked;
+    fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
+}
+
+void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                     const struct rl_view *view, struct rl_effects *fx)
+{
+    if (ballot->verb == RL_VERB_RAISE) {
+        rl_lease_fence_raised(lease, ballot);
+        rl_attempt_judge(lease, view, fx);
+        return;
+    }
+    if (!rl_round_count(&lease->round, ballot))
+        return;
+    /* A node that was asked while it was connecting has told since then who it is. */
+    bool adopt = lease->params.kind == RL_LEASE_ADOPT;
+    rl_round_bar(&lease->round, adopt ? view->unfit : ~view->voters, view);
+    if (!adopt)
+        rl_lease_note_set(lease, ballot);
+    else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
+        lease->ours &= ~RL_NODE(ballot->node);
+    if (rl_lease_is_fenced(lease))
+        rl_lease_fence_vote(lease, ballot, view, fx);
+    if (lease->round.later != 0 && ballot->vote != RL_VOTE_DENIED)
+        ask_later(lease, view, fx);
+    rl_attempt_judge(lease, view, fx);
+}
+
+static bool is_limited(const struct rl_lease *lease)
+{
+    return lease->params.wait_ns != 0 && lease->params.wait_ns != RL_NEVER;
+}
+
+static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return rl_later(lease->round.t1, rl_max_u64(2 * view->round_trip_ns, HEDGE_MIN_NS));
+}
+
+void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
+    bool too_slow = left < lease->params.validity_min_ns;
+    bool budget_used = is_limited(lease) && rl_remaining_ns(lease->wait_until, view->now) == 0;
+
+    if (!too_slow && !budget_used) {
+        if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0 &&
+            RL_RULE(TIE_HEDGE)) {
+            ask_later(lease, view, fx);
+            rl_attempt_judge(lease, view, fx);
+        }
+        return;
+    }
+    rl_round_expire(&lease->round, REDLOCK_CAUSE_TIMEOUT);
+    /* An attempt that the end of the budget cuts short has learned nothing: the one before it is
+     * the last that has a cause. */
+    int status = too_slow              ? REDLOCK_ETOOSLOW
+                 : lease->attempts > 1 ? lease->status
+                                       : rl_round_status(&lease->round);
+    rl_attempt_fail(lease, status, view, fx);
+}
+
+uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    struct rl_now now = view->now;
+    uint64_t left =
+        rl_sub_sat(rl_remaining_ns(attempt_deadline(lease), now), lease->params.validity_min_ns) +
+        1;
+
+    if (is_limited(lease))
+        left = rl_min_u64(left, rl_remaining_ns(lease->wait_until, now));
+    if (lease->round.later != 0)
+        left = rl_min_u64(left, rl_remaining_ns(hedge_time(lease, view), now));
+    return rl_due_ns(now, left);
+}

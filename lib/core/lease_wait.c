@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT
+ * Waiting for a resource that another client holds. The nodes are asked whether the key is still
+ * there; those that can tell do so when that changes, and a timer asks again in any case. */
+#include "core/lease_hold.h"
+
+#include "core/rule.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+static rl_nodes candidates(const struct rl_view *view)
+{
+    return view->up & view->voters;
+}
+
+/* The node that contenders ask first. */
+static rl_nodes first_of(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return rl_contest_first(lease->contest, candidates(view), 1);
+}
+
+bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return lease->contest != NULL && (first_of(lease, view) & view->telling) != 0;
+}
+
+static void begin_hot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
+
+    rl_attempt_begin(lease, hot && RL_RULE(TIE_FIRST) ? first_of(lease, view) : 0, view, fx);
+}
+
+void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_contest *contest = lease->contest;
+    uint64_t now_ns = view->now.boot_ns;
+
+    memset(&lease->wait, 0, sizeof lease->wait);
+    if (contest != NULL)
+        rl_contest_begun(contest, view->round_trip_ns, now_ns);
+    if (contest == NULL || contest->yield_until_ns <= now_ns || lease->params.wait_ns == 0) {
+        begin_hot(lease, view, fx);
+        return;
+    }
+    rl_lease_move(lease, RL_STATE_WAITING);
+    lease->status = REDLOCK_ECONTENDED;
+    lease->next = rl_later(view->now, contest->yield_until_ns - now_ns);
+}
+
+void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
+                   struct rl_effects *fx)
+{
+    struct rl_contest *contest = lease->contest;
+    struct rl_wait *wait = &lease->wait;
+
+    memset(wait, 0, sizeof *wait);
+    if (contest == NULL || status != REDLOCK_ECONTENDED || !rl_wait_is_told(lease, view))
+        return;
+    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
+    wait->go_ns =
+        rl_add_sat(view->now.boot_ns, rl_contest_pause_ns(contest, view->round_trip_ns, random));
+    wait->watched = rl_contest_first(contest, candidates(view), lease->params.quorum);
+    fx->watch = wait->watched;
+}
+
+/* Whom to ask first if it is time to go: 0 if it is not. The node that all ask first decides; while
+ * it says nothing, enough others may. */
+static rl_nodes gate(struct rl_lease *lease, const struct rl_view *view)
+{
+    struct rl_wait *wait = &lease->wait;
+
+    if (wait->free == 0)
+        return 0;
+    rl_nodes first = first_of(lease, view);
+    rl_nodes others = wait->free & candidates(view) & ~first;
+    bool enough = rl_nodes_count(others) + 1 >= lease->params.quorum && RL_RULE(TIE_MOVES);
+
+    if ((wait->free & first) != 0)
+        return first;
+    if (!enough || others == 0)
+        return 0;
+    if (wait->free_ns == 0)
+        wait->free_ns = view->now.boot_ns;
+    if (view->now.boot_ns < rl_add_sat(wait->free_ns, view->round_trip_ns))
+        return 0;
+    return rl_contest_first(lease->contest, others, 1);
+}
+
+static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_nodes first = gate(lease, view);
+
+    if (first != 0 && lease->wait.go_ns <= view->now.boot_ns)
+        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first : 0, view, fx);
+}
+
+void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    if (rl_remaining_ns(lease->next, view->now) != 0)
+        consider(lease, view, fx);
+    else if (lease->attempts == 0)
+        begin_hot(lease, view, fx);
+    else
+        rl_attempt_begin(lease, 0, view, fx);
+}
+
+void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                  const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
+        (lease->wait.watched & bit) == 0)
+        return;
+    if (ballot->vote == RL_VOTE_DENIED) {
+        lease->wait.free |= bit;
+        consider(lease, view, fx);
+        return;
+    }
+    /* Expiry is told late or not at all. The budget has set lease->next earlier if need be. */
+    if (ballot->vote == RL_VOTE_GRANTED && (first_of(lease, view) & bit) != 0) {
+        struct rl_now expired = rl_later(view->now, rl_add_sat(ballot->number * RL_MS, RL_MS));
+        if (ballot->number < RL_NEVER / RL_MS && expired.boot_ns < lease->next.boot_ns)
+            lease->next = expired;
+    }
+}
+
+void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                  struct rl_effects *fx)
+{
+    if (nodes == 0) {
+        lease->next = view->now;
+        rl_wait_tick(lease, view, fx);
+        return;
+    }
+    nodes &= lease->wait.watched;
+    if (nodes == 0)
+        return;
+    rl_contest_woken(lease->contest, view->now.boot_ns);
+    lease->wait.free |= nodes;
+    consider(lease, view, fx);
+}
+
+uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    const struct rl_wait *wait = &lease->wait;
+    uint64_t now_ns = view->now.boot_ns;
+    uint64_t left = rl_remaining_ns(lease->next, view->now);
+
+    if (wait->free != 0 && (wait->free & first_of(lease, view)) != 0)
+        left = rl_min_u64(left, rl_sub_sat(wait->go_ns, now_ns));
+    if (wait->free_ns != 0) {
+        uint64_t go_ns = rl_max_u64(wait->go_ns, rl_add_sat(wait->free_ns, view->round_trip_ns));
+        left = rl_min_u64(left, rl_sub_sat(go_ns, now_ns));
+    }
+    return rl_due_ns(view->now, left);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT
+ * Effects of the core to requests. */
+#include "engine/lock_send.h"
+
+#include "core/rule.h"
+#include "engine/engine.h"
+#include "platform/hash.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+/* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
+void rl_lock_abandon_claim(struct rl_lock *lock)
+{
+    if (lock->claim == NULL)
+        return;
+    lock->claim->owner = NULL;
+    rl_claim_drop(lock->claim);
+    lock->claim = NULL;
+}
+
+struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, struct rl_arg key, size_t token_max)
+{
+    /* Another claim may have lived at this address. */
+    engine->common.cache.claim = NULL;
+    return rl_claim_new(engine->mem, key, token_max);
+}
+
+/* The number that the votes of this attempt carry. */
+static void propose(struct rl_engine *engine, struct rl_lock *lock)
+{
+    struct rl_claim *claim = lock->claim;
+    struct rl_arg key = rl_claim_key(claim);
+    unsigned stripe = rl_fence_stripe(rl_hash_word(key.data, key.len));
+    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+
+    claim->fenced = true;
+    claim->stripe = (uint16_t)stripe;
+    claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
+    rl_fence_begin(&lock->lease.fence, claim->proposal);
+}
+
+/* The next proposal for this stripe is above what was just granted. */
+void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
+{
+    uint64_t *hint = &engine->records->hints[lock->claim->stripe];
+
+    *hint = rl_max_u64(*hint, lock->lease.fence.number);
+}
+
+/* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
+static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
+{
+    char token[RL_TOKEN_MAX + 1];
+
+    if (lock->claim->refs > 1 || lock->claim->owner != lock) {
+        struct rl_claim *claim = rl_lock_new_claim(engine, rl_claim_key(lock->claim), RL_TOKEN_MAX);
+        if (claim == NULL)
+            return false;
+        if (!RL_RULE(FRESH_TOKEN))
+            rl_claim_set_token(claim, rl_claim_token(lock->claim));
+        rl_lock_abandon_claim(lock);
+        lock->claim = claim;
+    }
+    struct rl_claim *claim = lock->claim;
+    engine->common.cache.claim = NULL;
+    if (RL_RULE(FRESH_TOKEN) || claim->token_len == 0) {
+        size_t len =
+            rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
+        rl_claim_set_token(claim, (struct rl_arg){token, len});
+    }
+    claim->owner = lock;
+    if (lock->lease.params.fence)
+        propose(engine, lock);
+    claim->undo_verb = RL_VERB_RELEASE;
+    claim->no_shorter = false;
+    claim->ttl_ms = lock->lease.params.ttl_ns / RL_MS;
+    claim->ttl_max_ms = claim->ttl_ms;
+    return true;
+}
+
+void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
+{
+    int cause = 0;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct rl_node *node = &engine->nodes[__builtin_ctz(nodes)];
+        (void)rl_node_undo(node, lock->claim, 0, engine->view.now.boot_ns, &cause);
+    }
+}
+
+/* One request of the round to one node; false if it could not be sent, then the ballot says what
+ * that means. */
+static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, enum rl_verb verb,
+                struct rl_ballot *ballot)
+{
+    struct rl_node *node = &engine->nodes[index];
+    uint32_t round = lock->lease.round.number;
+    uint64_t now_ns = engine->view.now.boot_ns;
+    int cause = 0;
+    enum rl_vote vote = RL_VOTE_NONE;
+
+    if (verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN) {
+        vote = rl_node_undo(node, lock->claim, round, now_ns, &cause);
+    } else {
+        cause = rl_node_ask(node, lock->claim, round, verb, now_ns);
+        if (cause == 0 && verb == RL_VERB_GET)
+            cause = rl_node_ask(node, lock->claim, round, RL_VERB_PTTL, now_ns);
+        vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
+    }
+    *ballot = (struct rl_ballot){
+        .node = (uint8_t)index,
+        .vote = (uint8_t)vote,
+        .cause = (uint8_t)cause,
+        .verb = (uint8_t)verb,
+        .round = round,
+        .unsent = true,
+    };
+    return vote == RL_VOTE_NONE;
+}
+
+static void feed(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballots,
+                 unsigned count)
+{
+    for (unsigned i = 0; i < count && lock->lease.state != RL_STATE_ENDED; i++) {
+        struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = ballots[i]};
+        rl_lock_step(engine, lock, &event);
+    }
+}
+
+static void prepare_claim(struct rl_lock *lock, const struct rl_effects *fx)
+{
+    const struct rl_lease *lease = &lock->lease;
+    struct rl_claim *claim = lock->claim;
+
+    switch (lease->round.verb) {
+    case RL_VERB_EXTEND:
+        claim->ttl_ms = lease->extend_ttl_ns / RL_MS;
+        claim->ttl_max_ms = rl_max_u64(claim->ttl_max_ms, claim->ttl_ms);
+        claim->no_shorter = (fx->flags & RL_FX_NO_SHORTER) != 0;
+        break;
+    case RL_VERB_RELEASE:
+    case RL_VERB_SHORTEN:
+        claim->undo_verb = lease->round.verb;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Sends what the effects ask for. What could not be sent is counted as a vote afterwards, when all
+ * requests of the round are out. */
+void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+{
+    struct rl_ballot unsent[3 * RL_NODES_MAX];
+    unsigned count = 0;
+    bool ready = true;
+
+    if (fx->flags & RL_FX_ATTEMPT) {
+        engine->stats.attempts++;
+        ready = renew_claim(engine, lock);
+    }
+    if (ready)
+        prepare_claim(lock, fx);
+    for (rl_nodes rest = fx->ask; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        struct rl_ballot *ballot = &unsent[count];
+        if (!ready)
+            *ballot = (struct rl_ballot){
+                .node = (uint8_t)node,
+                .vote = RL_VOTE_FAILED,
+                .cause = REDLOCK_CAUSE_NO_MEMORY,
+                .verb = lock->lease.round.verb,
+                .round = lock->lease.round.number,
+                .unsent = true,
+            };
+        else if (ask(engine, lock, node, (enum rl_verb)lock->lease.round.verb, ballot))
+            continue;
+        count++;
+    }
+    for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        if (!ask(engine, lock, node, RL_VERB_HEAL, &unsent[count]))
+            count++;
+    }
+    if (fx->raise != 0)
+        lock->claim->number = lock->lease.fence.number;
+    for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1) {
+        unsigned node = (unsigned)__builtin_ctz(rest);
+        if (!ask(engine, lock, node, RL_VERB_RAISE, &unsent[count]))
+            count++;
+    }
+    feed(engine, lock, unsent, count);
+}
+
+/* What cannot be asked now is found out by the timer. */
+void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
+{
+    uint64_t now_ns = engine->view.now.boot_ns;
+
+    for (; nodes != 0; nodes &= nodes - 1)
+        (void)rl_node_ask(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
+                          lock->lease.round.number, RL_VERB_PTTL, now_ns);
+}

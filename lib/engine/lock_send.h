@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Effects of the core to requests: claims, tokens, what is sent to whom. Shared by lock.c and
+ * lock_send.c only. */
+#ifndef RL_ENGINE_LOCK_SEND_H
+#define RL_ENGINE_LOCK_SEND_H
+
+#include "engine/lock.h"
+
+/* lock.c: one event in, its effects carried out. */
+void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event);
+
+struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, struct rl_arg key, size_t token_max);
+/* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
+void rl_lock_abandon_claim(struct rl_lock *lock);
+/* The next proposal for this stripe is above what was just granted. */
+void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock);
+
+void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
+/* Sends what the effects ask for. What could not be sent is counted as a vote afterwards, when all
+ * requests of the round are out. */
+void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock,
+                        const struct rl_effects *fx);
+void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT
+ * Resources as this client meets them: for each the locks that want it, in the order in which they
+ * came, and the memory of having met other clients there. One lock of a client asks the nodes (or
+ * holds); the others wait behind it without a word on the wire. */
+#ifndef RL_ENGINE_PLACE_H
+#define RL_ENGINE_PLACE_H
+
+#include "core/contest.h"
+#include "core/wire.h"
+#include "platform/memory.h"
+
+struct rl_engine;
+struct rl_lock;
+
+struct rl_place {
+    struct rl_place *next;                    /* in its bucket */
+    struct rl_place *turn_next;               /* places whose first in the queue is to begin */
+    struct rl_place *idle_older, *idle_newer; /* nobody wants it; kept for what is remembered */
+    struct rl_contest contest;
+    struct rl_lock *front; /* asks, waits for others, or holds */
+    struct rl_lock *queue_first, *queue_last;
+    uint32_t queued;
+    uint32_t locks; /* that refer to it */
+    bool nudged;    /* a lock that was not in front has let the resource go */
+    bool turning;   /* in the list of turns */
+    uint64_t word;  /* hash of the key */
+    uint32_t key_len;
+    char key[];
+};
+
+struct rl_places {
+    struct rl_place **buckets;
+    uint32_t bucket_count; /* a power of two, or 0 */
+    uint32_t count;
+    uint32_t idle_count;
+    struct rl_place *idle_oldest, *idle_newest;
+    struct rl_place *turns;
+    uint64_t secret; /* which bucket a key is in, nobody outside can tell */
+};
+
+/* The place of `key`, made if need be, with one more lock that refers to it. NULL: no memory; locks
+ * do without. */
+struct rl_place *rl_place_enter(struct rl_engine *engine, struct rl_arg key);
+/* The place of `key` if there is one. */
+struct rl_place *rl_place_find(const struct rl_engine *engine, struct rl_arg key);
+
+/* `lock` goes to the end of the queue. */
+void rl_place_queue(struct rl_place *place, struct rl_lock *lock);
+/* `lock` is not in front any more: the first in the queue is, from the next rl_places_turn() on. */
+void rl_place_pass(struct rl_engine *engine, struct rl_place *place, const struct rl_lock *lock);
+/* A lock that was not in front lets go: no server will tell us what we do ourselves. */
+void rl_place_nudge(struct rl_engine *engine, struct rl_place *place);
+/* `lock` is over. */
+void rl_place_leave(struct rl_engine *engine, struct rl_lock *lock);
+
+/* Gives their turn to those who are to begin, when what is let go was written. */
+void rl_places_turn(struct rl_engine *engine);
+void rl_places_free(struct rl_engine *engine);
+
+#endif
