@@ -104,6 +104,13 @@ REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t
  * plus a constant (0..1000000, default 2000). Both come off the validity. */
 REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
                                            uint32_t drift_floor_us);
+/* Default true: servers are asked to tell when a key changes that somebody waits for (CLIENT
+ * TRACKING, over a second connection that is opened when it is needed). Where a server or its user
+ * lacks that, and with false, waiting means asking again (redlock_config_set_retry_ms()). */
+REDLOCK_CHECK int redlock_config_set_wakeups(redlock_config_t *config, bool on);
+/* How many acquisitions of one resource may wait behind another one of this client; more are
+ * refused with REDLOCK_EQUEUEFULL: 0..1000000; default 0: no limit. */
+REDLOCK_CHECK int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);
 /* How often each server is asked for its clock and its identity while locks are held or wanted:
  * 10..60000; default 1000. So late a step of its clock is noticed. */
 REDLOCK_CHECK int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms);

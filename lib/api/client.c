@@ -155,6 +155,8 @@ static int open_engine(struct redlock *rl)
         .fence_wait_ns = rl_add_sat(max_ttl_ns, rl_drift_ns(max_ttl_ns, &config->drift)),
         .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
         .heartbeat_ns = config->heartbeat_ms * RL_MS,
+        .wakeups = config->wakeups,
+        .queue_max = config->queue_max,
     };
     const struct rl_engine_listener listener = rl_dispatch_listener(rl);
 

@@ -24,6 +24,7 @@
 #define DRIFT_PPM_DEFAULT          10000
 #define DRIFT_FLOOR_US_DEFAULT     2000
 #define DRIFT_FLOOR_US_MAX         1000000
+#define QUEUE_MAX_MAX              1000000
 #define DURATION_MS_MAX            60000 /* of timeouts and of retry delays */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
@@ -81,6 +82,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
     config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_FLOOR_US_DEFAULT};
     config->heartbeat_ms = HEARTBEAT_MS_DEFAULT;
+    config->wakeups = true;
     config->clock_slack_ms = CLOCK_SLACK_MS_DEFAULT;
     config->admission = REDLOCK_ADMISSION_STRICT;
     *ret_config = config;
@@ -318,6 +320,23 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
         return REDLOCK_EINVAL;
     config->drift = (struct rl_drift){.ppm = drift_ppm, .floor_us = drift_floor_us};
     return 0;
+}
+
+REDLOCK_API int redlock_config_set_wakeups(redlock_config_t *config, bool on)
+{
+    if (config == NULL)
+        return REDLOCK_EINVAL;
+    config->wakeups = on;
+    return REDLOCK_OK;
+}
+
+REDLOCK_API int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters)
+{
+    if (config == NULL ||
+        check_range(config, "longest queue", "acquisitions", waiters, 0, QUEUE_MAX_MAX) != 0)
+        return REDLOCK_EINVAL;
+    config->queue_max = waiters;
+    return REDLOCK_OK;
 }
 
 REDLOCK_API int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms)

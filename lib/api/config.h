@@ -30,6 +30,8 @@ struct redlock_config {
     uint32_t retry_ms_min, retry_ms_max;
     struct rl_drift drift;
     uint32_t heartbeat_ms;
+    uint32_t queue_max;
+    bool wakeups;
     uint32_t clock_slack_ms; /* 0: the wall clock is not looked at */
     int admission;           /* enum redlock_admission */
     struct rl_log log;

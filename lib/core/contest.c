@@ -87,11 +87,11 @@ uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_tr
     return random % rl_min_u64(most_ns, PAUSE_MAX_NS);
 }
 
-rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates, unsigned count)
+rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates)
 {
-    rl_nodes first = 0;
-
-    for (unsigned i = 0; i < contest->nodes && rl_nodes_count(first) < count; i++)
-        first |= candidates & RL_NODE(contest->order[i]);
-    return first;
+    for (unsigned i = 0; i < contest->nodes; i++) {
+        if ((candidates & RL_NODE(contest->order[i])) != 0)
+            return RL_NODE(contest->order[i]);
+    }
+    return 0;
 }

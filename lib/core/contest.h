@@ -48,7 +48,7 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random);
 
-/* The first `count` of `candidates` by rank. */
-rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates, unsigned count);
+/* The first of `candidates` by rank; none if there are none. */
+rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates);
 
 #endif

@@ -59,9 +59,8 @@ struct rl_lease_params {
 
 /* Between two attempts: what is known of the key. */
 struct rl_wait {
-    rl_nodes watched; /* were asked whether it is there, and tell when that changes */
-    rl_nodes free;    /* said that it is not, or that it has changed since */
-    uint64_t free_ns; /* boot clock: since when enough of them but the first did; 0: they did not */
+    rl_nodes watched; /* was asked whether it is there, and tells when that changes */
+    bool free;        /* said that it is not, or that it has changed since */
     uint64_t go_ns;   /* boot clock: not before */
 };
 
@@ -140,6 +139,7 @@ struct rl_effects {
     rl_nodes undo;  /* compare and delete the token, now or on reconnect */
     rl_nodes heal;  /* SET NX again under round.number */
     rl_nodes raise; /* RAISE to fence.number under round.number */
+    rl_nodes want;  /* these should tell when a key changes */
     rl_nodes watch; /* is the key there? PTTL under round.number */
 };
 

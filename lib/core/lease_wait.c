@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for a resource that another client holds. The nodes are asked whether the key is still
- * there; those that can tell do so when that changes, and a timer asks again in any case. */
+ * Waiting for a resource that another client holds. The node that is asked first is asked whether
+ * the key is still there; if it can, it tells when that changes. A timer asks all of them again in
+ * any case: that node may be wrong, or stop. */
 #include "core/lease_hold.h"
 
 #include "core/rule.h"
@@ -8,15 +9,12 @@
 
 #include <string.h>
 
-static rl_nodes candidates(const struct rl_view *view)
-{
-    return view->up & view->voters;
-}
-
-/* The node that contenders ask first. */
+/* The node that contenders ask first: one that would hold them up is passed over. */
 static rl_nodes first_of(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return rl_contest_first(lease->contest, candidates(view), 1);
+    rl_nodes quick = view->up & view->voters & ~(RL_RULE(TIE_QUICK) ? view->slow : 0);
+
+    return rl_contest_first(lease->contest, quick);
 }
 
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view)
@@ -55,44 +53,22 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     struct rl_wait *wait = &lease->wait;
 
     memset(wait, 0, sizeof *wait);
-    if (contest == NULL || status != REDLOCK_ECONTENDED || !rl_wait_is_told(lease, view))
+    if (contest == NULL || status != REDLOCK_ECONTENDED)
+        return;
+    fx->want = first_of(lease, view);
+    if (!rl_wait_is_told(lease, view))
         return;
     uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
     wait->go_ns =
         rl_add_sat(view->now.boot_ns, rl_contest_pause_ns(contest, view->round_trip_ns, random));
-    wait->watched = rl_contest_first(contest, candidates(view), lease->params.quorum);
-    fx->watch = wait->watched;
+    wait->watched = fx->watch = fx->want;
 }
 
-/* Whom to ask first if it is time to go: 0 if it is not. The node that all ask first decides; while
- * it says nothing, enough others may. */
-static rl_nodes gate(struct rl_lease *lease, const struct rl_view *view)
-{
-    struct rl_wait *wait = &lease->wait;
-
-    if (wait->free == 0)
-        return 0;
-    rl_nodes first = first_of(lease, view);
-    rl_nodes others = wait->free & candidates(view) & ~first;
-    bool enough = rl_nodes_count(others) + 1 >= lease->params.quorum && RL_RULE(TIE_MOVES);
-
-    if ((wait->free & first) != 0)
-        return first;
-    if (!enough || others == 0)
-        return 0;
-    if (wait->free_ns == 0)
-        wait->free_ns = view->now.boot_ns;
-    if (view->now.boot_ns < rl_add_sat(wait->free_ns, view->round_trip_ns))
-        return 0;
-    return rl_contest_first(lease->contest, others, 1);
-}
-
+/* The node that all ask first has said that the key is not there any more. */
 static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_nodes first = gate(lease, view);
-
-    if (first != 0 && lease->wait.go_ns <= view->now.boot_ns)
-        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first : 0, view, fx);
+    if (lease->wait.free && lease->wait.go_ns <= view->now.boot_ns)
+        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first_of(lease, view) : 0, view, fx);
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -108,18 +84,16 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_nodes bit = RL_NODE(ballot->node);
-
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
-        (lease->wait.watched & bit) == 0)
+        (lease->wait.watched & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        lease->wait.free |= bit;
+        lease->wait.free = true;
         consider(lease, view, fx);
         return;
     }
     /* Expiry is told late or not at all. The budget has set lease->next earlier if need be. */
-    if (ballot->vote == RL_VOTE_GRANTED && (first_of(lease, view) & bit) != 0) {
+    if (ballot->vote == RL_VOTE_GRANTED) {
         struct rl_now expired = rl_later(view->now, rl_add_sat(ballot->number * RL_MS, RL_MS));
         if (ballot->number < RL_NEVER / RL_MS && expired.boot_ns < lease->next.boot_ns)
             lease->next = expired;
@@ -134,11 +108,10 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *
         rl_wait_tick(lease, view, fx);
         return;
     }
-    nodes &= lease->wait.watched;
-    if (nodes == 0)
+    if ((nodes & lease->wait.watched) == 0)
         return;
     rl_contest_woken(lease->contest, view->now.boot_ns);
-    lease->wait.free |= nodes;
+    lease->wait.free = true;
     consider(lease, view, fx);
 }
 
@@ -148,11 +121,7 @@ uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *vie
     uint64_t now_ns = view->now.boot_ns;
     uint64_t left = rl_remaining_ns(lease->next, view->now);
 
-    if (wait->free != 0 && (wait->free & first_of(lease, view)) != 0)
+    if (wait->free)
         left = rl_min_u64(left, rl_sub_sat(wait->go_ns, now_ns));
-    if (wait->free_ns != 0) {
-        uint64_t go_ns = rl_max_u64(wait->go_ns, rl_add_sat(wait->free_ns, view->round_trip_ns));
-        left = rl_min_u64(left, rl_sub_sat(go_ns, now_ns));
-    }
     return rl_due_ns(view->now, left);
 }

@@ -40,6 +40,7 @@ struct rl_view {
     int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
     rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
+    rl_nodes slow;               /* answer much later than the quorum-th fastest */
     rl_nodes telling;            /* tell when a key changes that they were asked about */
     rl_nodes voters;             /* their grant of a new lock counts, as far as is known */
     rl_nodes unfit;              /* not even their word that our key is still there counts */

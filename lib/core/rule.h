@@ -48,7 +48,7 @@
     X(COUNT_ON_DISK)                                                                               \
     X(TIE_FIRST)                                                                                   \
     X(TIE_HEDGE)                                                                                   \
-    X(TIE_MOVES)                                                                                   \
+    X(TIE_QUICK)                                                                                   \
     X(SPLIT_PAUSE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)

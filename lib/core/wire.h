@@ -8,20 +8,21 @@
 
 /* What is asked of a node. */
 enum rl_verb {
-    RL_VERB_ACQUIRE = 1, /* SET key token NX PX ttl */
-    RL_VERB_EXTEND = 2,  /* compare and PEXPIRE, never shortens */
-    RL_VERB_RELEASE = 3, /* compare and delete */
-    RL_VERB_SHORTEN = 4, /* compare and PEXPIRE to exactly ttl (release_after) */
-    RL_VERB_HEAL = 5,    /* as ACQUIRE, but never a vote in the round that sends it */
-    RL_VERB_GET = 6,     /* inspection, first half */
-    RL_VERB_PTTL = 7,    /* inspection, second half */
-    RL_VERB_PING = 8,    /* probe of a silent node */
-    RL_VERB_RAISE = 9,   /* second round of a fence: compare the token, raise the register */
-    RL_VERB_READ = 10,   /* the whole fence record of a node */
-    RL_VERB_SEED = 11,   /* raises registers and takes the record into use */
-    RL_VERB_TIME = 12,   /* its clock */
-    RL_VERB_INFO = 13,   /* who it is, one section */
-    RL_VERB_WAITAOF = 14 /* is on disk what was written before it on this connection? */
+    RL_VERB_ACQUIRE = 1,  /* SET key token NX PX ttl */
+    RL_VERB_EXTEND = 2,   /* compare and PEXPIRE, never shortens */
+    RL_VERB_RELEASE = 3,  /* compare and delete */
+    RL_VERB_SHORTEN = 4,  /* compare and PEXPIRE to exactly ttl (release_after) */
+    RL_VERB_HEAL = 5,     /* as ACQUIRE, but never a vote in the round that sends it */
+    RL_VERB_GET = 6,      /* inspection, first half */
+    RL_VERB_PTTL = 7,     /* inspection, second half */
+    RL_VERB_PING = 8,     /* probe of a silent node */
+    RL_VERB_RAISE = 9,    /* second round of a fence: compare the token, raise the register */
+    RL_VERB_READ = 10,    /* the whole fence record of a node */
+    RL_VERB_SEED = 11,    /* raises registers and takes the record into use */
+    RL_VERB_TIME = 12,    /* its clock */
+    RL_VERB_INFO = 13,    /* who it is, one section */
+    RL_VERB_WAITAOF = 14, /* is on disk what was written before it on this connection? */
+    RL_VERB_TRACK = 15    /* tell our other connection when a key changes that we asked about */
 };
 
 /* In which words it is asked. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SLOW_FACTOR  4
+#define TIMES_NS     (100 * RL_MS) /* round trips are looked at so often */
 #define WALL_TRIES   3
 #define WALL_NEAR_US 1000 /* readings so near to each other belong together */
 #define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
@@ -20,20 +22,30 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The round trip to the quorum-th fastest node: what an attempt needs at least. */
-static uint64_t quorum_round_trip_ns(const struct rl_engine *engine)
+/* The round trip to the quorum-th fastest node, which is what an attempt needs at least, and the
+ * nodes that would hold up whoever asks them first. */
+static void update_times(struct rl_engine *engine)
 {
     uint64_t list[RL_NODES_MAX];
     unsigned count = 0;
+    rl_nodes slow = 0;
 
+    engine->times_ns = engine->view.now.boot_ns;
+    engine->view.round_trip_ns = 0;
     for (unsigned i = 0; i < engine->count; i++) {
         if (engine->nodes[i].srtt_ns != 0)
             list[count++] = engine->nodes[i].srtt_ns;
     }
     if (count == 0)
-        return 0;
+        return;
     qsort(list, count, sizeof list[0], compare_u64);
-    return list[count < engine->quorum ? count - 1 : engine->quorum - 1];
+    uint64_t trip_ns = list[count < engine->quorum ? count - 1 : engine->quorum - 1];
+    engine->view.round_trip_ns = trip_ns;
+    for (unsigned i = 0; i < engine->count; i++) {
+        if (engine->nodes[i].srtt_ns > SLOW_FACTOR * trip_ns + RL_MS)
+            slow |= RL_NODE(i);
+    }
+    engine->view.slow = slow;
 }
 
 /* Two addresses that show one run_id are one server: the first counts, the other does not. */
@@ -67,6 +79,7 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     engine->view.up = set_bit(engine->view.up, bit, up);
     engine->view.voters = set_bit(engine->view.voters, bit, !(node->bars & RL_BARS_ACQUIRE));
     engine->view.unfit = set_bit(engine->view.unfit, bit, (node->bars & RL_BARS_EXTEND) != 0);
+    engine->view.telling = set_bit(engine->view.telling, bit, up && rl_tracker_tells(node));
     engine->view.silent = set_bit(engine->view.silent, bit, node->suspect && !node->duplicate);
     engine->view.cause[node->index] =
         node->duplicate ? REDLOCK_CAUSE_DUPLICATE
@@ -82,7 +95,7 @@ static void on_changed(void *ctx, struct rl_node *node)
         find_duplicates(engine);
     for (unsigned i = 0; i < engine->count; i++)
         update_node(engine, &engine->nodes[i]);
-    engine->view.round_trip_ns = quorum_round_trip_ns(engine);
+    update_times(engine);
     rl_records_changed(engine, node);
     engine->listener.node(engine->listener.ctx, node->index);
     for (unsigned i = 0; i < engine->count; i++) {
@@ -137,6 +150,11 @@ static void on_stepped(void *ctx, struct rl_node *node)
     rl_lock_doubt(ctx, RL_NODE(node->index));
 }
 
+static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
+{
+    rl_lock_wake(ctx, node->index, key);
+}
+
 static int open_nodes(struct rl_engine *engine)
 {
     const struct rl_engine_params *params = &engine->params;
@@ -178,7 +196,8 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     engine->common = (struct rl_node_common){
         .mem = params->mem,
         .log = params->log,
-        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, engine},
+        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, on_pushed,
+                     engine},
         .text = &engine->text,
         .transport = outside->transport,
         .fence_record = params->fence_record,
@@ -188,6 +207,7 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .connect_timeout_ns = params->connect_timeout_ns,
         .node_timeout_ns = params->node_timeout_ns,
         .heartbeat_ns = params->heartbeat_ns,
+        .wakeups = params->wakeups,
     };
     engine->common.admission.quorum = engine->quorum;
     rl_engine_refresh(engine);
@@ -308,6 +328,8 @@ void rl_engine_tick(struct rl_engine *engine)
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
     }
+    if (now_ns - engine->times_ns >= TIMES_NS)
+        update_times(engine);
     review_wall(engine);
     tick_locks(engine);
     rl_records_tick(engine);

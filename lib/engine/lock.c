@@ -130,6 +130,8 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
     if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
         rl_lock_send_round(engine, lock, &fx);
+    for (rl_nodes rest = fx.want; rest != 0; rest &= rest - 1)
+        rl_tracker_want(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
     if (fx.watch != 0 && lock->lease.state == RL_STATE_WAITING)
         rl_lock_send_watch(engine, lock, fx.watch);
 }

@@ -220,6 +220,12 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
             rl_silence_review(node, now_ns);
         return;
     }
+    if (request.verb == RL_VERB_TRACK) {
+        rl_tracker_answer(node, reply);
+        if (node->state == RL_NODE_READY)
+            rl_silence_review(node, now_ns);
+        return;
+    }
     struct rl_answer answer =
         rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
     learn_features(node, &request, &answer);

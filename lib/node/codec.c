@@ -78,10 +78,27 @@ static void *join(struct rl_decoder *decoder, const redisReadTask *task, const c
     return reply;
 }
 
+/* The next word of an array; NULL: nil. Numbers are not looked at. */
+static void *add_word(struct rl_decoder *decoder, const char *text, size_t len)
+{
+    struct rl_words *words = decoder->words;
+
+    if (words->count == RL_WORDS_MAX || len > sizeof words->bytes - words->used)
+        return refuse(decoder);
+    char *to = words->bytes + words->used;
+    if (len != 0)
+        memcpy(to, text, len);
+    words->list[words->count++] = (struct rl_arg){text != NULL ? to : NULL, len};
+    words->used += len;
+    return &decoder->reply;
+}
+
 static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL && decoder->words != NULL)
+        return add_word(decoder, text, len);
     if (task->parent != NULL)
         return join(decoder, task, text, len);
     if (len > decoder->bulk_max)
@@ -101,6 +118,14 @@ static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (decoder->words != NULL && task->type == REDIS_REPLY_ARRAY) {
+        if (task->parent == NULL) {
+            decoder->words->count = 0;
+            decoder->words->used = 0;
+        }
+        decoder->reply = (struct rl_reply){.kind = RL_REPLY_ARRAY, .integer = (int64_t)elements};
+        return (size_t)elements <= RL_WORDS_MAX ? &decoder->reply : refuse(decoder);
+    }
     if (task->type != REDIS_REPLY_ARRAY || task->parent != NULL || elements < 1 ||
         (size_t)elements > decoder->elements_max)
         return refuse(decoder);
@@ -113,6 +138,8 @@ static void *create_integer(const redisReadTask *task, long long value)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL && decoder->words != NULL)
+        return add_word(decoder, NULL, 0);
     if (task->parent != NULL) {
         char digits[24];
         int len = snprintf(digits, sizeof digits, "%lld", value);
@@ -126,6 +153,8 @@ static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
 
+    if (task->parent != NULL && decoder->words != NULL)
+        return add_word(decoder, NULL, 0);
     if (task->type != REDIS_REPLY_STRING || task->parent != NULL)
         return refuse(decoder); /* a nil array, or the null of RESP3: no answer of ours */
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};

@@ -23,6 +23,16 @@ struct rl_encoded {
 bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args);
 void rl_encoded_free(struct rl_encoded *encoded);
 
+/* An array of texts, nested or not, one after the other: what a subscribed connection hears. */
+#define RL_WORDS_MAX       8
+#define RL_WORDS_BYTES_MAX (RL_KEY_MAX + 128)
+struct rl_words {
+    unsigned count;
+    struct rl_arg list[RL_WORDS_MAX]; /* data NULL: nil */
+    size_t used;
+    char bytes[RL_WORDS_BYTES_MAX];
+};
+
 /* Room for the text of one reply. Shared by all nodes of a client: a reply is looked at before the
  * next one is read. */
 struct rl_reply_text {
@@ -35,9 +45,10 @@ struct rl_decoder {
     struct rl_reply reply;
     size_t len_max;  /* most bytes that were in the reader */
     size_t bulk_max; /* of the reply that is read next; set by the caller, RL_BULK_MAX at first */
-    unsigned elements_max; /* the same; 0: no array is expected */
-    bool integers;         /* the same: elements are integers, not texts */
-    bool refused;          /* the reply was too long, or of a kind we never ask for */
+    unsigned elements_max;  /* the same; 0: no array is expected */
+    bool integers;          /* the same: elements are integers, not texts */
+    struct rl_words *words; /* arrays of any depth go there; NULL: they are refused */
+    bool refused;           /* the reply was too long, or of a kind we never ask for */
     /* Texts of an array. Not in the shared text: another node's reply may be read before the rest
      * of this one has come. */
     char joined[RL_JOINED_MAX];

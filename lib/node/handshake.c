@@ -25,29 +25,34 @@ enum step {
     STEP_SCRIPT
 };
 
-static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
+bool rl_greeting_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+                        const struct rl_arg *args)
 {
-    const struct rl_mem *mem = node->common->mem;
     struct rl_encoded encoded;
 
     if (!rl_encode(&encoded, argc, args))
         return false;
-    size_t len = node->greeting.len;
     /* Not realloc: it may leave a copy of the password behind. */
-    char *bytes = rl_alloc(mem, len + encoded.len);
+    char *bytes = rl_alloc(mem, to->len + encoded.len);
     if (bytes != NULL) {
-        if (len != 0)
-            memcpy(bytes, node->greeting.bytes, len);
-        memcpy(bytes + len, encoded.bytes, encoded.len);
-        rl_free_wiped(mem, node->greeting.bytes, len);
-        node->greeting.bytes = bytes;
-        node->greeting.len = len + encoded.len;
-        RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
-        node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
+        if (to->len != 0)
+            memcpy(bytes, to->bytes, to->len);
+        memcpy(bytes + to->len, encoded.bytes, encoded.len);
+        rl_free_wiped(mem, to->bytes, to->len);
+        to->bytes = bytes;
+        to->len += encoded.len;
     }
-
     rl_encoded_free(&encoded);
     return bytes != NULL;
+}
+
+static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
+{
+    if (!rl_greeting_append(node->common->mem, &node->greeting, argc, args))
+        return false;
+    RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
+    node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
+    return true;
 }
 
 static struct rl_arg word(const char *text)

@@ -22,6 +22,7 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->pipe.mem = common->mem;
     node->due_ns = RL_NEVER;
     node->debts_due_ns = RL_NEVER;
+    rl_tracker_init(node);
     rl_admission_init(&node->admission, &common->admission, false, false);
 }
 
@@ -37,6 +38,7 @@ void rl_node_free(struct rl_node *node)
     while (node->debt_count > 0)
         rl_claim_drop(node->debts[--node->debt_count].claim);
     rl_greeting_free(node);
+    rl_tracker_free(node);
     rl_decoder_close(&node->decoder);
     rl_pipeline_free(&node->pipe);
 }
@@ -294,6 +296,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     if (stepped)
         rl_watch_tell_step(node);
     rl_debts_flush(node, now_ns);
+    rl_tracker_node_ready(node, now_ns);
     node->common->listener.dirty(node->common->listener.ctx, node);
 }
 
@@ -424,6 +427,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         rl_node_set_text(node, text, strlen(text));
     rl_decoder_close(&node->decoder);
     rl_greeting_free(node);
+    rl_tracker_node_lost(node, retry);
     if (retry) {
         plan_reconnect(node, was_ready && !is_refusal(cause), cause, now_ns);
     } else {
@@ -458,6 +462,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     if (rl_watch_due_ns(node) <= now_ns)
         rl_watch_send(node, now_ns);
     rl_waitaof_tick(node, now_ns);
+    rl_tracker_tick(node, now_ns);
 }
 
 uint64_t rl_node_wake_ns(const struct rl_node *node)
@@ -466,6 +471,7 @@ uint64_t rl_node_wake_ns(const struct rl_node *node)
 
     wake = rl_min_u64(wake, rl_watch_due_ns(node));
     wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
+    wake = rl_min_u64(wake, node->tracker.due_ns);
     if (node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
     return rl_min_u64(wake, rl_debts_wake_ns(node));

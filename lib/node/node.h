@@ -17,6 +17,7 @@
 #include "node/codec.h"
 #include "node/info.h"
 #include "node/pipeline.h"
+#include "node/tracker.h"
 #include "node/transport.h"
 #include "platform/log.h"
 
@@ -50,6 +51,8 @@ struct rl_node_listener {
     uint64_t (*clock)(void *ctx);
     /* Its clock has jumped ahead: keys that were set before may expire early, or be gone. */
     void (*stepped)(void *ctx, struct rl_node *node);
+    /* A key that was asked about has changed; an empty one: any may have. */
+    void (*pushed)(void *ctx, struct rl_node *node, struct rl_arg key);
     void *ctx;
 };
 
@@ -67,6 +70,7 @@ struct rl_node_common {
     uint64_t connect_timeout_ns;
     uint64_t node_timeout_ns; /* 0: measured */
     uint64_t heartbeat_ns;
+    bool wakeups;    /* servers may be asked to tell of changes */
     bool wanted;     /* locks are held or wanted: heartbeats are worth their while */
     uint64_t random; /* fresh in every tick */
     /* The last command formatted: the same bytes go to every node of a round. */
@@ -80,6 +84,7 @@ struct rl_node_common {
 
 struct rl_node_counters {
     uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
+    uint64_t pushes;
     uint64_t rtt_us_hist[RL_BUCKETS];
 };
 
@@ -137,6 +142,7 @@ struct rl_node {
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
     struct rl_pipeline pipe;
+    struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
     struct rl_debt debts[RL_DEBTS_MAX]; /* undos to be sent when the node can take them */
     unsigned debt_count;

@@ -13,6 +13,9 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
 /* Tells the decoder what the next answer may be. */
 void rl_greeting_expect(struct rl_node *node);
 void rl_greeting_free(struct rl_node *node);
+/* Appends a command to what is allocated from `mem`; false: no memory. Wiped: may be a password. */
+bool rl_greeting_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+                        const struct rl_arg *args);
 
 /* answer.c */
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);

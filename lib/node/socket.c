@@ -28,7 +28,57 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
                     struct rl_node *node)
 {
     RL_ASSERT(sockets->count < RL_NODES_MAX && node->index == sockets->count);
-    sockets->list[sockets->count++] = (struct rl_socket){.spec = spec, .node = node, .fd = -1};
+    struct rl_socket *first = &sockets->list[sockets->count];
+    *first = (struct rl_socket){.spec = spec, .node = node, .fd = -1};
+    first[RL_PUSH_LANE] = *first;
+    first[RL_PUSH_LANE].push = true;
+    sockets->count++;
+}
+
+static uint32_t number_of(const struct rl_socket *sock)
+{
+    return sock->node->index | (sock->push ? RL_PUSH_LANE : 0);
+}
+
+/* Whoever has asked for the connection. */
+
+static void tell_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
+                        const char *text)
+{
+    if (sock->push)
+        rl_tracker_opened(sock->node, ok, sockets->now_ns);
+    else
+        rl_node_opened(sock->node, ok, cause, text, sockets->now_ns);
+}
+
+static void tell_received(struct rl_sockets *sockets, struct rl_socket *sock, size_t len)
+{
+    if (sock->push)
+        rl_tracker_received(sock->node, sockets->buffer, len, sockets->now_ns);
+    else
+        rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
+}
+
+static void tell_closed(struct rl_sockets *sockets, struct rl_socket *sock, const char *text)
+{
+    if (sock->push)
+        rl_tracker_closed(sock->node, sockets->now_ns);
+    else
+        rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
+}
+
+static void tell_writable(struct rl_sockets *sockets, struct rl_socket *sock)
+{
+    if (sock->push)
+        rl_tracker_flush(sock->node, sockets->now_ns);
+    else
+        rl_node_flush(sock->node, sockets->now_ns);
+}
+
+static bool is_connecting(const struct rl_socket *sock)
+{
+    return sock->push ? sock->node->tracker.state == RL_TRACKER_CONNECTING
+                      : sock->node->state == RL_NODE_CONNECTING;
 }
 
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
@@ -61,13 +111,13 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
         snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
     else
         snprintf(text, sizeof text, "%s", what);
-    rl_node_opened(sock->node, false, cause, text, sockets->now_ns);
+    tell_opened(sockets, sock, false, cause, text);
 }
 
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len)
 {
-    uint32_t tag = (uint32_t)sock->node->index;
+    uint32_t tag = number_of(sock);
     int on = 1;
 
     sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -131,7 +181,7 @@ static void socket_open(void *ctx, unsigned node)
 
 void rl_sockets_tick(struct rl_sockets *sockets)
 {
-    for (unsigned i = 0; sockets->lookups > 0 && i < sockets->count; i++) {
+    for (unsigned i = 0; sockets->lookups > 0 && i < 2 * RL_PUSH_LANE; i++) {
         struct rl_socket *sock = &sockets->list[i];
         if (sock->lookup == NULL)
             continue;
@@ -144,7 +194,7 @@ void rl_sockets_tick(struct rl_sockets *sockets)
         sock->lookup = NULL;
         sockets->lookups--;
         sock->next_address = 0;
-        if (sock->node->state != RL_NODE_CONNECTING || sock->fd >= 0)
+        if (!is_connecting(sock) || sock->fd >= 0)
             continue; /* came too late for this attempt; the next one uses it */
         if (done < 0)
             fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, text, 0);
@@ -228,12 +278,11 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     sock->want_write = false;
     /* The next connection starts with a fresh look-up: the name may have moved by then. */
     sock->next_address = sock->addresses.count;
-    if (rl_poller_change(sockets->poller, sock->fd, (uint32_t)sock->node->index, false) !=
-        REDLOCK_OK) {
+    if (rl_poller_change(sockets->poller, sock->fd, number_of(sock), false) != REDLOCK_OK) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;
     }
-    rl_node_opened(sock->node, true, REDLOCK_CAUSE_NONE, NULL, sockets->now_ns);
+    tell_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
 }
 
 static void receive(struct rl_sockets *sockets, struct rl_socket *sock)
@@ -246,10 +295,10 @@ static void receive(struct rl_sockets *sockets, struct rl_socket *sock)
             return;
         if (got <= 0) {
             const char *text = got == 0 ? "connection closed by the server" : "connection reset";
-            rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
+            tell_closed(sockets, sock, text);
             return;
         }
-        rl_node_received(sock->node, sockets->buffer, (size_t)got, sockets->now_ns);
+        tell_received(sockets, sock, (size_t)got);
         if ((size_t)got < sizeof sockets->buffer)
             return;
     }
@@ -268,7 +317,7 @@ void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
     if (ready->writable && sock->want_write) {
         sock->want_write = false;
         if (rl_poller_change(sockets->poller, sock->fd, ready->tag, false) == REDLOCK_OK)
-            rl_node_flush(sock->node, sockets->now_ns);
+            tell_writable(sockets, sock);
     }
     if (sock->fd >= 0 && (ready->readable || ready->broken))
         receive(sockets, sock);
@@ -276,8 +325,10 @@ void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
 
 void rl_sockets_abandon(struct rl_sockets *sockets)
 {
-    for (unsigned i = 0; i < sockets->count; i++) {
+    for (unsigned i = 0; i < 2 * RL_PUSH_LANE; i++) {
         struct rl_socket *sock = &sockets->list[i];
+        if (sock->spec == NULL)
+            continue;
         if (sock->fd >= 0)
             close(sock->fd);
         sock->fd = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The transport of real life: non-blocking TCP and unix sockets of our own (close-on-exec, no
- * SIGPIPE, TCP_NODELAY), one per node, watched by the client's poller under the node's index. */
+ * SIGPIPE, TCP_NODELAY), up to two per node, watched by the client's poller under their numbers. */
 #ifndef RL_NODE_SOCKET_H
 #define RL_NODE_SOCKET_H
 
@@ -14,6 +14,7 @@
 struct rl_socket {
     const struct rl_node_spec *spec;
     struct rl_node *node;
+    bool push;                /* the second connection: node/tracker.h */
     struct rl_lookup *lookup; /* a name is being looked up */
     struct rl_addresses addresses;
     unsigned next_address;
@@ -23,7 +24,7 @@ struct rl_socket {
 
 struct rl_sockets {
     struct rl_poller *poller;
-    struct rl_socket list[RL_NODES_MAX];
+    struct rl_socket list[2 * RL_PUSH_LANE]; /* by the number that the transport is called with */
     unsigned count;
     unsigned lookups; /* that are running */
     uint64_t now_ns;  /* boot clock of this tick */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * What a node needs of the world: connect, send, close. One implementation is sockets (socket.c);
  * another may be a simulated network. Events come back through rl_node_opened(), rl_node_received()
- * and rl_node_closed(). */
+ * and rl_node_closed(); for the second connection of a node, whose number is that of the node and
+ * RL_PUSH_LANE, through those of node/tracker.h. */
 #ifndef RL_NODE_TRANSPORT_H
 #define RL_NODE_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+#define RL_PUSH_LANE 32u
 
 struct rl_transport {
     /* Starts a connection to the node; how that ends is told by rl_node_opened(), maybe from inside

@@ -97,6 +97,17 @@ static void on_stepped(void *ctx, struct rl_node *node)
     rig->steps++;
 }
 
+static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
+{
+    struct rig *rig = ctx;
+
+    (void)node;
+    rig->pushes++;
+    rig->pushed_len = key.len;
+    if (key.len != 0)
+        memcpy(rig->pushed, key.data, key.len);
+}
+
 struct rig *rig_new(void)
 {
     static struct rig rig;
@@ -111,7 +122,8 @@ struct rig *rig_new(void)
         .mem = &rig.mem,
         .log = &rig.log,
         .transport = {transport_open, transport_send, transport_close, &rig},
-        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, &rig},
+        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, on_pushed,
+                     &rig},
         .text = &reply_text,
         .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .connect_timeout_ns = 250 * RL_MS,

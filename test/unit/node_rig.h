@@ -34,6 +34,9 @@ struct rig {
     struct rig_vote votes[RIG_VOTES_MAX];
     unsigned vote_count;
     unsigned changed, undone, given_up, steps;
+    unsigned pushes; /* keys that changed */
+    size_t pushed_len;
+    char pushed[RL_KEY_MAX]; /* the last one */
     bool dirty, was_up;
 };
 

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT
+ * The second connection: AUTH, its number, SUBSCRIBE; then the first one is told to send what it
+ * would hear there. Anything unexpected ends it: a push that is lost is found out by a timer, one
+ * that is misread is not. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CHANNEL          "__redis__:invalidate"
+#define RECONNECT_MIN_NS (50 * RL_MS)
+#define RECONNECT_MAX_NS (5 * RL_SECOND)
+
+/* In the order in which they are said; SUBSCRIBE is the last, nothing may follow it. */
+enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
+
+static unsigned lane(const struct rl_node *node)
+{
+    return node->index | RL_PUSH_LANE;
+}
+
+static struct rl_arg word(const char *text)
+{
+    return (struct rl_arg){text, strlen(text)};
+}
+
+void rl_tracker_init(struct rl_node *node)
+{
+    node->tracker = (struct rl_tracker){.due_ns = RL_NEVER};
+}
+
+bool rl_tracker_tells(const struct rl_node *node)
+{
+    return node->tracker.on;
+}
+
+static void forget_greeting(struct rl_node *node)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    rl_free_wiped(node->common->mem, tracker->greeting.bytes, tracker->greeting.len);
+    tracker->greeting = (struct rl_encoded){NULL, 0};
+    tracker->sent = 0;
+}
+
+static void close_lane(struct rl_node *node)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    const struct rl_transport *transport = &node->common->transport;
+    bool told = tracker->on;
+
+    if (tracker->state != RL_TRACKER_OFF && tracker->state != RL_TRACKER_REFUSED)
+        transport->close(transport->ctx, lane(node), false);
+    rl_decoder_close(&tracker->decoder);
+    forget_greeting(node);
+    tracker->state = RL_TRACKER_OFF;
+    tracker->due_ns = RL_NEVER;
+    tracker->on = false;
+    if (told)
+        rl_node_notify_changed(node);
+}
+
+/* Again later: the server may be back by then. */
+static void fail(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    uint64_t delay_ns = RECONNECT_MIN_NS << (tracker->failures < 7 ? tracker->failures : 7);
+
+    close_lane(node);
+    tracker->failures++;
+    delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
+    delay_ns -= (node->common->random >> 9) % (delay_ns / 4 + 1);
+    if (node->state == RL_NODE_READY)
+        tracker->due_ns = rl_add_sat(now_ns, delay_ns);
+}
+
+static void refuse(struct rl_node *node)
+{
+    close_lane(node);
+    node->tracker.state = RL_TRACKER_REFUSED;
+}
+
+void rl_tracker_want(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->wanted || !node->common->wakeups)
+        return;
+    tracker->wanted = true;
+    if (node->state == RL_NODE_READY)
+        tracker->due_ns = now_ns;
+}
+
+void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->state == RL_TRACKER_REFUSED)
+        tracker->state = RL_TRACKER_OFF;
+    if (tracker->wanted)
+        tracker->due_ns = now_ns;
+}
+
+void rl_tracker_free(struct rl_node *node)
+{
+    rl_decoder_close(&node->tracker.decoder);
+    forget_greeting(node);
+}
+
+void rl_tracker_node_lost(struct rl_node *node, bool retry)
+{
+    node->tracker.asked = false;
+    node->tracker.wanted = node->tracker.wanted && retry;
+    node->tracker.failures = 0;
+    close_lane(node);
+}
+
+static bool prepare(struct rl_node *node)
+{
+    const struct rl_mem *mem = node->common->mem;
+    struct rl_encoded *to = &node->tracker.greeting;
+    const struct rl_arg auth[] = {word("AUTH"), word(node->user != NULL ? node->user : ""),
+                                  word(node->password != NULL ? node->password : "")};
+    bool ok = true;
+
+    if (node->password != NULL && node->user != NULL)
+        ok = rl_greeting_append(mem, to, 3, auth);
+    else if (node->password != NULL)
+        ok = rl_greeting_append(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
+    node->tracker.step = node->password != NULL ? STEP_AUTH : STEP_SETNAME;
+    return ok &&
+           rl_greeting_append(
+               mem, to, 3,
+               (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock-wake")}) &&
+           rl_greeting_append(mem, to, 2, (struct rl_arg[]){word("CLIENT"), word("ID")}) &&
+           rl_greeting_append(mem, to, 2, (struct rl_arg[]){word("SUBSCRIBE"), word(CHANNEL)});
+}
+
+void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->state != RL_TRACKER_CONNECTING)
+        return;
+    if (!ok || !rl_decoder_open(&tracker->decoder, node->common->text) || !prepare(node)) {
+        fail(node, now_ns);
+        return;
+    }
+    tracker->decoder.words = &tracker->words;
+    tracker->state = RL_TRACKER_GREETING;
+    tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_tracker_flush(node, now_ns);
+}
+
+void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    const struct rl_transport *transport = &node->common->transport;
+
+    while (tracker->state == RL_TRACKER_GREETING && tracker->sent < tracker->greeting.len) {
+        ssize_t sent =
+            transport->send(transport->ctx, lane(node), tracker->greeting.bytes + tracker->sent,
+                            tracker->greeting.len - tracker->sent);
+        if (sent < 0)
+            fail(node, now_ns);
+        if (sent <= 0)
+            return;
+        tracker->sent += (size_t)sent;
+    }
+}
+
+/* From here on the first connection hears of what it asks about. */
+static void track(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK, .told = true};
+    struct rl_encoded encoded;
+    char id[24];
+
+    snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
+    const struct rl_arg words[] = {word("CLIENT"),   word("TRACKING"), word("ON"),
+                                   word("REDIRECT"), word(id),         word("NOLOOP")};
+    if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
+        !rl_encode(&encoded, sizeof words / sizeof words[0], words)) {
+        fail(node, now_ns);
+        return;
+    }
+    tracker->asked = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
+    rl_encoded_free(&encoded);
+    if (tracker->asked)
+        node->common->listener.dirty(node->common->listener.ctx, node);
+    else
+        fail(node, now_ns);
+}
+
+void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    const struct rl_node_listener *listener = &node->common->listener;
+
+    tracker->asked = false;
+    if (tracker->state != RL_TRACKER_LISTENING)
+        return; /* it ended meanwhile */
+    if (reply->kind == RL_REPLY_ERROR) {
+        refuse(node);
+        return;
+    }
+    tracker->on = true;
+    tracker->failures = 0;
+    rl_node_notify_changed(node);
+    /* What has changed before now, nobody told. */
+    listener->pushed(listener->ctx, node, (struct rl_arg){NULL, 0});
+}
+
+static bool is_word(struct rl_arg arg, const char *text)
+{
+    return arg.data != NULL && arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
+}
+
+static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    const struct rl_words *words = &tracker->words;
+
+    if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
+        refuse(node);
+        return false;
+    }
+    switch (tracker->step++) {
+    case STEP_AUTH:
+    case STEP_SETNAME:
+        return true;
+    case STEP_ID:
+        tracker->id = reply->kind == RL_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
+        break;
+    default:
+        if (reply->kind != RL_REPLY_ARRAY || words->count != 3 ||
+            !is_word(words->list[0], "subscribe")) {
+            refuse(node);
+            return false;
+        }
+        tracker->state = RL_TRACKER_LISTENING;
+        tracker->due_ns = RL_NEVER;
+        forget_greeting(node);
+        track(node, now_ns);
+        return tracker->state == RL_TRACKER_LISTENING;
+    }
+    if (tracker->id != 0)
+        return true;
+    refuse(node);
+    return false;
+}
+
+static bool take_push(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+{
+    const struct rl_words *words = &node->tracker.words;
+    const struct rl_node_listener *listener = &node->common->listener;
+
+    if (reply->kind != RL_REPLY_ARRAY || words->count < 3 || !is_word(words->list[0], "message") ||
+        !is_word(words->list[1], CHANNEL)) {
+        fail(node, now_ns);
+        return false;
+    }
+    node->counters.pushes++;
+    /* The listener may lead to another answer being read: the words are taken one by one. */
+    for (unsigned i = 2; i < words->count && node->tracker.state == RL_TRACKER_LISTENING; i++) {
+        struct rl_arg key = words->list[i];
+        if (key.data == NULL)
+            key.len = 0;
+        listener->pushed(listener->ctx, node, key);
+    }
+    return node->tracker.state == RL_TRACKER_LISTENING;
+}
+
+void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    bool goes_on = true;
+
+    if (tracker->state != RL_TRACKER_GREETING && tracker->state != RL_TRACKER_LISTENING)
+        return;
+    if (!rl_decoder_feed(&tracker->decoder, bytes, len)) {
+        fail(node, now_ns);
+        return;
+    }
+    while (goes_on) {
+        int got = rl_decoder_next(&tracker->decoder);
+        if (got == 0)
+            return;
+        if (got < 0) {
+            fail(node, now_ns);
+            return;
+        }
+        goes_on = tracker->state == RL_TRACKER_GREETING
+                      ? take_greeting(node, &tracker->decoder.reply, now_ns)
+                      : take_push(node, &tracker->decoder.reply, now_ns);
+    }
+}
+
+void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)
+{
+    fail(node, now_ns);
+}
+
+void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    const struct rl_transport *transport = &node->common->transport;
+
+    if (tracker->due_ns > now_ns)
+        return;
+    if (tracker->state != RL_TRACKER_OFF) {
+        fail(node, now_ns);
+        return;
+    }
+    tracker->state = RL_TRACKER_CONNECTING;
+    tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    transport->open(transport->ctx, lane(node));
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ * Being told instead of asking: a second connection to a node, on which the server says that a key
+ * has changed which the first one asked about (CLIENT TRACKING with REDIRECT). It is opened when
+ * somebody waits for the first time. A server or a user that lacks it costs nothing but the
+ * pleasure: there is always a timer. */
+#ifndef RL_NODE_TRACKER_H
+#define RL_NODE_TRACKER_H
+
+#include "node/codec.h"
+
+enum rl_tracker_state {
+    RL_TRACKER_OFF = 0, /* not wanted yet, or between two connections */
+    RL_TRACKER_CONNECTING = 1,
+    RL_TRACKER_GREETING = 2,
+    RL_TRACKER_LISTENING = 3,
+    RL_TRACKER_REFUSED = 4 /* by this server or for this user, until the first connection is new */
+};
+
+struct rl_tracker {
+    uint8_t state; /* enum rl_tracker_state */
+    uint8_t step;  /* of the greeting, that is answered next */
+    bool wanted;
+    bool asked; /* the first connection was told, and has not answered */
+    bool on;    /* it has */
+    unsigned failures;
+    uint64_t due_ns; /* OFF: connect; CONNECTING, GREETING: give up */
+    uint64_t id;     /* how the server calls this connection */
+    struct rl_encoded greeting;
+    size_t sent;
+    struct rl_decoder decoder;
+    struct rl_words words;
+};
+
+struct rl_node;
+
+void rl_tracker_init(struct rl_node *node);
+/* Somebody waits for a key on this node. */
+void rl_tracker_want(struct rl_node *node, uint64_t now_ns);
+/* The server tells of changes by now. */
+bool rl_tracker_tells(const struct rl_node *node);
+
+/* The first connection was made, or is gone. */
+void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);
+void rl_tracker_node_lost(struct rl_node *node, bool retry);
+/* Memory only; the connection was closed, or belongs to another process. */
+void rl_tracker_free(struct rl_node *node);
+/* The answer of the first connection to TRACK. */
+void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply);
+
+/* Events of its own transport. */
+void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);
+void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
+void rl_tracker_closed(struct rl_node *node, uint64_t now_ns);
+void rl_tracker_flush(struct rl_node *node, uint64_t now_ns);
+
+/* When tracker->due_ns has come. */
+void rl_tracker_tick(struct rl_node *node, uint64_t now_ns);
+
+#endif
