@@ -9,6 +9,7 @@
 /* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
  * know of it. */
 #define IN_A_ROW_MAX 128
+#define MISLED_MAX   3
 #define PAUSE_MAX_NS (16 * RL_MS)
 /* A round trip that nobody has measured yet. */
 #define ROUND_TRIP_MIN_NS (50 * RL_US)
@@ -36,10 +37,16 @@ static void heat(struct rl_contest *contest, uint64_t now_ns)
     contest->hot_until_ns = rl_add_sat(now_ns, RL_CONTEST_HOT_NS);
 }
 
-void rl_contest_denied(struct rl_contest *contest, bool split, uint64_t now_ns)
+void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns)
 {
     heat(contest, now_ns);
     contest->splits = split ? contest->splits + 1 : 0;
+    contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
+    contest->first = first;
+    if (contest->misled < MISLED_MAX || !RL_RULE(TIE_PASSED))
+        return;
+    contest->passed |= first;
+    contest->misled = 0;
 }
 
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns)
@@ -55,6 +62,8 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
         contest->in_a_row = 0;
     else
         contest->in_a_row++;
+    if (!rl_contest_is_hot(contest, now_ns))
+        contest->passed = 0;
 }
 
 void rl_contest_won(struct rl_contest *contest)
@@ -89,6 +98,8 @@ uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_tr
 
 rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates)
 {
+    if ((candidates & ~contest->passed) != 0)
+        candidates &= ~contest->passed;
     for (unsigned i = 0; i < contest->nodes; i++) {
         if ((candidates & RL_NODE(contest->order[i])) != 0)
             return RL_NODE(contest->order[i]);

@@ -17,6 +17,9 @@ struct rl_contest {
     uint8_t order[RL_NODES_MAX]; /* all nodes; the first is asked first */
     uint8_t nodes;
     uint32_t splits;         /* attempts in a row that some node granted and that failed */
+    rl_nodes first;          /* was asked first and did not say no, but the attempt was denied */
+    uint32_t misled;         /* so often in a row */
+    rl_nodes passed;         /* not asked first while it is hot: they had misled us */
     uint32_t in_a_row;       /* acquired right after our own release, so many times */
     uint64_t hot_until_ns;   /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
@@ -31,8 +34,9 @@ void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t 
 /* Others were met within the last second. */
 bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns);
 
-/* An attempt was denied; `split`: some node had granted it. */
-void rl_contest_denied(struct rl_contest *contest, bool split, uint64_t now_ns);
+/* An attempt was denied; `split`: some node had granted it. `first`: was asked first, and did not
+ * deny it: maybe it has lost the holder's key, or cannot store any. */
+void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns);
 /* A server told that the key has changed. */
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns);
 /* An attempt begins that no denial came before. */
@@ -48,7 +52,7 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random);
 
-/* The first of `candidates` by rank; none if there are none. */
+/* The first of `candidates` by rank, without those that misled us; none if there are none. */
 rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates);
 
 #endif

@@ -60,6 +60,7 @@ struct rl_lease_params {
 /* Between two attempts: what is known of the key. */
 struct rl_wait {
     rl_nodes watched; /* was asked whether it is there, and tells when that changes */
+    rl_nodes first;   /* was asked before the others in the last attempt */
     bool free;        /* said that it is not, or that it has changed since */
     uint64_t go_ns;   /* boot clock: not before */
 };

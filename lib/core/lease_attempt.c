@@ -64,7 +64,8 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     lease->round.outcome = RL_OUTCOME_FAILED;
     lease->failures++;
     if (lease->contest != NULL && status == REDLOCK_ECONTENDED)
-        rl_contest_denied(lease->contest, lease->round.granted != 0, view->now.boot_ns);
+        rl_contest_denied(lease->contest, lease->round.granted != 0,
+                          lease->wait.first & ~lease->round.denied, view->now.boot_ns);
     uint64_t delay_ns = is_final(status) ? 0 : retry_delay_ns(lease, view);
     if (delay_ns == 0) {
         rl_lease_end(lease, status, fx);
@@ -136,6 +137,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
 static void ask_first(struct rl_lease *lease, rl_nodes first)
 {
     first &= lease->round.asked & ~lease->round.barred & ~lease->round.silent;
+    lease->wait.first = first;
     if (first != 0)
         rl_round_hold_back(&lease->round, ~first);
 }
@@ -198,7 +200,9 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         lease->ours &= ~RL_NODE(ballot->node);
     if (rl_lease_is_fenced(lease))
         rl_lease_fence_vote(lease, ballot, view, fx);
-    if (lease->round.later != 0 && ballot->vote != RL_VOTE_DENIED)
+    if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)
+        rl_round_fail_later(&lease->round, ballot->cause); /* there may not even be a token */
+    else if (lease->round.later != 0 && ballot->vote != RL_VOTE_DENIED)
         ask_later(lease, view, fx);
     rl_attempt_judge(lease, view, fx);
 }

@@ -71,6 +71,13 @@ rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
     return later & view->up;
 }
 
+void rl_round_fail_later(struct rl_round *round, uint8_t cause)
+{
+    round->failed |= round->later;
+    for (; round->later != 0; round->later &= round->later - 1)
+        round->cause[__builtin_ctz(round->later)] = cause;
+}
+
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);

@@ -76,6 +76,9 @@ void rl_round_hold_back(struct rl_round *round, rl_nodes nodes);
 /* The nodes held back that are to be asked now; those that are not up by now count as failed. */
 rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view);
 
+/* They will not be asked. */
+void rl_round_fail_later(struct rl_round *round, uint8_t cause);
+
 /* From here on votes of these nodes do not count, not even those that were given already; the view
  * says why. */
 void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *view);

@@ -49,6 +49,7 @@
     X(TIE_FIRST)                                                                                   \
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
+    X(TIE_PASSED)                                                                                  \
     X(SPLIT_PAUSE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)

@@ -147,6 +147,34 @@ static void drop_item(struct sim_client *client, struct sim_inbox *item)
     sim_conn_drop(client->world, conn);
 }
 
+static void hand_over_push(struct sim_client *client, struct sim_conn *conn,
+                           const struct sim_segment *segment)
+{
+    struct rl_node *node = &client->engine.nodes[conn->node];
+    uint64_t now_ns = client->engine.view.now.boot_ns;
+
+    if (segment == NULL) {
+        rl_tracker_flush(node, now_ns);
+        return;
+    }
+    switch (segment->kind) {
+    case SIM_ACCEPT:
+        rl_tracker_opened(node, true, now_ns);
+        break;
+    case SIM_REFUSE:
+        conn->client_open = false;
+        rl_tracker_opened(node, false, now_ns);
+        break;
+    case SIM_DATA:
+        rl_tracker_received(node, segment->bytes, segment->len, now_ns);
+        break;
+    default:
+        conn->client_open = false;
+        rl_tracker_closed(node, now_ns);
+        break;
+    }
+}
+
 static void hand_over(struct sim_client *client, struct sim_conn *conn,
                       const struct sim_segment *segment)
 {
@@ -194,9 +222,8 @@ static void read_some(struct sim_client *client, uint64_t count)
 
     for (; count > 0 && (item = take_item(client)) != NULL; count--) {
         stumble(client);
-        if (item->conn == client->world->links[client->index][item->conn->node].conn &&
-            item->conn->client_open)
-            hand_over(client, item->conn, item->segment);
+        if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
+            (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
         drop_item(client, item);
     }
 }
@@ -316,6 +343,7 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .connect_timeout_ns = plan->connect_timeout_ns,
         .node_timeout_ns = plan->node_timeout_ns,
         .heartbeat_ns = plan->heartbeat_ns,
+        .wakeups = plan->wakeups,
         .fence_record = {SIM_RECORD_KEY, sizeof SIM_RECORD_KEY - 1},
         .fence_config = {SIM_RECORD_CFG, sizeof SIM_RECORD_CFG - 1},
         .fence_run_bound = !plan->durable,

@@ -120,6 +120,12 @@ void sim_note_said(struct sim_call *call, uint32_t token, bool extended)
     };
 }
 
+static void tell_change(struct sim_call *call, const struct sim_key *key)
+{
+    sim_server_changed(call->world, call->conn->node, (unsigned)(key - call->server->keys),
+                       call->conn);
+}
+
 void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
 {
     if (token.len > RL_TOKEN_MAX)
@@ -132,6 +138,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     key->token_len = (uint32_t)token.len;
     memcpy(key->token, token.text, token.len);
     key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
+    tell_change(call, key);
 }
 
 bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms)
@@ -166,6 +173,7 @@ static void do_set_ifeq(struct sim_call *call)
     } else {
         sim_disk_wrote(call);
         key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
+        tell_change(call, key);
         sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
         sim_say(call, "+OK");
     }
@@ -221,6 +229,7 @@ static void run_script(struct sim_call *call, enum script script)
         key->present = false;
         break;
     }
+    tell_change(call, key);
     sim_say_number(call, 1);
 }
 
@@ -277,6 +286,7 @@ static void do_delete(struct sim_call *call)
     if (ours) {
         sim_disk_wrote(call);
         key->present = false;
+        tell_change(call, key);
     }
     sim_say_number(call, ours);
 }
@@ -295,6 +305,8 @@ static void do_pttl(struct sim_call *call)
 {
     const struct sim_key *key = sim_key_of(call, call->words[1]);
 
+    if (call->conn->redirect != 0)
+        call->conn->tracked |= 1u << (key - call->server->keys);
     sim_say_number(call, key->present
                              ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
                              : -2);
@@ -367,9 +379,28 @@ static void do_time(struct sim_call *call)
     sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
 }
 
-static void do_ok(struct sim_call *call)
+/* CLIENT SETNAME name | CLIENT ID | CLIENT TRACKING ON REDIRECT id NOLOOP */
+static void do_client(struct sim_call *call)
 {
-    sim_say(call, "+OK");
+    if (sim_is(call->words[1], "SETNAME")) {
+        sim_say(call, "+OK");
+    } else if (sim_is(call->words[1], "ID")) {
+        call->conn->id = ++call->server->last_id;
+        sim_say_number(call, call->conn->id);
+    } else if (call->server->mute || !sim_is(call->words[1], "TRACKING")) {
+        sim_say(call, "-ERR unknown subcommand");
+    } else {
+        call->conn->redirect = (uint32_t)sim_number_of(call->words[4]);
+        sim_say(call, "+OK");
+    }
+}
+
+static void do_subscribe(struct sim_call *call)
+{
+    call->conn->subscribed = true;
+    sim_say(call, "*3\r\n$9\r\nsubscribe");
+    sim_say_text(call, call->words[1].text, call->words[1].len);
+    sim_say_number(call, 1);
 }
 
 static void do_ping(struct sim_call *call)
@@ -394,11 +425,22 @@ static const struct {
     void (*fn)(struct sim_call *call);
     bool writes;
 } commands[] = {
-    {"SET", do_set, true},        {"EVALSHA", do_eval, true},   {"EVAL", do_eval, true},
-    {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true}, {"GET", do_get, false},
-    {"PTTL", do_pttl, false},     {"INFO", do_info, false},     {"TIME", do_time, false},
-    {"CLIENT", do_ok, false},     {"PING", do_ping, false},     {"SCRIPT", do_script, false},
-    {"SELECT", do_select, false}, {"AUTH", do_auth, false},     {"WAITAOF", sim_disk_wait, false},
+    {"SET", do_set, true},
+    {"EVALSHA", do_eval, true},
+    {"EVAL", do_eval, true},
+    {"DELEX", do_delete, true},
+    {"DELIFEQ", do_delete, true},
+    {"GET", do_get, false},
+    {"PTTL", do_pttl, false},
+    {"INFO", do_info, false},
+    {"TIME", do_time, false},
+    {"CLIENT", do_client, false},
+    {"SUBSCRIBE", do_subscribe, false},
+    {"PING", do_ping, false},
+    {"SCRIPT", do_script, false},
+    {"SELECT", do_select, false},
+    {"AUTH", do_auth, false},
+    {"WAITAOF", sim_disk_wait, false},
 };
 
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,

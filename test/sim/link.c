@@ -56,6 +56,26 @@ static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *
     return &world->links[conn->client][conn->node];
 }
 
+/* The numbers of a transport: a node, and which of its two connections. */
+static unsigned node_of(unsigned number)
+{
+    return number & (RL_PUSH_LANE - 1);
+}
+
+static struct sim_conn **present(struct sim_client *client, unsigned number)
+{
+    struct sim_link *link = &client->world->links[client->index][node_of(number)];
+
+    return (number & RL_PUSH_LANE) != 0 ? &link->push : &link->conn;
+}
+
+bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *conn)
+{
+    const struct sim_link *link = &world->links[conn->client][conn->node];
+
+    return conn == (conn->push ? link->push : link->conn);
+}
+
 static void hold(struct sim_path *path, struct sim_segment *segment)
 {
     segment->next = NULL;
@@ -89,33 +109,35 @@ static void send_control(struct sim_world *world, struct sim_conn *conn, enum si
     dispatch(world, new_segment(conn, kind, way, NULL, 0), 0);
 }
 
-static void link_open(void *ctx, unsigned node)
+static void link_open(void *ctx, unsigned number)
 {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
-    struct sim_link *link = &world->links[client->index][node];
+    unsigned node = node_of(number);
     struct sim_conn *conn = calloc(1, sizeof *conn);
 
     if (conn == NULL)
         abort();
     conn->client = client->index;
     conn->node = (uint8_t)node;
+    conn->push = (number & RL_PUSH_LANE) != 0;
     conn->refs = 1;
     conn->made_ns = world->now_ns;
     conn->path[0].cut_ns = conn->path[1].cut_ns = UINT64_MAX;
     conn->next = world->conns;
     world->conns = conn;
-    link->conn = conn;
+    *present(client, number) = conn;
     conn->client_open = true;
-    sim_note(world, "client % connects to node %", client->index, node, 0, 0);
+    sim_note(world, "client % connects to node %, to be told: %", client->index, node, conn->push,
+             0);
     dispatch(world, new_segment(conn, SIM_SYN, SIM_TO_SERVER, NULL, 0), client->ahead_ns);
 }
 
-static ssize_t link_send(void *ctx, unsigned node, const char *bytes, size_t len)
+static ssize_t link_send(void *ctx, unsigned number, const char *bytes, size_t len)
 {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
-    struct sim_conn *conn = world->links[client->index][node].conn;
+    struct sim_conn *conn = *present(client, number);
     size_t room = world->plan.window - conn->in_flight;
 
     if (!conn->client_open)
@@ -125,7 +147,7 @@ static ssize_t link_send(void *ctx, unsigned node, const char *bytes, size_t len
     if (take == 0)
         return 0;
     conn->in_flight += take;
-    sim_note(world, "client % sends % bytes to node %", client->index, take, node, 0);
+    sim_note(world, "client % sends % bytes to node %", client->index, take, node_of(number), 0);
     dispatch(world, new_segment(conn, SIM_DATA, SIM_TO_SERVER, bytes, take), client->ahead_ns);
     return (ssize_t)take;
 }
@@ -160,17 +182,17 @@ static void reset(struct sim_world *world, struct sim_conn *conn, enum sim_way w
         send_control(world, conn, SIM_RST, way);
 }
 
-static void link_close(void *ctx, unsigned node, bool abortive)
+static void link_close(void *ctx, unsigned number, bool abortive)
 {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
-    struct sim_link *link = &world->links[client->index][node];
-    struct sim_conn *conn = link->conn;
+    struct sim_conn *conn = *present(client, number);
 
-    sim_note(world, "client % closes node %, abortive: %", client->index, node, abortive, 0);
+    sim_note(world, "client % closes node %, abortive: %", client->index, node_of(number), abortive,
+             0);
     if (conn == NULL)
         return;
-    link->conn = NULL;
+    *present(client, number) = NULL;
     if (conn->client_open && abortive) {
         cut(world, conn, SIM_TO_SERVER);
         reset(world, conn, SIM_TO_SERVER);
@@ -340,7 +362,9 @@ bool sim_link_holds(const struct sim_world *world)
 
 void sim_link_break(struct sim_world *world, unsigned client, unsigned node)
 {
-    struct sim_conn *conn = world->links[client][node].conn;
+    const struct sim_link *link = &world->links[client][node];
+    struct sim_conn *conn =
+        link->push != NULL && sim_chance(&world->random, 400) ? link->push : link->conn;
 
     if (conn == NULL)
         return;
@@ -356,13 +380,15 @@ void sim_link_client_died(struct sim_world *world, unsigned client)
 {
     for (unsigned node = 0; node < world->plan.nodes; node++) {
         struct sim_link *link = &world->links[client][node];
-        struct sim_conn *conn = link->conn;
-        if (conn == NULL)
-            continue;
-        link->conn = NULL;
-        conn->client_open = false;
-        send_control(world, conn, SIM_FIN, SIM_TO_SERVER);
-        sim_conn_drop(world, conn);
+        struct sim_conn *conns[] = {link->conn, link->push};
+        link->conn = link->push = NULL;
+        for (unsigned i = 0; i < 2; i++) {
+            if (conns[i] == NULL)
+                continue;
+            conns[i]->client_open = false;
+            send_control(world, conns[i], SIM_FIN, SIM_TO_SERVER);
+            sim_conn_drop(world, conns[i]);
+        }
     }
 }
 

@@ -37,6 +37,8 @@ void sim_link_break(struct sim_world *world, unsigned client, unsigned node);
 void sim_link_client_died(struct sim_world *world, unsigned client);
 void sim_link_server_died(struct sim_world *world, unsigned node, bool silent);
 
+/* The client has not closed it, nor made another one. */
+bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *conn);
 void sim_conn_drop(struct sim_world *world, struct sim_conn *conn);
 void sim_link_free(struct sim_world *world);
 

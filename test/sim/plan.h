@@ -81,6 +81,8 @@ struct sim_plan {
     int64_t ppm_max;   /* of all clocks */
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
+    bool wakeups;     /* clients ask to be told of changes */
+    uint8_t mute;     /* nodes, bit by bit, that cannot */
     bool durable;     /* an operator attests that nothing is lost over a restart */
     bool waitaof;     /* with `durable`: nobody attests it, clients ask each time */
     uint64_t sync_ns; /* from the end of a sync to the next */

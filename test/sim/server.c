@@ -6,6 +6,7 @@
 #include "link.h"
 
 #include <redlock/redlock.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ void sim_server_init(struct sim_world *world, unsigned node)
     server->started_ns -= 3600 * RL_SECOND;
     server->idled_ns = 3600 * RL_SECOND;
     server->evicts = (world->plan.evicting >> node & 1) != 0;
+    server->mute = (world->plan.mute >> node & 1) != 0;
 }
 
 void sim_server_start(struct sim_world *world, unsigned node)
@@ -113,6 +115,35 @@ static void keep_ghost(struct sim_key ghosts[SIM_GHOSTS], const struct sim_key *
         *first = *key;
 }
 
+static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint32_t id)
+{
+    struct sim_conn *conn = world->conns;
+
+    while (conn != NULL && (conn->node != node || conn->id != id || !conn->server_open))
+        conn = conn->next;
+    return conn;
+}
+
+/* Whoever asked about the key hears of it once, on another connection; not who did it. */
+void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
+                        const struct sim_conn *by)
+{
+    struct sim_answer answer = {.len = 0};
+
+    answer.len = (size_t)snprintf(answer.bytes, sizeof answer.bytes,
+                                  "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
+                                  "*1\r\n$2\r\nr%u\r\n",
+                                  resource);
+    for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
+        if (conn->node != node || !conn->server_open || (conn->tracked >> resource & 1) == 0)
+            continue;
+        conn->tracked &= ~(1u << resource);
+        struct sim_conn *to = conn == by ? NULL : conn_called(world, node, conn->redirect);
+        if (to != NULL && to->subscribed)
+            sim_link_reply(world, to, &answer);
+    }
+}
+
 void sim_server_lose_keys(struct sim_world *world, unsigned node)
 {
     struct sim_server *server = &world->servers[node];
@@ -121,6 +152,8 @@ void sim_server_lose_keys(struct sim_world *world, unsigned node)
         if (is_good(world, node, &server->keys[i]))
             keep_ghost(server->ghosts[i], &server->keys[i]);
         server->keys[i].present = false;
+        if (server->up)
+            sim_server_changed(world, node, i, NULL);
     }
 }
 

@@ -15,6 +15,9 @@ void sim_server_serve(struct sim_world *world, unsigned node);
 /* Comes up again as a new process. */
 void sim_server_start(struct sim_world *world, unsigned node);
 void sim_server_lose_keys(struct sim_world *world, unsigned node);
+/* A key was set, changed or deleted: by this connection, or NULL. */
+void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
+                        const struct sim_conn *by);
 void sim_server_lose_record(struct sim_world *world, unsigned node);
 
 /* The key of this resource is there, with this token. */

@@ -48,6 +48,11 @@ struct sim_conn {
     uint8_t client, node;
     bool client_open, server_open, ended; /* ended: the client said that it is done */
     bool logged_in, db_chosen;
+    bool push;         /* the second connection of its client to this node */
+    uint32_t id;       /* how the server calls it */
+    bool subscribed;   /* to what other connections send it */
+    uint32_t redirect; /* TRACKING is on: who hears of changes; 0: it is off */
+    unsigned tracked;  /* resources that were asked about, bit by bit */
     uint64_t made_ns;
     unsigned refs; /* segments under way, and the link */
     struct sim_path path[2];
@@ -66,6 +71,7 @@ struct sim_link {
     unsigned troubles;      /* faults that touch this link now */
     uint64_t troubled_ns;   /* when the last one ended */
     struct sim_conn *conn;  /* the client's present one */
+    struct sim_conn *push;  /* and the one on which it is told of changes */
 };
 
 /* Losses that follow each other within a key's life: a fail-over brings an older version of the
@@ -104,6 +110,8 @@ struct sim_image {
 struct sim_server {
     bool up, hung, full, replica, silent;
     bool evicts; /* and says so */
+    bool mute;   /* knows no TRACKING */
+    uint32_t last_id;
     uint64_t blocked_ns, busy_ns;
     uint32_t life;       /* makes the run_id */
     uint32_t replid2;    /* 0: was never a replica */
