@@ -138,7 +138,8 @@ void rl_review_begin_shutdown(struct redlock *rl)
     for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
         uint8_t state = item->lease.state;
         next = item->next;
-        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING)
+        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
+            state == RL_STATE_QUEUED)
             rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
         else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING)
             rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);

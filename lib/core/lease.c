@@ -221,13 +221,15 @@ static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_vie
     }
 }
 
-static void on_queue(struct rl_lease *lease, const struct rl_view *view)
+static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     RL_ASSERT(lease->params.kind == RL_LEASE_ACQUIRE);
     lease->begun = view->now;
     lease->wait_until = rl_later(view->now, lease->params.wait_ns);
     lease->status = REDLOCK_ECONTENDED;
     rl_lease_move(lease, RL_STATE_QUEUED);
+    fx->status = lease->status;
+    fx->flags |= RL_FX_WAITING;
 }
 
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
@@ -245,7 +247,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         on_tick(lease, view, fx);
         break;
     case RL_EVENT_QUEUE:
-        on_queue(lease, view);
+        on_queue(lease, view, fx);
         break;
     case RL_EVENT_TURN:
         if (lease->state == RL_STATE_QUEUED)

@@ -122,7 +122,7 @@ struct rl_event {
 #define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, and rl_fence_begin(), then `ask` */
 #define RL_FX_DONE          (1u << 1) /* the caller's operation ended with `status` */
 #define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
-#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, another one follows */
+#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, or it is another's turn */
 #define RL_FX_EXTENDED      (1u << 4)
 #define RL_FX_EXTEND_FAILED (1u << 5) /* with `status`; the lock may still be valid */
 #define RL_FX_ENDANGERED    (1u << 6)
