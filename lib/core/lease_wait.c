@@ -92,10 +92,11 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         consider(lease, view, fx);
         return;
     }
-    /* Expiry is told late or not at all. The budget has set lease->next earlier if need be. */
-    if (ballot->vote == RL_VOTE_GRANTED) {
-        struct rl_now expired = rl_later(view->now, rl_add_sat(ballot->number * RL_MS, RL_MS));
-        if (ballot->number < RL_NEVER / RL_MS && expired.boot_ns < lease->next.boot_ns)
+    /* Expiry is told late or not at all. */
+    if (ballot->vote == RL_VOTE_GRANTED && ballot->pttl_ms != 0 &&
+        ballot->pttl_ms < RL_NEVER / RL_MS) {
+        struct rl_now expired = rl_later(view->now, ballot->pttl_ms * RL_MS + RL_MS);
+        if (expired.boot_ns < lease->next.boot_ns)
             lease->next = expired;
     }
 }

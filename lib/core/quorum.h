@@ -62,7 +62,7 @@ struct rl_ballot {
     uint32_t round;
     uint32_t rtt_us;
     uint64_t number;  /* a fenced vote: what the node's register held before */
-    uint64_t pttl_ms; /* a fenced vote, DENIED: how long the key that is there lives; 0: not said */
+    uint64_t pttl_ms; /* of the key that is there, if the answer says it; 0: it does not */
 };
 
 /* Opens a round: asks the nodes of `ask` that are up (a release: also silent ones), counts the

@@ -273,7 +273,9 @@ static struct rl_answer answer_to_pttl(const struct rl_reply *reply)
 {
     if (reply->kind != RL_REPLY_INTEGER || reply->integer < -2)
         return failed(REDLOCK_CAUSE_PROTOCOL);
-    return vote(reply->integer == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED);
+    struct rl_answer answer = vote(reply->integer == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED);
+    answer.pttl_ms = reply->integer > 0 ? (uint64_t)reply->integer : 0;
+    return answer;
 }
 
 struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)

@@ -103,7 +103,7 @@ struct rl_answer {
     uint8_t record;   /* enum rl_record_state: what the answer says of the node's record */
     bool accepted;    /* ACQUIRE granted: the proposal was stored */
     uint64_t number;  /* ACQUIRE granted or denied: what the register held before */
-    uint64_t pttl_ms; /* ACQUIRE denied: how long the other's key lives; 0: not said, or for ever */
+    uint64_t pttl_ms; /* of the key that is there; 0: not said, or for ever */
     struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
 };
 

@@ -326,8 +326,6 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
-    if (lock->seen == NULL && ballot->verb == RL_VERB_PTTL && reply != NULL)
-        event.ballot.number = reply->integer >= 0 ? (uint64_t)reply->integer : RL_NEVER;
     /* The vote that decides an extension must have come before the old deadline: not the time of
      * the tick, now. */
     if (lock->lease.state == RL_STATE_EXTENDING && RL_RULE(FRESH_CLOCK))

@@ -109,8 +109,9 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
         uint64_t most_ns = least(plan->ttl_ns / 8, RL_SECOND);
         plan->sync_ns = sim_scale(&own, most_ns / 16, most_ns);
     }
-    plan->wakeups = sim_chance(random, 750);
-    plan->mute = sim_chance(random, 200) ? (uint8_t)sim_below(random, 1u << plan->nodes) : 0;
+    struct sim_random other = {plan->seed * 2 + 9};
+    plan->wakeups = sim_chance(&other, 750);
+    plan->mute = sim_chance(&other, 200) ? (uint8_t)sim_below(&other, 1u << plan->nodes) : 0;
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 

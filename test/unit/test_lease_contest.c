@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ * A lease among others that want the same: it asks one node first, waits to be told, and comes back
+ * by a timer if nobody tells. Each test is the story of a rule; what they are good for together is
+ * measured in the simulator. */
+#include "core/lease.h"
+
+#include "lease_rig.h"
+#include "suite.h"
+
+#define ALL   0x1fu
+#define FIRST 2 /* by rank; then 4, 0, 3, 1 */
+
+static struct rig rig;
+static struct rl_contest contest;
+
+static void setup(void)
+{
+    static const uint64_t scores[] = {30, 10, 50, 20, 40};
+
+    rl_contest_init(&contest, 5, scores);
+    rig_init(&rig, 5);
+    rig.params.wait_ns = 60 * RL_SECOND;
+    rig.view.telling = ALL;
+}
+
+static void begin(uint8_t kind)
+{
+    rl_lease_init(&rig.lease, &rig.params);
+    rig.lease.contest = &contest;
+    rig_event(&rig, kind);
+}
+
+static void begin_hot(void)
+{
+    rl_contest_woken(&contest, rig.view.now.boot_ns);
+    begin(RL_EVENT_START);
+}
+
+static void wake(rl_nodes nodes)
+{
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = nodes};
+
+    rig_step(&rig, &event);
+}
+
+/* The answer to the question whether the key is there: 0 is "no". */
+static void tell_ttl(unsigned node, uint64_t pttl_ms)
+{
+    rig_ballot(&rig, (struct rl_ballot){
+                         .node = (uint8_t)node,
+                         .vote = pttl_ms == 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED,
+                         .verb = RL_VERB_PTTL,
+                         .round = rig.lease.round.number,
+                         .pttl_ms = pttl_ms,
+                     });
+}
+
+/* Until the timer says so. */
+static uint64_t sleep_until_asked(void)
+{
+    uint64_t begun_ns = rig.view.now.boot_ns;
+
+    for (unsigned i = 0; rig.lease.state == RL_STATE_WAITING; i++) {
+        ck_assert_uint_lt(i, 100);
+        rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
+        rig_tick(&rig);
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    return rig.view.now.boot_ns - begun_ns;
+}
+
+START_TEST(alone_it_asks_all_at_once)
+{
+    begin(RL_EVENT_START);
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+    rig_grant(&rig, 1);
+    rig_grant(&rig, 3);
+    rig_grant(&rig, 4);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+}
+END_TEST
+
+START_TEST(where_others_are_it_asks_one_first)
+{
+    begin_hot();
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    struct rl_now t1 = rig.lease.round.t1;
+    rig_pass(&rig, RL_MS);
+    rig_grant(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.flags & RL_FX_ATTEMPT, 0);        /* the same token */
+    ck_assert_uint_eq(rig.lease.round.t1.boot_ns, t1.boot_ns); /* and the same T1 */
+    rig_grant(&rig, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    rig_grant(&rig, 1);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    ck_assert_uint_eq(rig.lease.deadline.boot_ns,
+                      rl_deadline(t1, RIG_TTL_NS, &rig.params.drift).boot_ns);
+}
+END_TEST
+
+/* The others never hear of it: one command, and nothing to take back. */
+START_TEST(its_no_is_the_no_of_all)
+{
+    begin_hot();
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+    ck_assert_uint_eq(rig.fx.undo, 0);
+    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+}
+END_TEST
+
+START_TEST(silent_first)
+{
+    for (int by_timer = 0; by_timer < 2; by_timer++) {
+        setup();
+        begin_hot();
+        if (by_timer) {
+            ck_assert_uint_eq(rig.lease.wake_ns - rig.view.now.boot_ns, 2 * RL_MS);
+            rig_pass(&rig, 2 * RL_MS);
+            rig_tick(&rig);
+        } else {
+            rig_vote(&rig, FIRST, RL_VOTE_SILENT);
+        }
+        ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(FIRST));
+        rig_grant(&rig, 0);
+        rig_grant(&rig, 1);
+        rig_grant(&rig, 3);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+        rig_event(&rig, RL_EVENT_RELEASE);
+        ck_assert_uint_eq(rig.fx.ask, ALL); /* it may still grant */
+    }
+}
+END_TEST
+
+START_TEST(failed_first)
+{
+    begin_hot();
+    rig_fail(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(FIRST));
+}
+END_TEST
+
+/* Who has no memory for a token has none to send to others. (Found by the simulator: the others
+ * were sent the token of the attempt before.) */
+START_TEST(no_memory_for_the_first)
+{
+    begin_hot();
+    rig_ballot(&rig, (struct rl_ballot){.node = FIRST,
+                                        .vote = RL_VOTE_FAILED,
+                                        .cause = REDLOCK_CAUSE_NO_MEMORY,
+                                        .verb = RL_VERB_ACQUIRE,
+                                        .unsent = true,
+                                        .round = rig.lease.round.number});
+    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOMEM);
+}
+END_TEST
+
+/* What a step was to send, and what the same step gave up, is not sent and not undone. (Found by
+ * the simulator: undone first and sent then, the keys stayed.) */
+START_TEST(given_up_in_the_step_that_would_ask_the_others)
+{
+    begin_hot();
+    rig.view.up = RL_NODE(FIRST);
+    rig_grant(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.undo, RL_NODE(FIRST));
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
+
+    setup();
+    begin_hot();
+    rig.view.voters = 0x7; /* 2, 0 and 1: 0 has failed in the same moment */
+    rig.view.up = ALL & ~RL_NODE(0);
+    rig_grant(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.undo, RL_NODE(FIRST));
+}
+END_TEST
+
+START_TEST(passed_over_as_first)
+{
+    rig.view.slow = RL_NODE(FIRST);
+    begin_hot();
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(4));
+    setup();
+    rig.view.voters = ALL & ~RL_NODE(FIRST);
+    begin_hot();
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(4));
+    setup();
+    rig.view.up = ALL & ~(RL_NODE(FIRST) | RL_NODE(4));
+    begin_hot();
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(0));
+}
+END_TEST
+
+static void lose_the_race(void)
+{
+    begin(RL_EVENT_START);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.want, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+}
+
+START_TEST(a_push_is_followed_at_once)
+{
+    lose_the_race();
+    wake(RL_NODE(4)); /* it was not asked */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+}
+END_TEST
+
+START_TEST(gone_before_we_could_ask)
+{
+    lose_the_race();
+    tell_ttl(FIRST, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+}
+END_TEST
+
+/* No push may come: the timer asks all. */
+START_TEST(the_timer_asks_all)
+{
+    lose_the_race();
+    tell_ttl(FIRST, 5000);
+    uint64_t slept_ns = sleep_until_asked();
+    ck_assert_uint_ge(slept_ns, 100 * RL_MS);
+    ck_assert_uint_lt(slept_ns, 301 * RL_MS);
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+}
+END_TEST
+
+START_TEST(the_timer_knows_when_the_key_expires)
+{
+    lose_the_race();
+    tell_ttl(FIRST, 30);
+    ck_assert_uint_eq(sleep_until_asked(), 31 * RL_MS);
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+}
+END_TEST
+
+/* Nobody tells: as often as was asked for, and no questions in between. */
+START_TEST(without_pushes)
+{
+    rig.view.telling = ALL & ~RL_NODE(FIRST);
+    begin(RL_EVENT_START);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.fx.want, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.watch, 0);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_le(sleep_until_asked(), 20 * RL_MS);
+}
+END_TEST
+
+START_TEST(after_a_split_vote_it_pauses)
+{
+    rig.view.random = 3;
+    begin(RL_EVENT_START);
+    rig_grant(&rig, FIRST);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(contest.splits, 1);
+    uint64_t go_ns = rig.lease.wait.go_ns;
+    ck_assert_uint_gt(go_ns, rig.view.now.boot_ns);
+    ck_assert_uint_lt(go_ns, rig.view.now.boot_ns + 2 * RL_MS);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* however loudly they call */
+    sleep_until_asked();
+    ck_assert_uint_eq(rig.view.now.boot_ns, go_ns);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+}
+END_TEST
+
+START_TEST(others_first_after_our_own_release)
+{
+    begin_hot();
+    rig_grant(&rig, FIRST);
+    rig_grant(&rig, 0);
+    rig_grant(&rig, 1);
+    rig_event(&rig, RL_EVENT_RELEASE);
+    begin(RL_EVENT_START);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.flags, 0);
+    uint64_t slept_ns = sleep_until_asked();
+    ck_assert_uint_ge(slept_ns, 3 * RL_MS);
+    ck_assert_uint_le(slept_ns, 4 * RL_MS);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+
+    rig_event(&rig, RL_EVENT_CANCEL);
+    contest.yield_until_ns = rig.view.now.boot_ns + RL_MS;
+    rig.params.wait_ns = 0; /* who cannot wait does not */
+    begin(RL_EVENT_START);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+}
+END_TEST
+
+START_TEST(in_the_queue)
+{
+    rig.params.wait_ns = RL_SECOND;
+    begin(RL_EVENT_QUEUE);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_QUEUED);
+    ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
+    ck_assert_uint_eq(rig.fx.ask, 0);
+    rig_pass(&rig, RL_SECOND / 2);
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_QUEUED);
+    rig_event(&rig, RL_EVENT_TURN);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns + RL_SECOND / 2); /* one budget */
+
+    begin(RL_EVENT_QUEUE);
+    rig_pass(&rig, RL_SECOND);
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+
+    begin(RL_EVENT_QUEUE);
+    rig_event(&rig, RL_EVENT_CANCEL);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECANCELED);
+}
+END_TEST
+
+/* What this client lets go of itself, no server tells it. */
+START_TEST(let_go_by_this_client)
+{
+    lose_the_race();
+    wake(0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lease_contest");
+    TCase *tcase = tcase_create("contest");
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, alone_it_asks_all_at_once);
+    tcase_add_test(tcase, where_others_are_it_asks_one_first);
+    tcase_add_test(tcase, its_no_is_the_no_of_all);
+    tcase_add_test(tcase, silent_first);
+    tcase_add_test(tcase, failed_first);
+    tcase_add_test(tcase, no_memory_for_the_first);
+    tcase_add_test(tcase, given_up_in_the_step_that_would_ask_the_others);
+    tcase_add_test(tcase, passed_over_as_first);
+    tcase_add_test(tcase, a_push_is_followed_at_once);
+    tcase_add_test(tcase, gone_before_we_could_ask);
+    tcase_add_test(tcase, the_timer_asks_all);
+    tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
+    tcase_add_test(tcase, without_pushes);
+    tcase_add_test(tcase, after_a_split_vote_it_pauses);
+    tcase_add_test(tcase, others_first_after_our_own_release);
+    tcase_add_test(tcase, in_the_queue);
+    tcase_add_test(tcase, let_go_by_this_client);
+    return suite_run(suite);
+}
