@@ -110,7 +110,7 @@ void rl_tracker_free(struct rl_node *node)
 
 void rl_tracker_node_lost(struct rl_node *node, bool retry)
 {
-    node->tracker.asked = false;
+    node->tracker.asked = 0;
     node->tracker.wanted = node->tracker.wanted && retry;
     node->tracker.failures = 0;
     close_lane(node);
@@ -186,9 +186,10 @@ static void track(struct rl_node *node, uint64_t now_ns)
         fail(node, now_ns);
         return;
     }
-    tracker->asked = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
+    bool ok = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
     rl_encoded_free(&encoded);
-    if (tracker->asked)
+    tracker->asked += ok;
+    if (ok)
         node->common->listener.dirty(node->common->listener.ctx, node);
     else
         fail(node, now_ns);
@@ -199,9 +200,9 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply)
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_node_listener *listener = &node->common->listener;
 
-    tracker->asked = false;
-    if (tracker->state != RL_TRACKER_LISTENING)
-        return; /* it ended meanwhile */
+    RL_ASSERT(tracker->asked > 0);
+    if (--tracker->asked > 0 || tracker->state != RL_TRACKER_LISTENING)
+        return; /* that one has ended meanwhile */
     if (reply->kind == RL_REPLY_ERROR) {
         refuse(node);
         return;

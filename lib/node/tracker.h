@@ -20,8 +20,8 @@ struct rl_tracker {
     uint8_t state; /* enum rl_tracker_state */
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
-    bool asked; /* the first connection was told, and has not answered */
-    bool on;    /* it has */
+    bool on;        /* the first connection sends what it would hear here */
+    unsigned asked; /* TRACKs that the first connection has not answered: the last is meant */
     unsigned failures;
     uint64_t due_ns; /* OFF: connect; CONNECTING, GREETING: give up */
     uint64_t id;     /* how the server calls this connection */

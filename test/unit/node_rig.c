@@ -10,10 +10,44 @@
 static struct rl_reply_text reply_text;
 static char said[1 << 20];
 
+#define PUSH (3 | RL_PUSH_LANE)
+
+static void push_open(struct rig *rig)
+{
+    ck_assert(!rig->push_open);
+    rig->push_open = true;
+    rig->push_opens++;
+}
+
+static ssize_t push_send(struct rig *rig, const char *bytes, size_t len)
+{
+    ck_assert(rig->push_open);
+    if (rig->push_broken)
+        return -1;
+    size_t taken = len < rig->push_room ? len : rig->push_room;
+    ck_assert_uint_lt(rig->push_len + taken, sizeof rig->push_wire);
+    memcpy(rig->push_wire + rig->push_len, bytes, taken);
+    rig->push_len += taken;
+    rig->push_room -= taken;
+    return (ssize_t)taken;
+}
+
+static void push_close(struct rig *rig)
+{
+    ck_assert(rig->push_open);
+    rig->push_open = false;
+    rig->push_closes++;
+    rig->push_len = 0;
+}
+
 static void transport_open(void *ctx, unsigned node)
 {
     struct rig *rig = ctx;
 
+    if (node == PUSH) {
+        push_open(rig);
+        return;
+    }
     ck_assert_uint_eq(node, 3);
     ck_assert(!rig->is_open);
     rig->is_open = true;
@@ -24,6 +58,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
 {
     struct rig *rig = ctx;
 
+    if (node == PUSH)
+        return push_send(rig, bytes, len);
     ck_assert_uint_eq(node, 3);
     ck_assert(rig->is_open);
     ck_assert_uint_gt(len, 0);
@@ -41,6 +77,10 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
 {
     struct rig *rig = ctx;
 
+    if (node == PUSH) {
+        push_close(rig);
+        return;
+    }
     ck_assert_uint_eq(node, 3);
     rig->is_open = false;
     rig->abortive = abortive;
@@ -117,6 +157,7 @@ struct rig *rig_new(void)
     rig.mem = rl_mem_libc();
     rig.now_ns = 1000 * RL_SECOND;
     rig.room = SIZE_MAX;
+    rig.push_room = sizeof rig.push_wire;
     rig.wire = wire;
     rig.common = (struct rl_node_common){
         .mem = &rig.mem,

@@ -38,6 +38,12 @@ struct rig {
     size_t pushed_len;
     char pushed[RL_KEY_MAX]; /* the last one */
     bool dirty, was_up;
+    /* the second connection */
+    bool push_open, push_broken;
+    unsigned push_opens, push_closes;
+    size_t push_room;
+    char push_wire[1024];
+    size_t push_len;
 };
 
 /* One rig in the process: it is large. A fresh one; nothing has happened yet. */
