@@ -65,13 +65,11 @@ END_TEST
 
 START_TEST(triggered_while_waiting)
 {
-    struct outcome first = OUTCOME, outcome = OUTCOME;
+    struct outcome outcome = OUTCOME;
     connect_in_mode(_i);
     redlock_cancel_t *cancel = new_cancel();
-    const redlock_opts_t plain = redlock_opts(LONG_TTL_MS), opts = waiting(cancel);
-    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &plain, note_done, &first),
-                     REDLOCK_OK);
-    CHECK_STATUS(outcome_wait(live.client, &first), REDLOCK_OK);
+    const redlock_opts_t opts = waiting(cancel);
+    cluster_command_all(live.cluster, "SET during another PX 60000");
     ck_assert_int_eq(redlock_acquire_start(live.client, "during", &opts, note_done, &outcome),
                      REDLOCK_OK);
     ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).attempts >= 3, PATIENCE_MS));
@@ -80,8 +78,36 @@ START_TEST(triggered_while_waiting)
     redlock_cancel_free(cancel); /* the operation keeps what it needs */
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     ck_assert_ptr_null(outcome.lock);
+    cluster_command_all(live.cluster, "DEL during");
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+/* Behind another lock of the client: those before and behind it are not touched. */
+START_TEST(triggered_in_the_queue)
+{
+    struct outcome first = OUTCOME, outcome = OUTCOME, last = OUTCOME;
+    connect_in_mode(_i);
+    redlock_cancel_t *cancel = new_cancel();
+    const redlock_opts_t plain = redlock_opts(LONG_TTL_MS), opts = waiting(cancel);
+    redlock_opts_t last_opts = waiting(NULL);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &plain, note_done, &first),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &first), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "during", &last_opts, note_done, &last),
+                     REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).waiting == 2, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_free(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
+    ck_assert_ptr_null(outcome.lock);
+    ck_assert_uint_eq(live_stats(live.client).attempts, 1);
     ck_assert_int_eq(redlock_lock_check(first.lock, 0), REDLOCK_OK);
     redlock_lock_free(first.lock);
+    CHECK_STATUS(outcome_wait(live.client, &last), REDLOCK_OK);
+    redlock_lock_free(last.lock);
     ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
 }
 END_TEST
@@ -261,6 +287,7 @@ static Suite *cancel_suite(void)
     Suite *suite = suite_create("cancel");
     live_add_each(suite, "before", triggered_before_the_call, 3);
     live_add_each(suite, "waiting", triggered_while_waiting, 3);
+    live_add_each(suite, "queue", triggered_in_the_queue, 3);
     live_add_each(suite, "shared", one_object_cancels_every_call_that_has_it, 3);
     live_add_each(suite, "blocking", a_blocking_call_is_cancelled_from_another_thread, 2);
     live_add_each(suite, "signal", triggered_in_a_signal_handler, 3);
