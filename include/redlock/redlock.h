@@ -159,11 +159,19 @@ REDLOCK_CHECK int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms,
  * rest is done in the background. From then on the lock is not held, whatever the nodes say; the
  * handle is still to be freed. ELOST: it was not ours any more. ENOQUORUM, EREFUSED, EAUTH: too few
  * confirmed; it is repeated on nodes that come back. EBUSY: another call runs on it; nothing
- * happened. [blocks] */
+ * happened. After redlock_lock_retain() it takes back one of these, at once and with OK, and the
+ * lock stays held (the report tells of its last round). [blocks] */
 REDLOCK_API int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report);
-/* The same, but the key stays for delay_ms (0..max_ttl_ms), held by nobody. [blocks] */
+/* The same, but the key stays for delay_ms (0..max_ttl_ms), held by nobody. Where the lock stays
+ * held, as it was retained, delay_ms means nothing. [blocks] */
 REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
                                       redlock_report_t **ret_report);
+
+/* For code that needs the lock and may run inside code that has it: one more release is needed.
+ * What ends the lock otherwise (loss, detach, freeing the handle, shutdown) ends it for all its
+ * users. ELOST: it is not held, or being released: acquire it. EINVAL: retained 2^32 - 1 times,
+ * somebody does not release. [starts] */
+REDLOCK_CHECK int redlock_lock_retain(redlock_lock_t *lock);
 
 /* Takes over a lock that somebody else acquired, by its token (at most 1024 bytes): an extension
  * with opts.ttl_ms, repeated within opts.wait_ms. Held from the success on. ELOST: not held with
@@ -258,6 +266,19 @@ REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
  * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts]
  */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
+
+/* Frees the handle, and so releases the lock, where its variable goes out of scope:
+ *     REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+ * The release goes on in the background: call redlock_release() before the end of the scope where
+ * its outcome matters, and redlock_shutdown() before the process ends. For compilers with the
+ * cleanup attribute (gcc, clang). */
+static inline void redlock_lock_cleanup(redlock_lock_t **lock)
+{
+    redlock_lock_free(*lock);
+}
+#if defined(__GNUC__)
+#define REDLOCK_SCOPED __attribute__((cleanup(redlock_lock_cleanup)))
+#endif
 
 #ifdef __cplusplus
 }

@@ -24,6 +24,7 @@ enum rl_op_kind {
     RL_OP_ADOPT,
     RL_OP_EXTEND,
     RL_OP_RELEASE,
+    RL_OP_UNRETAIN, /* a release that another user of the lock survives */
     RL_OP_RELEASE_TOKEN,
     RL_OP_INSPECT,
     RL_OP_BREAK,
@@ -65,6 +66,7 @@ struct redlock_lock {
     int news_status;
     bool queued;
     bool owned_by_user; /* the handle was given out and not freed */
+    uint32_t retained;  /* so many releases do not end it yet */
     struct redlock_lock *next_news;
     redlock_event_fn event_fn;
     void *event_userdata;

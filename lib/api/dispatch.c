@@ -271,7 +271,8 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
     struct rl_op op = lock->op;
     bool makes_lock = op.kind == RL_OP_ACQUIRE || op.kind == RL_OP_ADOPT;
     bool gives_lock = makes_lock && op.status == REDLOCK_OK;
-    bool has_lock = op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE;
+    bool has_lock =
+        op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE || op.kind == RL_OP_UNRETAIN;
 
     if (op.kind == RL_OP_NONE || !op.done)
         return;

@@ -158,6 +158,25 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
     return error;
 }
 
+REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
+{
+    if (lock == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = lock->rl;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    uint8_t state = lock->engine.lease.state;
+    if (state != RL_STATE_HELD && state != RL_STATE_EXTENDING)
+        error = REDLOCK_ELOST;
+    else if (lock->retained == UINT32_MAX)
+        error = REDLOCK_EINVAL;
+    else
+        lock->retained++;
+    rl_client_leave(rl);
+    return error;
+}
+
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
 {
     if (lock == NULL)

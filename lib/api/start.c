@@ -284,6 +284,12 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
     rl_api_lock_ref(lock);
+    if (lock->retained != 0) {
+        lock->retained--;
+        begin_op(lock, RL_OP_UNRETAIN, call);
+        rl_dispatch_done(rl, lock, REDLOCK_OK);
+        return REDLOCK_OK;
+    }
     begin_op(lock, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
     rl_lock_event(&rl->engine, &lock->engine, kind, delay_ms * RL_MS, 0);
