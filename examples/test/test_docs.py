@@ -82,7 +82,7 @@ class Readme(unittest.TestCase):
         self.assertIn("free", done.stdout)
 
     def test_links_lead_somewhere(self):
-        for path in ("README.md", "docs/guarantees.md", "docs/embedding.md"):
+        for path in ("README.md", "docs/guarantees.md", "docs/embedding.md", "docs/recipes.md"):
             with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
                 links = re.findall(r"\]\(([^)#]+)", file.read())
             for link in links:

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * Building a client; the same in every program. */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+redlock_t *example_connect(example_settings settings)
+{
+    const char *servers = getenv("REDLOCK_SERVERS");
+    redlock_config_t *config = NULL;
+    redlock_t *rl = NULL;
+
+    if (servers == NULL) {
+        fputs("REDLOCK_SERVERS is not set; try: redlock sandbox -- PROGRAM ...\n", stderr);
+        return NULL;
+    }
+    int rc = redlock_config_new(&config, NULL);
+    if (rc == REDLOCK_OK)
+        rc = redlock_config_add_nodes(config, servers);
+    if (rc == REDLOCK_OK && settings != NULL)
+        rc = settings(config);
+    if (rc == REDLOCK_OK)
+        rc = redlock_new(&rl, config);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "%s: %s\n", redlock_strerror(rc), redlock_config_error(config));
+    redlock_config_free(config);
+    return rl;
+}
+
+void example_leave(redlock_t *rl)
+{
+    redlock_shutdown(rl, SHUTDOWN_MS);
+    redlock_free(rl);
+}
+
+int example_not_acquired(int error, redlock_report_t *report)
+{
+    fprintf(stderr, "not acquired: %s\n",
+            report != NULL ? redlock_report_text(report) : redlock_strerror(error));
+    redlock_report_free(report);
+    return error == REDLOCK_ECONTENDED ? EX_HELD : EX_NO_QUORUM;
+}

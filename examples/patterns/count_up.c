@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * count_up FILE [TIMES]: adds one to the number in a file that other processes count in, too. A
+ * function is run under a lock, and the lock is given back however the function ends.
+ *
+ * Exit status: 0 counted, 1 the function failed (the lock was released all the same), 2 it was not
+ * ours any more at the end, 75 held by others for the whole wait, 69 no quorum. */
+#include "client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TTL_MS    10000
+#define WAIT_MS   20000
+#define MARGIN_MS 1000
+
+/* Reads, thinks, writes: the step that two processes must not do at once. */
+static int count_up(redlock_lock_t *lock, void *userdata)
+{
+    const char *path = userdata;
+    uintmax_t number;
+
+    FILE *file = fopen(path, "r+");
+    if (file == NULL) {
+        perror(path);
+        return 1;
+    }
+    int result = 1;
+    if (fscanf(file, "%ju", &number) != 1)
+        fprintf(stderr, "%s: not a number\n", path);
+    else if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK)
+        fputs("too late: nothing was written\n", stderr);
+    else if (fseek(file, 0, SEEK_SET) != 0 || fprintf(file, "%ju\n", number + 1) < 0)
+        perror(path);
+    else
+        result = 0;
+    if (fclose(file) != 0) {
+        perror(path);
+        result = 1;
+    }
+    return result;
+}
+
+static int count_once(redlock_t *rl, const char *path)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    int result = -1; /* the function did not run */
+
+    opts.wait_ms = WAIT_MS;
+    int rc = redlock_with(rl, "example:count", &opts, &result, &report, count_up,
+                          (void *)(uintptr_t)path);
+    if (rc != REDLOCK_OK && result < 0)
+        return example_not_acquired(rc, report);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "at the release: %s\n", redlock_report_text(report));
+    redlock_report_free(report);
+    return result != 0 ? 1 : rc == REDLOCK_ELOST ? 2 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fputs("usage: count_up FILE [TIMES]; the nodes come from REDLOCK_SERVERS\n", stderr);
+        return EX_USAGE;
+    }
+    redlock_t *rl = example_connect(NULL);
+    if (rl == NULL)
+        return EX_CONFIG;
+    int status = 0;
+    for (int times = argc > 2 ? atoi(argv[2]) : 1; times > 0 && status == 0; times--)
+        status = count_once(rl, argv[1]);
+    example_leave(rl);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * once REQUEST KEEP_MS COMMAND...: runs the command for a request that may come twice (a form sent
+ * again, a message delivered again), but only once.
+ *
+ * When the command has succeeded, the key is kept for KEEP_MS, held by nobody: who comes with the
+ * same request within that time is turned away, also when this process has ended long since. When
+ * it has failed, the key goes at once, so that the request may be tried again.
+ *
+ * Exit status: that of the command; 75 a duplicate; 69 no quorum, nothing was run. */
+#include "client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TTL_MS      10000
+#define EX_NOT_RUN  126
+#define EX_SIGNALED 128
+
+static int run_command(char **words)
+{
+    int status;
+    pid_t child = fork();
+
+    if (child < 0)
+        return EX_NOT_RUN;
+    if (child == 0) {
+        execvp(words[0], words);
+        perror(words[0]);
+        _exit(EX_NOT_RUN);
+    }
+    while (waitpid(child, &status, 0) < 0)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EX_SIGNALED + WTERMSIG(status);
+}
+
+static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char **words)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+
+    opts.flags = REDLOCK_AUTO_EXTEND; /* the command may take longer than the TTL */
+    int rc = redlock_acquire(rl, request, &opts, &lock, &report);
+    if (rc == REDLOCK_ECONTENDED) {
+        fprintf(stderr, "%s: a duplicate\n", request);
+        redlock_report_free(report);
+        return EX_HELD;
+    }
+    if (rc != REDLOCK_OK)
+        return example_not_acquired(rc, report);
+    redlock_report_free(report);
+    int status = run_command(words);
+    rc = status == 0 ? redlock_release_after(lock, keep_ms, NULL) : redlock_release(lock, NULL);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "%s: duplicates may not be noticed: %s\n", request, redlock_strerror(rc));
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 4) {
+        fputs("usage: once REQUEST KEEP_MS COMMAND...; the nodes come from REDLOCK_SERVERS\n",
+              stderr);
+        return EX_USAGE;
+    }
+    redlock_t *rl = example_connect(NULL);
+    if (rl == NULL)
+        return EX_CONFIG;
+    int status = run_once(rl, argv[1], strtoull(argv[2], NULL, 10), &argv[3]);
+    example_leave(rl);
+    return status;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ * purchase DATABASE ITEM BUYER [--stop-before-write]: sells an item to one buyer.
+ *
+ * Three guards, each for what the one before it cannot see: the lock keeps buyers from working on
+ * the item at once; the row is looked at again under the lock; and the write compares, in one
+ * statement, the state it rests on and the fence of the lock. The state alone is not enough: it
+ * may have changed and changed back (sold and returned) while this process was stopped.
+ *
+ * The table: item(id TEXT PRIMARY KEY, buyer TEXT, fence INTEGER NOT NULL DEFAULT 0).
+ * Exit status: 0 bought, 1 sold to somebody else, 3 refused by the fence, 75 the item was not free
+ * for the whole wait, 69 no quorum, 2 anything else. */
+#include "client.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TTL_MS          2000
+#define WAIT_MS         20000
+#define MARGIN_MS       100
+#define BUSY_TIMEOUT_MS 5000
+#define EX_SOLD         1
+#define EX_TROUBLE      2
+#define EX_REFUSED      3
+
+struct sale {
+    sqlite3 *db;
+    const char *item, *buyer;
+    bool stops;
+};
+
+/* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
+static int volatile_records(redlock_config_t *config)
+{
+    return redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+}
+
+static int trouble(sqlite3 *db, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
+    return EX_TROUBLE;
+}
+
+/* 1: the item can be bought; 0: it is sold; -1: trouble. */
+static int is_for_sale(const struct sale *sale)
+{
+    sqlite3_stmt *query = NULL;
+    int free = -1;
+
+    if (sqlite3_prepare_v2(sale->db, "SELECT buyer IS NULL FROM item WHERE id = ?1", -1, &query,
+                           NULL) != SQLITE_OK ||
+        sqlite3_bind_text(query, 1, sale->item, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_step(query) != SQLITE_ROW)
+        trouble(sale->db, "looking at the item");
+    else
+        free = sqlite3_column_int(query, 0);
+    sqlite3_finalize(query);
+    return free;
+}
+
+/* The last comparison is made by the database, together with the write. */
+static int write_sale(const struct sale *sale, uint64_t fence)
+{
+    sqlite3_stmt *update = NULL;
+    int status = EX_TROUBLE;
+
+    if (sqlite3_prepare_v2(sale->db,
+                           "UPDATE item SET buyer = ?1, fence = ?2 "
+                           "WHERE id = ?3 AND buyer IS NULL AND fence < ?2",
+                           -1, &update, NULL) != SQLITE_OK ||
+        sqlite3_bind_text(update, 1, sale->buyer, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_bind_int64(update, 2, (sqlite3_int64)fence) != SQLITE_OK ||
+        sqlite3_bind_text(update, 3, sale->item, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_step(update) != SQLITE_DONE)
+        trouble(sale->db, "writing the sale");
+    else
+        status = sqlite3_changes(sale->db) == 1 ? 0 : EX_REFUSED;
+    sqlite3_finalize(update);
+    return status;
+}
+
+static int buy(const struct sale *sale, const redlock_lock_t *lock)
+{
+    int free = is_for_sale(sale);
+
+    if (free <= 0)
+        return free < 0 ? EX_TROUBLE : EX_SOLD;
+    /* ... payment, invoice ... */
+    if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
+        puts("the lock is lost: nothing written");
+        return EX_HELD;
+    }
+    puts("about to write");
+    fflush(stdout);
+    if (sale->stops && getchar() == EOF)
+        return EX_TROUBLE;
+    return write_sale(sale, redlock_lock_fence(lock));
+}
+
+static int buy_under_lock(const struct sale *sale, redlock_t *rl)
+{
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL; /* each return below gives it back */
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    char name[128];
+
+    snprintf(name, sizeof name, "item:%s:buyer", sale->item); /* table:id:column */
+    opts.wait_ms = WAIT_MS;
+    opts.flags = REDLOCK_FENCE;
+    int rc = redlock_acquire(rl, name, &opts, &lock, &report);
+    if (rc != REDLOCK_OK)
+        return example_not_acquired(rc, report);
+    redlock_report_free(report);
+    int status = buy(sale, lock);
+    if (status == 0)
+        printf("%s: bought by %s\n", sale->item, sale->buyer);
+    else if (status == EX_SOLD)
+        printf("%s: sold to somebody else\n", sale->item);
+    else if (status == EX_REFUSED)
+        printf("%s: refused: a later holder of the lock has written\n", sale->item);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct sale sale = {.stops = argc > 4 && strcmp(argv[4], "--stop-before-write") == 0};
+
+    if (argc < 4) {
+        fputs("usage: purchase DATABASE ITEM BUYER [--stop-before-write]; the nodes come from "
+              "REDLOCK_SERVERS\n",
+              stderr);
+        return EX_USAGE;
+    }
+    sale.item = argv[2];
+    sale.buyer = argv[3];
+    if (sqlite3_open_v2(argv[1], &sale.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(sale.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
+        trouble(sale.db, argv[1]);
+        sqlite3_close(sale.db);
+        return EX_TROUBLE;
+    }
+    redlock_t *rl = example_connect(volatile_records);
+    int status = rl == NULL ? EX_CONFIG : buy_under_lock(&sale, rl);
+    if (rl != NULL)
+        example_leave(rl);
+    sqlite3_close(sale.db);
+    return status;
+}
