@@ -138,7 +138,7 @@ def run_builds(directories, builds, names, jobs, totals):
         for test in choose(tests or [], build, names):
             lane = table.lane(build, suite_of(test))
             # Compiling has rank 0: the other lane waits for it.
-            jobs.add(lane, 1, run_test, build, test, lanes.NICENESS[lane], totals)
+            jobs.add(lane, table.rank(test), run_test, build, test, lanes.NICENESS[lane], totals)
     if directories[1:]:
         jobs.add(lanes.COMPUTING, 0, run_builds, directories[1:], builds, names, jobs, totals)
 

@@ -14,8 +14,9 @@ import threading
 WAITING = "waiting"  # real servers, scripted peers, deadlines
 COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
-SLOTS = {WAITING: 2, COMPUTING: 1}
-ALONE = {COMPUTING: 2, WAITING: 3}  # as long as the other lane has nothing to do
+# A waiting program uses about a third of a core.
+SLOTS = {WAITING: 3, COMPUTING: 1}
+ALONE = {COMPUTING: 2, WAITING: 4}  # as long as the other lane has nothing to do
 NICENESS = {WAITING: 0, COMPUTING: 10}
 
 

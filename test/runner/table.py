@@ -104,6 +104,18 @@ BUILDS = [
 COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "abi"}
 
 
+# So long that they begin first: else the end of all is one of them, alone.
+LONG_TESTS = {
+    "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_calls", "torture_calls_threaded",
+    "oom_lock", "oom_threaded", "cli_Waiting",
+}
+
+
+def rank(test):
+    """Jobs with a small number begin first; 0 is that of compilers."""
+    return 1 if test["name"] in LONG_TESTS else 2
+
+
 def lane(build, suite):
     computes = build.wrapper or suite in COMPUTING_SUITES
     return lanes.COMPUTING if computes else lanes.WAITING
