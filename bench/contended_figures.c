@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT
+ * From the holds that the contenders noted to figures; and the check that no two of them had the
+ * lock at the same time. */
+#include "contended.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_holds(const void *a, const void *b)
+{
+    const struct hold *x = a, *y = b;
+    return (x->grant_ns > y->grant_ns) - (x->grant_ns < y->grant_ns);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
+{
+    return count == 0 ? 0 : sorted[(count - 1) * percent / 100];
+}
+
+/* All of them, also those of the warm-up and of the end. */
+static uint64_t count_violations(const struct hold *holds, size_t count)
+{
+    uint64_t violations = 0, held_until_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        violations += holds[i].grant_ns < held_until_ns;
+        if (holds[i].release_ns > held_until_ns)
+            held_until_ns = holds[i].release_ns;
+    }
+    return violations;
+}
+
+static void hand_overs(const struct hold *holds, size_t count, uint64_t from_ns, uint64_t to_ns,
+                       uint64_t *latencies, struct contended_result *result)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < count; i++) {
+        const struct hold *last = &holds[i - 1], *next = &holds[i];
+        if (next->grant_ns < from_ns || next->grant_ns >= to_ns)
+            continue;
+        if (next->contender == last->contender)
+            result->selfs++;
+        else
+            latencies[n++] =
+                next->grant_ns > last->release_ns ? next->grant_ns - last->release_ns : 0;
+    }
+    qsort(latencies, n, sizeof *latencies, compare_u64);
+    result->handovers = n;
+    result->p50_ns = percentile(latencies, n, 50);
+    result->p90_ns = percentile(latencies, n, 90);
+    result->p99_ns = percentile(latencies, n, 99);
+    result->max_ns = percentile(latencies, n, 100);
+}
+
+static void shares(const struct contender *contenders, unsigned count, uint64_t from_ns,
+                   uint64_t to_ns, struct contended_result *result)
+{
+    double sum = 0.0, squares = 0.0;
+    for (unsigned i = 0; i < count; i++) {
+        const struct contender *one = &contenders[i];
+        uint64_t grants = 0, wait_ns;
+        for (uint32_t j = 0; j < one->count; j++) {
+            const struct hold *hold = &one->holds[j];
+            if (hold->grant_ns < from_ns || hold->grant_ns >= to_ns)
+                continue;
+            grants++;
+            wait_ns = hold->grant_ns - hold->want_ns;
+            result->wait_max_ns = wait_ns > result->wait_max_ns ? wait_ns : result->wait_max_ns;
+        }
+        wait_ns = one->waiting_ns != 0 && one->waiting_ns < to_ns ? to_ns - one->waiting_ns : 0;
+        result->wait_max_ns = wait_ns > result->wait_max_ns ? wait_ns : result->wait_max_ns;
+        result->grants += grants;
+        result->starved += grants == 0;
+        sum += (double)grants;
+        squares += (double)grants * (double)grants;
+    }
+    result->jain = squares > 0.0 ? sum * sum / (squares * (double)count) : 0.0;
+}
+
+static void costs(const struct contender *contenders, unsigned count,
+                  struct contended_result *result)
+{
+    uint64_t acquired = 0, attempts = 0, splits = 0;
+    for (unsigned i = 0; i < count; i++) {
+        acquired += contenders[i].acquired;
+        attempts += contenders[i].attempts;
+        splits += contenders[i].split_votes;
+        result->errors += contenders[i].errors + contenders[i].failed + contenders[i].full;
+    }
+    if (acquired == 0)
+        return;
+    result->splits_per_grant = (double)splits / (double)acquired;
+    result->attempts_per_grant = (double)attempts / (double)acquired;
+}
+
+void contended_figures(const struct contender *contenders, unsigned count, uint64_t from_ns,
+                       uint64_t to_ns, struct contended_result *result)
+{
+    size_t total = 0, at = 0;
+    for (unsigned i = 0; i < count; i++)
+        total += contenders[i].count;
+    struct hold *holds = calloc(total + 1, sizeof *holds);
+    uint64_t *latencies = calloc(total + 1, sizeof *latencies);
+    if (holds == NULL || latencies == NULL)
+        abort();
+    for (unsigned i = 0; i < count; i++) {
+        memcpy(holds + at, contenders[i].holds, contenders[i].count * sizeof *holds);
+        at += contenders[i].count;
+    }
+    qsort(holds, total, sizeof *holds, compare_holds);
+    result->window_ns = to_ns - from_ns;
+    result->violations = count_violations(holds, total);
+    hand_overs(holds, total, from_ns, to_ns, latencies, result);
+    shares(contenders, count, from_ns, to_ns, result);
+    costs(contenders, count, result);
+    free(latencies);
+    free(holds);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ * redlock-contended: options, and the loop over all cases. */
+#include "contended.h"
+#include "contended_print.h"
+#include "delay.h"
+#include "result.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIST_MAX      16
+#define EXIT_USAGE    64
+#define EXIT_NO_NODES 69
+
+struct options {
+    const char *servers;
+    uint64_t contenders[LIST_MAX], holds_us[LIST_MAX];
+    char delays[LIST_MAX][128];
+    size_t contenders_count, holds_count, delays_count;
+    const char *jitters;
+    bool drivers[DRIVERS_COUNT];
+    uint64_t runs;
+    bool json;
+};
+
+static void print_usage(FILE *file)
+{
+    fputs("usage: redlock-contended [options]\n"
+          "  Contenders want one lock, hold it for a moment, give it back and want it again. Ours\n"
+          "  are processes with a client each.\n"
+          "  --servers LIST     host:port or redis://host:port, by comma or blank\n"
+          "                     (default $REDLOCK_SERVERS)\n"
+          "  --contenders LIST  numbers by comma (2,8,32,128)\n"
+          "  --hold LIST        times that it is held, by comma (0)\n"
+          "  --delay LIST       in each direction, by a proxy of its own; 0: no proxy (0,5ms);\n"
+          "                     a/b/c/...: one for each server\n"
+          "  --jitter TIME      0 to so much more, drawn anew for each packet (0)\n"
+          "  --driver LIST      redlock, node-redlock (both; the second only if it can be had)\n"
+          "  --peer SCRIPT      what node runs (default $REDLOCK_BENCH_PEER)\n"
+          "  --seconds N        of each measurement (3)\n"
+          "  --runs N           everything so often (1)\n"
+          "  --seed N           of names, and of the jitter (default: from the clock; printed)\n"
+          "  --ttl MS           time to live of a lock (10000)\n"
+          "  --no-wakeups       ours ask by a timer only\n"
+          "  --json             instead of the table\n"
+          "  A TIME: 5ms, 250us, 1s; a number alone is ms.\n"
+          "exit: 0 fine, 1 violation, leftover key or failed calls, 64 usage, 69 no servers\n"
+          "example: redlock sandbox -- redlock-contended --contenders 2,32 --delay 5ms\n",
+          file);
+}
+
+static bool refuse(const char *what, const char *value)
+{
+    fprintf(stderr, "redlock-contended: %s: '%s'; see redlock-contended --help\n", what, value);
+    return false;
+}
+
+static bool parse_number(const char *name, const char *text, size_t len, uint64_t min, uint64_t max,
+                         uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9' || number > max)
+            return refuse(name, text);
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    }
+    if (len == 0 || number < min || number > max)
+        return refuse(name, text);
+    *ret_number = number;
+    return true;
+}
+
+static bool parse_delay(char *ret_delay, size_t size, const char *text, size_t len)
+{
+    uint64_t us[DELAY_NODES_MAX];
+    if (len == 0 || len >= size)
+        return false;
+    memcpy(ret_delay, text, len);
+    ret_delay[len] = '\0';
+    for (size_t i = 0; i < len; i++)
+        ret_delay[i] = (char)(ret_delay[i] == '/' ? ',' : ret_delay[i]);
+    size_t nodes = 1;
+    for (const char *at = ret_delay; (at = strchr(at, ',')) != NULL; at++)
+        nodes++;
+    if (nodes > DELAY_NODES_MAX || !delay_parse_times(ret_delay, nodes, us))
+        return false;
+    if (nodes == 1 && us[0] == 0)
+        strcpy(ret_delay, "0");
+    return true;
+}
+
+/* One item of a list option. */
+static bool parse_item(struct options *options, int letter, const char *item, size_t len)
+{
+    switch (letter) {
+    case 'c':
+        return options->contenders_count < LIST_MAX &&
+               parse_number("--contenders", item, len, 2, CONTENDERS_MAX,
+                            &options->contenders[options->contenders_count++]);
+    case 'H':
+        return (options->holds_count < LIST_MAX &&
+                delay_parse_time(item, len, &options->holds_us[options->holds_count++])) ||
+               refuse("--hold", item);
+    case 'd':
+        return (options->delays_count < LIST_MAX &&
+                parse_delay(options->delays[options->delays_count++], sizeof options->delays[0],
+                            item, len)) ||
+               refuse("--delay", item);
+    default:
+        for (unsigned i = 0; i < DRIVERS_COUNT; i++) {
+            if (strlen(contended_driver_names[i]) == len &&
+                memcmp(contended_driver_names[i], item, len) == 0)
+                return options->drivers[i] = true;
+        }
+        return refuse("--driver", item);
+    }
+}
+
+static bool parse_list(struct options *options, int letter, const char *list)
+{
+    for (;; list++) {
+        size_t len = strcspn(list, ",");
+        if (!parse_item(options, letter, list, len))
+            return false;
+        list += len;
+        if (*list == '\0')
+            return true;
+    }
+}
+
+static bool parse_option(struct options *options, struct contended_settings *settings, int letter,
+                         const char *value)
+{
+    uint64_t seconds;
+    size_t len = value == NULL ? 0 : strlen(value);
+    switch (letter) {
+    case 's':
+        options->servers = value;
+        return true;
+    case 'J':
+        options->jitters = value;
+        return delay_parse_time(value, len, &seconds) || refuse("--jitter", value);
+    case 'p':
+        settings->peer = value;
+        return true;
+    case 'T':
+        if (!parse_number("--seconds", value, len, 1, 600, &seconds))
+            return false;
+        settings->run_ms = seconds * 1000;
+        return true;
+    case 'r':
+        return parse_number("--runs", value, len, 1, 64, &options->runs);
+    case 'S':
+        return parse_number("--seed", value, len, 0, INT64_MAX, &settings->seed);
+    case 't':
+        return parse_number("--ttl", value, len, 100, 30000, &settings->ttl_ms);
+    case 'w':
+        settings->no_wakeups = true;
+        return true;
+    case 'j':
+        options->json = true;
+        return true;
+    case 'h':
+        print_usage(stdout);
+        exit(0);
+    case 'c':
+    case 'H':
+    case 'd':
+    case 'D':
+        return parse_list(options, letter, value);
+    default:
+        return false;
+    }
+}
+
+static bool parse_options(struct options *options, struct contended_settings *settings, int argc,
+                          char **argv)
+{
+    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
+                                         {"contenders", required_argument, NULL, 'c'},
+                                         {"hold", required_argument, NULL, 'H'},
+                                         {"delay", required_argument, NULL, 'd'},
+                                         {"jitter", required_argument, NULL, 'J'},
+                                         {"driver", required_argument, NULL, 'D'},
+                                         {"peer", required_argument, NULL, 'p'},
+                                         {"seconds", required_argument, NULL, 'T'},
+                                         {"runs", required_argument, NULL, 'r'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"ttl", required_argument, NULL, 't'},
+                                         {"no-wakeups", no_argument, NULL, 'w'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
+    int letter;
+    while ((letter = getopt_long(argc, argv, "s:c:h", list, NULL)) != -1) {
+        if (!parse_option(options, settings, letter, optarg))
+            return false;
+    }
+    if (optind != argc)
+        return refuse("unexpected argument", argv[optind]);
+    if (options->contenders_count == 0)
+        (void)parse_list(options, 'c', "2,8,32,128");
+    if (options->holds_count == 0)
+        (void)parse_list(options, 'H', "0");
+    if (options->delays_count == 0)
+        (void)parse_list(options, 'd', "0,5ms");
+    if (!options->drivers[DRIVER_REDLOCK] && !options->drivers[DRIVER_NODE_REDLOCK])
+        options->drivers[DRIVER_REDLOCK] = options->drivers[DRIVER_NODE_REDLOCK] = true;
+    if (options->drivers[DRIVER_NODE_REDLOCK] && settings->peer == NULL) {
+        fputs("redlock-contended: node-redlock is left out: no --peer\n", stderr);
+        options->drivers[DRIVER_NODE_REDLOCK] = false;
+    }
+    return true;
+}
+
+/* All drivers of a case, one right after the other. */
+static int run_case(const struct options *options, struct contended_settings *settings,
+                    struct contended_case *what, unsigned run, struct contended_printer *printer)
+{
+    int code = 0;
+    for (int driver = 0; driver < DRIVERS_COUNT; driver++) {
+        struct contended_result result;
+        char error[512] = "";
+        if (!options->drivers[driver])
+            continue;
+        what->driver = (enum contended_driver)driver;
+        if (contended_run(what, settings, &result, error, sizeof error) != 0) {
+            fprintf(stderr, "redlock-contended: %s, %u contenders: %s\n",
+                    contended_driver_names[driver], what->contenders, error);
+            return EXIT_NO_NODES;
+        }
+        result.run = run;
+        contended_printer_add(printer, &result);
+        code = contended_passed(&result) ? code : 1;
+    }
+    return code;
+}
+
+static int measure(const struct options *options, struct contended_settings *settings)
+{
+    struct environment environment;
+    int code = 0;
+    environment_read(&environment, &settings->servers);
+    struct contended_printer *printer =
+        contended_printer_open(options->json, &environment, settings);
+    if (printer == NULL)
+        return 71;
+    size_t inner = options->contenders_count, middle = options->holds_count;
+    size_t cases = options->delays_count * middle * inner;
+    for (size_t i = 0; i < options->runs * cases && code != EXIT_NO_NODES; i++) {
+        struct contended_case what = {
+            .contenders = (unsigned)options->contenders[i % inner],
+            .hold_us = options->holds_us[i / inner % middle],
+            .delays = options->delays[i / inner / middle % options->delays_count],
+            .jitters = options->jitters,
+        };
+        int one = run_case(options, settings, &what, (unsigned)(i / cases) + 1, printer);
+        code = one > code ? one : code;
+    }
+    contended_printer_close(printer);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {.servers = getenv("REDLOCK_SERVERS"), .runs = 1, .jitters = "0"};
+    static struct contended_settings settings = {.ttl_ms = 10000, .run_ms = 3000, .warm_ms = 500};
+    char error[512], prefix[64];
+    settings.seed = result_now_ns();
+    settings.peer = getenv("REDLOCK_BENCH_PEER");
+    if (!parse_options(&options, &settings, argc, argv))
+        return EXIT_USAGE;
+    if (options.servers == NULL) {
+        fputs("redlock-contended: no servers: set REDLOCK_SERVERS, or run it in a sandbox:\n"
+              "  redlock sandbox -- redlock-contended\n",
+              stderr);
+        return EXIT_USAGE;
+    }
+    if (servers_parse(&settings.servers, options.servers, error, sizeof error) != 0) {
+        fprintf(stderr, "redlock-contended: %s\n", error);
+        return EXIT_USAGE;
+    }
+    snprintf(prefix, sizeof prefix, "redlock-contended:%ld:%" PRIx64 ":", (long)getpid(),
+             result_now_ns());
+    settings.prefix = prefix;
+    return measure(&options, &settings);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * The peer's processes: a script that node runs, spoken to by lines. */
+#include "contended.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* As its users would do: a few processes with many callers each. */
+#define PROCESSES_MAX 4
+
+struct peer {
+    pid_t pid;
+    FILE *to, *from;
+};
+
+struct peers {
+    unsigned count;
+    struct peer list[PROCESSES_MAX];
+};
+
+static void run_script(const struct contended_settings *settings, const char *servers,
+                       const char *resource, const struct contended_case *what, unsigned first,
+                       unsigned count, int in, int out)
+{
+    char ttl[24], hold[24], from[24], number[24];
+    snprintf(ttl, sizeof ttl, "%" PRIu64, settings->ttl_ms);
+    snprintf(hold, sizeof hold, "%" PRIu64, what->hold_us);
+    snprintf(from, sizeof from, "%u", first);
+    snprintf(number, sizeof number, "%u", count);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+        _exit(1);
+    (void)execlp("node", "node", settings->peer, servers, resource, ttl, hold, from, number,
+                 (char *)NULL);
+    fprintf(stderr, "redlock-contended: node: %s\n", strerror(errno));
+    _exit(127);
+}
+
+static bool connect_peer(struct peer *peer, const int to[2], const int from[2])
+{
+    (void)close(to[0]);
+    (void)close(from[1]);
+    peer->to = fdopen(to[1], "w");
+    peer->from = fdopen(from[0], "r");
+    return peer->pid > 0 && peer->to != NULL && peer->from != NULL;
+}
+
+struct peers *peers_start(const struct contended_settings *settings, const char *servers,
+                          const char *resource, const struct contended_case *what, char *error,
+                          size_t error_size)
+{
+    struct peers *peers = calloc(1, sizeof *peers);
+    unsigned processes = what->contenders < PROCESSES_MAX ? what->contenders : PROCESSES_MAX;
+    unsigned first = 0;
+    bool fine = peers != NULL;
+    (void)signal(SIGPIPE, SIG_IGN);
+    for (unsigned i = 0; fine && i < processes; i++) {
+        unsigned count = (what->contenders - first) / (processes - i);
+        int to[2], from[2];
+        if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) {
+            fine = false;
+            break;
+        }
+        struct peer *peer = &peers->list[peers->count++];
+        peer->pid = fork();
+        if (peer->pid == 0)
+            run_script(settings, servers, resource, what, first, count, to[0], from[1]);
+        fine = connect_peer(peer, to, from);
+        first += count;
+    }
+    if (fine)
+        return peers;
+    snprintf(error, error_size, "cannot start the peer: %s", strerror(errno));
+    if (peers != NULL)
+        (void)peers_finish(peers, NULL, 0);
+    return NULL;
+}
+
+int peers_wait_ready(struct peers *peers)
+{
+    char line[64];
+    for (unsigned i = 0; i < peers->count; i++) {
+        if (fgets(line, sizeof line, peers->list[i].from) == NULL || strcmp(line, "ready\n") != 0)
+            return -1;
+    }
+    return 0;
+}
+
+void peers_go(struct peers *peers, uint64_t end_ns)
+{
+    for (unsigned i = 0; i < peers->count; i++) {
+        fprintf(peers->list[i].to, "%" PRIu64 "\n", end_ns);
+        (void)fflush(peers->list[i].to);
+    }
+}
+
+static bool take_line(const char *line, struct contender *contenders, unsigned count)
+{
+    uint64_t a = 0, b = 0, c = 0, d = 0;
+    char word[16];
+    unsigned number;
+    int got = sscanf(line, "%15s %u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word, &number,
+                     &a, &b, &c, &d);
+    if (got < 3 || number >= count)
+        return false;
+    struct contender *one = &contenders[number];
+    if (strcmp(word, "hold") == 0 && got == 5) {
+        one->full = one->full || one->count == HOLDS_MAX;
+        if (one->count < HOLDS_MAX)
+            one->holds[one->count++] = (struct hold){a, b, c, number};
+    } else if (strcmp(word, "waiting") == 0) {
+        one->waiting_ns = a;
+    } else if (strcmp(word, "sums") == 0 && got == 6) {
+        one->acquired = a;
+        one->attempts = b;
+        one->split_votes = c;
+        one->errors += d;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+int peers_finish(struct peers *peers, struct contender *contenders, unsigned count)
+{
+    char line[160];
+    int status = 0, code = 0;
+    for (unsigned i = 0; i < peers->count; i++) {
+        struct peer *peer = &peers->list[i];
+        if (peer->to != NULL)
+            (void)fclose(peer->to);
+        while (peer->from != NULL && contenders != NULL &&
+               fgets(line, sizeof line, peer->from) != NULL) {
+            if (!take_line(line, contenders, count))
+                code = -1;
+        }
+        if (peer->from != NULL)
+            (void)fclose(peer->from);
+        while (peer->pid > 0 && waitpid(peer->pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        if (peer->pid <= 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            code = -1;
+    }
+    free(peers);
+    return code;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT
+ * A line for each measurement, or a JSON document. */
+#include "contended_print.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct contended_printer {
+    json_t *document, *results; /* NULL: a table */
+};
+
+static double ms(uint64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
+static double per_second(const struct contended_result *result)
+{
+    return result->window_ns == 0 ? 0.0
+                                  : (double)result->handovers * 1e9 / (double)result->window_ns;
+}
+
+static double trips(const struct contended_result *result, uint64_t ns)
+{
+    return result->trip_ns == 0 ? 0.0 : (double)ns / (double)result->trip_ns;
+}
+
+static double self_share(const struct contended_result *result)
+{
+    uint64_t all = result->selfs + result->handovers;
+    return all == 0 ? 0.0 : (double)result->selfs / (double)all;
+}
+
+static void table_header(const struct environment *env, const struct contended_settings *settings)
+{
+    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n"
+           "  machine  %s, %ld CPUs, %s\n"
+           "  servers  %zu x %s\n"
+           "  library  redlock %s, compiler %s\n"
+           "  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
+           " not counted\n\n"
+           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s\n",
+           env->cpu, env->cpus, env->kernel, env->servers, env->server, env->redlock, env->compiler,
+           settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
+           "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds", "jain",
+           "longest", "never", "self");
+    fflush(stdout);
+}
+
+static void table_add(const struct contended_result *result)
+{
+    const struct contended_case *what = &result->what;
+    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%7.3f%9.0f%6" PRIu64 "%6.0f%%",
+           contended_driver_names[what->driver], what->contenders, (double)what->hold_us / 1e3,
+           what->delays, ms(result->trip_ns), per_second(result), ms(result->p50_ns),
+           ms(result->p99_ns), trips(result, result->p50_ns), result->splits_per_grant,
+           result->commands_per_grant, result->jain, ms(result->wait_max_ns), result->starved,
+           100.0 * self_share(result));
+    if (!contended_passed(result))
+        printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors",
+               result->violations, result->leftover_keys, result->errors);
+    printf("\n");
+    fflush(stdout);
+}
+
+static const char table_end[] =
+    "\nproc: contenders; hold, delay (each way), trip (PING to the q-th node meanwhile), longest "
+    "(wait): ms\nover/s: hand-overs a second; p50, p99: from the call of release to the next "
+    "holder; p50/tr: p50 in trips\nsplit: attempts in vain that some node had granted, per grant; "
+    "cmds: commands on all servers per grant\njain: 1 is equal shares; never: contenders without "
+    "any; self: grants to the same one again, not counted\n";
+
+static json_t *json_result(const struct contended_result *result)
+{
+    const struct contended_case *what = &result->what;
+    json_t *object = json_pack(
+        "{s:s, s:i, s:i, s:f, s:s, s:s, s:f, s:f}", "driver", contended_driver_names[what->driver],
+        "run", (int)result->run, "contenders", (int)what->contenders, "hold_ms",
+        (double)what->hold_us / 1e3, "delay", what->delays, "jitter", what->jitters,
+        "round_trip_idle_ms", ms(result->trip_idle_ns), "round_trip_ms", ms(result->trip_ns));
+    json_t *more = json_pack(
+        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:f, "
+        "s:I, s:I, s:I, s:b}",
+        "grants", (json_int_t)result->grants, "handovers", (json_int_t)result->handovers,
+        "self_reacquires", (json_int_t)result->selfs, "handovers_per_s", per_second(result),
+        "handover_ms", "p50", ms(result->p50_ns), "p90", ms(result->p90_ns), "p99",
+        ms(result->p99_ns), "max", ms(result->max_ns), "p50_round_trips",
+        trips(result, result->p50_ns), "p99_round_trips", trips(result, result->p99_ns),
+        "split_votes_per_grant", result->splits_per_grant, "attempts_per_grant",
+        result->attempts_per_grant, "commands_per_grant", result->commands_per_grant,
+        "commands_by_name", result->commands, "jain", result->jain, "never_granted",
+        (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns), "violations",
+        (json_int_t)result->violations, "errors", (json_int_t)result->errors, "leftover_keys",
+        (json_int_t)result->leftover_keys, "passed", contended_passed(result));
+    json_object_update(object, more);
+    json_decref(more);
+    return object;
+}
+
+struct contended_printer *contended_printer_open(bool json, const struct environment *env,
+                                                 const struct contended_settings *settings)
+{
+    struct contended_printer *printer = calloc(1, sizeof *printer);
+    if (printer == NULL)
+        return NULL;
+    if (!json) {
+        table_header(env, settings);
+        return printer;
+    }
+    printer->results = json_array();
+    printer->document = json_pack(
+        "{s:s, s:{s:s, s:I, s:s, s:s, s:s, s:s, s:I}, s:I, s:I, s:I, s:I, s:O}", "schema",
+        "redlock.contended/1", "environment", "cpu", env->cpu, "cpus", (json_int_t)env->cpus,
+        "kernel", env->kernel, "compiler", env->compiler, "redlock", env->redlock, "server",
+        env->server, "servers", (json_int_t)env->servers, "seed", (json_int_t)settings->seed,
+        "ttl_ms", (json_int_t)settings->ttl_ms, "run_ms", (json_int_t)settings->run_ms, "warm_ms",
+        (json_int_t)settings->warm_ms, "results", printer->results);
+    return printer;
+}
+
+void contended_printer_add(struct contended_printer *printer, const struct contended_result *result)
+{
+    if (printer->document == NULL)
+        table_add(result);
+    else
+        json_array_append_new(printer->results, json_result(result));
+}
+
+void contended_printer_close(struct contended_printer *printer)
+{
+    if (printer->document != NULL) {
+        json_dumpf(printer->document, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+        printf("\n");
+        json_decref(printer->results);
+        json_decref(printer->document);
+    } else {
+        fputs(table_end, stdout);
+    }
+    free(printer);
+}

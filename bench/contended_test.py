@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""redlock-contended works: tiny runs against five servers of a sandbox. Speed is not looked at."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+import tapcase
+
+REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
+CONTENDED = os.environ["REDLOCK_TEST_CONTENDED"]
+SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+DEADLINE_S = 60 * SLOW
+
+# Stands in for node: two contenders that hold the lock at the same time, in every process.
+LIAR = """
+print("ready", flush=True)
+end = int(input())
+print("hold 0", end - 900000000, end - 800000000, end - 700000000)
+print("hold 1", end - 900000000, end - 750000000, end - 600000000)
+print("sums 0 1 1 0 0")
+print("sums 1 1 2 1 0")
+"""
+
+
+def run(*words, sandbox=True, **environment):
+    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [CONTENDED, *words]
+    surroundings = {key: value for key, value in os.environ.items() if key != "REDLOCK_BENCH_PEER"}
+    surroundings.update(environment)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, env=surroundings
+    )
+
+
+class Contended(unittest.TestCase):
+    def test_direct_and_delayed(self):
+        done = run("--contenders", "2,6", "--delay", "0,2ms", "--jitter", "1ms", "--hold", "1ms",
+                   "--seconds", "1", "--seed", "11", "--json")  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("node-redlock is left out", done.stderr)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["schema"], "redlock.contended/1")
+        self.assertEqual(document["seed"], 11)
+        cases = [(result["delay"], result["contenders"]) for result in document["results"]]
+        self.assertEqual(cases, [("0", 2), ("0", 6), ("2ms", 2), ("2ms", 6)])
+        for result in document["results"]:
+            with self.subTest(delay=result["delay"], contenders=result["contenders"]):
+                self.assertEqual(result["violations"], 0)
+                self.assertEqual(result["leftover_keys"], 0)
+                self.assertEqual(result["errors"], 0)
+                self.assertGreater(result["grants"], 0)
+                self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
+                self.assertGreaterEqual(result["commands_per_grant"], 6)
+                self.assertLessEqual(result["jain"], 1.0)
+                if result["delay"] == "2ms":
+                    self.assertGreaterEqual(result["round_trip_idle_ms"], 4)
+
+    def test_two_holders_are_seen(self):
+        # "node" is found by its name in PATH.
+        directory = os.path.dirname(os.path.abspath(__file__))
+        names = os.environ["REDLOCK_TEST_SCRATCH"]
+        os.makedirs(names, exist_ok=True)
+        node = os.path.join(names, "node")
+        with open(node, "w", encoding="ascii") as file:
+            file.write(f"#!{sys.executable}\n{LIAR}")
+        os.chmod(node, 0o755)
+        done = run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", "node-redlock",
+                   "--peer", directory, "--json", PATH=names + os.pathsep + os.environ["PATH"])  # fmt: skip
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        result = json.loads(done.stdout)["results"][0]
+        self.assertGreaterEqual(result["violations"], 1)
+        self.assertFalse(result["passed"])
+
+    def test_refusals(self):
+        for words, text in [
+            (["--contenders", "1"], "--contenders"),
+            (["--contenders", "2,x"], "--contenders"),
+            (["--delay", "5min"], "--delay"),
+            (["--hold", ""], "--hold"),
+            (["--driver", "other"], "other"),
+            (["extra"], "extra"),
+        ]:
+            with self.subTest(words=words):
+                done = run(*words, sandbox=False)
+                self.assertEqual(done.returncode, 64, done.stderr)
+                self.assertIn(text, done.stderr)
+
+    def test_no_servers(self):
+        done = run("--servers", "127.0.0.1:1", "--delay", "0", "--contenders", "2", sandbox=False)
+        self.assertEqual(done.returncode, 69, done.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT
+ * What a round trip is: PING, over the same way as the contenders' words, by a client that waits
+ * for nothing else. */
+#include "contended.h"
+#include "result.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+
+#define SAMPLES_MAX 4096
+
+struct trips {
+    size_t count;
+    redisContext *contexts[SERVERS_MAX];
+    size_t samples[SERVERS_MAX];
+    uint64_t ns[SERVERS_MAX][SAMPLES_MAX];
+};
+
+struct trips *trips_open(const char *list)
+{
+    static struct servers servers;
+    const struct timeval timeout = {.tv_sec = 2, .tv_usec = 0};
+    char error[256];
+    struct trips *trips = calloc(1, sizeof *trips);
+    if (trips == NULL || servers_parse(&servers, list, error, sizeof error) != 0) {
+        free(trips);
+        return NULL;
+    }
+    for (; trips->count < servers.count; trips->count++) {
+        const struct server *server = &servers.list[trips->count];
+        redisContext *context = redisConnectWithTimeout(server->host, atoi(server->port), timeout);
+        if (context == NULL || context->err != 0 || redisSetTimeout(context, timeout) != REDIS_OK) {
+            redisFree(context);
+            trips_close(trips);
+            return NULL;
+        }
+        trips->contexts[trips->count] = context;
+    }
+    return trips;
+}
+
+void trips_ping(struct trips *trips)
+{
+    for (size_t i = 0; i < trips->count; i++) {
+        uint64_t start_ns = result_now_ns();
+        redisReply *reply = redisCommand(trips->contexts[i], "PING");
+        uint64_t end_ns = result_now_ns();
+        if (reply == NULL)
+            continue;
+        freeReplyObject(reply);
+        if (trips->samples[i] < SAMPLES_MAX)
+            trips->ns[i][trips->samples[i]++] = end_ns - start_ns;
+    }
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+uint64_t trips_quorum_ns(struct trips *trips)
+{
+    uint64_t medians[SERVERS_MAX];
+    for (size_t i = 0; i < trips->count; i++) {
+        qsort(trips->ns[i], trips->samples[i], sizeof trips->ns[i][0], compare_u64);
+        medians[i] = trips->samples[i] == 0 ? UINT64_MAX : trips->ns[i][trips->samples[i] / 2];
+        trips->samples[i] = 0;
+    }
+    qsort(medians, trips->count, sizeof medians[0], compare_u64);
+    return medians[trips->count / 2];
+}
+
+void trips_close(struct trips *trips)
+{
+    for (size_t i = 0; trips != NULL && i < trips->count; i++)
+        redisFree(trips->contexts[i]);
+    free(trips);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT
+ * The list of servers by way of the proxy: what follows host:port in each URL is kept. */
+#include "delay_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool rewrite(struct delay_list *list, const struct servers *servers)
+{
+    char items[SERVERS_TEXT_MAX], *rest = NULL;
+    size_t len = 0, index = 0;
+    strcpy(items, servers->text);
+    for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL;
+         item = strtok_r(NULL, ", \t\n", &rest)) {
+        const char *start = strstr(item, "://");
+        start = start == NULL ? item : start + 3;
+        const char *tail = start + strcspn(start, "/?");
+        int put = snprintf(list->text + len, sizeof list->text - len, "%sredis://127.0.0.1:%u%s",
+                           len == 0 ? "" : ",", list->nodes[index++].local_port, tail);
+        if (put < 0 || (size_t)put >= sizeof list->text - len)
+            return false;
+        len += (size_t)put;
+    }
+    return true;
+}
+
+struct delay *delay_list_open(struct delay_list *list, const struct servers *servers,
+                              const char *delays, const char *jitters, uint64_t seed, char *error,
+                              size_t error_size)
+{
+    uint64_t delay_us[DELAY_NODES_MAX], jitter_us[DELAY_NODES_MAX];
+    if (!delay_parse_times(delays, servers->count, delay_us) ||
+        !delay_parse_times(jitters, servers->count, jitter_us)) {
+        snprintf(error, error_size,
+                 "'%s', '%s': expected a time like 5ms, or one for each of %zu servers by comma",
+                 delays, jitters, servers->count);
+        return NULL;
+    }
+    for (size_t i = 0; i < servers->count; i++)
+        list->nodes[i] = (struct delay_node){.host = servers->list[i].host,
+                                             .port = servers->list[i].port,
+                                             .delay_us = delay_us[i],
+                                             .jitter_us = jitter_us[i]};
+    struct delay *delay = delay_open(list->nodes, servers->count, seed, error, error_size);
+    if (delay != NULL && !rewrite(list, servers)) {
+        snprintf(error, error_size, "the list of servers is too long");
+        delay_close(delay);
+        return NULL;
+    }
+    return delay;
+}
