@@ -23,6 +23,7 @@ void nodes_probe(const struct settings *settings, struct examination *exam);
 void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam);
 int cmd_break(const struct options *options);
 int cmd_config(const struct options *options);
+int cmd_watch(const struct options *options);
 int cmd_sandbox(const struct options *options);
 
 #endif

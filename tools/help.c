@@ -29,6 +29,7 @@ void help_overview(void)
           "  extend NAME TOKEN    give it a new TTL\n"
           "  release NAME TOKEN   give it back\n"
           "  status NAME...       who holds it, for how long\n"
+          "  watch NAME...        who holds it, a line of JSON for each change\n"
           "  nodes                are the servers fit for use\n"
           "  break --yes NAME     take the lock away from its holder\n"
           "  config               the settings in effect and where each comes from\n"
@@ -106,6 +107,15 @@ static const char status_text[] =
     "Exit: 0 held, 1 free, 3 not known; of several names the highest; 64, 77, 78\n"
     "Example: redlock status backup deploy\n";
 
+static const char watch_text[] =
+    "Usage: redlock watch [flags] NAME...\n"
+    "Prints who holds each lock, and again whenever that changes: a JSON object on a\n"
+    "line, until it gets a signal. It looks every --interval; what comes and goes\n"
+    "between two looks is not seen, nor that the same client took it once more.\n"
+    "  -i D, --interval D  how often to look (500ms)\n" SERVERS
+    "Exit: 128+n when signal n ended it, 74 stdout was closed, 64, 77, 78\n"
+    "Example: redlock watch billing-leader | jq -r .owner\n";
+
 static const char nodes_text[] =
     "Usage: redlock nodes [flags]\n"
     "Are the servers fit to hold locks? Findings, with cause and advice: unreachable,\n"
@@ -165,7 +175,8 @@ void help_command(const char *name)
         const char *name, *text;
     } texts[] = {{"run", run_text},         {"acquire", acquire_text}, {"extend", extend_text},
                  {"release", release_text}, {"status", status_text},   {"nodes", nodes_text},
-                 {"break", break_text},     {"config", config_text},   {"sandbox", sandbox_text}};
+                 {"break", break_text},     {"config", config_text},   {"sandbox", sandbox_text},
+                 {"watch", watch_text}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (!strcmp(name, texts[i].name))

@@ -19,7 +19,7 @@ static int run_subcommand(unsigned index, int argc, char **argv)
 {
     static int (*const commands[])(const struct options *) = {
         cmd_run,   cmd_acquire, cmd_extend, cmd_release, cmd_status,
-        cmd_nodes, cmd_break,   cmd_config, cmd_sandbox};
+        cmd_nodes, cmd_break,   cmd_config, cmd_sandbox, cmd_watch};
     struct options options;
     int result = options_parse(1u << index, command_names[index], argc, argv, &options);
 

@@ -103,6 +103,8 @@ static int set_value(struct options *options, int id, const char *value)
         return set_hold(options, "--min-hold", value, &options->min_hold_ms);
     case OPT_MAX_HOLD:
         return set_hold(options, "--max-hold", value, &options->max_hold_ms);
+    case OPT_INTERVAL:
+        return set_hold(options, "--interval", value, &options->interval_ms);
     case OPT_STATUS_FD:
         return set_status_fd(options, value);
     case OPT_NODES:

@@ -17,7 +17,8 @@ enum command_bit {
     CMD_NODES = 1u << 5,
     CMD_BREAK = 1u << 6,
     CMD_CONFIG = 1u << 7,
-    CMD_SANDBOX = 1u << 8
+    CMD_SANDBOX = 1u << 8,
+    CMD_WATCH = 1u << 9
 };
 
 /* Values that may also come from the environment or a file stay text here; settings.c merges and
@@ -41,7 +42,8 @@ struct options {
     const char *token_file;
     bool strict, yes;
     bool fence, init, wait_all, acl;
-    unsigned nodes; /* sandbox */
+    unsigned nodes;       /* sandbox */
+    uint64_t interval_ms; /* watch; 0: as usual */
 
     char **operands; /* NAME and what follows it */
     size_t operand_count;

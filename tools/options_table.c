@@ -8,13 +8,13 @@
 
 #include "options.h"
 
-#define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG)
+#define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG | CMD_WATCH)
 #define TOKENS  (CMD_ACQUIRE | CMD_EXTEND | CMD_RELEASE)
 #define TAKING  (CMD_RUN | CMD_ACQUIRE)
 #define SETTING (CMD_CONFIG) /* shows what would hold if the flag were given */
 
-const char *const command_names[] = {"run",   "acquire", "extend", "release", "status",
-                                     "nodes", "break",   "config", "sandbox", NULL};
+const char *const command_names[] = {"run",   "acquire", "extend",  "release", "status", "nodes",
+                                     "break", "config",  "sandbox", "watch",   NULL};
 
 const struct option_spec option_specs[] = {
     {"servers", 's', true, OPT_SERVERS, ALL},
@@ -57,6 +57,7 @@ const struct option_spec option_specs[] = {
     {"timeout", 'w', true, OPT_WAIT, CMD_NODES},
     {"acl", 0, false, OPT_ACL, CMD_NODES},
     {"nodes", 'n', true, OPT_NODES, CMD_SANDBOX},
+    {"interval", 'i', true, OPT_INTERVAL, CMD_WATCH},
 };
 const size_t option_specs_count = sizeof option_specs / sizeof option_specs[0];
 

@@ -46,7 +46,8 @@ enum option_id {
     OPT_INIT,
     OPT_WAIT_ALL,
     OPT_ACL,
-    OPT_NODES
+    OPT_NODES,
+    OPT_INTERVAL
 };
 
 struct option_spec {

@@ -50,6 +50,48 @@ class Json(Case):
         self.assertEqual(broken["state"], "held")
         self.assertGreaterEqual(broken["deleted"], 3)
 
+    def watch(self, *args):
+        watcher = subprocess.Popen(
+            [REDLOCK, "watch", *args], env=self.environment(), stdout=subprocess.PIPE, text=True
+        )
+        self.addCleanup(watcher.stdout.close)
+        self.addCleanup(watcher.wait)
+        self.addCleanup(watcher.kill)
+        return watcher
+
+    def test_watch_tells_each_change_once(self):
+        watcher = self.watch("-i", "20ms", "w")
+        seen = [json.loads(watcher.stdout.readline())]
+        token = self.redlock("acquire", "w").stdout.strip()
+        seen.append(json.loads(watcher.stdout.readline()))
+        self.assertEqual(self.redlock("release", "w", token).returncode, 0)
+        seen.append(json.loads(watcher.stdout.readline()))
+        _, path = self.start_with_events("-t", "1500ms", "w", "--", "sleep", "1000")
+        seen.append(json.loads(watcher.stdout.readline()))
+        self.wait_event(path, "extended")
+        self.assertEqual([one["state"] for one in seen], ["free", "held", "free", "held"])
+        self.assertEqual({one["schema"] for one in seen}, {"redlock.watch/1"})
+        self.assertRegex(seen[1]["t"], RFC3339)
+        self.assertGreaterEqual(seen[1]["votes"], 3)
+        self.assertGreater(seen[1]["ttl_ms"], 0)
+        self.assertNotEqual(seen[1]["owner"], seen[3]["owner"])
+        watcher.send_signal(signal.SIGTERM)
+        self.assertEqual(watcher.wait(20 * SLOW), 128 + signal.SIGTERM)
+        self.assertEqual(watcher.stdout.read(), "")  # a renewal is no change
+
+    def test_watch_ends_with_its_reader(self):
+        watcher = self.watch("-i", "20ms", "w")
+        watcher.stdout.readline()
+        watcher.stdout.close()
+        self.hold("w")
+        self.assertEqual(watcher.wait(20 * SLOW), 74)
+
+    def test_watch_says_when_nobody_knows(self):
+        watcher = self.watch("-i", "20ms", "-s", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "w")
+        told = json.loads(watcher.stdout.readline())
+        self.assertEqual(told["state"], "unknown")
+        self.assertIn("refused", told["text"])
+
     def test_nodes_and_config(self):
         nodes = self.json("nodes", "--json")[0]
         self.assertEqual((nodes["state"], nodes["configured"], nodes["may_vote"]), ("OK", 5, 5))

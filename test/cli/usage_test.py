@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import tapcase  # noqa: E402
 from world import CommandCase, clean_environment  # noqa: E402
 
-COMMANDS = "run acquire extend release status nodes break config sandbox".split()
+COMMANDS = "run acquire extend release status nodes break config sandbox watch".split()
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "options_table.c")
 
@@ -77,6 +77,9 @@ BAD_INPUT = [
     (["run", "-s", "a:1,b:2,a:1", "x", "true"], 78, "a:1"),
     (["run", "-s", "redis://who@a:1", "x", "true"], 78, "write user:password@host"),
     (["acquire"], 64, "give one name"),
+    (["watch"], 64, "give one name or more"),
+    (["watch", "-i", "5ms", "x"], 64, "at least 10 ms"),
+    (["watch", "-i", "often", "x"], 64, "not a duration"),
     (["acquire", "a", "b"], 64, "give one name"),
     (["acquire", "-t", "9ms", "x"], 78, "ttl 9ms is below 10 ms"),
     (["extend", "x"], 64, "give NAME and TOKEN"),

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT
+ * `redlock watch`: who holds a lock from now on, a line of JSON for each change. It looks again and
+ * again; what comes and goes between two looks is not seen.
+ */
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "clock.h"
+#include "commands.h"
+#include "evidence.h"
+#include "exits.h"
+#include "json.h"
+#include "say.h"
+#include "signals.h"
+
+#define CLOSE_BUDGET_MS     1000
+#define INTERVAL_DEFAULT_MS 500
+#define INTERVAL_MIN_MS     10
+#define AGAIN_MS            50 /* who is unknown for once was met in the middle of a change */
+#define DOUBTS_MAX          3
+
+struct watched {
+    const char *name;
+    int state; /* enum redlock_state */
+    char owner[sizeof((struct evidence_node *)0)->owner];
+    bool told;       /* the first look is always told */
+    unsigned doubts; /* looks in a row that did not tell who holds it */
+};
+
+static const char *const state_names[] = {[REDLOCK_STATE_UNKNOWN] = "unknown",
+                                          [REDLOCK_STATE_FREE] = "free",
+                                          [REDLOCK_STATE_HELD] = "held"};
+
+static json_t *line_of(const struct watched *watched, const struct evidence *evidence)
+{
+    char time[32];
+    uint64_t longest_ms = 0;
+    json_t *object =
+        must(json_pack("{s:s, s:s, s:o, s:s, s:i, s:i}", "schema", "redlock.watch/1", "t",
+                       rfc3339(unix_ms(), time), "name", json_text(watched->name), "state",
+                       state_names[watched->state], "votes", (int)evidence_votes(evidence).granted,
+                       "quorum", (int)(evidence ? evidence->info.quorum : 0)));
+
+    if (watched->state == REDLOCK_STATE_HELD)
+        json_object_set_new(object, "owner", json_text(watched->owner));
+    for (size_t i = 0; evidence && i < evidence->count; i++) {
+        const struct evidence_node *node = &evidence->nodes[i];
+        if (node->vote == REDLOCK_VOTE_GRANTED && node->pttl_ms != UINT64_MAX &&
+            node->pttl_ms > longest_ms)
+            longest_ms = node->pttl_ms;
+    }
+    if (longest_ms != 0)
+        json_object_set_new(object, "ttl_ms", json_integer((json_int_t)longest_ms));
+    if (watched->state == REDLOCK_STATE_UNKNOWN && evidence && *evidence->text)
+        json_object_set_new(object, "text", json_text(evidence->text));
+    return object;
+}
+
+/* Tells what is new. False: nobody reads it any more. */
+static bool note(struct watched *watched, const struct evidence *evidence)
+{
+    int state = evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN;
+    const char *owner = state == REDLOCK_STATE_HELD ? evidence_owner(evidence) : "";
+
+    watched->doubts = state == REDLOCK_STATE_UNKNOWN ? watched->doubts + 1 : 0;
+    bool settled = watched->doubts == 0 || watched->doubts >= DOUBTS_MAX;
+    bool same = watched->told && state == watched->state && strcmp(owner, watched->owner) == 0;
+    if (!settled || same)
+        return true;
+    watched->told = true;
+    watched->state = state;
+    snprintf(watched->owner, sizeof watched->owner, "%s", owner);
+    return json_print(line_of(watched, evidence));
+}
+
+/* Looks at all names. -1: go on; else the exit code, said. */
+static int look(redlock_t *rl, struct watched *watched, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        redlock_report_t *report = NULL;
+        int error = redlock_inspect(rl, watched[i].name, &report);
+        struct evidence *evidence = evidence_copy(report);
+        redlock_report_free(report);
+        int result = -1;
+        if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL) {
+            say(SAY_ERROR, "%s: %s", watched[i].name,
+                evidence && *evidence->text ? evidence->text : redlock_strerror(error));
+            evidence_say_nodes(evidence, SAY_ERROR);
+            result = exit_of_error(error, EXIT_HELD);
+        } else if (!note(&watched[i], evidence)) {
+            say(SAY_ERROR, "not all could be written to stdout");
+            result = EXIT_OUTPUT;
+        }
+        free(evidence);
+        if (result >= 0)
+            return result;
+    }
+    return -1;
+}
+
+static int next_look_ms(const struct watched *watched, size_t count, uint64_t interval_ms)
+{
+    for (size_t i = 0; i < count; i++)
+        if (watched[i].doubts > 0 && watched[i].doubts < DOUBTS_MAX && AGAIN_MS < interval_ms)
+            return AGAIN_MS;
+    return interval_ms < INT32_MAX ? (int)interval_ms : INT32_MAX;
+}
+
+/* -1: the time is over; else the signal that ended it. */
+static int sleep_or_signal(int signal_fd, int ms)
+{
+    uint64_t until_ns = boottime_ns() + (uint64_t)ms * NS_PER_MS;
+    struct pollfd fd = {.fd = signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+
+    for (;;) {
+        uint64_t now_ns = boottime_ns();
+        int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0;
+        poll(&fd, 1, left_ms);
+        while (signals_next(signal_fd, &info))
+            if (signal_ends((int)info.ssi_signo))
+                return (int)info.ssi_signo;
+        if (boottime_ns() >= until_ns)
+            return -1;
+    }
+}
+
+static int watch(const struct options *options, redlock_t *rl, struct watched *watched)
+{
+    size_t count = options->operand_count;
+    uint64_t interval_ms = options->interval_ms != 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
+    int signal_fd = signals_open();
+
+    for (;;) {
+        int result = look(rl, watched, count);
+        if (result >= 0)
+            return result;
+        int sig = sleep_or_signal(signal_fd, next_look_ms(watched, count, interval_ms));
+        if (sig > 0)
+            return EXIT_SIGNAL_BASE + sig;
+    }
+}
+
+int cmd_watch(const struct options *options)
+{
+    struct settings settings;
+    redlock_t *rl;
+    int result = -1;
+
+    if (options->operand_count == 0) {
+        say(SAY_ERROR, "watch: give one name or more; see: redlock watch --help");
+        return EXIT_USAGE;
+    }
+    if (options->interval_ms != 0 && options->interval_ms < INTERVAL_MIN_MS) {
+        say(SAY_ERROR, "watch: --interval must be at least %d ms: each look asks all servers",
+            INTERVAL_MIN_MS);
+        return EXIT_USAGE;
+    }
+    for (size_t i = 0; i < options->operand_count && result < 0; i++)
+        result = client_check_name("watch", options->operands[i]);
+    if (result >= 0)
+        return result;
+    signals_block();
+    result = client_open(options, &settings, &rl);
+    if (result >= 0)
+        return result;
+    struct watched *watched = must(calloc(options->operand_count, sizeof *watched));
+    for (size_t i = 0; i < options->operand_count; i++)
+        watched[i].name = options->operands[i];
+    result = watch(options, rl, watched);
+    free(watched);
+    client_close(rl, CLOSE_BUDGET_MS);
+    settings_free(&settings);
+    return result;
+}
