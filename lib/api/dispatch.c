@@ -115,8 +115,8 @@ static void note_long_ttls(struct redlock *rl, const struct redlock_lock *lock)
     const struct rl_seen *seen = lock->engine.seen;
 
     for (unsigned i = 0; seen != NULL && i < rl->engine.count; i++) {
-        if (seen[i].present &&
-            rl_admission_saw_ttl(&rl->engine.common.admission, i, seen[i].pttl_ms))
+        if (seen[i].present && rl_admission_saw_ttl(&rl->engine.common.admission, i,
+                                                    seen[i].pttl_ms, rl->engine.view.now.boot_ns))
             on_long_ttl(rl, i, (uint64_t)seen[i].pttl_ms);
     }
 }

@@ -303,16 +303,16 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
 }
 
 /* Who is denied may learn why it lasts: the key was made with another max_ttl, or a clock was set
- * back. A key is told of once: it gets shorter from then on. */
+ * back. */
 static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 {
     struct rl_admission_rules *rules = &engine->common.admission;
-    uint64_t before_ns = rules->ttl_shown_ns[ballot->node];
+    int64_t pttl_ms = (int64_t)ballot->pttl_ms;
+    uint64_t now_ns = engine->view.now.boot_ns;
 
-    if (ballot->pttl_ms == 0 ||
-        !rl_admission_saw_ttl(rules, ballot->node, (int64_t)ballot->pttl_ms))
+    if (pttl_ms == 0 || !rl_admission_saw_ttl(rules, ballot->node, pttl_ms, now_ns))
         return;
-    if (rules->ttl_shown_ns[ballot->node] > before_ns && engine->listener.long_ttl != NULL)
+    if (rl_admission_tells_ttl(rules, ballot->node, pttl_ms) && engine->listener.long_ttl != NULL)
         engine->listener.long_ttl(engine->listener.ctx, ballot->node, ballot->pttl_ms);
 }
 

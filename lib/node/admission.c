@@ -18,6 +18,8 @@
  * 150 ppm with hz 1, 1300 ppm with hz 10). A server that has just started has used 5 to 20 ms: a
  * step of a quarter of an hour and more is out of proportion to that. */
 #define IDLE_PPM_MIN 20u
+/* What nodes showed within this was there at the same time: one round, one inspection. */
+#define SAME_TIME_NS RL_SECOND
 
 void rl_admission_init(struct rl_admission *admission, const struct rl_admission_rules *rules,
                        bool durable, bool fresh)
@@ -25,30 +27,43 @@ void rl_admission_init(struct rl_admission *admission, const struct rl_admission
     *admission = (struct rl_admission){.rules = rules, .durable = durable, .fresh = fresh};
 }
 
-/* What so many nodes have shown at least. */
-static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules)
+/* What so many nodes show at least, at this time. */
+static uint64_t shown_by_quorum_ns(const struct rl_admission_rules *rules, uint64_t now_ns)
 {
     uint64_t most_ns = 0;
 
     for (unsigned i = 0; i < RL_NODES_MAX; i++) {
         unsigned count = 0;
         for (unsigned j = 0; j < RL_NODES_MAX; j++)
-            count += rules->ttl_shown_ns[j] >= rules->ttl_shown_ns[i];
+            count += rules->ttl_shown_ns[j] >= rules->ttl_shown_ns[i] &&
+                     rl_sub_sat(now_ns, rules->ttl_shown_at_ns[j]) <= SAME_TIME_NS;
         if (count >= rules->quorum)
             most_ns = rl_max_u64(most_ns, rules->ttl_shown_ns[i]);
     }
     return most_ns;
 }
 
-bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms,
+                          uint64_t now_ns)
 {
     uint64_t ttl_ns = ttl_ms <= 0 ? 0 : rl_min_u64((uint64_t)ttl_ms, REDLOCK_TTL_MS_MAX) * RL_MS;
+    uint64_t *shown_ns = &rules->ttl_shown_ns[node];
+    bool old = rl_sub_sat(now_ns, rules->ttl_shown_at_ns[node]) > SAME_TIME_NS;
 
-    if (ttl_ns > rules->ttl_shown_ns[node]) {
-        rules->ttl_shown_ns[node] = ttl_ns;
-        rules->ttl_seen_ns = shown_by_quorum_ns(rules);
+    if (old || ttl_ns > *shown_ns) {
+        *shown_ns = ttl_ns;
+        rules->ttl_shown_at_ns[node] = now_ns;
+        rules->ttl_seen_ns = rl_max_u64(rules->ttl_seen_ns, shown_by_quorum_ns(rules, now_ns));
     }
     return ttl_ns > rules->max_ttl_ns;
+}
+
+bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
+{
+    if (ttl_ms <= 0 || (uint64_t)ttl_ms <= rules->ttl_told_ms[node])
+        return false;
+    rules->ttl_told_ms[node] = (uint64_t)ttl_ms;
+    return true;
 }
 
 uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules)

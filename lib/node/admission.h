@@ -55,10 +55,12 @@ enum rl_bar {
 struct rl_admission_rules {
     struct rl_drift drift;
     uint64_t max_ttl_ns;
-    /* The longest time to live that a key ever showed on each node, and on as many as a lock needs:
-     * somebody's max_ttl is larger. One alone may have set its clock back. */
-    uint64_t ttl_shown_ns[RL_NODES_MAX];
+    /* The time to live that a key lately showed on each node, and when; the longest that as many as
+     * a lock needs ever showed at the same time: somebody's max_ttl is larger. Clocks that are set
+     * back, one here and another one there, do not come together. */
+    uint64_t ttl_shown_ns[RL_NODES_MAX], ttl_shown_at_ns[RL_NODES_MAX];
     uint64_t ttl_seen_ns;
+    uint64_t ttl_told_ms[RL_NODES_MAX]; /* what the user has been told of */
     unsigned quorum;
     bool lenient; /* a node that does not tell who it is may vote all the same */
     bool proven;  /* what a server says of its age counts only as far as it proves it */
@@ -106,9 +108,12 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
 
 /* A node showed a key that lives for so long: somebody has a larger max_ttl, or its clock was set
- * back. Guards grow to what a majority has shown, up to a day: a key that lives longer is no lock.
- * true: it exceeds max_ttl. */
-bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
+ * back. Guards grow to what a majority shows at the same time, up to a day: a key that lives longer
+ * is no lock. true: it exceeds max_ttl. */
+bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms,
+                          uint64_t now_ns);
+/* Is it worth a word? A key is told of once: it gets shorter from then on. */
+bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
 
 /* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
 uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules);
