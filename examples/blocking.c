@@ -47,7 +47,7 @@ static void print_refusal(const redlock_report_t *report)
 
 static int work(redlock_lock_t *lock)
 {
-    printf("%s is ours for %llu ms\n", redlock_lock_resource(lock),
+    printf("%s is ours for %llu ms\n", redlock_lock_resource(lock, 0),
            (unsigned long long)redlock_lock_remaining_ms(lock));
     /* ... whatever can be prepared without an effect outside of this process ... */
     if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {

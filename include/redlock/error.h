@@ -65,6 +65,7 @@ REDLOCK_API const char *redlock_build_text(void);
 
 #define REDLOCK_NODES_MAX        31
 #define REDLOCK_RESOURCE_LEN_MAX 512
+#define REDLOCK_RESOURCES_MAX    64 /* of one lock */
 #define REDLOCK_TTL_MS_MIN       10
 #define REDLOCK_TTL_MS_MAX       86400000 /* of max_ttl_ms, which bounds a client's TTLs */
 #define REDLOCK_WAIT_FOREVER     UINT64_MAX

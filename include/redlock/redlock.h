@@ -114,7 +114,9 @@ typedef struct redlock_options {
     redlock_cancel_t *cancel;  /* may be NULL; referenced until the operation ends */
     redlock_event_fn event_fn; /* events of this lock; may be NULL */
     void *event_userdata;
-    uint64_t fence; /* adopt: the giver's redlock_lock_fence(); acquire: 0 */
+    uint64_t fence;          /* adopt: the giver's redlock_lock_fence(); acquire: 0 */
+    const char *const *also; /* further resources, taken and held together with the first: all or */
+    size_t also_count;       /* none; in any order, each named once, not with REDLOCK_FENCE */
 } redlock_opts_t;
 
 /* The defaults with a TTL; the caller sets what is to differ. [any thread] */
@@ -141,6 +143,10 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * majority; without one tries again, with random delays, until opts.wait_ms is over. On success
  * the caller owns *ret_lock: redlock_release(), then redlock_lock_free(). On failure nothing is
  * held, and what was set is deleted in the background. ECONTENDED: held by another client.
+ * With opts.also it is one lock of several resources: each server grants all of them or none in one
+ * step, and whatever is done to the lock is done to all of them. While it waits it keeps none from
+ * anybody else, so nobody waits for each other for ever, in whichever order they are named; where
+ * they are busy all the time it may wait for long. It is held as long as all of them are.
  * EFENCE: the fence records of too many nodes cannot be used (the report says why).
  * ENOQUORUM: too few answered. ETOOSLOW: less than opts.validity_ms_min was left. EREFUSED: too
  * many replicas, loading or cluster nodes. At once, without waiting: EINVAL (the report says why),
@@ -185,6 +191,10 @@ REDLOCK_CHECK int redlock_lock_detach(redlock_lock_t *lock);
 /* Releases by token what is not held here. ELOST, ENOQUORUM, ... as redlock_release(). [blocks] */
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
                                       redlock_report_t **ret_report);
+/* The same for a lock of several resources (count: 1..REDLOCK_RESOURCES_MAX). ELOST: a majority did
+ * not have all of them with this token; those that it had are released all the same. [blocks] */
+REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *resources, size_t count,
+                                          const char *token, redlock_report_t **ret_report);
 
 /* Who holds it? The answer is in the report (state, and for each node owner and time left); it may
  * be old when it is read. OK: a majority answered; else ENOQUORUM, EREFUSED, EAUTH. [blocks] */
@@ -226,6 +236,10 @@ REDLOCK_CHECK int redlock_adopt_start(redlock_t *rl, const char *resource, const
 REDLOCK_CHECK int redlock_release_token_start(redlock_t *rl, const char *resource,
                                               const char *token, redlock_cancel_t *cancel,
                                               redlock_done_fn fn, void *userdata);
+REDLOCK_CHECK int redlock_release_token_all_start(redlock_t *rl, const char *const *resources,
+                                                  size_t count, const char *token,
+                                                  redlock_cancel_t *cancel, redlock_done_fn fn,
+                                                  void *userdata);
 REDLOCK_CHECK int redlock_inspect_start(redlock_t *rl, const char *resource,
                                         redlock_cancel_t *cancel, redlock_done_fn fn,
                                         void *userdata);
@@ -252,9 +266,10 @@ REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
  * redlock_free() (not: by its holder); made on first use, closed
  * with the handle; to be polled only. ESYS: no descriptor to be had. [any thread] */
 REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
-/* Its name, and its token: the right to release it, not a fence. Borrowed until the handle is
- * freed; NULL for NULL. [any thread] */
-REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock);
+/* Its name (index 0; from 1 on those of opts.also, NULL past the last one), and its token: the
+ * right to release it, not a fence. Borrowed until the handle is freed; NULL for NULL.
+ * [any thread] */
+REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t index);
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 /* With REDLOCK_FENCE: a number (below 2^53) that is larger than that of every earlier holder of
  * this resource; the same for the life of the lock, also when it is lost. What is written to must

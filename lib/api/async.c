@@ -73,8 +73,9 @@ REDLOCK_API int redlock_release_after_start(redlock_lock_t *lock, uint64_t delay
     return release_start(lock, true, delay_ms, fn, userdata);
 }
 
-static int question_start(redlock_t *rl, const char *resource, const char *token, uint8_t kind,
-                          redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
+static int question_start(redlock_t *rl, const char *const *resources, size_t count,
+                          const char *token, uint8_t kind, redlock_cancel_t *cancel,
+                          redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
     struct redlock_lock *lock;
@@ -84,7 +85,7 @@ static int question_start(redlock_t *rl, const char *resource, const char *token
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resource, token, kind, &call, &lock);
+    error = rl_start_question(rl, resources, count, token, kind, &call, &lock);
     rl_client_leave(rl);
     return error;
 }
@@ -93,19 +94,27 @@ REDLOCK_API int redlock_release_token_start(redlock_t *rl, const char *resource,
                                             redlock_cancel_t *cancel, redlock_done_fn fn,
                                             void *userdata)
 {
-    return question_start(rl, resource, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
+    return question_start(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
+}
+
+REDLOCK_API int redlock_release_token_all_start(redlock_t *rl, const char *const *resources,
+                                                size_t count, const char *token,
+                                                redlock_cancel_t *cancel, redlock_done_fn fn,
+                                                void *userdata)
+{
+    return question_start(rl, resources, count, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_inspect_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
                                       redlock_done_fn fn, void *userdata)
 {
-    return question_start(rl, resource, NULL, RL_OP_INSPECT, cancel, fn, userdata);
+    return question_start(rl, &resource, 1, NULL, RL_OP_INSPECT, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_break_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
                                     redlock_done_fn fn, void *userdata)
 {
-    return question_start(rl, resource, NULL, RL_OP_BREAK, cancel, fn, userdata);
+    return question_start(rl, &resource, 1, NULL, RL_OP_BREAK, cancel, fn, userdata);
 }
 
 static int client_op_start(redlock_t *rl, uint8_t kind, uint64_t budget_ms,

@@ -48,22 +48,20 @@ static void start_part(struct redlock *rl, struct redlock_lock *parent, unsigned
 {
     const struct rl_seen *seen = &parent->engine.seen[index];
     struct rl_arg value = {seen->value, seen->len};
-    char key[RL_KEY_MAX];
-    size_t prefix_len = rl->config->prefix_len;
+    struct rl_keys keys;
     struct rl_lease_params params = parent->engine.lease.params;
-    struct redlock_lock *part = rl_api_lock_new(rl, parent->bytes, 0);
+    const struct rl_names names = {.count = 1, .list = {parent->bytes}};
+    struct redlock_lock *part = rl_api_lock_new(rl, &names, 0);
 
     if (part == NULL)
         return;
-    memcpy(key, rl->config->prefix, prefix_len);
-    memcpy(key + prefix_len, parent->bytes, parent->resource_len);
+    (void)rl_names_keys(part, &keys); /* one needs no memory */
     params.kind = RL_LEASE_RELEASE;
     part->parent = parent;
     part->parts = index;
     parent->parts++;
     rl_api_lock_ref(parent);
-    struct rl_arg words = {key, prefix_len + parent->resource_len};
-    if (rl_lock_start(&rl->engine, &part->engine, &params, words, value) != REDLOCK_OK) {
+    if (rl_lock_start(&rl->engine, &part->engine, &params, keys.list[0], value) != REDLOCK_OK) {
         parent->parts--;
         part->parent = NULL;
         rl_api_lock_drop(part);

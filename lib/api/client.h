@@ -73,8 +73,9 @@ struct redlock_lock {
     struct redlock_lock *parent; /* break: the operation this release is a part of */
     struct rl_round *merged;     /* break: what all its releases did */
     unsigned parts;              /* break: releases that run; of a part: which node's value */
-    uint32_t resource_len;
-    char bytes[]; /* resource, NUL, token, NUL */
+    uint8_t names;
+    uint32_t names_len; /* with their NULs */
+    char bytes[];       /* each name, NUL; token, NUL */
 };
 
 #define RL_NEWS_ACQUIRED (1u << 30)
@@ -134,6 +135,27 @@ struct redlock_cancel {
     struct redlock *rl; /* referenced */
 };
 
+/* names.c */
+struct rl_names {
+    unsigned count;
+    const char *list[RL_KEYS_MAX]; /* as the caller named them */
+};
+/* EINVAL if there are too many, or one cannot be a name, or is there twice; `refusal` (may be NULL)
+ * says so. */
+int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
+                     size_t also_count, struct rl_names *ret, redlock_report_t **refusal);
+/* The keys of a lock, in ascending order. false: no memory. */
+struct rl_keys {
+    unsigned count;
+    struct rl_arg list[RL_KEYS_MAX];
+    char bytes[RL_KEY_MAX]; /* of a single one */
+    char *allocated;        /* of several */
+};
+bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret);
+void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys);
+/* The name that was taken when an attempt on several failed, as far as that is known; else NULL. */
+const char *rl_names_taken(const struct redlock_lock *lock);
+
 /* client.c */
 struct redlock *rl_client_ref(struct redlock *rl);
 void rl_client_drop(struct redlock *rl);
@@ -149,7 +171,8 @@ int rl_client_may_block(struct redlock *rl);
 
 /* lock.c */
 /* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */
-struct redlock_lock *rl_api_lock_new(struct redlock *rl, const char *resource, size_t token_len);
+struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *names,
+                                     size_t token_len);
 void rl_api_lock_ref(struct redlock_lock *lock);
 void rl_api_lock_drop(struct redlock_lock *lock);
 char *rl_api_lock_token(struct redlock_lock *lock);
@@ -212,8 +235,10 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
 int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call);
 int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
                      const struct rl_call *call);
-int rl_start_question(struct redlock *rl, const char *resource, const char *token, uint8_t kind,
-                      const struct rl_call *call, struct redlock_lock **ret_lock);
+/* Of `count` resources. */
+int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
+                      const char *token, uint8_t kind, const struct rl_call *call,
+                      struct redlock_lock **ret_lock);
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);
 

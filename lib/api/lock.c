@@ -9,20 +9,27 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct redlock_lock *rl_api_lock_new(struct redlock *rl, const char *resource, size_t token_len)
+struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *names,
+                                     size_t token_len)
 {
-    size_t len = strlen(resource);
+    size_t len = 0;
+    for (unsigned i = 0; i < names->count; i++)
+        len += strlen(names->list[i]) + 1;
     size_t own = RL_TOKEN_HEX + 1 + rl->config->owner_len;
     size_t token_max = (own > token_len ? own : token_len) + 1;
-    struct redlock_lock *lock = rl_alloc(&rl->mem, sizeof *lock + len + 1 + token_max);
+    struct redlock_lock *lock = rl_alloc(&rl->mem, sizeof *lock + len + token_max);
 
     if (lock == NULL)
         return NULL;
     lock->rl = rl_client_ref(rl);
     atomic_init(&lock->refs, 1);
     atomic_init(&lock->lost_fd, -1);
-    lock->resource_len = (uint32_t)len;
-    memcpy(lock->bytes, resource, len + 1);
+    lock->names = (uint8_t)names->count;
+    for (unsigned i = 0; i < names->count; i++) {
+        size_t size = strlen(names->list[i]) + 1;
+        memcpy(lock->bytes + lock->names_len, names->list[i], size);
+        lock->names_len += (uint32_t)size;
+    }
     return lock;
 }
 
@@ -44,14 +51,14 @@ void rl_api_lock_drop(struct redlock_lock *lock)
     rl_free(&rl->mem, lock->merged);
     if (lock->op.cancel != NULL)
         rl_cancel_drop(lock->op.cancel);
-    size_t size = sizeof *lock + lock->resource_len + 1 + strlen(rl_api_lock_token(lock));
+    size_t size = sizeof *lock + lock->names_len + strlen(rl_api_lock_token(lock));
     rl_free_wiped(&rl->mem, lock, size);
     rl_client_drop(rl);
 }
 
 char *rl_api_lock_token(struct redlock_lock *lock)
 {
-    return lock->bytes + lock->resource_len + 1;
+    return lock->bytes + lock->names_len;
 }
 
 void rl_api_lock_publish(struct redlock_lock *lock)
@@ -129,14 +136,9 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
     return fd >= 0 ? fd : REDLOCK_ESYS;
 }
 
-REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock)
-{
-    return lock != NULL ? lock->bytes : NULL;
-}
-
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock)
 {
-    return lock != NULL ? lock->bytes + lock->resource_len + 1 : NULL;
+    return lock != NULL ? lock->bytes + lock->names_len : NULL;
 }
 
 REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)

@@ -153,13 +153,15 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
 }
 
 /* Names the nodes that stood in the way, as many as fit. */
-static void fill_line(struct redlock_report *report)
+static void fill_line(struct redlock_report *report, const struct redlock_lock *lock)
 {
     const struct rl_round *round = &report->round;
     int status = report->info.status;
-    int at = snprintf(report->line, sizeof report->line, "%s: %u of %u nodes agreed, %u needed",
-                      redlock_strerror(status), report->info.granted, report->info.nodes,
-                      report->info.quorum);
+    const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(lock) : NULL;
+    int at = snprintf(
+        report->line, sizeof report->line, "%s%s%.80s%s: %u of %u nodes agreed, %u needed",
+        redlock_strerror(status), taken != NULL ? " ('" : "", taken != NULL ? taken : "",
+        taken != NULL ? "')" : "", report->info.granted, report->info.nodes, report->info.quorum);
 
     for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
         if (((round->failed & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||
@@ -200,7 +202,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
         return;
     }
     fill_texts(report, lock);
-    fill_line(report);
+    fill_line(report, lock);
 }
 
 void rl_report_done(struct redlock_report *report)
@@ -219,7 +221,7 @@ redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *l
     rl_report_fill(report, rl, lock, status);
     if (report->texts == NULL)
         fill_texts(report, lock);
-    fill_line(report);
+    fill_line(report, lock);
     report->borrowed = false;
     rl_client_ref(rl);
     return report;

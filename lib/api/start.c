@@ -44,19 +44,6 @@ static int check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint
     return REDLOCK_OK;
 }
 
-static int check_resource(struct redlock *rl, const char *resource, redlock_report_t **refusal)
-{
-    if (resource == NULL || resource[0] == '\0')
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "resource is empty: give the name of what is to be locked");
-    size_t len = strnlen(resource, RL_RESOURCE_MAX + 1);
-    if (len > RL_RESOURCE_MAX)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "resource is longer than %d bytes: shorten or hash it",
-                                RL_RESOURCE_MAX);
-    return REDLOCK_OK;
-}
-
 static int check_token(struct redlock *rl, const char *token, redlock_report_t **refusal)
 {
     if (token == NULL || token[0] == '\0')
@@ -111,6 +98,11 @@ static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adop
 {
     bool fenced = (opts->flags & REDLOCK_FENCE) != 0;
 
+    if (opts->also_count != 0 && (fenced || opts->fence != 0))
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "a fence is a number of one resource, and there are %zu: take each "
+                                "with a lock of its own, or all without REDLOCK_FENCE",
+                                opts->also_count + 1);
     if (opts->fence >= RL_FENCE_END)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.fence is %llu: that is no fence, they are below 2^53",
@@ -168,15 +160,16 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
 static int launch(struct redlock *rl, struct redlock_lock *lock,
                   const struct rl_lease_params *params, const char *token)
 {
-    char key[RL_KEY_MAX];
-    size_t prefix_len = rl->config->prefix_len;
+    struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
 
-    memcpy(key, rl->config->prefix, prefix_len);
-    memcpy(key + prefix_len, lock->bytes, lock->resource_len);
     rl_api_lock_ref(lock); /* the engine's reference */
-    int error = rl_lock_start(&rl->engine, &lock->engine, params,
-                              (struct rl_arg){key, prefix_len + lock->resource_len}, words);
+    int error = REDLOCK_ENOMEM;
+    if (rl_names_keys(lock, &keys)) {
+        error =
+            rl_lock_start_many(&rl->engine, &lock->engine, params, keys.list, keys.count, words);
+        rl_names_keys_done(lock, &keys);
+    }
     if (error == REDLOCK_OK)
         return error;
     rl_api_lock_drop(lock);
@@ -207,14 +200,15 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
                      struct redlock_lock **ret_lock)
 {
     redlock_opts_t own;
+    struct rl_names names;
     struct rl_call with_cancel = *call;
     redlock_report_t **refusal = call->ret_refusal;
 
-    int error = check_resource(rl, resource, refusal);
+    int error = copy_opts(rl, opts, &own, refusal);
+    if (error == REDLOCK_OK)
+        error = rl_names_collect(rl, resource, own.also, own.also_count, &names, refusal);
     if (error == REDLOCK_OK && token != NULL)
         error = check_token(rl, token, refusal);
-    if (error == REDLOCK_OK)
-        error = copy_opts(rl, opts, &own, refusal);
     if (error == REDLOCK_OK)
         error = check_ttl(rl, "opts.ttl_ms", own.ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
     if (error == REDLOCK_OK)
@@ -228,7 +222,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error != REDLOCK_OK)
         return error;
     bool adopt = token != NULL;
-    struct redlock_lock *lock = rl_api_lock_new(rl, resource, adopt ? strlen(token) : 0);
+    struct redlock_lock *lock = rl_api_lock_new(rl, &names, adopt ? strlen(token) : 0);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
     if (adopt)
@@ -296,20 +290,24 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
     return REDLOCK_OK;
 }
 
-int rl_start_question(struct redlock *rl, const char *resource, const char *token, uint8_t kind,
-                      const struct rl_call *call, struct redlock_lock **ret_lock)
+int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
+                      const char *token, uint8_t kind, const struct rl_call *call,
+                      struct redlock_lock **ret_lock)
 {
     redlock_report_t **refusal = call->ret_refusal;
     redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
+    struct rl_names names;
 
-    int error = check_resource(rl, resource, refusal);
+    if (resources == NULL || count == 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "no resource is named");
+    int error = rl_names_collect(rl, resources[0], resources + 1, count - 1, &names, refusal);
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
         error = check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
         error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    struct redlock_lock *lock = rl_api_lock_new(rl, resource, 0);
+    struct redlock_lock *lock = rl_api_lock_new(rl, &names, 0);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
     begin_op(lock, kind, call);

@@ -159,8 +159,8 @@ REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
     return release(lock, true, delay_ms, ret_report);
 }
 
-static int question(redlock_t *rl, const char *resource, const char *token, uint8_t kind,
-                    redlock_report_t **ret_report)
+static int question(redlock_t *rl, const char *const *resources, size_t count, const char *token,
+                    uint8_t kind, redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
@@ -169,7 +169,7 @@ static int question(redlock_t *rl, const char *resource, const char *token, uint
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resource, token, kind, &call, &lock);
+    error = rl_start_question(rl, resources, count, token, kind, &call, &lock);
     if (error != REDLOCK_OK) {
         leave_blocking(rl);
         return error;
@@ -180,17 +180,23 @@ static int question(redlock_t *rl, const char *resource, const char *token, uint
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
                                       redlock_report_t **ret_report)
 {
-    return question(rl, resource, token, RL_OP_RELEASE_TOKEN, ret_report);
+    return question(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, ret_report);
+}
+
+REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *resources, size_t count,
+                                          const char *token, redlock_report_t **ret_report)
+{
+    return question(rl, resources, count, token, RL_OP_RELEASE_TOKEN, ret_report);
 }
 
 REDLOCK_API int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
 {
-    return question(rl, resource, NULL, RL_OP_INSPECT, ret_report);
+    return question(rl, &resource, 1, NULL, RL_OP_INSPECT, ret_report);
 }
 
 REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
 {
-    return question(rl, resource, NULL, RL_OP_BREAK, ret_report);
+    return question(rl, &resource, 1, NULL, RL_OP_BREAK, ret_report);
 }
 
 static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)

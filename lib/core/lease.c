@@ -3,6 +3,7 @@
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
+#include "core/patience.h"
 #include "core/rule.h"
 #include "redlock/redlock.h"
 
@@ -125,15 +126,24 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
 }
 
+static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
+{
+    uint64_t left = RL_NEVER;
+
+    if (lease->params.wait_ns != RL_NEVER)
+        left = rl_remaining_ns(lease->wait_until, now);
+    if (lease->params.keys > 1)
+        left = rl_min_u64(left, rl_patience_left_ns(rl_elapsed_ns(lease->begun, now)));
+    return left == RL_NEVER ? RL_NEVER : rl_due_ns(now, left);
+}
+
 static void update_wake(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_now now = view->now;
 
     switch (lease->state) {
     case RL_STATE_QUEUED:
-        lease->wake_ns = lease->params.wait_ns == RL_NEVER
-                             ? RL_NEVER
-                             : rl_due_ns(now, rl_remaining_ns(lease->wait_until, now));
+        lease->wake_ns = queued_wake_ns(lease, now);
         break;
     case RL_STATE_ASKING:
         lease->wake_ns =

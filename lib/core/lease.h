@@ -41,6 +41,7 @@ enum rl_lease_state {
 struct rl_lease_params {
     uint8_t kind; /* enum rl_lease_kind */
     uint8_t nodes, quorum;
+    uint8_t keys; /* resources, all or none; 0: one */
     bool auto_extend;
     bool fence;           /* ACQUIRE: with a fence */
     uint32_t extends_max; /* 0: no limit */
@@ -61,6 +62,7 @@ struct rl_lease_params {
 struct rl_wait {
     rl_nodes watched; /* was asked whether it is there, and tells when that changes */
     rl_nodes first;   /* was asked before the others in the last attempt */
+    uint8_t key;      /* which one, of several */
     bool free;        /* said that it is not, or that it has changed since */
     uint64_t go_ns;   /* boot clock: not before */
 };
@@ -78,8 +80,10 @@ struct rl_lease {
     bool adopted; /* by the last round: who did not agree in it may have had the key, or not */
     uint32_t attempts, failures, extends;
     int32_t status; /* why the last attempt or extension failed */
+    uint8_t taken;  /* of several keys: the one that stood in the way last, from 1 on; 0: unknown */
     struct rl_fence fence;
-    rl_nodes ours;      /* our key is, or may come to be, on these */
+    rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */
+    rl_nodes remnants;  /* some of our keys may be left on these, but not all are there */
     rl_nodes backing;   /* whose grants make up the present validity */
     rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
     rl_nodes confirmed; /* of `fresh`: seen to exist */

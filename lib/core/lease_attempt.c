@@ -57,9 +57,10 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
 {
     rl_nodes asked = RL_RULE(UNDO_UNANSWERED) ? lease->ours : lease->round.granted;
     if (lease->params.kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
-        fx->undo |= asked & ~fx->ask; /* what this very step was to send does not leave */
+        fx->undo |= (asked & ~fx->ask) | /* what this very step was to send does not leave */
+                    lease->remnants;
     fx->ask = 0;
-    lease->ours = 0;
+    lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     lease->round.outcome = RL_OUTCOME_FAILED;
     lease->failures++;
@@ -158,6 +159,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
 
     rl_lease_move(lease, RL_STATE_ASKING);
     lease->attempts++;
+    lease->taken = 0;
     if (!adopt)
         memset(&lease->fence, 0, sizeof lease->fence);
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
@@ -197,7 +199,9 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (!adopt)
         rl_lease_note_set(lease, ballot);
     else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
-        lease->ours &= ~RL_NODE(ballot->node);
+        rl_lease_note_missing(lease, ballot->node);
+    if (ballot->key != 0)
+        rl_wait_note_taken(lease, ballot, view);
     if (rl_lease_is_fenced(lease))
         rl_lease_fence_vote(lease, ballot, view, fx);
     if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)

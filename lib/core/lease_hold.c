@@ -108,8 +108,8 @@ static void lose(struct rl_lease *lease, struct rl_effects *fx)
     lease->lost = true;
     lease->status = status;
     lease->deadline = (struct rl_now){0, 0};
-    fx->undo |= lease->ours;
-    lease->ours = 0;
+    fx->undo |= lease->ours | lease->remnants;
+    lease->ours = lease->remnants = 0;
     fx->status = status;
     fx->flags |= RL_FX_LOST | RL_FX_DEADLINE | RL_FX_ENDED;
     rl_lease_move(lease, RL_STATE_ENDED);
@@ -257,6 +257,13 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         begin_extension(lease, lease->params.ttl_ns, view, fx);
 }
 
+void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
+{
+    lease->ours &= ~RL_NODE(node);
+    if (lease->params.keys > 1 && RL_RULE(REMNANTS_UNDONE))
+        lease->remnants |= RL_NODE(node);
+}
+
 /* The answer to a heal: a key that was made, or that another client has by now. */
 static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
@@ -264,6 +271,7 @@ static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
 
     if (ballot->vote == RL_VOTE_GRANTED) {
         lease->confirmed |= lease->fresh & bit;
+        lease->remnants &= ~bit;
     } else if (ballot->vote == RL_VOTE_DENIED || ballot->unsent) {
         lease->ours &= ~bit;
         lease->fresh &= ~bit;
@@ -311,8 +319,9 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         lease->fresh |= bit & ~lease->ours; /* a late SET of ours after all */
         lease->ours |= bit;
         lease->confirmed |= lease->fresh & bit;
+        lease->remnants &= ~bit;
     } else if (ballot->vote == RL_VOTE_DENIED) {
-        lease->ours &= ~bit;
+        rl_lease_note_missing(lease, ballot->node);
     }
     if (lease->round.outcome == RL_OUTCOME_WON)
         lease->backing = rl_round_counted(&lease->round);
@@ -335,6 +344,7 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     rl_round_open(&lease->round, verb, lease->ours, 0, view);
     fx->ask = lease->round.asked;
     fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
+    fx->undo |= lease->remnants & ~lease->ours;
     fx->flags |= RL_FX_DEADLINE;
     if (lease->contest != NULL && verb == RL_VERB_RELEASE)
         rl_contest_released(lease->contest, view->round_trip_ns,
@@ -370,7 +380,7 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
     }
     rl_lease_move(lease, RL_STATE_ENDED);
     lease->status = status;
-    lease->ours = 0;
+    lease->ours = lease->remnants = 0;
     fx->status = status;
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
 }
@@ -402,7 +412,7 @@ void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct r
     fx->status = REDLOCK_ECANCELED;
     lease->manual = false;
     lease->deadline = (struct rl_now){0, 0};
-    lease->ours = 0;
+    lease->ours = lease->remnants = 0;
     fx->flags |= RL_FX_DEADLINE | RL_FX_ENDED;
     rl_lease_move(lease, RL_STATE_ENDED);
 }

@@ -40,9 +40,16 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 /* The key has changed on these nodes; 0: this client has let it go. */
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                   struct rl_effects *fx);
+/* A node has told which key of several is taken there. */
+void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
+                        const struct rl_view *view);
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* The node that is asked first would tell of a change by itself. */
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view);
+
+/* Not all of our keys are on this node any more. What is left there must be taken back in the end.
+ */
+void rl_lease_note_missing(struct rl_lease *lease, unsigned node);
 
 /* What the answer to an acquire SET says of the key on that node. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot);

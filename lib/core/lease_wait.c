@@ -53,6 +53,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     struct rl_wait *wait = &lease->wait;
 
     memset(wait, 0, sizeof *wait);
+    wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
     if (contest == NULL || status != REDLOCK_ECONTENDED)
         return;
     fx->want = first_of(lease, view);
@@ -114,6 +115,15 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *
     rl_contest_woken(lease->contest, view->now.boot_ns);
     lease->wait.free = true;
     consider(lease, view, fx);
+}
+
+/* The node that is watched afterwards knows best. */
+void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
+                        const struct rl_view *view)
+{
+    if (lease->taken == 0 ||
+        (lease->contest != NULL && first_of(lease, view) == RL_NODE(ballot->node)))
+        lease->taken = ballot->key;
 }
 
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view)

@@ -59,6 +59,7 @@ struct rl_ballot {
     bool unsent;    /* with FAILED: proven that no byte of the request was sent */
     bool accepted;  /* a fenced vote, GRANTED: the proposal was stored */
     uint8_t record; /* enum rl_record_state: of the node's fence record, if the answer shows it */
+    uint8_t key;    /* DENIED, of several keys: the first that was taken, from 1 on; 0: not said */
     uint32_t round;
     uint32_t rtt_us;
     uint64_t number;  /* a fenced vote: what the node's register held before */

@@ -11,6 +11,7 @@
 
 #define RL_NODES_MAX    31
 #define RL_RESOURCE_MAX 512 /* bytes of a resource, without the prefix */
+#define RL_KEYS_MAX     64  /* resources of one lock */
 #define RL_PREFIX_MAX   256
 #define RL_OWNER_MAX    128
 #define RL_TOKEN_HEX    40                                /* 160 random bits */

@@ -44,14 +44,14 @@ struct rl_arg {
     const char *data;
     size_t len;
 };
-#define RL_ARGS_MAX    10
+#define RL_ARGS_MAX    (RL_KEYS_MAX + 5) /* of a script: its words, all keys, token and TTL */
 #define RL_NUMBERS_MAX 3
 
 struct rl_command {
     size_t count;
-    struct rl_arg args[RL_ARGS_MAX];
     size_t numbers_used;
     char numbers[RL_NUMBERS_MAX][24]; /* backing store of numbers */
+    struct rl_arg args[RL_ARGS_MAX];
 };
 
 /* For the files that find words: one more argument. */
@@ -99,11 +99,12 @@ struct rl_answer {
     int cause;         /* enum redlock_cause; NONE unless FAILED */
     enum rl_form form; /* with AGAIN: how to ask again */
     unsigned forget;   /* with AGAIN: feature bits that this server has shown not to have */
+    uint8_t key;       /* ACQUIRE of several keys, denied: the first that was taken; from 1 on */
     /* Of fences: */
-    uint8_t record;   /* enum rl_record_state: what the answer says of the node's record */
-    bool accepted;    /* ACQUIRE granted: the proposal was stored */
-    uint64_t number;  /* ACQUIRE granted or denied: what the register held before */
-    uint64_t pttl_ms; /* of the key that is there; 0: not said, or for ever */
+    uint8_t record;    /* enum rl_record_state: what the answer says of the node's record */
+    bool accepted;     /* ACQUIRE granted: the proposal was stored */
+    uint64_t number;   /* ACQUIRE granted or denied: what the register held before */
+    uint64_t pttl_ms;  /* of the key that is there; 0: not said, or for ever */
     struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
 };
 

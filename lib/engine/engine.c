@@ -260,7 +260,7 @@ void rl_engine_abandon(struct rl_engine *engine)
         struct rl_lock *lock = engine->locks;
         engine->locks = lock->next;
         lock->active = false;
-        lock->place = NULL;
+        rl_seats_abandon(engine, lock);
         if (lock->claim != NULL)
             lock->claim->owner = NULL;
         rl_claim_drop(lock->claim);

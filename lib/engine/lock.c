@@ -83,19 +83,18 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
 /* Whose turn it is at the lock's resource. */
 static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
-    struct rl_place *place = lock->place;
     uint8_t state = lock->lease.state;
 
-    if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED && place->front != NULL)
-        lock->lease.round = place->front->lease.round; /* all that is known of the nodes */
-    if (state == RL_STATE_HELD && place->front == NULL)
-        place->front = lock;
-    if (is_held(before) && !is_held(state) && place->front != lock)
-        rl_place_nudge(engine, place);
+    if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED && rl_seats_rival(lock) != NULL)
+        lock->lease.round = rl_seats_rival(lock)->lease.round; /* all that is known of the nodes */
+    if (state == RL_STATE_HELD)
+        rl_seats_take(engine, lock);
+    if (is_held(before) && !is_held(state))
+        rl_seats_nudge(engine, lock);
     if (state == RL_STATE_RELEASING)
-        rl_place_pass(engine, place, lock);
+        rl_seats_pass(engine, lock);
     if (state == RL_STATE_ENDED)
-        rl_place_leave(engine, lock);
+        rl_seats_leave(engine, lock);
 }
 
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
@@ -117,7 +116,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         count_outcome(engine, lock, &fx, before);
     if ((fx.flags & RL_FX_HELD) != 0 && lock->claim->fenced)
         rl_lock_note_number(engine, lock);
-    if (lock->place != NULL && before != after)
+    if (lock->seat.place != NULL && before != after)
         note_place(engine, lock, before);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
@@ -141,32 +140,15 @@ bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *loc
     return !lock->lease.params.fence || engine->records->known;
 }
 
-/* At its resource, in front or in the queue. */
-static int enter(struct rl_engine *engine, struct rl_lock *lock, struct rl_arg key)
-{
-    const struct rl_lease_params *params = &lock->lease.params;
-    uint32_t queue_max = engine->params.queue_max;
-    struct rl_place *place = rl_place_enter(engine, key);
-
-    lock->place = place;
-    if (place == NULL)
-        return REDLOCK_OK; /* no memory for good manners */
-    lock->lease.contest = &place->contest;
-    if (place->front == NULL && place->queue_first == NULL)
-        place->front = lock;
-    if (place->front == lock || params->wait_ns == 0)
-        return REDLOCK_OK;
-    if (queue_max != 0 && place->queued >= queue_max) {
-        rl_place_leave(engine, lock);
-        engine->stats.queue_full++;
-        return REDLOCK_EQUEUEFULL;
-    }
-    rl_place_queue(place, lock);
-    return REDLOCK_OK;
-}
-
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token)
+{
+    return rl_lock_start_many(engine, lock, params, &key, 1, token);
+}
+
+int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
+                       const struct rl_lease_params *params, const struct rl_arg *keys,
+                       unsigned count, struct rl_arg token)
 {
     bool inspect = params->kind == RL_LEASE_INSPECT;
 
@@ -174,14 +156,16 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     lock->due_ns = RL_NEVER;
     lock->seen = NULL;
     lock->claim = NULL;
-    lock->place = NULL;
+    lock->seat.place = NULL;
+    lock->more_seats = NULL;
+    lock->more = 0;
     lock->queued = false;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
     if (params->fence && !rl_records_want(engine))
         return REDLOCK_ENOMEM;
     lock->claim =
-        rl_lock_new_claim(engine, key, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
+        rl_lock_new_claim(engine, keys, count, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
     if (inspect)
@@ -195,9 +179,12 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim->owner = lock;
     lock->claim->ttl_max_ms = params->ttl_ns / RL_MS;
     rl_lease_init(&lock->lease, params);
+    lock->lease.params.keys = (uint8_t)count;
     lock->lease.params.salt = rl_random_word(&engine->random);
     lock->lease.begun = engine->view.now;
-    int error = params->kind == RL_LEASE_ACQUIRE ? enter(engine, lock, key) : REDLOCK_OK;
+    int error = REDLOCK_OK;
+    if (params->kind == RL_LEASE_ACQUIRE)
+        error = rl_seats_enter(engine, lock, keys, count);
     if (error != REDLOCK_OK) {
         rl_lock_abandon_claim(lock);
         return error;
@@ -218,7 +205,7 @@ void rl_lock_start_deferred(struct rl_engine *engine)
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         struct rl_lease_params *params = &lock->lease.params;
         next = lock->next;
-        if (lock->lease.state == RL_STATE_QUEUED && lock->place->front == lock)
+        if (lock->lease.state == RL_STATE_QUEUED && rl_seats_in_front(lock))
             rl_lock_step(engine, lock, &turn);
         if (lock->lease.state != RL_STATE_NEW)
             continue;
@@ -259,6 +246,8 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
     struct rl_event event = {.kind = RL_EVENT_TICK};
 
     rl_lock_step(engine, lock, &event);
+    if (lock->queued)
+        rl_seats_review(engine, lock);
 }
 
 static void forget_seen(struct rl_engine *engine, struct rl_seen *seen)
@@ -337,7 +326,8 @@ static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node)};
 
-    if (place->front == NULL || place->front->lease.state != RL_STATE_WAITING)
+    if (place->front == NULL || place->front->lease.state != RL_STATE_WAITING ||
+        rl_seats_watched(place->front) != place)
         return;
     engine->stats.wakeups++;
     rl_lock_step(engine, place->front, &event);
@@ -355,8 +345,8 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
     }
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
-        if (lock->place != NULL && lock->place->front == lock)
-            wake(engine, lock->place, node);
+        if (lock->seat.place != NULL && rl_seats_in_front(lock))
+            wake(engine, rl_seats_watched(lock), node);
     }
 }
 

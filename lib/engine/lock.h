@@ -5,12 +5,12 @@
 #define RL_ENGINE_LOCK_H
 
 #include "core/lease.h"
+#include "engine/seat.h"
 #include "node/claim.h"
 
 #define RL_HEAP_NONE UINT32_MAX
 
 struct rl_engine;
-struct rl_place;
 
 /* What an inspection saw on one node. */
 struct rl_seen {
@@ -28,10 +28,11 @@ struct rl_lock {
     uint64_t due_ns;             /* place in the timer heap */
     uint32_t heap_at;
     bool active;
-    bool queued;            /* behind another lock of this client */
-    struct rl_place *place; /* the resource; NULL: not an acquisition, or over */
-    struct rl_lock *queue_next, *queue_prev;
-    struct rl_seen *seen; /* inspections: one for each node */
+    bool queued;                /* behind other locks of this client */
+    uint8_t more;               /* resources beside the first */
+    struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
+    struct rl_seat *more_seats; /* at the others */
+    struct rl_seen *seen;       /* inspections: one for each node */
 };
 
 /* Starts to work on a lock: `key` with its prefix; `token` for leases that bring their own, else
@@ -39,6 +40,11 @@ struct rl_lock {
  * the call. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token);
+/* On 1 to RL_KEYS_MAX keys, in ascending order: who shares the first shares the order in which
+ * nodes are asked. */
+int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
+                       const struct rl_lease_params *params, const struct rl_arg *keys,
+                       unsigned count, struct rl_arg token);
 
 /* Not a fenced lock that must wait until the nodes' records were looked at. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);

@@ -19,11 +19,12 @@ void rl_lock_abandon_claim(struct rl_lock *lock)
     lock->claim = NULL;
 }
 
-struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, struct rl_arg key, size_t token_max)
+struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
+                                   unsigned count, size_t token_max)
 {
     /* Another claim may have lived at this address. */
     engine->common.cache.claim = NULL;
-    return rl_claim_new(engine->mem, key, token_max);
+    return rl_claim_new_many(engine->mem, keys, count, token_max);
 }
 
 /* The number that the votes of this attempt carry. */
@@ -54,7 +55,7 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     char token[RL_TOKEN_MAX + 1];
 
     if (lock->claim->refs > 1 || lock->claim->owner != lock) {
-        struct rl_claim *claim = rl_lock_new_claim(engine, rl_claim_key(lock->claim), RL_TOKEN_MAX);
+        struct rl_claim *claim = rl_claim_new_like(lock->claim, RL_TOKEN_MAX);
         if (claim == NULL)
             return false;
         if (!RL_RULE(FRESH_TOKEN))
@@ -198,6 +199,9 @@ void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, rl_nodes
 {
     uint64_t now_ns = engine->view.now.boot_ns;
 
+    if (lock->claim->watched != lock->lease.wait.key)
+        engine->common.cache.claim = NULL;
+    lock->claim->watched = lock->lease.wait.key;
     for (; nodes != 0; nodes &= nodes - 1)
         (void)rl_node_ask(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
                           lock->lease.round.number, RL_VERB_PTTL, now_ns);

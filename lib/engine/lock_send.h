@@ -9,7 +9,8 @@
 /* lock.c: one event in, its effects carried out. */
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event);
 
-struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, struct rl_arg key, size_t token_max);
+struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
+                                   unsigned count, size_t token_max);
 /* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
 void rl_lock_abandon_claim(struct rl_lock *lock);
 /* The next proposal for this stripe is above what was just granted. */

@@ -151,33 +151,6 @@ struct rl_place *rl_place_enter(struct rl_engine *engine, struct rl_arg key)
     return place;
 }
 
-void rl_place_queue(struct rl_place *place, struct rl_lock *lock)
-{
-    lock->queue_next = NULL;
-    lock->queue_prev = place->queue_last;
-    if (place->queue_last != NULL)
-        place->queue_last->queue_next = lock;
-    else
-        place->queue_first = lock;
-    place->queue_last = lock;
-    place->queued++;
-    lock->queued = true;
-}
-
-static void unqueue(struct rl_place *place, struct rl_lock *lock)
-{
-    if (lock->queue_prev != NULL)
-        lock->queue_prev->queue_next = lock->queue_next;
-    else
-        place->queue_first = lock->queue_next;
-    if (lock->queue_next != NULL)
-        lock->queue_next->queue_prev = lock->queue_prev;
-    else
-        place->queue_last = lock->queue_prev;
-    place->queued--;
-    lock->queued = false;
-}
-
 static void plan_turn(struct rl_engine *engine, struct rl_place *place)
 {
     if (place->turning)
@@ -187,13 +160,51 @@ static void plan_turn(struct rl_engine *engine, struct rl_place *place)
     engine->places.turns = place;
 }
 
+void rl_place_look(struct rl_engine *engine, struct rl_place *place)
+{
+    if (place->front == NULL && place->queue_first != NULL)
+        plan_turn(engine, place);
+}
+
+void rl_place_queue(struct rl_engine *engine, struct rl_seat *seat)
+{
+    struct rl_place *place = seat->place;
+
+    seat->next = NULL;
+    seat->prev = place->queue_last;
+    if (place->queue_last != NULL)
+        place->queue_last->next = seat;
+    else
+        place->queue_first = seat;
+    place->queue_last = seat;
+    place->queued++;
+    place->queued_many += seat->lock->more != 0;
+    rl_place_look(engine, place);
+}
+
+void rl_place_unqueue(struct rl_engine *engine, struct rl_seat *seat)
+{
+    struct rl_place *place = seat->place;
+
+    if (seat->prev != NULL)
+        seat->prev->next = seat->next;
+    else
+        place->queue_first = seat->next;
+    if (seat->next != NULL)
+        seat->next->prev = seat->prev;
+    else
+        place->queue_last = seat->prev;
+    place->queued--;
+    place->queued_many -= seat->lock->more != 0;
+    rl_place_look(engine, place);
+}
+
 void rl_place_pass(struct rl_engine *engine, struct rl_place *place, const struct rl_lock *lock)
 {
     if (place->front != lock)
         return;
     place->front = NULL;
-    if (place->queue_first != NULL)
-        plan_turn(engine, place);
+    rl_place_look(engine, place);
 }
 
 void rl_place_nudge(struct rl_engine *engine, struct rl_place *place)
@@ -203,17 +214,8 @@ void rl_place_nudge(struct rl_engine *engine, struct rl_place *place)
         plan_turn(engine, place);
 }
 
-void rl_place_leave(struct rl_engine *engine, struct rl_lock *lock)
+void rl_place_leave(struct rl_engine *engine, struct rl_place *place)
 {
-    struct rl_place *place = lock->place;
-
-    if (place == NULL)
-        return;
-    lock->place = NULL;
-    lock->lease.contest = NULL;
-    if (lock->queued)
-        unqueue(place, lock);
-    rl_place_pass(engine, place, lock);
     if (--place->locks == 0)
         become_idle(engine, place);
 }
@@ -224,17 +226,13 @@ void rl_places_turn(struct rl_engine *engine)
 
     while (places->turns != NULL) {
         struct rl_place *place = places->turns;
-        struct rl_lock *lock = place->queue_first;
         places->turns = place->turn_next;
         place->turning = false;
         if (place->nudged && place->front != NULL)
             rl_lock_event(engine, place->front, RL_EVENT_WAKE, 0, 0);
         place->nudged = false;
-        if (place->front != NULL || lock == NULL)
-            continue;
-        unqueue(place, lock);
-        place->front = lock;
-        if (rl_lock_may_start(engine, lock))
+        struct rl_lock *lock = place->front == NULL ? rl_seats_next(engine, place) : NULL;
+        if (lock != NULL && rl_lock_may_start(engine, lock))
             rl_lock_event(engine, lock, RL_EVENT_TURN, 0, 0);
     }
 }

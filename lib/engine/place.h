@@ -7,10 +7,8 @@
 
 #include "core/contest.h"
 #include "core/wire.h"
+#include "engine/seat.h"
 #include "platform/memory.h"
-
-struct rl_engine;
-struct rl_lock;
 
 struct rl_place {
     struct rl_place *next;                    /* in its bucket */
@@ -18,12 +16,13 @@ struct rl_place {
     struct rl_place *idle_older, *idle_newer; /* nobody wants it; kept for what is remembered */
     struct rl_contest contest;
     struct rl_lock *front; /* asks, waits for others, or holds */
-    struct rl_lock *queue_first, *queue_last;
+    struct rl_seat *queue_first, *queue_last;
     uint32_t queued;
-    uint32_t locks; /* that refer to it */
-    bool nudged;    /* a lock that was not in front has let the resource go */
-    bool turning;   /* in the list of turns */
-    uint64_t word;  /* hash of the key */
+    uint32_t queued_many; /* of these: for several resources */
+    uint32_t locks;       /* that refer to it */
+    bool nudged;          /* a lock that was not in front has let the resource go */
+    bool turning;         /* in the list of turns */
+    uint64_t word;        /* hash of the key */
     uint32_t key_len;
     char key[];
 };
@@ -44,14 +43,17 @@ struct rl_place *rl_place_enter(struct rl_engine *engine, struct rl_arg key);
 /* The place of `key` if there is one. */
 struct rl_place *rl_place_find(const struct rl_engine *engine, struct rl_arg key);
 
-/* `lock` goes to the end of the queue. */
-void rl_place_queue(struct rl_place *place, struct rl_lock *lock);
+/* The seat goes to the end of the queue, or out of it. */
+void rl_place_queue(struct rl_engine *engine, struct rl_seat *seat);
+void rl_place_unqueue(struct rl_engine *engine, struct rl_seat *seat);
 /* `lock` is not in front any more: the first in the queue is, from the next rl_places_turn() on. */
 void rl_place_pass(struct rl_engine *engine, struct rl_place *place, const struct rl_lock *lock);
 /* A lock that was not in front lets go: no server will tell us what we do ourselves. */
 void rl_place_nudge(struct rl_engine *engine, struct rl_place *place);
-/* `lock` is over. */
-void rl_place_leave(struct rl_engine *engine, struct rl_lock *lock);
+/* If nobody is in front: somebody may be whose turn it is. */
+void rl_place_look(struct rl_engine *engine, struct rl_place *place);
+/* One lock less that refers to it. */
+void rl_place_leave(struct rl_engine *engine, struct rl_place *place);
 
 /* Gives their turn to those who are to begin, when what is let go was written. */
 void rl_places_turn(struct rl_engine *engine);

@@ -73,7 +73,7 @@ static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, co
 
     engine->common.cache.claim = NULL;
     if (claim != NULL) {
-        char *words = claim->bytes + claim->key_len;
+        char *words = claim->bytes + claim->token_at;
         memcpy(words, record->mark, RL_RECORD_MARK_LEN);
         for (size_t i = 0; verb == RL_VERB_READ && i < RL_RECORD_MARK_LEN; i++)
             words[i] = "0123456789abcdef"[rl_random_word(&engine->random) >> 8 & 15];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Answers: each belongs to the request at the head of the pipeline, and to no other. */
+#include "core/wire_many.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -94,6 +95,7 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
         .unsent = request->unsent,
         .accepted = answer->accepted,
         .record = answer->record,
+        .key = answer->key,
         .number = answer->number,
         .pttl_ms = answer->pttl_ms,
         .rtt_us = (uint32_t)rl_min_u64(rtt_us, UINT32_MAX),
@@ -200,6 +202,16 @@ static void keep_words(struct rl_node *node, const struct rl_reply *reply,
     rl_node_set_text(node, reply->text, len);
 }
 
+static struct rl_answer answer_of(const struct rl_request *request, const struct rl_reply *reply)
+{
+    const struct rl_claim *claim = request->claim;
+    enum rl_verb verb = (enum rl_verb)request->verb;
+
+    if (claim != NULL && claim->more != 0 && verb != RL_VERB_PTTL)
+        return rl_wire_many_answer(verb, rl_claim_key_count(claim), reply);
+    return rl_wire_answer(verb, (enum rl_form)request->form, reply);
+}
+
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     rl_pipeline_skip_removed(&node->pipe);
@@ -226,8 +238,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
             rl_silence_review(node, now_ns);
         return;
     }
-    struct rl_answer answer =
-        rl_wire_answer((enum rl_verb)request.verb, (enum rl_form)request.form, reply);
+    struct rl_answer answer = answer_of(&request, reply);
     learn_features(node, &request, &answer);
     if (request.claim != NULL)
         check_run(node, &request, &answer);

@@ -4,23 +4,86 @@
 
 #include <string.h>
 
-struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max)
+typedef uint16_t key_length;
+
+static struct rl_claim *new_claim(const struct rl_mem *mem, size_t keys_len, size_t token_max)
 {
-    struct rl_claim *claim = rl_alloc(mem, sizeof *claim + key.len + token_max);
+    struct rl_claim *claim = rl_alloc(mem, sizeof *claim + keys_len + token_max);
 
     if (claim == NULL)
         return NULL;
     claim->mem = mem;
     claim->refs = 1;
     claim->undo_verb = RL_VERB_RELEASE;
+    claim->token_at = (uint32_t)keys_len;
+    return claim;
+}
+
+struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max)
+{
+    struct rl_claim *claim = new_claim(mem, key.len, token_max);
+
+    if (claim == NULL)
+        return NULL;
     claim->key_len = (uint32_t)key.len;
     memcpy(claim->bytes, key.data, key.len);
     return claim;
 }
 
+struct rl_claim *rl_claim_new_many(const struct rl_mem *mem, const struct rl_arg *keys,
+                                   unsigned count, size_t token_max)
+{
+    size_t len = keys[0].len;
+
+    RL_ASSERT(count >= 1 && count <= RL_KEYS_MAX);
+    for (unsigned i = 1; i < count; i++)
+        len += sizeof(key_length) + keys[i].len;
+    struct rl_claim *claim = new_claim(mem, len, token_max);
+    if (claim == NULL)
+        return NULL;
+    claim->more = (uint8_t)(count - 1);
+    claim->key_len = (uint32_t)keys[0].len;
+    memcpy(claim->bytes, keys[0].data, keys[0].len);
+    char *at = claim->bytes + keys[0].len;
+    for (unsigned i = 1; i < count; i++) {
+        key_length key_len = (key_length)keys[i].len;
+        RL_ASSERT(keys[i].len <= RL_KEY_MAX);
+        memcpy(at, &key_len, sizeof key_len);
+        memcpy(at + sizeof key_len, keys[i].data, keys[i].len);
+        at += sizeof key_len + keys[i].len;
+    }
+    return claim;
+}
+
+struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max)
+{
+    struct rl_claim *like = new_claim(claim->mem, claim->token_at, token_max);
+
+    if (like == NULL)
+        return NULL;
+    like->more = claim->more;
+    like->key_len = claim->key_len;
+    memcpy(like->bytes, claim->bytes, claim->token_at);
+    return like;
+}
+
+unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_KEYS_MAX])
+{
+    const char *at = claim->bytes + claim->key_len;
+
+    ret_keys[0] = rl_claim_key(claim);
+    for (unsigned i = 1; i <= claim->more; i++) {
+        key_length key_len;
+        memcpy(&key_len, at, sizeof key_len);
+        ret_keys[i] = (struct rl_arg){at + sizeof key_len, key_len};
+        at += sizeof key_len + key_len;
+    }
+    return rl_claim_key_count(claim);
+}
+
 void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token)
 {
-    memcpy(claim->bytes + claim->key_len, token.data, token.len);
+    memcpy(claim->bytes + claim->token_at, token.data, token.len);
     claim->token_len = (uint32_t)token.len;
 }
 
@@ -31,5 +94,5 @@ void rl_claim_drop(struct rl_claim *claim)
     RL_ASSERT(claim->refs > 0);
     if (--claim->refs > 0)
         return;
-    rl_free_wiped(claim->mem, claim, sizeof *claim + claim->key_len + claim->token_len);
+    rl_free_wiped(claim->mem, claim, sizeof *claim + claim->token_at + claim->token_len);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A claim: one token that was, or may have been, set on some nodes under a key. It carries all that
+ * A claim: one token that was, or may have been, set on some nodes under a key, or under several
+ * (each of them has all these keys of the claim, or none). It carries all that
  * is needed to take the key back, long after the attempt that made it is forgotten. What an undo
  * has to know is kept here, before the first SET leaves; its words are formatted when it is sent,
  * and if there is no memory for that, the claim stays on the node's list until there is. */
@@ -27,14 +28,22 @@ struct rl_claim {
     uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
     uint64_t proposal;      /* with `fenced` */
     uint64_t number;        /* with `fenced`: what RAISE raises to */
-    uint32_t key_len;
+    uint32_t key_len;       /* of the first key */
+    uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;
-    char bytes[]; /* key, then room for a token */
+    uint8_t more;    /* keys beside the first */
+    uint8_t watched; /* the key that PTTL asks about; from 0 on */
+    char bytes[];    /* key; each of the others behind its length; room for a token */
 };
 
 /* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory.
  */
 struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_t token_max);
+/* On 1 to RL_KEYS_MAX keys. */
+struct rl_claim *rl_claim_new_many(const struct rl_mem *mem, const struct rl_arg *keys,
+                                   unsigned count, size_t token_max);
+/* On the keys of another claim. */
+struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max);
 /* One reference less; the token is wiped with the last one: it is the right to delete the key. */
 void rl_claim_drop(struct rl_claim *claim);
 
@@ -46,14 +55,22 @@ static inline struct rl_claim *rl_claim_ref(struct rl_claim *claim)
     return claim;
 }
 
+/* The first key. */
 static inline struct rl_arg rl_claim_key(const struct rl_claim *claim)
 {
     return (struct rl_arg){claim->bytes, claim->key_len};
 }
 
+static inline unsigned rl_claim_key_count(const struct rl_claim *claim)
+{
+    return claim->more + 1u;
+}
+/* All keys, in their order; returns how many. */
+unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_KEYS_MAX]);
+
 static inline struct rl_arg rl_claim_token(const struct rl_claim *claim)
 {
-    return (struct rl_arg){claim->bytes + claim->key_len, claim->token_len};
+    return (struct rl_arg){claim->bytes + claim->token_at, claim->token_len};
 }
 
 #endif

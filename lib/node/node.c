@@ -4,6 +4,7 @@
 
 #include "core/rule.h"
 #include "core/wire_fence.h"
+#include "core/wire_many.h"
 
 #include "node/node_parts.h"
 #include "platform/token.h"
@@ -94,6 +95,18 @@ static void say_record(const struct rl_node *node, struct rl_command *command,
     rl_wire_record_command(command, verb, form, &record);
 }
 
+static void say_many(struct rl_command *command, const struct rl_claim *claim, enum rl_verb verb)
+{
+    struct rl_arg keys[RL_KEYS_MAX];
+    unsigned count = rl_claim_keys(claim, keys);
+
+    if (verb == RL_VERB_PTTL)
+        rl_wire_command(command, verb, RL_FORM_PLAIN, keys[claim->watched], (struct rl_arg){"", 0},
+                        0);
+    else
+        rl_wire_many_command(command, verb, keys, count, rl_claim_token(claim), claim->ttl_ms);
+}
+
 static void say(const struct rl_node *node, struct rl_command *command,
                 const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
 {
@@ -108,6 +121,8 @@ static void say(const struct rl_node *node, struct rl_command *command,
 
     if (verb == RL_VERB_READ || verb == RL_VERB_SEED)
         say_record(node, command, claim, verb, form);
+    else if (claim->more != 0)
+        say_many(command, claim, verb);
     else if (vote || verb == RL_VERB_RAISE)
         rl_wire_vote_command(command, verb, form, rl_claim_key(claim), rl_claim_token(claim),
                              claim->ttl_ms, &words);
@@ -161,6 +176,8 @@ static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *cla
 {
     if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
         return RL_FORM_SHA;
+    if (claim->more != 0 && verb != RL_VERB_PTTL)
+        return RL_FORM_EVAL;
     if (verb != RL_VERB_EXTEND)
         return RL_FORM_PLAIN;
     unsigned bit = RL_FEATURE_SET_IFEQ;
@@ -177,8 +194,10 @@ static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *cla
 int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                 uint64_t now_ns)
 {
-    /* An upper bound of the undo: words, lengths, key and token. */
-    size_t undo_bytes = 192 + (size_t)claim->key_len + claim->token_len;
+    /* An upper bound of the undo: words, lengths, key and token; of several keys, the script. */
+    size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
+    if (claim->more != 0)
+        undo_bytes += RL_SCRIPT_MANY_MAX + claim->more * (size_t)16;
     size_t bytes = undo_bytes + 64;
 
     if (!rl_node_is_up(node))

@@ -83,9 +83,9 @@ static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
 static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round, uint64_t now_ns)
 {
     enum rl_verb verb = undo_verb(claim, now_ns);
-    enum rl_form form = RL_FORM_SHA;
+    enum rl_form form = claim->more != 0 ? RL_FORM_EVAL : RL_FORM_SHA;
 
-    if (verb == RL_VERB_RELEASE) {
+    if (verb == RL_VERB_RELEASE && claim->more == 0) {
         unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
         unsigned known = node->features & wanted;
         unsigned likely = rl_info_features(&node->info) & wanted & ~node->missing & ~node->trying;

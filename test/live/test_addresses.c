@@ -123,7 +123,7 @@ START_TEST(a_prefix_is_put_before_each_key)
     ck_assert_int_eq(redlock_config_set_key_prefix(config, "lock:"), REDLOCK_OK);
     live.client = live_open(config);
     redlock_lock_t *lock = live_lock("name", LONG_TTL_MS);
-    ck_assert_str_eq(redlock_lock_resource(lock), "name");
+    ck_assert_str_eq(redlock_lock_resource(lock, 0), "name");
     ck_assert(WAIT_UNTIL(live_nodes_with("lock:name") == NODES, PATIENCE_MS));
     CHECK_STATUS(live_inspect("name"), REDLOCK_OK);
     ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);

@@ -198,7 +198,7 @@ START_TEST(resources)
     check_nothing_was_sent();
     redlock_lock_t *lock = NULL;
     CHECK_STATUS(live_acquire(resource_of(512), 500, 0, &lock), REDLOCK_OK);
-    ck_assert_uint_eq(strlen(redlock_lock_resource(lock)), 512);
+    ck_assert_uint_eq(strlen(redlock_lock_resource(lock, 0)), 512);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
@@ -281,7 +281,7 @@ START_TEST(missing_arguments)
     ck_assert_uint_eq(redlock_lock_remaining_ms(NULL), 0);
     ck_assert_int_eq(redlock_lock_fd(NULL), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_lock_detach(NULL), REDLOCK_EINVAL);
-    ck_assert_ptr_null(redlock_lock_resource(NULL));
+    ck_assert_ptr_null(redlock_lock_resource(NULL, 0));
     ck_assert_ptr_null(redlock_lock_token(NULL));
     ck_assert_str_eq(redlock_report_text(NULL), "");
     check_nothing_was_sent();

@@ -49,7 +49,7 @@ START_TEST(a_lock_is_handed_over_by_token)
     CHECK_STATUS(adopt("handed", token, &taken), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(taken, LONG_TTL_MS / 2), REDLOCK_OK);
     ck_assert_str_eq(redlock_lock_token(taken), token);
-    ck_assert_str_eq(redlock_lock_resource(taken), "handed");
+    ck_assert_str_eq(redlock_lock_resource(taken, 0), "handed");
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(WAIT_UNTIL(pttl(i, "handed") > (int64_t)LONG_TTL_MS / 2, PATIENCE_MS));
     CHECK_STATUS(live_extend(taken, 0), REDLOCK_OK);

@@ -219,7 +219,7 @@ void rig_command_all(const char *command)
 
 static bool is_ours(const char *key, const char *value)
 {
-    return rig.lock != NULL && strcmp(key, redlock_lock_resource(rig.lock)) == 0 &&
+    return rig.lock != NULL && strcmp(key, redlock_lock_resource(rig.lock, 0)) == 0 &&
            strcmp(value, redlock_lock_token(rig.lock)) == 0;
 }
 

@@ -169,7 +169,7 @@ static void hold_and_hand_over(redlock_t *rl)
     REQUIRE(redlock_lock_fence(lock) > 0);
     REQUIRE_OK(redlock_lock_check(lock, 1));
     REQUIRE(redlock_lock_remaining_ms(lock) > 0 && redlock_lock_fd(lock) >= 0);
-    REQUIRE(strcmp(redlock_lock_resource(lock), "name") == 0);
+    REQUIRE(strcmp(redlock_lock_resource(lock, 0), "name") == 0);
     REQUIRE_OK(redlock_extend(lock, TTL_MS, &report));
     read_report(report, REDLOCK_OK);
     REQUIRE_OK(redlock_inspect(rl, "name", &report));

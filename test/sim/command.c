@@ -100,7 +100,7 @@ struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word)
     return key;
 }
 
-static bool holds(const struct sim_key *key, struct sim_word token)
+bool sim_key_holds(const struct sim_key *key, struct sim_word token)
 {
     return key->present && key->token_len == token.len &&
            memcmp(key->token, token.text, token.len) == 0;
@@ -120,10 +120,16 @@ void sim_note_said(struct sim_call *call, uint32_t token, bool extended)
     };
 }
 
-static void tell_change(struct sim_call *call, const struct sim_key *key)
+void sim_key_changed(struct sim_call *call, const struct sim_key *key)
 {
     sim_server_changed(call->world, call->conn->node, (unsigned)(key - call->server->keys),
                        call->conn);
+}
+
+void sim_key_asked(struct sim_call *call, const struct sim_key *key)
+{
+    if (call->conn->redirect != 0)
+        call->conn->tracked |= 1u << (key - call->server->keys);
 }
 
 void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms)
@@ -138,7 +144,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     key->token_len = (uint32_t)token.len;
     memcpy(key->token, token.text, token.len);
     key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
-    tell_change(call, key);
+    sim_key_changed(call, key);
 }
 
 bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms)
@@ -147,7 +153,7 @@ bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token,
     unsigned resource = sim_resource_of(name);
     unsigned node = call->conn->node;
     uint32_t number =
-        sim_token_number(call->world, token.text, token.len, call->conn->client, resource);
+        sim_token_number(call->world, token.text, token.len, call->conn->client, 1u << resource);
 
     if (number == 0)
         abort();
@@ -168,12 +174,12 @@ static void do_set_ifeq(struct sim_call *call)
 
     if (call->server->major < 8) {
         sim_say(call, "-ERR syntax error");
-    } else if (!holds(key, words[4])) {
+    } else if (!sim_key_holds(key, words[4])) {
         sim_say(call, "$-1");
     } else {
         sim_disk_wrote(call);
         key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
-        tell_change(call, key);
+        sim_key_changed(call, key);
         sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
         sim_say(call, "+OK");
     }
@@ -207,7 +213,7 @@ static void run_script(struct sim_call *call, enum script script)
     struct sim_word token = words[4];
     int64_t now_ms = sim_server_now_ms(call->world, call->conn->node);
     uint32_t number = sim_token_find(call->world, token.text, token.len);
-    bool ours = holds(key, token);
+    bool ours = sim_key_holds(key, token);
 
     sim_note(call->world, "node % runs script % for token %, ours: %", call->conn->node, script,
              number, ours);
@@ -229,7 +235,7 @@ static void run_script(struct sim_call *call, enum script script)
         key->present = false;
         break;
     }
-    tell_change(call, key);
+    sim_key_changed(call, key);
     sim_say_number(call, 1);
 }
 
@@ -249,7 +255,7 @@ static void do_eval(struct sim_call *call)
         run_script(call, (enum script)i);
         return;
     }
-    if (sim_record_script(call, by_sha))
+    if (sim_record_script(call, by_sha) || sim_many_script(call))
         return;
     abort(); /* the library has a script that the model does not know */
 }
@@ -280,13 +286,13 @@ static void do_delete(struct sim_call *call)
     }
     struct sim_key *key = sim_key_of(call, call->words[1]);
     struct sim_word token = call->words[delex ? 3 : 2];
-    bool ours = holds(key, token);
+    bool ours = sim_key_holds(key, token);
     sim_note(call->world, "node % deletes for token %, ours: %", call->conn->node,
              sim_token_find(call->world, token.text, token.len), ours, 0);
     if (ours) {
         sim_disk_wrote(call);
         key->present = false;
-        tell_change(call, key);
+        sim_key_changed(call, key);
     }
     sim_say_number(call, ours);
 }
@@ -305,8 +311,7 @@ static void do_pttl(struct sim_call *call)
 {
     const struct sim_key *key = sim_key_of(call, call->words[1]);
 
-    if (call->conn->redirect != 0)
-        call->conn->tracked |= 1u << (key - call->server->keys);
+    sim_key_asked(call, key);
     sim_say_number(call, key->present
                              ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
                              : -2);

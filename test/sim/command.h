@@ -28,8 +28,15 @@ void sim_note_said(struct sim_call *call, uint32_t token, bool extended);
 
 /* The key, after what has expired is gone. */
 struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word);
+bool sim_key_holds(const struct sim_key *key, struct sim_word token);
+void sim_key_changed(struct sim_call *call, const struct sim_key *key);
+/* Who is told of changes hears of the next one of this key. */
+void sim_key_asked(struct sim_call *call, const struct sim_key *key);
 void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms);
 /* SET NX PX, for SET and for VOTE. true: it is set now. */
 bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms);
+
+/* many.c: runs the script if it is one over several keys; false: it is not. */
+bool sim_many_script(struct sim_call *call);
 
 #endif

@@ -138,8 +138,11 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
         sim_server_lose_record(world, fault->node);
         sim_server_lose_keys(world, fault->node);
         break;
-    case SIM_EVICT: /* of keys that would expire */
-        sim_server_lose_keys(world, fault->node);
+    case SIM_EVICT: /* of keys that would expire: of several of one lock maybe one only */
+        if (world->plan.many != 0 && fault->nodes % 4 < world->plan.resources)
+            sim_server_lose_key(world, fault->node, fault->nodes % 4);
+        else
+            sim_server_lose_keys(world, fault->node);
         break;
     case SIM_DEMOTE:
         server->replica = true;

@@ -32,25 +32,39 @@ static uint64_t remaining_ns(const struct sim_client *client, const struct sim_s
     return rl_lease_remaining_ns(&slot->lock->lease, sim_client_clocks(client, true_ns));
 }
 
-static void check_keys(struct sim_client *client, unsigned at)
+static void check_key(struct sim_client *client, unsigned at, unsigned resource)
 {
     struct sim_world *world = client->world;
     const struct sim_slot *slot = &client->slots[at];
     unsigned good = 0;
 
-    if (slot->token == 0)
-        return;
     const struct sim_token *token = sim_token_at(world, slot->token);
     for (unsigned i = 0; i < world->plan.nodes; i++)
-        good += sim_server_has(world, i, slot->resource, token) ||
-                sim_server_had(world, i, slot->resource, token);
+        good +=
+            sim_server_has(world, i, resource, token) || sim_server_had(world, i, resource, token);
     if (good < world->plan.nodes / 2 + 1)
         sim_violate(world,
                     "validity overstated: client %u slot %u believes in r%u, token %u, for another "
                     "%llu us, and %u of %u nodes have it",
-                    client->index, at, slot->resource, slot->token,
+                    client->index, at, resource, slot->token,
                     (unsigned long long)(remaining_ns(client, slot, world->now_ns) / RL_US), good,
                     world->plan.nodes);
+}
+
+/* Of each resource by itself: it is held, and by nobody else. */
+static void check_resources(struct sim_client *client, unsigned at, int holder[SIM_RESOURCES_MAX])
+{
+    const struct sim_slot *slot = &client->slots[at];
+
+    for (unsigned rest = slot->resources; rest != 0; rest &= rest - 1) {
+        unsigned resource = (unsigned)__builtin_ctz(rest);
+        if (slot->token != 0)
+            check_key(client, at, resource);
+        if (holder[resource] >= 0)
+            sim_violate(client->world, "two holders of r%u: client %d and client %u", resource,
+                        holder[resource], client->index);
+        holder[resource] = client->index;
+    }
 }
 
 static void check_lost(struct sim_client *client, unsigned at)
@@ -124,11 +138,7 @@ void sim_oracle_step(struct sim_world *world)
             }
             if (world->plan.outside != 0 || client->frozen)
                 continue;
-            check_keys(client, j);
-            if (holder[slot->resource] >= 0)
-                sim_violate(world, "two holders of r%u: client %d and client %u", slot->resource,
-                            holder[slot->resource], i);
-            holder[slot->resource] = (int)i;
+            check_resources(client, j, holder);
         }
     }
 }
@@ -178,7 +188,7 @@ void sim_oracle_client(struct sim_client *client)
         uint32_t number = 0;
         if (slot->lock != NULL && !slot->ended && is_claimed(slot->lock)) {
             struct rl_arg text = rl_claim_token(slot->lock->claim);
-            number = sim_token_number(world, text.data, text.len, client->index, slot->resource);
+            number = sim_token_number(world, text.data, text.len, client->index, slot->resources);
         }
         if (number != slot->token && slot->token != 0)
             mark_over(client, slot->token);
@@ -213,11 +223,16 @@ static bool may_count(const struct sim_client *client, const struct sim_slot *sl
                       const struct sim_token *token, unsigned node)
 {
     const struct sim_server *server = &client->world->servers[node];
-    const struct sim_key *key = &server->keys[slot->resource];
     const struct rl_round *round = &slot->lock->lease.round;
+    bool old = true;
 
-    if (!sim_server_has(client->world, node, slot->resource, token) ||
-        key->set_by != client->index || key->set_boot_ns < slot->t1_boot_ns)
+    for (unsigned rest = slot->resources; rest != 0; rest &= rest - 1) {
+        unsigned resource = (unsigned)__builtin_ctz(rest);
+        const struct sim_key *key = &server->keys[resource];
+        old = old && (!sim_server_has(client->world, node, resource, token) ||
+                      key->set_by != client->index || key->set_boot_ns < slot->t1_boot_ns);
+    }
+    if (old)
         return true;
     return !slot->extended && token->granted_boot_ns[node] != 0 &&
            token->granted_boot_ns[node] <= round->t1.boot_ns;
@@ -239,7 +254,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     const struct rl_lease *lease = &slot->lock->lease;
     const struct rl_round *round = &lease->round;
     struct rl_arg text = rl_claim_token(slot->lock->claim);
-    uint32_t number = sim_token_number(world, text.data, text.len, client->index, slot->resource);
+    uint32_t number = sim_token_number(world, text.data, text.len, client->index, slot->resources);
     struct sim_token *token = sim_token_at(world, number);
 
     token->held = true;
@@ -323,6 +338,18 @@ static bool is_calm(const struct sim_world *world, const struct sim_token *token
            (resumed_ns == 0 || now_ns > resumed_ns + CALM_NS);
 }
 
+/* The first key of the token that is on this node, or NULL. */
+static const struct sim_key *is_left(const struct sim_world *world, unsigned node,
+                                     const struct sim_token *token)
+{
+    for (unsigned rest = token->resources; rest != 0; rest &= rest - 1) {
+        unsigned resource = (unsigned)__builtin_ctz(rest);
+        if (sim_server_has(world, node, resource, token))
+            return &world->servers[node].keys[resource];
+    }
+    return NULL;
+}
+
 void sim_oracle_left(struct sim_world *world, uint32_t number)
 {
     const struct sim_token *token = sim_token_at(world, number);
@@ -330,7 +357,7 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
     if (token->excused || token->over_ns == 0)
         return;
     for (unsigned i = 0; i < world->plan.nodes; i++) {
-        if (sim_server_has(world, i, token->resource, token) && is_calm(world, token, i))
+        if (is_left(world, i, token) != NULL && is_calm(world, token, i))
             sim_violate(world, "token %u of client %u was left on node %u", number, token->client,
                         i);
     }
@@ -339,10 +366,11 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
 /* The one leftover that nobody can prevent: a SET and its undo lay in the network for longer than
  * the TTL, or in front of a server that stood still, nobody remembers them any more, and when both
  * are executed at last, the server does not know the script. Then the TTL is the last net. */
-static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token)
+static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token,
+                       const struct sim_key *key)
 {
     const struct sim_server *server = &world->servers[node];
-    uint64_t set_ns = server->keys[token->resource].set_ns;
+    uint64_t set_ns = key->set_ns;
 
     /* An undo that cannot be delivered is kept until the key must have expired; a clock that went
      * back, or is too slow, knows nothing of that. */
@@ -360,8 +388,8 @@ void sim_oracle_end(struct sim_world *world)
         for (unsigned node = 0; node < world->plan.nodes; node++) {
             if (token->sets[node] > 1 && !token->held)
                 sim_violate(world, "node %u was sent the SET of token %u twice", node, i);
-            if (!is_excused(world, node, token) &&
-                sim_server_has(world, node, token->resource, token))
+            const struct sim_key *key = is_left(world, node, token);
+            if (key != NULL && !is_excused(world, node, token, key))
                 sim_violate(world, "in the end token %u of client %u was left on node %u", i,
                             token->client, node);
         }

@@ -115,6 +115,19 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 
+/* Locks of several resources, beside those of one; with more of them in one client. */
+static void choose_many(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 11};
+
+    if (!sim_chance(&own, 350))
+        return;
+    plan->many = (unsigned)sim_between(&own, 200, 900);
+    plan->resources = (unsigned)sim_between(&own, 2, SIM_RESOURCES_MAX);
+    if (sim_chance(&own, 400))
+        plan->slots = (unsigned)sim_between(&own, 2, SIM_SLOTS_MAX);
+}
+
 static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *random, unsigned kind)
 {
     uint64_t ttl_ns = plan->ttl_ns;
@@ -250,6 +263,7 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_size(plan, &random);
     choose_times(plan, &random);
     choose_habits(plan, &random);
+    choose_many(plan);
     choose_faults(plan, &random);
     choose_freezes(plan);
     choose_fences(plan, &random);

@@ -91,8 +91,8 @@ struct sim_plan {
     uint64_t wall_slack_us; /* a wall clock may be set ahead so far */
     bool fences_outside;    /* and one does not */
     /* Of 1000: */
-    unsigned fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep, lapse,
-        inspect, split, late_turn, late_tell, far_link;
+    unsigned many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep,
+        lapse, inspect, split, late_turn, late_tell, far_link;
     unsigned outside; /* SIM_OUTSIDE_* */
     unsigned fault_count;
     struct sim_fault faults[SIM_FAULTS_MAX];

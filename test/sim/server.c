@@ -144,17 +144,21 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
     }
 }
 
-void sim_server_lose_keys(struct sim_world *world, unsigned node)
+void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resource)
 {
     struct sim_server *server = &world->servers[node];
 
-    for (unsigned i = 0; i < world->plan.resources; i++) {
-        if (is_good(world, node, &server->keys[i]))
-            keep_ghost(server->ghosts[i], &server->keys[i]);
-        server->keys[i].present = false;
-        if (server->up)
-            sim_server_changed(world, node, i, NULL);
-    }
+    if (is_good(world, node, &server->keys[resource]))
+        keep_ghost(server->ghosts[resource], &server->keys[resource]);
+    server->keys[resource].present = false;
+    if (server->up)
+        sim_server_changed(world, node, resource, NULL);
+}
+
+void sim_server_lose_keys(struct sim_world *world, unsigned node)
+{
+    for (unsigned i = 0; i < world->plan.resources; i++)
+        sim_server_lose_key(world, node, i);
 }
 
 void sim_server_lose_record(struct sim_world *world, unsigned node)

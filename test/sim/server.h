@@ -15,6 +15,7 @@ void sim_server_serve(struct sim_world *world, unsigned node);
 /* Comes up again as a new process. */
 void sim_server_start(struct sim_world *world, unsigned node);
 void sim_server_lose_keys(struct sim_world *world, unsigned node);
+void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resource);
 /* A key was set, changed or deleted: by this connection, or NULL. */
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by);

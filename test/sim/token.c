@@ -17,7 +17,7 @@ uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t 
 }
 
 uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len, unsigned client,
-                          unsigned resource)
+                          unsigned resources)
 {
     uint32_t number = sim_token_find(world, text, len);
 
@@ -33,7 +33,7 @@ uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len,
     memset(token, 0, sizeof *token);
     memcpy(token->text, text, SIM_TOKEN_HEX);
     token->client = (uint8_t)client;
-    token->resource = (uint8_t)resource;
+    token->resources = (uint8_t)resources;
     token->born_ns = world->now_ns;
     return world->token_count;
 }

@@ -6,9 +6,10 @@
 
 #include "world.h"
 
-/* Its number (from 1 on), made up if it is new; 0: not one of our tokens. */
+/* Its number (from 1 on), made up if it is new; 0: not one of our tokens. `resources`: bit by bit.
+ */
 uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len, unsigned client,
-                          unsigned resource);
+                          unsigned resources);
 /* 0: never seen. */
 uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t len);
 struct sim_token *sim_token_at(const struct sim_world *world, uint32_t number);

@@ -6,6 +6,7 @@
 
 #include "oracle.h"
 #include "token.h"
+#include "wish.h"
 
 #include <redlock/redlock.h>
 #include <stdlib.h>
@@ -75,46 +76,6 @@ static void begin_operation(struct sim_client *client, unsigned at, enum sim_doi
         plan_slot(client, at, SIM_LIMIT, limit_ns);
 }
 
-static struct rl_lease_params choose_params(struct sim_client *client, uint8_t kind)
-{
-    struct sim_world *world = client->world;
-    const struct sim_plan *plan = &world->plan;
-    struct sim_random *random = &world->random;
-    bool whole = sim_chance(random, 600);
-    struct rl_lease_params params = {
-        .kind = kind,
-        .nodes = (uint8_t)plan->nodes,
-        .quorum = (uint8_t)(plan->nodes / 2 + 1),
-        .auto_extend = sim_chance(random, plan->auto_extend),
-        .extends_max = sim_chance(random, 100) ? (uint32_t)sim_between(random, 1, 3) : 0,
-        .drift = plan->drift,
-        .backoff = plan->backoff,
-        .ttl_ns = whole
-                      ? plan->ttl_ns
-                      : sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS,
-        .wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns),
-        .validity_min_ns = RL_MS,
-        .wall_slack_us = plan->wall_slack_us,
-        .fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence),
-        .hold_max_ns = sim_chance(random, 100) ? sim_scale(random, RL_MS, 2 * plan->ttl_ns) : 0,
-    };
-
-    if (sim_chance(random, plan->wait_forever))
-        params.wait_ns = RL_NEVER;
-    else if (sim_chance(random, plan->wait_never))
-        params.wait_ns = 0;
-    uint64_t usable_ns = rl_usable_ns(params.ttl_ns, &params.drift);
-    if (params.wait_ns != RL_NEVER && sim_chance(random, 100))
-        params.validity_min_ns = sim_between(random, 1, usable_ns / 2);
-    /* Who wants to hold for less than he wants to have gets nothing. */
-    if (params.hold_max_ns != 0)
-        params.hold_max_ns += params.validity_min_ns + 10 * RL_MS;
-    if (params.auto_extend && sim_chance(random, 100))
-        params.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
-    params.margin_ns = params.ttl_ns / 10;
-    return params;
-}
-
 static void fail_to_start(struct sim_client *client, unsigned at)
 {
     struct sim_slot *slot = &client->slots[at];
@@ -130,9 +91,15 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
 {
     struct sim_slot *slot = &client->slots[at];
     struct sim_world *world = client->world;
-    const char key[2] = {'r', (char)('0' + slot->resource)};
+    static const char names[SIM_RESOURCES_MAX][2] = {{'r', '0'}, {'r', '1'}, {'r', '2'}};
     char text[SIM_TOKEN_HEX];
-    struct rl_arg words = {NULL, 0};
+    struct rl_arg words = {NULL, 0}, keys[SIM_RESOURCES_MAX];
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < world->plan.resources; i++) {
+        if ((slot->resources >> i & 1) != 0)
+            keys[count++] = (struct rl_arg){names[i], 2};
+    }
 
     if (token != 0) {
         memcpy(text, sim_token_at(world, token)->text, sizeof text);
@@ -148,10 +115,9 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
     slot->expired_ns = 0;
     slot->validity_min_ns = params->validity_min_ns;
     slot->forever = params->wait_ns == RL_NEVER;
-    sim_note(world, "client % slot % starts kind % on r%", client->index, at, params->kind,
-             slot->resource);
-    if (rl_lock_start(&client->engine, slot->lock, params, (struct rl_arg){key, 2}, words) !=
-        REDLOCK_OK)
+    sim_note(world, "client % slot % starts kind % on %", client->index, at, params->kind,
+             slot->resources);
+    if (rl_lock_start_many(&client->engine, slot->lock, params, keys, count, words) != REDLOCK_OK)
         fail_to_start(client, at);
 }
 
@@ -160,7 +126,7 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
     struct rl_lease_params params =
-        choose_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
+        sim_wish_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
     uint64_t limit_ns = params.wait_ns;
 
     if (adopted != 0 && params.wait_ns == RL_NEVER)
@@ -169,8 +135,9 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
         limit_ns += params.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
     if (adopted != 0)
         params.fence_number = world->offer_number;
-    slot->resource = adopted != 0 ? sim_token_at(world, adopted)->resource
-                                  : (uint8_t)sim_below(&world->random, world->plan.resources);
+    sim_wish_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
+                                    : sim_wish_resources(world));
+    params.fence = params.fence && (slot->resources & (slot->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
     if (sim_chance(&world->random, world->plan.cancel))
         plan_slot(client, at, SIM_CANCEL, sim_scale(&world->random, RL_US, world->plan.ttl_ns));
@@ -183,10 +150,16 @@ static void ask(struct sim_client *client, unsigned at, uint32_t token)
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
     struct rl_lease_params params =
-        choose_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
+        sim_wish_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
 
-    slot->resource = token != 0 ? sim_token_at(world, token)->resource
-                                : (uint8_t)sim_below(&world->random, world->plan.resources);
+    unsigned whole = token != 0 ? sim_token_at(world, token)->resources
+                                : 1u << sim_below(&world->random, world->plan.resources);
+    /* Of several resources only one is given back: nobody can have the whole lock any more. */
+    bool part = token != 0 && (whole & (whole - 1)) != 0 && sim_chance(&world->random, 500);
+    unsigned last = 31u - (unsigned)__builtin_clz(whole);
+    sim_wish_for(slot, part ? 1u << last : whole);
+    slot->part = part;
+    slot->asked_token = token;
     begin_operation(client, at, SIM_ASKING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
     start(client, at, &params, token);
 }
@@ -395,8 +368,12 @@ void sim_user_tell(struct sim_world *world, unsigned index, unsigned at, uint32_
         else
             hold_on(client, at);
         break;
-    case SIM_RELEASING:
     case SIM_ASKING:
+        if (slot->part && slot->status == REDLOCK_OK && world->offer == 0)
+            world->offer = slot->asked_token;
+        think(client, at);
+        break;
+    case SIM_RELEASING:
         think(client, at);
         break;
     default:

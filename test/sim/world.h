@@ -144,10 +144,13 @@ enum sim_doing {
 struct sim_slot {
     struct rl_lock *lock; /* NULL: none */
     uint8_t doing;        /* enum sim_doing */
-    uint8_t resource;
-    bool done;  /* the operation is over, its user not told yet */
-    bool told;  /* the user knows that the lock is held */
-    bool ended; /* the engine has let go of the lock */
+    uint8_t resource;     /* the first of ... */
+    uint8_t resources;    /* these, bit by bit */
+    bool part;            /* a release by token of one of several: the lock is offered again */
+    uint32_t asked_token; /* of that release */
+    bool done;            /* the operation is over, its user not told yet */
+    bool told;            /* the user knows that the lock is held */
+    bool ended;           /* the engine has let go of the lock */
     bool endangered, kept, forever;
     int status;
     uint32_t stamp; /* of the operation: older events mean nothing */
@@ -194,7 +197,8 @@ struct sim_client {
 struct sim_token {
     char text[SIM_TOKEN_HEX];
     uint64_t born_ns; /* no request with it left earlier */
-    uint8_t client, resource;
+    uint8_t client;
+    uint8_t resources;   /* bit by bit */
     bool held;           /* somebody was told of it */
     bool excused;        /* its keys may stay until they expire */
     uint64_t over_ns;    /* when its attempt or its lock was over; 0: it is not */

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * The names of what is to be locked: one, or several that are taken together. */
+#include "api/client.h"
+#include "api/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int check_name(struct redlock *rl, const char *what, const char *name,
+                      redlock_report_t **refusal)
+{
+    if (name == NULL || name[0] == '\0')
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "%s is empty: give the name of what is to be locked", what);
+    if (strnlen(name, RL_RESOURCE_MAX + 1) > RL_RESOURCE_MAX)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "%s is longer than %d bytes: shorten or hash it", what,
+                                RL_RESOURCE_MAX);
+    return REDLOCK_OK;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const char *const *left = a, *const *right = b;
+
+    return strcmp(*left, *right);
+}
+
+static int check_twins(struct redlock *rl, const struct rl_names *names, redlock_report_t **refusal)
+{
+    const char *sorted[RL_KEYS_MAX];
+
+    memcpy(sorted, names->list, names->count * sizeof sorted[0]);
+    qsort(sorted, names->count, sizeof sorted[0], by_bytes);
+    for (unsigned i = 1; i < names->count; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                    "'%.80s' is named twice: name each resource once", sorted[i]);
+    }
+    return REDLOCK_OK;
+}
+
+int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
+                     size_t also_count, struct rl_names *ret, redlock_report_t **refusal)
+{
+    int error = check_name(rl, "resource", resource, refusal);
+
+    ret->count = 1;
+    ret->list[0] = resource;
+    if (error != REDLOCK_OK || also_count == 0)
+        return error;
+    if (also == NULL)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "%zu further resources, but no list",
+                                also_count);
+    if (also_count > RL_KEYS_MAX - 1)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "%zu resources at once: there may be %d", also_count + 1,
+                                RL_KEYS_MAX);
+    for (; ret->count <= also_count; ret->count++) {
+        char what[48];
+        ret->list[ret->count] = also[ret->count - 1];
+        snprintf(what, sizeof what, "further resource number %u", ret->count);
+        error = check_name(rl, what, also[ret->count - 1], refusal);
+        if (error != REDLOCK_OK)
+            return error;
+    }
+    return check_twins(rl, ret, refusal);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct rl_arg *left = a, *right = b;
+    int order = memcmp(left->data, right->data, left->len < right->len ? left->len : right->len);
+
+    return order != 0 ? order : left->len < right->len ? -1 : 1;
+}
+
+bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
+{
+    const struct redlock *rl = lock->rl;
+    size_t prefix_len = rl->config->prefix_len;
+    const char *name = lock->bytes;
+
+    ret->count = lock->names;
+    ret->allocated = NULL;
+    char *to = ret->bytes;
+    if (lock->names > 1)
+        to = ret->allocated = rl_alloc(&rl->mem, lock->names * prefix_len + lock->names_len);
+    if (to == NULL)
+        return false;
+    for (unsigned i = 0; i < lock->names; i++) {
+        size_t len = strlen(name);
+        memcpy(to, rl->config->prefix, prefix_len);
+        memcpy(to + prefix_len, name, len);
+        ret->list[i] = (struct rl_arg){to, prefix_len + len};
+        to += prefix_len + len;
+        name += len + 1;
+    }
+    if (lock->names > 1)
+        qsort(ret->list, ret->count, sizeof ret->list[0], by_key);
+    return true;
+}
+
+void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys)
+{
+    rl_free(&lock->rl->mem, keys->allocated);
+}
+
+const char *rl_names_taken(const struct redlock_lock *lock)
+{
+    unsigned taken = lock->engine.lease.taken;
+
+    for (unsigned i = 0; i < lock->names && taken != 0; i++) {
+        const char *name = redlock_lock_resource(lock, i);
+        unsigned smaller = 0;
+        for (unsigned j = 0; j < lock->names; j++)
+            smaller += strcmp(redlock_lock_resource(lock, j), name) < 0;
+        if (smaller + 1 == taken)
+            return name;
+    }
+    return NULL;
+}
+
+REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t index)
+{
+    if (lock == NULL || index >= lock->names)
+        return NULL;
+    const char *name = lock->bytes;
+    for (; index > 0; index--)
+        name += strlen(name) + 1;
+    return name;
+}
