@@ -13,7 +13,7 @@ static void work(const redlock_lock_t *lock)
 {
     char line[80];
 
-    printf("working on %s for at most %llu ms\n", redlock_lock_resource(lock),
+    printf("working on %s for at most %llu ms\n", redlock_lock_resource(lock, 0),
            (unsigned long long)redlock_lock_remaining_ms(lock));
     fflush(stdout);
     if (fgets(line, sizeof line, stdin) == NULL)

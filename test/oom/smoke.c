@@ -207,6 +207,9 @@ static void take_away(redlock_t *rl)
     REQUIRE_OK(redlock_release_token(rl, "name", redlock_lock_token(lock), &report));
     read_report(report, REDLOCK_OK);
     redlock_lock_free(lock);
+    REQUIRE(redlock_release_token_all(rl, (const char *const[]){"name", "other"}, 2, "token",
+                                      &report) == REDLOCK_ELOST);
+    read_report(report, REDLOCK_ELOST);
     REQUIRE_OK(redlock_with(rl, "name", &opts, &result, &report, body, NULL));
     read_report(report, REDLOCK_OK);
     REQUIRE(result == 42);
@@ -314,6 +317,16 @@ static void start(int mode, const char *password)
         redlock_release_token_start(rl, "other", redlock_lock_token(lock), NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
     redlock_lock_free(lock);
+    opts.also = (const char *const[]){"another", "third"};
+    opts.also_count = 2;
+    REQUIRE_OK(redlock_acquire_start(rl, "other", &opts, on_done, &one));
+    lock = await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_release_token_all_start(rl,
+                                               (const char *const[]){"other", "another", "third"},
+                                               3, redlock_lock_token(lock), NULL, on_done, &one));
+    await(rl, &one, REDLOCK_OK);
+    redlock_lock_free(lock);
+    opts.also_count = 0;
     REQUIRE_OK(redlock_break_start(rl, "other", NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_acquire_start(rl, "kept", &opts, on_done, &one));
