@@ -348,7 +348,7 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
             continue;
         }
         if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
-            node->srtt_ns = rl_sub_sat(now_ns, node->opened_ns);
+            rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns));
         const struct rl_node_listener *listener = &node->common->listener;
         uint64_t read_ns = listener->clock(listener->ctx);
         int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);

@@ -21,6 +21,15 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
     return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
+void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns)
+{
+    uint64_t fixed = node->common->node_timeout_ns;
+    uint64_t most_ns = fixed != 0 ? fixed : TIMEOUT_MAX_NS;
+
+    trip_ns = rl_min_u64(trip_ns, most_ns);
+    node->srtt_ns = node->srtt_ns == 0 ? trip_ns : node->srtt_ns - node->srtt_ns / 8 + trip_ns / 8;
+}
+
 /* When the clock of an answer has started. */
 static uint64_t clock_ns(const struct rl_node *node, uint64_t at)
 {

@@ -139,6 +139,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     sim_disk_wrote(call);
     key->present = true;
     key->set_ns = call->world->now_ns;
+    key->extended_ns = 0;
     key->set_by = call->conn->client;
     key->set_boot_ns = sim_clock_read(&call->world->clients[key->set_by].boot, call->world->now_ns);
     key->token_len = (uint32_t)token.len;
@@ -226,6 +227,7 @@ static void run_script(struct sim_call *call, enum script script)
     case SCRIPT_EXTEND:
         if (key->expire_ms < now_ms + sim_number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
             key->expire_ms = now_ms + sim_number_of(words[5]);
+        key->extended_ns = call->world->now_ns;
         sim_note_said(call, number, true);
         break;
     case SCRIPT_SHORTEN:

@@ -363,9 +363,10 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
     }
 }
 
-/* The one leftover that nobody can prevent: a SET and its undo lay in the network for longer than
- * the TTL, or in front of a server that stood still, nobody remembers them any more, and when both
- * are executed at last, the server does not know the script. Then the TTL is the last net. */
+/* The leftovers that nobody can prevent: something lay in the network for long, or in front of a
+ * server that stood still, and nobody remembers it any more when it is executed at last. A SET and
+ * its undo, and the server does not know the script; or an extension that comes after the end of
+ * its token, and no connection for a TTL. Then the TTL is the last net. */
 static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token,
                        const struct sim_key *key)
 {
@@ -378,7 +379,9 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
         return true;
 
     return token->excused ||
-           (server->noscript_ns >= set_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2);
+           (server->noscript_ns >= set_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2) ||
+           (token->over_ns != 0 && key->extended_ns > token->over_ns &&
+            world->now_ns > token->over_ns + world->plan.ttl_ns);
 }
 
 void sim_oracle_end(struct sim_world *world)

@@ -84,6 +84,7 @@ struct sim_key {
     char token[RL_TOKEN_MAX + 1];
     int64_t expire_ms;
     uint64_t set_ns;      /* true time */
+    uint64_t extended_ns; /* the same */
     uint64_t set_boot_ns; /* on the clock of the client that set it */
     uint8_t set_by;
 };

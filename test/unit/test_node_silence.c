@@ -63,6 +63,32 @@ START_TEST(the_time_limit)
 }
 END_TEST
 
+/* (Found by the simulator: a client that was stopped for 12 s made way for others for 20 s.) */
+START_TEST(a_stop_is_no_round_trip)
+{
+    static const uint64_t fixed_ns[] = {0, 2 * RL_SECOND};
+    uint64_t most_ns = fixed_ns[_i] != 0 ? fixed_ns[_i] : 250 * RL_MS;
+
+    rig->common.node_timeout_ns = fixed_ns[_i];
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_freeze(rig, 100 * RL_SECOND);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_gt(rig->node.srtt_ns, RL_MS);
+    ck_assert_uint_le(rig->node.srtt_ns, RL_MS + most_ns / 8);
+}
+END_TEST
+
+START_TEST(nor_is_a_stop_while_it_connects)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_freeze(rig, 100 * RL_SECOND);
+    rig_greet(rig);
+    ck_assert_uint_eq(rig->node.srtt_ns, 250 * RL_MS);
+}
+END_TEST
+
 /* Suspect: whoever waits for its votes is told, one probe goes out, nothing else is asked. What it
  * answers in time still counts, and ends the suspicion. */
 START_TEST(late_but_in_time)
@@ -241,6 +267,8 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, the_time_limit, 0, 8);
+    tcase_add_loop_test(tcase, a_stop_is_no_round_trip, 0, 2);
+    tcase_add_test(tcase, nor_is_a_stop_while_it_connects);
     tcase_add_test(tcase, late_but_in_time);
     tcase_add_test(tcase, suspicion_and_recovery);
     tcase_add_test(tcase, a_queue_that_moves);
