@@ -243,8 +243,7 @@ static bool is_given(const struct sim_client *client, const struct rl_round *rou
                      const struct sim_token *token, unsigned node)
 {
     if (round->verb == RL_VERB_EXTEND)
-        return token->extended_by[node] == client->index &&
-               token->extended_boot_ns[node] >= round->t1.boot_ns;
+        return token->extended_boot_ns[node][client->index] >= round->t1.boot_ns;
     return token->granted_boot_ns[node] != 0;
 }
 
@@ -365,8 +364,9 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
 
 /* The leftovers that nobody can prevent: something lay in the network for long, or in front of a
  * server that stood still, and nobody remembers it any more when it is executed at last. A SET and
- * its undo, and the server does not know the script; or an extension that comes after the end of
- * its token, and no connection for a TTL. Then the TTL is the last net. */
+ * its undo, and the server does not know the script (the undo on a new connection found no key); or
+ * an extension that comes after the end of its token, and no connection for a TTL. Then the TTL is
+ * the last net. */
 static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token,
                        const struct sim_key *key)
 {
@@ -379,7 +379,8 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
         return true;
 
     return token->excused ||
-           (server->noscript_ns >= set_ns && set_ns > token->over_ns + world->plan.ttl_ns / 2) ||
+           (server->noscript_ns >= set_ns &&
+            (key->late || set_ns > token->over_ns + world->plan.ttl_ns / 2)) ||
            (token->over_ns != 0 && key->extended_ns > token->over_ns &&
             world->now_ns > token->over_ns + world->plan.ttl_ns);
 }

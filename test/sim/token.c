@@ -52,6 +52,5 @@ void sim_token_said(struct sim_world *world, const struct sim_said *said, unsign
         token->granted_boot_ns[node] = sim_clock_read(&world->clients[client].boot, world->now_ns);
         return;
     }
-    token->extended_by[node] = (uint8_t)client;
-    token->extended_boot_ns[node] = said->executed_boot_ns;
+    token->extended_boot_ns[node][client] = said->executed_boot_ns;
 }

@@ -85,6 +85,7 @@ struct sim_key {
     int64_t expire_ms;
     uint64_t set_ns;      /* true time */
     uint64_t extended_ns; /* the same */
+    bool late;            /* set on a connection that its client had closed by then */
     uint64_t set_boot_ns; /* on the clock of the client that set it */
     uint8_t set_by;
 };
@@ -207,8 +208,7 @@ struct sim_token {
     uint64_t expires_ns; /* no key of it lives longer */
     uint8_t sets[SIM_NODES_MAX];
     uint64_t granted_boot_ns[SIM_NODES_MAX]; /* when the client learned of it; 0: it did not */
-    uint64_t extended_boot_ns[SIM_NODES_MAX];
-    uint8_t extended_by[SIM_NODES_MAX];
+    uint64_t extended_boot_ns[SIM_NODES_MAX][SIM_CLIENTS_MAX]; /* giver and taker: each its own */
     uint8_t without_record; /* nodes that voted with no fence record in use */
 };
 
