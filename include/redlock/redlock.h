@@ -100,6 +100,23 @@ enum redlock_flags {
     REDLOCK_FENCE = 1u << 1 /* the lock carries a number: redlock_lock_fence() */
 };
 
+/* What is acquired.
+ *
+ * A permit of a semaphore: at most opts.permits of them are held at once under one name. Each has a
+ * slot, 0..permits - 1, and a slot is an ordinary lock with the key `name{#slot}`: what is said
+ * here of locks is true of each slot, and foreign clients that set these keys are seen. Waiting
+ * locks of one client queue under the name, and the next one asks as soon as the one before it
+ * holds.
+ *
+ * All clients should give the same number. If they do not, a slot still never has two holders, but
+ * as many permits are held as the largest number says, and who gives a smaller one competes for the
+ * first slots only. */
+enum redlock_kind {
+    REDLOCK_EXCLUSIVE = 0, /* one holder of the resource */
+    REDLOCK_PERMIT = 2     /* 1 is kept */
+};
+#define REDLOCK_PERMITS_MAX 1024
+
 /* The tag differs from the function's name: C++ warns of a function that hides a struct. */
 typedef struct redlock_options {
     size_t size;               /* set by redlock_opts() */
@@ -117,6 +134,8 @@ typedef struct redlock_options {
     uint64_t fence;          /* adopt: the giver's redlock_lock_fence(); acquire: 0 */
     const char *const *also; /* further resources, taken and held together with the first: all or */
     size_t also_count;       /* none; in any order, each named once, not with REDLOCK_FENCE */
+    uint32_t kind;    /* enum redlock_kind; adopt: 0, also for a slot, see redlock_permit_name() */
+    uint32_t permits; /* REDLOCK_PERMIT: 1..REDLOCK_PERMITS_MAX; else 0 */
 } redlock_opts_t;
 
 /* The defaults with a TTL; the caller sets what is to differ. [any thread] */
@@ -142,7 +161,8 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 /* Takes the lock on `resource` (1..REDLOCK_RESOURCE_LEN_MAX bytes). Returns at the decision of a
  * majority; without one tries again, with random delays, until opts.wait_ms is over. On success
  * the caller owns *ret_lock: redlock_release(), then redlock_lock_free(). On failure nothing is
- * held, and what was set is deleted in the background. ECONTENDED: held by another client.
+ * held, and what was set is deleted in the background. ECONTENDED: held by another client;
+ * of a semaphore: all permits are.
  * With opts.also it is one lock of several resources: each server grants all of them or none in one
  * step, and whatever is done to the lock is done to all of them. While it waits it keeps none from
  * anybody else, so nobody waits for each other for ever, in whichever order they are named; where
@@ -271,10 +291,20 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
  * [any thread] */
 REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t index);
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
+/* The slot of a permit. EINVAL: the lock is none; one that was adopted is a lock on its key.
+ * [any thread] */
+REDLOCK_CHECK int redlock_lock_permit(const redlock_lock_t *lock);
+/* Writes the name under which a slot (below REDLOCK_PERMITS_MAX) of the semaphore `resource` is
+ * adopted, released by token, inspected and broken: `resource{#slot}`. EINVAL: it does not fit in
+ * `size` bytes or is too long for a resource. [any thread] */
+REDLOCK_CHECK int redlock_permit_name(char *ret_name, size_t size, const char *resource,
+                                      uint32_t slot);
 /* With REDLOCK_FENCE: a number (below 2^53) that is larger than that of every earlier holder of
  * this resource; the same for the life of the lock, also when it is lost. What is written to must
  * compare it: accept a write if its number is not smaller than the largest one seen, and store it
- * with the write. 0: without REDLOCK_FENCE. [any thread] */
+ * with the write. Of a permit: larger than that of every earlier holder of the same slot. It keeps
+ * late writes of a slot's former holder from what belongs to that slot, and says nothing about the
+ * holders of other slots, who are there at the same time. 0: without REDLOCK_FENCE. [any thread] */
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
 /* Frees the handle; a lock that is still held is released in the background. No events of it
  * follow, but one that another thread is just being told may still be running: free what its

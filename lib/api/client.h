@@ -242,6 +242,10 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);
 
+/* permit.c: what is to be acquired */
+int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
+                    bool adopt, redlock_report_t **refusal);
+
 /* review.c */
 void rl_review_begin_shutdown(struct redlock *rl);
 void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status);

@@ -157,11 +157,18 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
 {
     const struct rl_round *round = &report->round;
     int status = report->info.status;
+    const struct rl_lease *lease = &lock->engine.lease;
     const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(lock) : NULL;
-    int at = snprintf(
-        report->line, sizeof report->line, "%s%s%.80s%s: %u of %u nodes agreed, %u needed",
-        redlock_strerror(status), taken != NULL ? " ('" : "", taken != NULL ? taken : "",
-        taken != NULL ? "')" : "", report->info.granted, report->info.nodes, report->info.quorum);
+    char which[128] = "";
+
+    if (taken != NULL)
+        snprintf(which, sizeof which, " ('%.80s')", taken);
+    if (lease->params.permits != 0 && status == REDLOCK_ECONTENDED)
+        snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
+                 (unsigned)lease->params.permits, (unsigned)lease->permit.slot);
+    int at = snprintf(report->line, sizeof report->line, "%s%s: %u of %u nodes agreed, %u needed",
+                      redlock_strerror(status), which, report->info.granted, report->info.nodes,
+                      report->info.quorum);
 
     for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
         if (((round->failed & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||

@@ -130,6 +130,7 @@ static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kin
         .nodes = (uint8_t)rl->engine.count,
         .quorum = (uint8_t)rl->engine.quorum,
         .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
+        .permits = (uint16_t)opts->permits,
         .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
         .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
         .extends_max = opts->extends_max,
@@ -215,6 +216,8 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
         error = check_validity(rl, &own, refusal);
     if (error == REDLOCK_OK)
         error = check_fence(rl, &own, token != NULL, refusal);
+    if (error == REDLOCK_OK)
+        error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
     if (error != REDLOCK_OK)
         return error;
     with_cancel.cancel = own.cancel;

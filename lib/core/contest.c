@@ -11,6 +11,7 @@
 #define IN_A_ROW_MAX 128
 #define MISLED_MAX   3
 #define PAUSE_MAX_NS (16 * RL_MS)
+#define SLOTS_KNOWN  64 /* as many as a word has bits */
 /* A round trip that nobody has measured yet. */
 #define ROUND_TRIP_MIN_NS (50 * RL_US)
 
@@ -94,6 +95,39 @@ uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_tr
     for (uint32_t i = 0; i < contest->splits && most_ns < PAUSE_MAX_NS; i++)
         most_ns *= 2;
     return random % rl_min_u64(most_ns, PAUSE_MAX_NS);
+}
+
+/* The n-th one of a set that is not empty. */
+static unsigned nth(uint64_t set, uint64_t n)
+{
+    for (n %= (unsigned)__builtin_popcountll(set); n > 0; n--)
+        set &= set - 1;
+    return (unsigned)__builtin_ctzll(set);
+}
+
+unsigned rl_contest_slot(struct rl_contest *contest, unsigned count, uint64_t random,
+                         uint64_t now_ns)
+{
+    uint64_t all = count < SLOTS_KNOWN ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+    uint64_t left = contest->slots_left & all, free = all & ~contest->slots_held;
+
+    if (left != 0 && !rl_contest_is_hot(contest, now_ns)) {
+        unsigned slot = nth(left, random);
+        contest->slots_left &= ~(UINT64_C(1) << slot);
+        return slot;
+    }
+    if (count > SLOTS_KNOWN || free == 0)
+        return (unsigned)(random % count);
+    return nth(free, random);
+}
+
+void rl_contest_slot_held(struct rl_contest *contest, unsigned slot, bool held)
+{
+    if (slot >= SLOTS_KNOWN)
+        return;
+    uint64_t bit = UINT64_C(1) << slot;
+    contest->slots_held = held ? contest->slots_held | bit : contest->slots_held & ~bit;
+    contest->slots_left = held ? contest->slots_left & ~bit : contest->slots_left | bit;
 }
 
 rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates)

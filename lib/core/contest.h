@@ -24,6 +24,9 @@ struct rl_contest {
     uint64_t hot_until_ns;   /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
     uint64_t released_ns;    /* our last release; 0: none */
+    /* Of a semaphore, for its first 64 slots, bit by bit: */
+    uint64_t slots_held; /* by this client */
+    uint64_t slots_left; /* let go by it, and not asked for since */
 };
 
 /* Ranks the nodes by their scores for this resource, the highest first (rendezvous hashing: clients
@@ -51,6 +54,13 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
 /* How long to stay away after attempts that split the votes, however loudly the servers call. */
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random);
+
+/* Of `count` slots one to begin with: one that this client let go, if nobody else seems to want
+ * any, else any that it does not hold. */
+unsigned rl_contest_slot(struct rl_contest *contest, unsigned count, uint64_t random,
+                         uint64_t now_ns);
+/* This client holds the slot from now on, or no more. */
+void rl_contest_slot_held(struct rl_contest *contest, unsigned slot, bool held);
 
 /* The first of `candidates` by rank, without those that misled us; none if there are none. */
 rl_nodes rl_contest_first(const struct rl_contest *contest, rl_nodes candidates);

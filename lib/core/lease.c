@@ -264,8 +264,8 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
             rl_wait_start(lease, view, fx);
         break;
     case RL_EVENT_WAKE:
-        if (lease->state == RL_STATE_WAITING)
-            rl_wait_wake(lease, event->nodes, view, fx);
+        if (lease->state == RL_STATE_WAITING || rl_permit_is(lease))
+            rl_wait_wake(lease, event->nodes, event->slot, view, fx);
         break;
     case RL_EVENT_CANCEL:
         on_cancel(lease, event->status, view, fx);

@@ -41,7 +41,8 @@ enum rl_lease_state {
 struct rl_lease_params {
     uint8_t kind; /* enum rl_lease_kind */
     uint8_t nodes, quorum;
-    uint8_t keys; /* resources, all or none; 0: one */
+    uint8_t keys;     /* resources, all or none; 0: one */
+    uint16_t permits; /* ACQUIRE: one of so many slots; 0: the resource itself */
     bool auto_extend;
     bool fence;           /* ACQUIRE: with a fence */
     uint32_t extends_max; /* 0: no limit */
@@ -67,11 +68,33 @@ struct rl_wait {
     uint64_t go_ns;   /* boot clock: not before */
 };
 
+#define RL_SLOT_ANY UINT16_MAX
+
+/* The search for a permit: L keys, each an ordinary lock, of which one that is free is wanted. Up
+ * to 64 of them are looked at together; bit i of a set is the slot i places behind `start`, in a
+ * ring.
+ */
+struct rl_permit {
+    uint16_t slot;    /* of the present attempt, or of what is held */
+    uint16_t origin;  /* where the search began */
+    uint16_t start;   /* of the window */
+    uint16_t expires; /* the slot that expires first, as far as is known */
+    bool searching;   /* goes on without a pause: not all of the window is known to be taken */
+    uint32_t turn;    /* of the timer */
+    uint64_t tried;   /* asked for since the window was opened */
+    uint64_t open;    /* free, as far as is known, or worth a try */
+    uint64_t looked;  /* the first node was asked whether they are free, and has not answered */
+    uint64_t watched; /* it tells when these change */
+    uint64_t expires_ns;
+    struct rl_now look_until;
+};
+
 struct rl_lease {
     struct rl_lease_params params;
     struct rl_contest
         *contest; /* shared by all locks of this client on the resource; may be NULL */
     struct rl_wait wait;
+    struct rl_permit permit;
     struct rl_round round;
     uint8_t state;   /* enum rl_lease_state */
     bool manual;     /* the extension in flight was asked for by the caller */
@@ -120,6 +143,7 @@ struct rl_event {
     int32_t status;
     uint64_t ttl_ns;
     rl_nodes nodes;
+    uint16_t slot; /* WAKE, of a semaphore: which key has changed; RL_SLOT_ANY: maybe all */
     struct rl_ballot ballot;
 };
 
@@ -133,6 +157,8 @@ struct rl_event {
 #define RL_FX_LOST          (1u << 7)
 #define RL_FX_DEADLINE      (1u << 8) /* `lease->deadline` has changed */
 #define RL_FX_ENDED         (1u << 9) /* no event means anything to this lease any more */
+#define RL_FX_SKIPPED                                                                              \
+    (1u << 11) /* an attempt failed with `status`, and the search for a permit goes on */
 #define RL_FX_NO_SHORTER                                                                           \
     (1u << 10) /* `ask` is an extension that cannot shorten: SET may be used                       \
                 */
@@ -146,6 +172,7 @@ struct rl_effects {
     rl_nodes raise; /* RAISE to fence.number under round.number */
     rl_nodes want;  /* these should tell when a key changes */
     rl_nodes watch; /* is the key there? PTTL under round.number */
+    uint64_t slots; /* with `watch`: the keys of these slots, see struct rl_permit */
 };
 
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params);
@@ -154,6 +181,9 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params)
  * ask, heal, then the announcements. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *effects);
+
+/* The slot that bit `bit` of a set means. */
+uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
 
 /* Time left until the deadline of what is held; 0 when nothing is. */
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now);

@@ -62,17 +62,26 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     fx->ask = 0;
     lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
+    fx->raise = 0;
     lease->round.outcome = RL_OUTCOME_FAILED;
-    lease->failures++;
-    if (lease->contest != NULL && status == REDLOCK_ECONTENDED)
+    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && rl_permit_met_others(lease))
         rl_contest_denied(lease->contest, lease->round.granted != 0,
                           lease->wait.first & ~lease->round.denied, view->now.boot_ns);
+    if (!rl_permit_denied(lease, status, view, fx))
+        rl_attempt_rest(lease, status, view, fx);
+}
+
+void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *view,
+                     struct rl_effects *fx)
+{
+    lease->failures++;
     uint64_t delay_ns = is_final(status) ? 0 : retry_delay_ns(lease, view);
     if (delay_ns == 0) {
         rl_lease_end(lease, status, fx);
         return;
     }
-    rl_lease_move(lease, RL_STATE_WAITING);
+    if (lease->state != RL_STATE_WAITING)
+        rl_lease_move(lease, RL_STATE_WAITING);
     lease->status = status;
     lease->next = rl_later(view->now, delay_ns);
     rl_wait_begin(lease, status, view, fx);
@@ -216,16 +225,26 @@ static bool is_limited(const struct rl_lease *lease)
     return lease->params.wait_ns != 0 && lease->params.wait_ns != RL_NEVER;
 }
 
+bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return is_limited(lease) && rl_remaining_ns(lease->wait_until, view->now) == 0;
+}
+
+uint64_t rl_attempt_hedge_ns(const struct rl_view *view)
+{
+    return rl_max_u64(2 * view->round_trip_ns, HEDGE_MIN_NS);
+}
+
 static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return rl_later(lease->round.t1, rl_max_u64(2 * view->round_trip_ns, HEDGE_MIN_NS));
+    return rl_later(lease->round.t1, rl_attempt_hedge_ns(view));
 }
 
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
     bool too_slow = left < lease->params.validity_min_ns;
-    bool budget_used = is_limited(lease) && rl_remaining_ns(lease->wait_until, view->now) == 0;
+    bool budget_used = rl_attempt_is_over(lease, view);
 
     if (!too_slow && !budget_used) {
         if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0 &&

@@ -28,6 +28,33 @@ uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx);
 
+/* An attempt has failed, and there is nothing else to be tried at once: sleeps until the next one,
+ * or ends if the budget does not allow another. */
+void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *view,
+                     struct rl_effects *fx);
+/* The wait budget is used up. */
+bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view);
+/* How long a node that was asked first may be silent. */
+uint64_t rl_attempt_hedge_ns(const struct rl_view *view);
+
+/* lease_permit.c: the same for one of several slots. */
+bool rl_permit_is(const struct rl_lease *lease);
+void rl_permit_start(struct rl_lease *lease, const struct rl_view *view);
+/* The first attempt. */
+void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* The slot was denied. false: nothing else is to be tried at once. */
+bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
+                      struct rl_effects *fx);
+/* The denial tells of others who want a permit, not only of one who has one. */
+bool rl_permit_met_others(const struct rl_lease *lease);
+void rl_permit_rest(struct rl_lease *lease, int status);
+void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                    const struct rl_view *view, struct rl_effects *fx);
+void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
+                    const struct rl_view *view, struct rl_effects *fx);
+uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
+
 /* lease_wait.c: the first attempt, now or after a pause that others need. */
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* An attempt has failed, and lease->next says when the next one begins at the latest. */
@@ -38,12 +65,14 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx);
 /* The key has changed on these nodes; 0: this client has let it go. */
-void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
                   struct rl_effects *fx);
 /* A node has told which key of several is taken there. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view);
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
+/* The node that contenders ask first; 0: there is none. */
+rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view);
 /* The node that is asked first would tell of a change by itself. */
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view);
 

@@ -10,8 +10,10 @@
 #include <string.h>
 
 /* The node that contenders ask first: one that would hold them up is passed over. */
-static rl_nodes first_of(const struct rl_lease *lease, const struct rl_view *view)
+rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
 {
+    if (lease->contest == NULL)
+        return 0;
     rl_nodes quick = view->up & view->voters & ~(RL_RULE(TIE_QUICK) ? view->slow : 0);
 
     return rl_contest_first(lease->contest, quick);
@@ -19,14 +21,18 @@ static rl_nodes first_of(const struct rl_lease *lease, const struct rl_view *vie
 
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return lease->contest != NULL && (first_of(lease, view) & view->telling) != 0;
+    return (rl_wait_first(lease, view) & view->telling) != 0;
 }
 
 static void begin_hot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
 
-    rl_attempt_begin(lease, hot && RL_RULE(TIE_FIRST) ? first_of(lease, view) : 0, view, fx);
+    if (rl_permit_is(lease))
+        rl_permit_begin(lease, view, fx);
+    else
+        rl_attempt_begin(lease, hot && RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view,
+                         fx);
 }
 
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -35,6 +41,8 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     uint64_t now_ns = view->now.boot_ns;
 
     memset(&lease->wait, 0, sizeof lease->wait);
+    if (rl_permit_is(lease))
+        rl_permit_start(lease, view);
     if (contest != NULL)
         rl_contest_begun(contest, view->round_trip_ns, now_ns);
     if (contest == NULL || contest->yield_until_ns <= now_ns || lease->params.wait_ns == 0) {
@@ -52,11 +60,15 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     struct rl_contest *contest = lease->contest;
     struct rl_wait *wait = &lease->wait;
 
+    if (rl_permit_is(lease)) {
+        rl_permit_rest(lease, status);
+        return;
+    }
     memset(wait, 0, sizeof *wait);
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
     if (contest == NULL || status != REDLOCK_ECONTENDED)
         return;
-    fx->want = first_of(lease, view);
+    fx->want = rl_wait_first(lease, view);
     if (!rl_wait_is_told(lease, view))
         return;
     uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
@@ -69,12 +81,14 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
 static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (lease->wait.free && lease->wait.go_ns <= view->now.boot_ns)
-        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first_of(lease, view) : 0, view, fx);
+        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view, fx);
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (rl_remaining_ns(lease->next, view->now) != 0)
+    if (rl_permit_is(lease))
+        rl_permit_tick(lease, view, fx);
+    else if (rl_remaining_ns(lease->next, view->now) != 0)
         consider(lease, view, fx);
     else if (lease->attempts == 0)
         begin_hot(lease, view, fx);
@@ -85,6 +99,10 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx)
 {
+    if (rl_permit_is(lease)) {
+        rl_permit_vote(lease, ballot, view, fx);
+        return;
+    }
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
         (lease->wait.watched & RL_NODE(ballot->node)) == 0)
         return;
@@ -102,9 +120,13 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
-void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
                   struct rl_effects *fx)
 {
+    if (rl_permit_is(lease)) {
+        rl_permit_wake(lease, nodes, slot, view, fx);
+        return;
+    }
     if (nodes == 0) {
         lease->next = view->now;
         rl_wait_tick(lease, view, fx);
@@ -121,8 +143,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view)
 {
-    if (lease->taken == 0 ||
-        (lease->contest != NULL && first_of(lease, view) == RL_NODE(ballot->node)))
+    if (lease->taken == 0 || rl_wait_first(lease, view) == RL_NODE(ballot->node))
         lease->taken = ballot->key;
 }
 
@@ -130,6 +151,9 @@ uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *vie
 {
     const struct rl_wait *wait = &lease->wait;
     uint64_t now_ns = view->now.boot_ns;
+
+    if (rl_permit_is(lease))
+        return rl_permit_wake_ns(lease, view);
     uint64_t left = rl_remaining_ns(lease->next, view->now);
 
     if (wait->free)

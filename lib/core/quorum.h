@@ -57,6 +57,7 @@ struct rl_ballot {
     uint8_t cause;  /* enum redlock_cause; with FAILED and SILENT */
     uint8_t verb;   /* enum rl_verb that was asked */
     bool unsent;    /* with FAILED: proven that no byte of the request was sent */
+    uint16_t slot;  /* of a semaphore: whose key it is about */
     bool accepted;  /* a fenced vote, GRANTED: the proposal was stored */
     uint8_t record; /* enum rl_record_state: of the node's fence record, if the answer shows it */
     uint8_t key;    /* DENIED, of several keys: the first that was taken, from 1 on; 0: not said */

@@ -55,7 +55,9 @@
     X(POLL_TIMER)                                                                                  \
     X(MANY_ALL_FREE)                                                                               \
     X(MANY_ALL_OURS)                                                                               \
-    X(REMNANTS_UNDONE)
+    X(REMNANTS_UNDONE)                                                                             \
+    X(PERMITS_COUNTED)                                                                             \
+    X(PERMITS_IN_TURN)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

@@ -17,6 +17,8 @@
 #define RL_TOKEN_HEX    40                                /* 160 random bits */
 #define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX) /* hex [ "@" owner ] */
 #define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX)
+#define RL_PERMITS_MAX  1024
+#define RL_SUFFIX_MAX   8 /* bytes that a slot's key is longer than the name: {#1023} and a spare */
 #define RL_NEVER        UINT64_MAX
 #define RL_MS           UINT64_C(1000000)
 #define RL_US           UINT64_C(1000)

@@ -2,6 +2,7 @@
  * One tick: read, decide, write. Time is read once at its start. */
 #include "engine/engine.h"
 
+#include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
 
@@ -265,6 +266,7 @@ void rl_engine_abandon(struct rl_engine *engine)
             lock->claim->owner = NULL;
         rl_claim_drop(lock->claim);
         lock->claim = NULL;
+        rl_slot_forget(engine, lock);
         rl_lock_free_seen(engine, lock);
         engine->listener.lock(engine->listener.ctx, lock, RL_FX_ENDED, REDLOCK_EFORKED);
     }

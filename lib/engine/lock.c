@@ -5,6 +5,7 @@
 #include "core/rule.h"
 #include "engine/engine.h"
 #include "engine/lock_send.h"
+#include "engine/slot.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -51,7 +52,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->extended += (fx->flags & RL_FX_EXTENDED) != 0;
     stats->extend_failed += (fx->flags & RL_FX_EXTEND_FAILED) != 0;
     stats->lost += (fx->flags & RL_FX_LOST) != 0;
-    bool failed_attempt = (fx->flags & RL_FX_WAITING) != 0 ||
+    bool failed_attempt = (fx->flags & (RL_FX_WAITING | RL_FX_SKIPPED)) != 0 ||
                           ((fx->flags & RL_FX_DONE) != 0 && fx->status != REDLOCK_OK);
     if (before == RL_STATE_ASKING && failed_attempt && lease->round.granted != 0 &&
         fx->status == REDLOCK_ECONTENDED)
@@ -80,6 +81,20 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->canceled += fx->status == REDLOCK_ECANCELED || fx->status == REDLOCK_ECLOSED;
 }
 
+/* A permit is no reason to wait for the next of this client that wants one. */
+static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
+{
+    struct rl_place *place = lock->seat.place;
+    uint8_t state = lock->lease.state;
+
+    if (is_held(before) != is_held(state))
+        rl_contest_slot_held(&place->contest, lock->lease.permit.slot, is_held(state));
+    if (is_held(state))
+        rl_seats_pass(engine, lock);
+    if (state == RL_STATE_WAITING && place->queue_first == NULL)
+        rl_seats_take(engine, lock); /* held it for a moment, and it was not confirmed */
+}
+
 /* Whose turn it is at the lock's resource. */
 static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
@@ -87,7 +102,9 @@ static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t b
 
     if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED && rl_seats_rival(lock) != NULL)
         lock->lease.round = rl_seats_rival(lock)->lease.round; /* all that is known of the nodes */
-    if (state == RL_STATE_HELD)
+    if (rl_slot_is(lock))
+        note_permit(engine, lock, before);
+    else if (state == RL_STATE_HELD)
         rl_seats_take(engine, lock);
     if (is_held(before) && !is_held(state))
         rl_seats_nudge(engine, lock);
@@ -118,13 +135,15 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         rl_lock_note_number(engine, lock);
     if (lock->seat.place != NULL && before != after)
         note_place(engine, lock, before);
+    if (lock->looks != NULL && !is_waiting(after))
+        rl_slot_forget(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
         rl_lock_abandon_claim(lock);
     }
     /* The announcements come first: a request that cannot be sent is a vote, and that may announce
      * more. */
-    uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_NO_SHORTER);
+    uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_NO_SHORTER | RL_FX_SKIPPED);
     if (news != 0)
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
     if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
@@ -132,7 +151,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
     for (rl_nodes rest = fx.want; rest != 0; rest &= rest - 1)
         rl_tracker_want(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
     if (fx.watch != 0 && lock->lease.state == RL_STATE_WAITING)
-        rl_lock_send_watch(engine, lock, fx.watch);
+        rl_lock_send_watch(engine, lock, &fx);
 }
 
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)
@@ -160,6 +179,8 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->more_seats = NULL;
     lock->more = 0;
     lock->queued = false;
+    lock->looks = NULL;
+    lock->name_len = (uint32_t)keys[0].len;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
     if (params->fence && !rl_records_want(engine))
@@ -177,13 +198,18 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     if (token.len != 0)
         rl_claim_set_token(lock->claim, token);
     lock->claim->owner = lock;
+    lock->claim->slot = RL_SLOT_ANY;
     lock->claim->ttl_max_ms = params->ttl_ns / RL_MS;
     rl_lease_init(&lock->lease, params);
     lock->lease.params.keys = (uint8_t)count;
     lock->lease.params.salt = rl_random_word(&engine->random);
     lock->lease.begun = engine->view.now;
     int error = REDLOCK_OK;
-    if (params->kind == RL_LEASE_ACQUIRE)
+    char name[RL_SLOT_KEY_MAX];
+    const struct rl_arg semaphore = rl_slot_place(name, keys[0]);
+    if (rl_slot_is(lock))
+        error = rl_seats_enter(engine, lock, &semaphore, 1);
+    else if (params->kind == RL_LEASE_ACQUIRE)
         error = rl_seats_enter(engine, lock, keys, count);
     if (error != REDLOCK_OK) {
         rl_lock_abandon_claim(lock);
@@ -322,31 +348,52 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     rl_lock_step(engine, lock, &event);
 }
 
-static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node)
+static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node, uint16_t slot)
 {
-    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node)};
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot};
 
-    if (place->front == NULL || place->front->lease.state != RL_STATE_WAITING ||
-        rl_seats_watched(place->front) != place)
+    if (place->front == NULL || rl_seats_watched(place->front) != place)
+        return;
+    uint8_t state = place->front->lease.state;
+    /* Who asks for one slot remembers that another has changed. */
+    if (state != RL_STATE_WAITING && !(state == RL_STATE_ASKING && rl_slot_is(place->front)))
         return;
     engine->stats.wakeups++;
     rl_lock_step(engine, place->front, &event);
 }
 
+void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
+{
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .slot = slot};
+
+    rl_lock_step(engine, lock, &event);
+}
+
+static void wake_at(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
+{
+    struct rl_place *place = rl_place_find(engine, key);
+
+    if (place != NULL)
+        wake(engine, place, node, slot);
+}
+
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
 {
     struct rl_lock *next;
+    struct rl_arg name;
+    char place[RL_SLOT_KEY_MAX];
+    uint16_t slot;
 
     if (key.len != 0) {
-        struct rl_place *place = rl_place_find(engine, key);
-        if (place != NULL)
-            wake(engine, place, node);
+        wake_at(engine, key, node, RL_SLOT_ANY);
+        if (rl_slot_of(key, &name, &slot))
+            wake_at(engine, rl_slot_place(place, name), node, slot);
         return;
     }
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
         if (lock->seat.place != NULL && rl_seats_in_front(lock))
-            wake(engine, rl_seats_watched(lock), node);
+            wake(engine, rl_seats_watched(lock), node, RL_SLOT_ANY);
     }
 }
 

@@ -33,6 +33,8 @@ struct rl_lock {
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
     struct rl_seat *more_seats; /* at the others */
     struct rl_seen *seen;       /* inspections: one for each node */
+    uint32_t name_len;          /* permits: so much of the key is the name of the semaphore */
+    struct rl_claim **looks;    /* permits: to ask about slots; NULL: none was needed yet */
 };
 
 /* Starts to work on a lock: `key` with its prefix; `token` for leases that bring their own, else
@@ -51,6 +53,9 @@ bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *loc
 
 /* A node tells that `key` has changed there; an empty key: any may have. */
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
+
+/* Another lock of this client has let go what this one waits for, or that slot of it. */
+void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot);
 
 /* Starts the fenced locks that waited until the nodes' records were looked at. */
 void rl_lock_start_deferred(struct rl_engine *engine);

@@ -4,6 +4,7 @@
 
 #include "core/rule.h"
 #include "engine/engine.h"
+#include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
 
@@ -52,12 +53,19 @@ void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
 /* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
-    char token[RL_TOKEN_MAX + 1];
+    char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
+    uint16_t slot = lock->lease.permit.slot;
+    bool other_key = rl_slot_is(lock) && lock->claim->slot != slot;
 
-    if (lock->claim->refs > 1 || lock->claim->owner != lock) {
-        struct rl_claim *claim = rl_claim_new_like(lock->claim, RL_TOKEN_MAX);
+    if (lock->claim->refs > 1 || lock->claim->owner != lock || other_key) {
+        struct rl_arg words = rl_slot_is(lock) ? rl_slot_key(key, rl_slot_name(lock), slot)
+                                               : rl_claim_key(lock->claim);
+        struct rl_claim *claim = rl_slot_is(lock)
+                                     ? rl_lock_new_claim(engine, &words, 1, RL_TOKEN_MAX)
+                                     : rl_claim_new_like(lock->claim, RL_TOKEN_MAX);
         if (claim == NULL)
             return false;
+        claim->slot = slot;
         if (!RL_RULE(FRESH_TOKEN))
             rl_claim_set_token(claim, rl_claim_token(lock->claim));
         rl_lock_abandon_claim(lock);
@@ -195,14 +203,18 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
 }
 
 /* What cannot be asked now is found out by the timer. */
-void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
+void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
 
+    if (rl_slot_is(lock)) {
+        rl_slot_look(engine, lock, fx);
+        return;
+    }
     if (lock->claim->watched != lock->lease.wait.key)
         engine->common.cache.claim = NULL;
     lock->claim->watched = lock->lease.wait.key;
-    for (; nodes != 0; nodes &= nodes - 1)
+    for (rl_nodes nodes = fx->watch; nodes != 0; nodes &= nodes - 1)
         (void)rl_node_ask(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
                           lock->lease.round.number, RL_VERB_PTTL, now_ns);
 }

@@ -21,6 +21,7 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
  * requests of the round are out. */
 void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_effects *fx);
-void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
+void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock,
+                        const struct rl_effects *fx);
 
 #endif

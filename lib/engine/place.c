@@ -207,8 +207,11 @@ void rl_place_pass(struct rl_engine *engine, struct rl_place *place, const struc
     rl_place_look(engine, place);
 }
 
-void rl_place_nudge(struct rl_engine *engine, struct rl_place *place)
+void rl_place_nudge(struct rl_engine *engine, struct rl_place *place, uint16_t slot)
 {
+    bool several = place->nudged && place->nudged_slot != slot;
+
+    place->nudged_slot = several ? RL_SLOT_ANY : slot;
     place->nudged = place->front != NULL;
     if (place->nudged)
         plan_turn(engine, place);
@@ -229,7 +232,7 @@ void rl_places_turn(struct rl_engine *engine)
         places->turns = place->turn_next;
         place->turning = false;
         if (place->nudged && place->front != NULL)
-            rl_lock_event(engine, place->front, RL_EVENT_WAKE, 0, 0);
+            rl_lock_wake_by_us(engine, place->front, place->nudged_slot);
         place->nudged = false;
         struct rl_lock *lock = place->front == NULL ? rl_seats_next(engine, place) : NULL;
         if (lock != NULL && rl_lock_may_start(engine, lock))

@@ -21,6 +21,7 @@ struct rl_place {
     uint32_t queued_many; /* of these: for several resources */
     uint32_t locks;       /* that refer to it */
     bool nudged;          /* a lock that was not in front has let the resource go */
+    uint16_t nudged_slot; /* permits: which one; RL_SLOT_ANY: several */
     bool turning;         /* in the list of turns */
     uint64_t word;        /* hash of the key */
     uint32_t key_len;
@@ -49,7 +50,7 @@ void rl_place_unqueue(struct rl_engine *engine, struct rl_seat *seat);
 /* `lock` is not in front any more: the first in the queue is, from the next rl_places_turn() on. */
 void rl_place_pass(struct rl_engine *engine, struct rl_place *place, const struct rl_lock *lock);
 /* A lock that was not in front lets go: no server will tell us what we do ourselves. */
-void rl_place_nudge(struct rl_engine *engine, struct rl_place *place);
+void rl_place_nudge(struct rl_engine *engine, struct rl_place *place, uint16_t slot);
 /* If nobody is in front: somebody may be whose turn it is. */
 void rl_place_look(struct rl_engine *engine, struct rl_place *place);
 /* One lock less that refers to it. */

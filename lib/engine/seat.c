@@ -138,7 +138,7 @@ void rl_seats_nudge(struct rl_engine *engine, const struct rl_lock *lock)
     for (unsigned i = 0; i <= lock->more; i++) {
         struct rl_place *place = place_at(lock, i);
         if (place != NULL && place->front != lock)
-            rl_place_nudge(engine, place);
+            rl_place_nudge(engine, place, lock->lease.permit.slot);
     }
 }
 

@@ -21,6 +21,7 @@ struct rl_claim {
     bool forced;            /* with `is_record`: SEED whatever mark is there */
     bool fenced;            /* the votes carry a proposal */
     uint16_t stripe;        /* with `fenced`: which register */
+    uint16_t slot;          /* of a semaphore: whose key it is */
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */

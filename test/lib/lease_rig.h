@@ -116,6 +116,28 @@ static inline void rig_heal_vote(struct rig *rig, unsigned node, enum rl_vote vo
                     });
 }
 
+/* Of a semaphore: an answer to a question about one slot. */
+static inline void rig_tell_ttl(struct rig *rig, unsigned node, unsigned slot, enum rl_vote vote,
+                                uint64_t pttl_ms)
+{
+    rig_ballot(rig, (struct rl_ballot){
+                        .node = (uint8_t)node,
+                        .vote = (uint8_t)vote,
+                        .verb = RL_VERB_PTTL,
+                        .slot = (uint16_t)slot,
+                        .round = rig->lease.round.number,
+                        .pttl_ms = pttl_ms,
+                    });
+}
+
+/* Word that a slot has changed. */
+static inline void rig_wake(struct rig *rig, rl_nodes nodes, unsigned slot)
+{
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = nodes, .slot = (uint16_t)slot};
+
+    rig_step(rig, &event);
+}
+
 /* Time goes by on both clocks; nothing is told. */
 static inline void rig_pass(struct rig *rig, uint64_t ns)
 {

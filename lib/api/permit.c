@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Permits as the user sees them: what is to be acquired, which slot it is, how that is called. */
+#include "api/client.h"
+#include "api/report.h"
+#include "engine/slot.h"
+
+#include <string.h>
+
+static_assert(REDLOCK_PERMITS_MAX == RL_PERMITS_MAX, "one limit");
+
+static int check_permits(struct redlock *rl, const char *resource, uint32_t permits,
+                         redlock_report_t **refusal)
+{
+    char bytes[RL_SLOT_KEY_MAX];
+    size_t len = strlen(resource);
+
+    if (permits == 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.permits is missing: say how many permits %.64s has",
+                                resource);
+    if (permits > RL_PERMITS_MAX)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.permits is %u: there are at most %d permits of a semaphore",
+                                (unsigned)permits, RL_PERMITS_MAX);
+    size_t key_len = rl_slot_key(bytes, (struct rl_arg){resource, len}, permits - 1).len;
+    if (key_len > RL_RESOURCE_MAX)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "resource is longer than %d bytes with {#%u} behind it: shorten or "
+                                "hash it",
+                                RL_RESOURCE_MAX, (unsigned)(permits - 1));
+    return REDLOCK_OK;
+}
+
+int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
+                    bool adopt, redlock_report_t **refusal)
+{
+    if (opts->kind != REDLOCK_EXCLUSIVE && opts->kind != REDLOCK_PERMIT)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.kind is %u: it must be REDLOCK_EXCLUSIVE or REDLOCK_PERMIT",
+                                (unsigned)opts->kind);
+    if (opts->kind == REDLOCK_EXCLUSIVE && opts->permits != 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.permits is %u, but opts.kind is not REDLOCK_PERMIT",
+                                (unsigned)opts->permits);
+    if (opts->kind == REDLOCK_EXCLUSIVE)
+        return REDLOCK_OK;
+    if (opts->also_count != 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.also is for exclusive locks: take permits one by one");
+    if (adopt)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "a permit is adopted as the lock on its slot: give the name that "
+                                "redlock_permit_name() makes, and leave opts.kind alone");
+    return check_permits(rl, resource, opts->permits, refusal);
+}
+
+REDLOCK_API int redlock_lock_permit(const redlock_lock_t *lock)
+{
+    if (lock == NULL || lock->engine.lease.params.permits == 0)
+        return REDLOCK_EINVAL;
+    return lock->engine.lease.permit.slot;
+}
+
+REDLOCK_API int redlock_permit_name(char *ret_name, size_t size, const char *resource,
+                                    uint32_t slot)
+{
+    char bytes[RL_SLOT_KEY_MAX];
+    size_t len = resource != NULL ? strnlen(resource, RL_RESOURCE_MAX + 1) : 0;
+
+    if (ret_name == NULL || len == 0 || len > RL_RESOURCE_MAX || slot >= RL_PERMITS_MAX)
+        return REDLOCK_EINVAL;
+    struct rl_arg key = rl_slot_key(bytes, (struct rl_arg){resource, len}, slot);
+    if (key.len > RL_RESOURCE_MAX || key.len >= size)
+        return REDLOCK_EINVAL;
+    memcpy(ret_name, key.data, key.len);
+    ret_name[key.len] = '\0';
+    return REDLOCK_OK;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT
+ * Looking for a permit of a semaphore. Each slot is an ordinary lock with its own key, so an
+ * attempt is one for one slot, with all that belongs to it; here it is decided for which one.
+ *
+ * The first attempt goes for any slot. If that is taken, the node that contenders ask first is
+ * asked about all of them together: which are free, and it tells when one of the others changes. A
+ * free one is tried, asking that node first; who is too late tries another. When none is left, it
+ * waits: for word of a slot, for one to expire, and for the timer, which tries the slots one after
+ * the other on all nodes, because that one node may be wrong. If there is no such node, or it does
+ * not answer, the slots are simply tried one after the other, each once, before it waits. */
+#include "core/lease_hold.h"
+
+#include "core/rule.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define WINDOW_MAX 64u /* as many as a set has bits */
+
+bool rl_permit_is(const struct rl_lease *lease)
+{
+    return lease->params.permits != 0;
+}
+
+static unsigned count_of(const struct rl_lease *lease)
+{
+    return lease->params.permits + (RL_RULE(PERMITS_COUNTED) ? 0u : 1u);
+}
+
+static unsigned window(const struct rl_lease *lease)
+{
+    unsigned permits = count_of(lease);
+
+    return permits < WINDOW_MAX ? permits : WINDOW_MAX;
+}
+
+static uint64_t all_of(const struct rl_lease *lease)
+{
+    return UINT64_MAX >> (WINDOW_MAX - window(lease));
+}
+
+uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit)
+{
+    return (uint16_t)((lease->permit.start + bit) % count_of(lease));
+}
+
+/* 0: it is not in the window. */
+static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
+{
+    unsigned permits = count_of(lease);
+    unsigned at = (slot + permits - lease->permit.start) % permits;
+
+    return slot < permits && at < window(lease) ? UINT64_C(1) << at : 0;
+}
+
+/* The window opens at another place, and nothing is known of it. */
+static void open_window(struct rl_lease *lease, unsigned start)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    permit->start = (uint16_t)start;
+    permit->tried = permit->open = permit->looked = permit->watched = 0;
+    permit->expires_ns = RL_NEVER;
+}
+
+void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
+{
+    struct rl_permit *permit = &lease->permit;
+    unsigned permits = count_of(lease);
+    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts);
+    unsigned slot = lease->contest != NULL
+                        ? rl_contest_slot(lease->contest, permits, random, view->now.boot_ns)
+                        : (unsigned)(random % permits);
+
+    memset(permit, 0, sizeof *permit);
+    permit->slot = permit->origin = (uint16_t)slot;
+    open_window(lease, slot);
+}
+
+/* One attempt for one slot; `first` is asked before the others. */
+static void go(struct rl_lease *lease, unsigned slot, rl_nodes first, const struct rl_view *view,
+               struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+    uint64_t bit = bit_of(lease, slot);
+
+    permit->slot = (uint16_t)slot;
+    permit->searching = false;
+    permit->tried |= bit;
+    permit->open &= ~bit;
+    /* Our own SET uses up the promise to tell, and answers to older questions are not read. */
+    permit->watched &= ~(bit | permit->looked);
+    permit->looked = 0;
+    rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first : 0, view, fx);
+}
+
+void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
+
+    go(lease, lease->permit.slot, hot ? rl_wait_first(lease, view) : 0, view, fx);
+}
+
+static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
+{
+    uint64_t open = lease->permit.open;
+    uint64_t n = rl_jitter(view->random, lease->params.salt, lease->attempts) %
+                 (unsigned)__builtin_popcountll(open);
+
+    for (; n > 0; n--)
+        open &= open - 1;
+    return rl_permit_slot(lease, (unsigned)__builtin_ctzll(open));
+}
+
+/* Tries one that may be free, unless it is too early. */
+static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    if (permit->expires_ns <= view->now.boot_ns) {
+        permit->expires_ns = RL_NEVER;
+        permit->open |= bit_of(lease, permit->expires);
+    }
+    if (permit->open != 0 && lease->wait.go_ns <= view->now.boot_ns)
+        go(lease, pick(lease, view), rl_wait_first(lease, view), view, fx);
+}
+
+/* Asks which slots of the window are free, as far as that is not known. */
+static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+    rl_nodes first = rl_wait_first(lease, view);
+
+    if (first != lease->wait.watched)
+        permit->watched = permit->looked = 0;
+    lease->wait.watched = first;
+    fx->want = first;
+    if (first == 0) { /* nobody to ask: one after the other */
+        permit->open |= all_of(lease) & ~permit->tried;
+        return;
+    }
+    permit->looked = all_of(lease) & ~permit->watched & ~permit->open;
+    permit->watched |= permit->looked;
+    permit->look_until = rl_later(view->now, rl_attempt_hedge_ns(view));
+    fx->slots = permit->looked;
+    fx->watch = permit->looked != 0 ? first : 0;
+}
+
+/* More slots than can be looked at together, and not all of them were. */
+static bool has_more(const struct rl_lease *lease)
+{
+    return (lease->permit.turn + 1) * WINDOW_MAX < count_of(lease);
+}
+
+/* The timer of all lays its window further on, and tries another slot of it each time. */
+static unsigned take_turn(struct rl_lease *lease)
+{
+    struct rl_permit *permit = &lease->permit;
+    unsigned permits = count_of(lease);
+    unsigned windows = (permits + WINDOW_MAX - 1) / WINDOW_MAX;
+
+    permit->turn++;
+    unsigned place = RL_RULE(PERMITS_IN_TURN) ? permit->turn / windows % window(lease) : 0;
+    open_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
+    return rl_permit_slot(lease, place);
+}
+
+/* Goes on when the answers are there, or late: those that are missing are worth a try. */
+static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    if (permit->looked != 0 && rl_remaining_ns(permit->look_until, view->now) != 0)
+        return;
+    permit->open |= permit->looked & ~permit->tried;
+    permit->watched &= ~permit->looked;
+    permit->looked = 0;
+    while (permit->open == 0 && lease->params.wait_ns == 0 && has_more(lease)) {
+        (void)take_turn(lease);
+        look(lease, view, fx);
+        if (permit->looked != 0)
+            return;
+    }
+    if (permit->open != 0 && !rl_attempt_is_over(lease, view)) {
+        consider(lease, view, fx);
+        return;
+    }
+    permit->searching = false;
+    if (lease->contest != NULL)
+        rl_contest_woken(lease->contest, view->now.boot_ns); /* there are more than permits */
+    rl_attempt_rest(lease, lease->status, view, fx);
+}
+
+bool rl_permit_met_others(const struct rl_lease *lease)
+{
+    return !rl_permit_is(lease) || lease->round.granted != 0 || lease->wait.first != 0;
+}
+
+bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
+                      struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    if (!rl_permit_is(lease) || status != REDLOCK_ECONTENDED || rl_attempt_is_over(lease, view))
+        return false;
+    rl_lease_move(lease, RL_STATE_WAITING);
+    lease->status = status;
+    fx->status = status;
+    fx->flags |= RL_FX_SKIPPED;
+    permit->searching = true;
+    lease->wait.go_ns = 0;
+    if (lease->contest != NULL && lease->round.granted != 0)
+        lease->wait.go_ns = rl_add_sat(
+            view->now.boot_ns,
+            rl_contest_pause_ns(lease->contest, view->round_trip_ns,
+                                rl_jitter(view->random, lease->params.salt, lease->attempts + 1)));
+    if (permit->open == 0)
+        look(lease, view, fx);
+    search(lease, view, fx);
+    return true;
+}
+
+/* What follows is a pause. After denials what was learned in the search holds on. */
+void rl_permit_rest(struct rl_lease *lease, int status)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    permit->searching = false;
+    if (status != REDLOCK_ECONTENDED)
+        open_window(lease, permit->start);
+}
+
+void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    if (permit->searching)
+        search(lease, view, fx);
+    else if (rl_remaining_ns(lease->next, view->now) != 0)
+        consider(lease, view, fx);
+    else if (lease->attempts == 0)
+        rl_permit_begin(lease, view, fx);
+    else
+        go(lease, take_turn(lease), 0, view, fx);
+}
+
+void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                    const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+    uint64_t bit = bit_of(lease, ballot->slot);
+    bool once = lease->params.wait_ns == 0;
+
+    if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
+        (permit->looked & bit) == 0)
+        return;
+    permit->looked &= ~bit;
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
+        permit->watched &= ~bit;
+        permit->open |= bit & ~permit->tried;
+    } else if (ballot->vote == RL_VOTE_DENIED) {
+        permit->open |= once ? bit & ~permit->tried : bit;
+    } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {
+        uint64_t expires_ns =
+            rl_add_sat(view->now.boot_ns, rl_add_sat(ballot->pttl_ms * RL_MS, RL_MS));
+        if (expires_ns < permit->expires_ns) { /* told late or not at all */
+            permit->expires_ns = expires_ns;
+            permit->expires = ballot->slot;
+        }
+    }
+    if (permit->searching && permit->looked == 0)
+        search(lease, view, fx);
+}
+
+/* Word that came while an attempt was under way is for later. */
+static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
+{
+    struct rl_permit *permit = &lease->permit;
+
+    if (slot == RL_SLOT_ANY) {
+        permit->watched = 0;
+        return;
+    }
+    if (slot == permit->slot && lease->state == RL_STATE_ASKING)
+        return;
+    permit->watched &= ~bit;
+    permit->looked &= ~bit;
+    permit->open |= lease->params.wait_ns == 0 ? bit & ~permit->tried : bit;
+}
+
+void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
+                    const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_permit *permit = &lease->permit;
+    bool by_us = nodes == 0;
+
+    if ((lease->state != RL_STATE_ASKING && lease->state != RL_STATE_WAITING) ||
+        (!by_us && (nodes & lease->wait.watched) == 0))
+        return;
+    note(lease, bit_of(lease, slot), slot);
+    if (!by_us)
+        rl_contest_woken(lease->contest, view->now.boot_ns);
+    if (lease->state == RL_STATE_ASKING)
+        return;
+    if (by_us) /* others go first */
+        lease->wait.go_ns = rl_max_u64(lease->wait.go_ns, lease->contest->yield_until_ns);
+    if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching) {
+        permit->searching = true;
+        look(lease, view, fx);
+        search(lease, view, fx);
+        return;
+    }
+    consider(lease, view, fx);
+}
+
+uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    const struct rl_permit *permit = &lease->permit;
+    uint64_t now_ns = view->now.boot_ns;
+    uint64_t go_ns = rl_sub_sat(lease->wait.go_ns, now_ns);
+
+    if (permit->searching)
+        return rl_due_ns(view->now, permit->looked != 0
+                                        ? rl_remaining_ns(permit->look_until, view->now)
+                                        : go_ns);
+    uint64_t left = rl_remaining_ns(lease->next, view->now);
+    if (permit->open != 0)
+        left = rl_min_u64(left, go_ns);
+    left = rl_min_u64(left, rl_max_u64(go_ns, rl_sub_sat(permit->expires_ns, now_ns)));
+    return rl_due_ns(view->now, left);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * Names of slots, and questions about several of them at once. */
+#include "engine/slot.h"
+
+#include "core/rule.h"
+#include "engine/engine.h"
+#include "engine/lock_send.h"
+
+#include <string.h>
+
+#define LOOKS_MAX 64u /* bits of rl_effects.slots */
+
+struct rl_arg rl_slot_name(const struct rl_lock *lock)
+{
+    return (struct rl_arg){rl_claim_key(lock->claim).data, lock->name_len};
+}
+
+struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsigned slot)
+{
+    char digits[4];
+    size_t count = 0, at = name.len;
+
+    RL_ASSERT(slot < RL_PERMITS_MAX || !RL_RULE(PERMITS_COUNTED));
+    RL_ASSERT(name.len + RL_SUFFIX_MAX <= RL_SLOT_KEY_MAX);
+    memcpy(bytes, name.data, name.len);
+    bytes[at++] = '{';
+    bytes[at++] = '#';
+    do {
+        digits[count++] = (char)('0' + slot % 10);
+        slot /= 10;
+    } while (slot != 0);
+    while (count > 0)
+        bytes[at++] = digits[--count];
+    bytes[at++] = '}';
+    return (struct rl_arg){bytes, at};
+}
+
+bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
+{
+    unsigned slot = 0, unit = 1;
+    size_t at = key.len;
+
+    if (at < sizeof "x{#0}" - 1 || key.data[at - 1] != '}')
+        return false;
+    for (at--; at > 0 && key.data[at - 1] >= '0' && key.data[at - 1] <= '9'; at--) {
+        slot += (unsigned)(key.data[at - 1] - '0') * unit;
+        unit *= 10;
+        if (unit > 10 * RL_PERMITS_MAX)
+            return false;
+    }
+    if (unit == 1 || slot > RL_PERMITS_MAX || at < 3 || key.data[at - 1] != '#' ||
+        key.data[at - 2] != '{')
+        return false;
+    *ret_name = (struct rl_arg){key.data, at - 2};
+    *ret_slot = (uint16_t)slot;
+    return true;
+}
+
+struct rl_arg rl_slot_place(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
+{
+    RL_ASSERT(name.len < RL_SLOT_KEY_MAX);
+    memcpy(bytes, name.data, name.len);
+    bytes[name.len] = '\0'; /* which no name has in it */
+    return (struct rl_arg){bytes, name.len + 1};
+}
+
+/* The claim for one question, made when it is needed for the first time. NULL: no memory. */
+static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock, unsigned bit)
+{
+    struct rl_claim **claim = &lock->looks[bit];
+    uint16_t slot = rl_permit_slot(&lock->lease, bit);
+    char key[RL_SLOT_KEY_MAX];
+
+    if (*claim != NULL && (*claim)->slot == slot)
+        return *claim;
+    if (*claim != NULL) {
+        (*claim)->owner = NULL;
+        rl_claim_drop(*claim);
+    }
+    const struct rl_arg words = rl_slot_key(key, rl_slot_name(lock), slot);
+    *claim = rl_lock_new_claim(engine, &words, 1, 0);
+    if (*claim == NULL)
+        return NULL;
+    (*claim)->slot = slot;
+    (*claim)->owner = lock;
+    return *claim;
+}
+
+void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+{
+    struct rl_node *node = &engine->nodes[__builtin_ctz(fx->watch)];
+    uint32_t round = lock->lease.round.number;
+
+    if (lock->looks == NULL) {
+        lock->looks = rl_alloc(engine->mem, LOOKS_MAX * sizeof(struct rl_claim *));
+        if (lock->looks == NULL)
+            return;
+        memset(lock->looks, 0, LOOKS_MAX * sizeof(struct rl_claim *));
+    }
+    for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
+        struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
+        if (claim != NULL)
+            (void)rl_node_ask(node, claim, round, RL_VERB_PTTL, engine->view.now.boot_ns);
+    }
+}
+
+void rl_slot_forget(struct rl_engine *engine, struct rl_lock *lock)
+{
+    for (unsigned i = 0; lock->looks != NULL && i < LOOKS_MAX; i++) {
+        if (lock->looks[i] == NULL)
+            continue;
+        lock->looks[i]->owner = NULL;
+        rl_claim_drop(lock->looks[i]);
+    }
+    rl_free(engine->mem, lock->looks);
+    lock->looks = NULL;
+}
