@@ -25,12 +25,13 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
                                       const char *remove_dir)
 {
     pid_t self = getpid();
+    int gate[2];
 
     close(feed[1]);
     close(request[1]);
     close(report[0]);
     prctl(PR_SET_NAME, "redlock-guard");
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(gate, O_CLOEXEC) != 0)
         _exit(GUARDIAN_ORPHANED);
     /* Ignored: the kernel reaps the orphans that come to us, and the starter. */
     signal(SIGCHLD, SIG_IGN);
@@ -39,11 +40,12 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
         _exit(GUARDIAN_ORPHANED);
     if (starter == 0) {
         close(feed[0]);
-        starter_main(self, request[0], report[1]);
+        close(gate[1]);
+        starter_main(self, gate[0], request[0], report[1]);
     }
     setpgid(starter, starter);
     setsid();
-    guardian_main(feed[0], starter, remove_dir);
+    guardian_main(feed[0], gate[1], starter, remove_dir);
 }
 
 int guardian_start(struct guardian *ret_guardian, const char *remove_dir)

@@ -41,8 +41,8 @@ void guardian_close_requests(struct guardian *guardian);
  * guardian; true if it had to kill because of its time. */
 bool guardian_end(struct guardian *guardian, bool kill_rest);
 
-/* Inside the guardian's own process; never returns. */
-_Noreturn void guardian_main(int feed_fd, pid_t starter, const char *remove_dir);
+/* Inside the guardian's own process; never returns. Says through the gate that it is on watch. */
+_Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir);
 
 enum guardian_order { ORDER_KILL_TIME = 1, ORDER_GROUP, ORDER_LEAVE, ORDER_KILL };
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,36 +127,49 @@ static void obey(struct watch *watch)
     }
 }
 
-/* Closes all descriptors but two; a held one would keep somebody else's pipe open. */
-static void drop_descriptors(int keep_a, int keep_b)
+/* Where many processes want the processor, whoever wakes up waits for its turn; one that only wakes
+ * up to kill must not. Where it may not have that, it has to wait as all others do. */
+static void go_first(void)
+{
+    const struct sched_param param = {.sched_priority = sched_get_priority_min(SCHED_RR)};
+
+    if (sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) != 0)
+        errno = 0;
+}
+
+/* Closes all descriptors but these; a held one would keep somebody else's pipe open. */
+static void drop_descriptors(int keep_a, int keep_b, int keep_c)
 {
     DIR *dir = opendir("/proc/self/fd");
 
     if (!dir) {
         for (int fd = 0; fd < 1024; fd++)
-            if (fd != keep_a && fd != keep_b)
+            if (fd != keep_a && fd != keep_b && fd != keep_c)
                 close(fd);
         return;
     }
     const struct dirent *entry;
     while ((entry = readdir(dir))) {
         int fd = atoi(entry->d_name);
-        if (entry->d_name[0] != '.' && fd != keep_a && fd != keep_b && fd != dirfd(dir))
+        if (entry->d_name[0] != '.' && fd != keep_a && fd != keep_b && fd != keep_c &&
+            fd != dirfd(dir))
             close(fd);
     }
     closedir(dir);
 }
 
-_Noreturn void guardian_main(int feed_fd, pid_t starter, const char *remove_dir)
+_Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir)
 {
     struct watch watch = {.feed_fd = feed_fd, .starter = starter, .remove_dir = remove_dir};
 
     watch.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (watch.timer_fd < 0)
         leave(&watch, true, GUARDIAN_ORPHANED);
-    drop_descriptors(feed_fd, watch.timer_fd);
-    if (chdir("/") != 0)
+    drop_descriptors(feed_fd, watch.timer_fd, gate_fd);
+    go_first();
+    if (chdir("/") != 0 || write(gate_fd, "", 1) != 1)
         _exit(GUARDIAN_ORPHANED);
+    close(gate_fd);
     for (;;) {
         struct pollfd fds[2] = {{.fd = feed_fd, .events = POLLIN},
                                 {.fd = watch.timer_fd, .events = POLLIN}};

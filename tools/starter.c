@@ -187,9 +187,10 @@ static void reap(int report_fd, unsigned *children)
     }
 }
 
-_Noreturn void starter_main(pid_t guardian, int request_fd, int report_fd)
+_Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int report_fd)
 {
     unsigned children = 0;
+    char byte;
     sigset_t child_ended;
 
     prctl(PR_SET_NAME, "redlock-starter");
@@ -201,8 +202,9 @@ _Noreturn void starter_main(pid_t guardian, int request_fd, int report_fd)
     sigemptyset(&child_ended);
     sigaddset(&child_ended, SIGCHLD);
     int signal_fd = signalfd(-1, &child_ended, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signal_fd < 0)
+    if (signal_fd < 0 || read(gate_fd, &byte, 1) != 1)
         _exit(1);
+    close(gate_fd);
     while (request_fd >= 0 || children > 0) {
         struct pollfd fds[2] = {{.fd = signal_fd, .events = POLLIN},
                                 {.fd = request_fd, .events = POLLIN}};

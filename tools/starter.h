@@ -42,8 +42,9 @@ int starter_request(int request_fd, const struct start_request *request);
 /* Reads one report, waiting for it; false: the starter is gone. */
 bool starter_read(int report_fd, struct start_report *ret_report);
 
-/* Inside the starter's own process: ends when requests end and no command is left. */
-_Noreturn void starter_main(pid_t guardian, int request_fd, int report_fd);
+/* Inside the starter's own process: ends when requests end and no command is left. It starts
+ * nothing until a byte has come through the gate: the guardian is on watch then. */
+_Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int report_fd);
 
 /* Forks and executes; 0, or the errno of what failed. Called in the starter. */
 int spawn_command(const struct start_request *request, pid_t *ret_pid);

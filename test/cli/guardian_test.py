@@ -82,15 +82,30 @@ class Guardian(Case):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
-    def test_the_group_does_not_wait_for_the_walk_through_proc(self):
-        """Where many processes want the processor the walk takes longer than the lock has left."""
+    def stalled_at(self, path):
+        """An environment in which the guardian comes no further than to the list of that directory."""
         shim = os.environ.get("PROCSTALL_SHIM", "")
         if not shim:
             self.skipTest("a preloaded object and the sanitizers do not go together")
         directory = self.path("stall")
         os.mkdir(directory)
         self.addCleanup(shutil.rmtree, directory)
-        more = self.environment(LD_PRELOAD=shim, PROCSTALL=directory)
+        return self.environment(LD_PRELOAD=shim, PROCSTALL=directory, PROCSTALL_AT=path)
+
+    def test_nothing_is_started_before_the_guardian_is_on_watch(self):
+        more = self.stalled_at("/proc/self/fd")
+        process = self.start("run", "g", "--", "sh", "-c", "echo; test -e $PROCSTALL/go", env=more)
+        until(lambda: os.path.exists(more["PROCSTALL"] + "/reached"), "the first step of the guardian")
+        until(lambda: self.servers.keys() != set(), "the lock is held")
+        self.assertCode(self.redlock("run", "other", "--", "true"), 0)  # in that time it could have begun
+        self.path("stall/go", "")
+        process.stdout.readline()
+        self.assertEqual(process.wait(20 * SLOW), 0)
+
+    def test_the_group_does_not_wait_for_the_walk_through_proc(self):
+        """Where many processes want the processor the walk takes longer than the lock has left."""
+        more = self.stalled_at("/proc")
+        directory = more["PROCSTALL"]
         for how in (signal.SIGKILL, signal.SIGSTOP):
             process, pids = self.family("-t", "2s", name=f"g{int(how)}", env=more)
             others = [pid for pid in pids if os.getpgid(pid) != os.getpgid(pids[0])]

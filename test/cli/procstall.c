@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Preloaded into the command: its guardian, when it is about to list /proc, says so and waits until
- * it may go on. So a test can look at what has been done before, as if the machine were so busy
- * that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`. */
+ * Preloaded into the command: its guardian, when it is about to list a directory, says so and waits
+ * until it may go on. So a test can look at what has been done before, as if the machine were so
+ * busy that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`,
+ * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -39,12 +40,12 @@ static void stall(const char *directory)
 
 DIR *opendir(const char *path)
 {
-    const char *directory = getenv("PROCSTALL");
+    const char *directory = getenv("PROCSTALL"), *at = getenv("PROCSTALL_AT");
     opendir_fn next = NULL;
     void *symbol = dlsym(RTLD_NEXT, "opendir");
 
     memcpy(&next, &symbol, sizeof next);
-    if (directory != NULL && strcmp(path, "/proc") == 0 && is_guardian())
+    if (directory != NULL && at != NULL && strcmp(path, at) == 0 && is_guardian())
         stall(directory);
     return next(path);
 }
