@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* The addresses in their order by name: clients may list them in any order. */
+/* In the order of their names: clients may list them in any order. */
 static void hash_nodes(const struct redlock_config *config, char ret[RL_HASH_TEXT_LEN + 1])
 {
     const char *names[RL_NODES_MAX];
@@ -14,10 +14,11 @@ static void hash_nodes(const struct redlock_config *config, char ret[RL_HASH_TEX
     size_t count = config->node_count;
 
     for (size_t i = 0; i < count; i++) {
+        const char *name = rl_node_spec_id(&config->nodes[i]);
         size_t at = i;
-        for (; at > 0 && strcmp(names[at - 1], config->nodes[i].name) > 0; at--)
+        for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
             names[at] = names[at - 1];
-        names[at] = config->nodes[i].name;
+        names[at] = name;
     }
     for (size_t i = 0; i < count; i++)
         rl_hash_text(names[i], strlen(names[i]), all + i * RL_HASH_TEXT_LEN);

@@ -293,6 +293,12 @@ static int parse_query(const struct parse *parse, struct piece query)
         }
         if (is_word(name, "db"))
             return refuse(parse, "a database is written as /N");
+        if (is_word(name, "id") && value.len > 0) {
+            int rc = decode(parse, "id", value, '!', spec->id, RL_ID_MAX);
+            if (rc != 0)
+                return rc;
+            continue;
+        }
         bool *fact = is_word(name, "durable")   ? &spec->durable
                      : is_word(name, "waitaof") ? &spec->waitaof
                      : is_word(name, "fresh")   ? &spec->fresh
@@ -300,7 +306,7 @@ static int parse_query(const struct parse *parse, struct piece query)
         if (fact == NULL)
             return refuse(parse,
                           "after the '?' only these parameters are known: durable=1, "
-                          "waitaof=1, fresh=1%s",
+                          "waitaof=1, fresh=1, id=NAME%s",
                           spec->is_unix ? ", db=N" : "");
         if (!parse_number(value, 1, &number))
             return refuse(parse, "durable, waitaof and fresh must be 1 or 0");
@@ -409,12 +415,15 @@ static int parse_entry(const struct parse *parse)
 
 static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nodes, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        if (parse->spec->id[0] != '\0' && strcmp(nodes[i].id, parse->spec->id) == 0)
+            return refuse(parse, "node %zu has the same id", i + 1);
         if (rl_node_spec_same_server(&nodes[i], parse->spec))
             return refuse(parse,
                           "same server as node %zu (%s); each node must be a server of its "
                           "own, and another database is not another server",
                           i + 1, nodes[i].name);
+    }
     return 0;
 }
 

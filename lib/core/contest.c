@@ -9,6 +9,8 @@
 /* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
  * know of it. */
 #define IN_A_ROW_MAX 128
+/* Where a lock is held for long, so many of them are too many. */
+#define ROW_MAX_NS   RL_SECOND
 #define MISLED_MAX   3
 #define PAUSE_MAX_NS (16 * RL_MS)
 #define SLOTS_KNOWN  64 /* as many as a word has bits */
@@ -47,6 +49,8 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
     if (contest->misled < MISLED_MAX || !RL_RULE(TIE_PASSED))
         return;
     contest->passed |= first;
+    if (contest->passed == rl_nodes_all(contest->nodes))
+        contest->passed = first; /* they cannot all be wrong */
     contest->misled = 0;
 }
 
@@ -63,6 +67,8 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
         contest->in_a_row = 0;
     else
         contest->in_a_row++;
+    if (contest->in_a_row == 0)
+        contest->row_ns = now_ns;
     if (!rl_contest_is_hot(contest, now_ns))
         contest->passed = 0;
 }
@@ -77,11 +83,14 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
 {
     uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
 
+    bool for_long = contest->in_a_row > 0 && rl_sub_sat(now_ns, contest->row_ns) >= ROW_MAX_NS;
+
     contest->released_ns = now_ns;
     if (!RL_RULE(YIELD) ||
-        (!rl_contest_is_hot(contest, now_ns) && contest->in_a_row < IN_A_ROW_MAX))
+        (!rl_contest_is_hot(contest, now_ns) && contest->in_a_row < IN_A_ROW_MAX && !for_long))
         return;
     contest->in_a_row = 0;
+    contest->row_ns = now_ns;
     contest->yield_until_ns = rl_add_sat(now_ns, 3 * unit_ns + random % unit_ns);
 }
 
@@ -90,7 +99,7 @@ uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_tr
 {
     uint64_t most_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
 
-    if (contest->splits == 0 || !RL_RULE(SPLIT_PAUSE))
+    if (contest->splits == 0)
         return 0;
     for (uint32_t i = 0; i < contest->splits && most_ns < PAUSE_MAX_NS; i++)
         most_ns *= 2;

@@ -21,6 +21,7 @@ struct rl_contest {
     uint32_t misled;         /* so often in a row */
     rl_nodes passed;         /* not asked first while it is hot: they had misled us */
     uint32_t in_a_row;       /* acquired right after our own release, so many times */
+    uint64_t row_ns;         /* when that row began */
     uint64_t hot_until_ns;   /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
     uint64_t released_ns;    /* our last release; 0: none */

@@ -64,8 +64,7 @@ struct rl_wait {
     rl_nodes watched; /* was asked whether it is there, and tells when that changes */
     rl_nodes first;   /* was asked before the others in the last attempt */
     uint8_t key;      /* which one, of several */
-    bool free;        /* said that it is not, or that it has changed since */
-    uint64_t go_ns;   /* boot clock: not before */
+    uint64_t go_ns;   /* a permit: boot clock: not before */
 };
 
 #define RL_SLOT_ANY UINT16_MAX

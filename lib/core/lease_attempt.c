@@ -28,7 +28,9 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
     uint64_t delay = rl_backoff_ns(&params->backoff, lease->failures, view->round_trip_ns, random);
 
     if (rl_wait_is_told(lease, view))
-        delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
+        delay = RL_RULE(POLL_TIMER)
+                    ? rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS))
+                    : RL_NEVER;
     return rl_max_u64(delay, 1); /* 0 means the end */
 }
 

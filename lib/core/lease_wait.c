@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for a resource that another client holds. The node that is asked first is asked whether
- * the key is still there; if it can, it tells when that changes. A timer asks all of them again in
- * any case: that node may be wrong, or stop. */
+ * Waiting for a resource that another client holds. A node that can tell is asked whether the key
+ * is still there, and tells when that changes: the one that is asked first, if it can. A timer asks
+ * all of them again in any case: that node may be wrong, or stop. */
 #include "core/lease_hold.h"
 
 #include "core/rule.h"
@@ -9,19 +9,31 @@
 
 #include <string.h>
 
-/* The node that contenders ask first: one that would hold them up is passed over. */
+/* Nodes that would not hold anybody up. */
+static rl_nodes quick(const struct rl_view *view)
+{
+    return view->up & view->voters & ~(RL_RULE(TIE_QUICK) ? view->slow : 0);
+}
+
 rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
 {
-    if (lease->contest == NULL)
-        return 0;
-    rl_nodes quick = view->up & view->voters & ~(RL_RULE(TIE_QUICK) ? view->slow : 0);
+    return lease->contest != NULL ? rl_contest_first(lease->contest, quick(view)) : 0;
+}
 
-    return rl_contest_first(lease->contest, quick);
+/* The one that is asked first, or, as long as that one cannot tell, the next that can: a release
+ * changes the key on all of them. */
+static rl_nodes teller_of(const struct rl_lease *lease, const struct rl_view *view)
+{
+    rl_nodes telling = quick(view) & view->telling;
+
+    if (rl_permit_is(lease)) /* all its slots are watched where they are asked for */
+        telling &= rl_wait_first(lease, view);
+    return lease->contest != NULL ? rl_contest_first(lease->contest, telling) : 0;
 }
 
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return (rl_wait_first(lease, view) & view->telling) != 0;
+    return teller_of(lease, view) != 0;
 }
 
 static void begin_hot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -69,19 +81,16 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     if (contest == NULL || status != REDLOCK_ECONTENDED)
         return;
     fx->want = rl_wait_first(lease, view);
-    if (!rl_wait_is_told(lease, view))
-        return;
-    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
-    wait->go_ns =
-        rl_add_sat(view->now.boot_ns, rl_contest_pause_ns(contest, view->round_trip_ns, random));
-    wait->watched = fx->watch = fx->want;
+    if ((fx->want & view->telling) == 0 && lease->attempts > 1)
+        fx->want |= rl_contest_first(contest, quick(view) & ~fx->want);
+    if (RL_RULE(WATCH))
+        wait->watched = fx->watch = teller_of(lease, view);
 }
 
-/* The node that all ask first has said that the key is not there any more. */
-static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* The node that all ask first has said that the key is not there any more, or it has changed. */
+static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (lease->wait.free && lease->wait.go_ns <= view->now.boot_ns)
-        rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view, fx);
+    rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view, fx);
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -89,7 +98,7 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
-        consider(lease, view, fx);
+        return;
     else if (lease->attempts == 0)
         begin_hot(lease, view, fx);
     else
@@ -107,15 +116,16 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         (lease->wait.watched & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        lease->wait.free = true;
-        consider(lease, view, fx);
+        /* On another one than the first the holder may never have had it: only news count. */
+        if (rl_wait_first(lease, view) == RL_NODE(ballot->node))
+            go(lease, view, fx);
         return;
     }
     /* Expiry is told late or not at all. */
     if (ballot->vote == RL_VOTE_GRANTED && ballot->pttl_ms != 0 &&
         ballot->pttl_ms < RL_NEVER / RL_MS) {
         struct rl_now expired = rl_later(view->now, ballot->pttl_ms * RL_MS + RL_MS);
-        if (expired.boot_ns < lease->next.boot_ns)
+        if (expired.boot_ns < lease->next.boot_ns && RL_RULE(POLL_TIMER))
             lease->next = expired;
     }
 }
@@ -135,8 +145,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     if ((nodes & lease->wait.watched) == 0)
         return;
     rl_contest_woken(lease->contest, view->now.boot_ns);
-    lease->wait.free = true;
-    consider(lease, view, fx);
+    go(lease, view, fx);
 }
 
 /* The node that is watched afterwards knows best. */
@@ -149,14 +158,7 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
 
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    const struct rl_wait *wait = &lease->wait;
-    uint64_t now_ns = view->now.boot_ns;
-
     if (rl_permit_is(lease))
         return rl_permit_wake_ns(lease, view);
-    uint64_t left = rl_remaining_ns(lease->next, view->now);
-
-    if (wait->free)
-        left = rl_min_u64(left, rl_sub_sat(wait->go_ns, now_ns));
-    return rl_due_ns(view->now, left);
+    return rl_due_ns(view->now, rl_remaining_ns(lease->next, view->now));
 }

@@ -50,14 +50,15 @@
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
     X(TIE_PASSED)                                                                                  \
-    X(SPLIT_PAUSE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)                                                                                  \
     X(MANY_ALL_FREE)                                                                               \
     X(MANY_ALL_OURS)                                                                               \
     X(REMNANTS_UNDONE)                                                                             \
     X(PERMITS_COUNTED)                                                                             \
-    X(PERMITS_IN_TURN)
+    X(PERMITS_IN_TURN)                                                                             \
+    X(WATCH)                                                                                       \
+    X(ONE_CONTENDER)
 #define RL_RULE_NAME(name) RL_RULE_##name,
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];

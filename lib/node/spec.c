@@ -23,6 +23,11 @@ void rl_node_spec_name(struct rl_node_spec *spec)
                  spec->is_unix ? "?db=%u" : "/%u", spec->db);
 }
 
+const char *rl_node_spec_id(const struct rl_node_spec *spec)
+{
+    return spec->id[0] != '\0' ? spec->id : spec->name;
+}
+
 bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node_spec *b)
 {
     if (a->is_unix != b->is_unix)

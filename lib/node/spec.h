@@ -11,6 +11,7 @@
 #define RL_DB_MAX       INT32_MAX
 #define RL_USER_MAX     256
 #define RL_PASSWORD_MAX 4096 /* tokens of identity services are passwords, too */
+#define RL_ID_MAX       64
 #define RL_PORT_DEFAULT 6379
 
 struct rl_node_spec {
@@ -19,16 +20,20 @@ struct rl_node_spec {
     uint16_t port;              /* 0 if is_unix */
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
     unsigned db;
-    bool durable;   /* attested: never loses keys over a restart */
-    bool waitaof;   /* to be asked with each grant whether that is on disk */
-    bool fresh;     /* attested: no lock was ever here before we came */
-    char *user;     /* NULL: the default user */
-    char *password; /* NULL: none of its own */
+    bool durable;           /* attested: never loses keys over a restart */
+    bool waitaof;           /* to be asked with each grant whether that is on disk */
+    bool fresh;             /* attested: no lock was ever here before we came */
+    char id[RL_ID_MAX + 1]; /* how all clients call it, whatever its address; "": as its address */
+    char *user;             /* NULL: the default user */
+    char *password;         /* NULL: none of its own */
     char name[300]; /* for people, never a secret: "host:port", "[::1]:6379/2", "unix:/path?db=2" */
 };
 
 /* Writes spec->name from the other fields. */
 void rl_node_spec_name(struct rl_node_spec *spec);
+
+/* What clients have to agree on: its id, or its name. */
+const char *rl_node_spec_id(const struct rl_node_spec *spec);
 
 /* Whether both lead to one server. Databases of a server share its fate, so db does not matter. */
 bool rl_node_spec_same_server(const struct rl_node_spec *a, const struct rl_node_spec *b);

@@ -2,6 +2,7 @@
  * The loop of a client process, as lib/api/loop.c turns it on real sockets. */
 #include "client.h"
 
+#include "crowd.h"
 #include "link.h"
 #include "oracle.h"
 #include "record.h"
@@ -323,6 +324,8 @@ void sim_client_init(struct sim_world *world, unsigned index)
         client->specs[i].durable = world->plan.durable && !world->plan.waitaof;
         client->specs[i].waitaof = world->plan.waitaof;
         client->specs[i].name[0] = (char)('0' + i);
+        if (world->plan.crowd != NULL)
+            sim_crowd_name(&world->plan, index, &client->specs[i]);
     }
 }
 
@@ -393,4 +396,27 @@ void sim_client_end(struct sim_world *world, unsigned index, bool dies)
     if (client->allocated != 0)
         sim_violate(world, "client %u left %llu allocations behind", index,
                     (unsigned long long)client->allocated);
+}
+
+void sim_user_sweep(struct sim_client *client)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        struct sim_slot *slot = &client->slots[i];
+        if (slot->lock == NULL || !slot->ended)
+            continue;
+        if (slot->doing == SIM_IDLE || !client->alive) {
+            rl_lock_free_seen(&client->engine, slot->lock);
+            free(slot->lock);
+            slot->lock = NULL;
+        }
+    }
+}
+
+bool sim_user_is_idle(const struct sim_client *client)
+{
+    for (unsigned i = 0; i < client->world->plan.slots; i++) {
+        if (client->slots[i].doing != SIM_IDLE)
+            return false;
+    }
+    return true;
 }

@@ -456,6 +456,8 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
 {
     struct sim_call call = {world, conn, &world->servers[conn->node], count, words, answer};
 
+    world->commands++;
+
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (!sim_is(words[0], commands[i].name))
             continue;

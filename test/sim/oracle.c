@@ -3,6 +3,7 @@
 #include "oracle.h"
 
 #include "client.h"
+#include "crowd.h"
 #include "fence.h"
 #include "server.h"
 #include "token.h"
@@ -148,6 +149,8 @@ static void mark_over(struct sim_client *client, uint32_t number)
     struct sim_world *world = client->world;
     struct sim_token *token = sim_token_at(world, number);
     uint64_t trip_ns = world->plan.delay_ns * 5 + world->plan.jitter_ns + world->plan.latency_ns;
+    if (world->plan.crowd != NULL)
+        trip_ns += world->plan.crowd->slow_ns;
     /* Requests, fallbacks and undos queue behind each other in a small window. */
     uint64_t trips = 6 + 6000 / world->plan.window;
 

@@ -11,7 +11,7 @@
 
 #define SIM_NODES_MAX     7
 #define SIM_CLIENTS_MAX   6
-#define SIM_SLOTS_MAX     3
+#define SIM_SLOTS_MAX     16
 #define SIM_RESOURCES_MAX 3
 #define SIM_FAULTS_MAX    20
 
@@ -66,6 +66,8 @@ struct sim_fault {
  * short a time that it is allowed not to matter. */
 #define SIM_OUTSIDE_FREEZE (1u << 3)
 
+struct sim_crowd;
+
 struct sim_plan {
     uint64_t seed;
     unsigned nodes, clients, slots, resources;
@@ -81,19 +83,21 @@ struct sim_plan {
     int64_t ppm_max;   /* of all clocks */
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
-    bool wakeups;     /* clients ask to be told of changes */
-    uint8_t mute;     /* nodes, bit by bit, that cannot */
-    bool durable;     /* an operator attests that nothing is lost over a restart */
-    bool waitaof;     /* with `durable`: nobody attests it, clients ask each time */
-    uint64_t sync_ns; /* from the end of a sync to the next */
-    uint8_t evicting; /* nodes, bit by bit, that evict keys, and say so */
+    bool wakeups;       /* clients ask to be told of changes */
+    uint8_t mute;       /* nodes, bit by bit, that cannot */
+    unsigned lost_push; /* of 1000 things that were to be told, so many are not */
+    bool durable;       /* an operator attests that nothing is lost over a restart */
+    bool waitaof;       /* with `durable`: nobody attests it, clients ask each time */
+    uint64_t sync_ns;   /* from the end of a sync to the next */
+    uint8_t evicting;   /* nodes, bit by bit, that evict keys, and say so */
     uint64_t heartbeat_ns;
     uint64_t wall_slack_us; /* a wall clock may be set ahead so far */
     bool fences_outside;    /* and one does not */
     /* Of 1000: */
     unsigned many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep,
         lapse, inspect, split, late_turn, late_tell, far_link;
-    unsigned outside; /* SIM_OUTSIDE_* */
+    unsigned outside;        /* SIM_OUTSIDE_* */
+    struct sim_crowd *crowd; /* they want one thing only, and are measured; NULL: nobody is */
     unsigned fault_count;
     struct sim_fault faults[SIM_FAULTS_MAX];
 };

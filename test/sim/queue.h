@@ -22,6 +22,7 @@ enum sim_event_kind {
     SIM_MEND,     /* a fault ends */
     SIM_CORRECT,  /* the wall clock of a machine that stood still is set right */
     SIM_OPERATOR, /* somebody looks whether the fences need him */
+    SIM_FOREIGN,  /* a client of another make, in a crowd */
     SIM_HEAL      /* all faults have ended; from now on the users finish what they began */
 };
 

@@ -139,9 +139,41 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
             continue;
         conn->tracked &= ~(1u << resource);
         struct sim_conn *to = conn == by ? NULL : conn_called(world, node, conn->redirect);
-        if (to != NULL && to->subscribed)
+        bool lost = world->plan.lost_push != 0 && sim_chance(&world->random, world->plan.lost_push);
+        if (to != NULL && to->subscribed && !lost)
             sim_link_reply(world, to, &answer);
     }
+}
+
+bool sim_server_take(struct sim_world *world, unsigned node, unsigned resource,
+                     struct sim_word token, int64_t ttl_ms)
+{
+    struct sim_key *key = &world->servers[node].keys[resource];
+
+    if (!world->servers[node].up || is_good(world, node, key))
+        return false;
+    *key = (struct sim_key){
+        .present = true,
+        .token_len = (uint32_t)token.len,
+        .expire_ms = sim_server_now_ms(world, node) + ttl_ms,
+        .set_ns = world->now_ns,
+        .set_by = UINT8_MAX,
+    };
+    memcpy(key->token, token.text, token.len);
+    sim_server_changed(world, node, resource, NULL);
+    return true;
+}
+
+void sim_server_drop(struct sim_world *world, unsigned node, unsigned resource,
+                     struct sim_word token)
+{
+    struct sim_key *key = &world->servers[node].keys[resource];
+
+    if (!is_good(world, node, key) || key->token_len != token.len ||
+        memcmp(key->token, token.text, token.len) != 0)
+        return;
+    key->present = false;
+    sim_server_changed(world, node, resource, NULL);
 }
 
 void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resource)

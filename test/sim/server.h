@@ -5,6 +5,11 @@
 
 #include "world.h"
 
+struct sim_word {
+    const char *text;
+    size_t len;
+};
+
 void sim_server_init(struct sim_world *world, unsigned node);
 /* Takes bytes of a connection and executes what is complete. */
 void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes,
@@ -19,6 +24,11 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
 /* A key was set, changed or deleted: by this connection, or NULL. */
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by);
+/* SET NX PX, and compare and delete, by somebody without a connection. */
+bool sim_server_take(struct sim_world *world, unsigned node, unsigned resource,
+                     struct sim_word token, int64_t ttl_ms);
+void sim_server_drop(struct sim_world *world, unsigned node, unsigned resource,
+                     struct sim_word token);
 void sim_server_lose_record(struct sim_world *world, unsigned node);
 
 /* The key of this resource is there, with this token. */
@@ -34,10 +44,6 @@ struct sim_answer {
     size_t len;
     struct sim_said said[SIM_NOTES];
     unsigned said_count;
-};
-struct sim_word {
-    const char *text;
-    size_t len;
 };
 /* command.c */
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,

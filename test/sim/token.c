@@ -5,15 +5,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Tokens are random: their first bytes are as good as a hash. Where it is, or where it would be. */
+static uint32_t *place_of(const struct sim_world *world, const char *text)
+{
+    uint32_t mask = 2 * world->token_cap - 1, at;
+
+    memcpy(&at, text, sizeof at);
+    at = at * UINT32_C(0x9e3779b1) & mask;
+    while (world->token_index[at] != 0 &&
+           memcmp(world->tokens[world->token_index[at] - 1].text, text, SIM_TOKEN_HEX) != 0)
+        at = (at + 1) & mask;
+    return &world->token_index[at];
+}
+
 uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t len)
 {
-    if (len < SIM_TOKEN_HEX)
-        return 0;
-    for (uint32_t i = world->token_count; i > 0; i--) {
-        if (memcmp(world->tokens[i - 1].text, text, SIM_TOKEN_HEX) == 0)
-            return i;
-    }
-    return 0;
+    return len < SIM_TOKEN_HEX || world->token_cap == 0 ? 0 : *place_of(world, text);
+}
+
+static void grow(struct sim_world *world)
+{
+    world->token_cap = world->token_cap != 0 ? 2 * world->token_cap : 128;
+    world->tokens = realloc(world->tokens, world->token_cap * sizeof *world->tokens);
+    free(world->token_index);
+    world->token_index = calloc(2 * (size_t)world->token_cap, sizeof *world->token_index);
+    if (world->tokens == NULL || world->token_index == NULL)
+        abort();
+    for (uint32_t i = 1; i <= world->token_count; i++)
+        *place_of(world, world->tokens[i - 1].text) = i;
 }
 
 uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len, unsigned client,
@@ -23,18 +42,15 @@ uint32_t sim_token_number(struct sim_world *world, const char *text, size_t len,
 
     if (number != 0 || len < SIM_TOKEN_HEX)
         return number;
-    if (world->token_count == world->token_cap) {
-        world->token_cap = world->token_cap != 0 ? 2 * world->token_cap : 128;
-        world->tokens = realloc(world->tokens, world->token_cap * sizeof *world->tokens);
-        if (world->tokens == NULL)
-            abort();
-    }
+    if (world->token_count == world->token_cap)
+        grow(world);
     struct sim_token *token = &world->tokens[world->token_count++];
     memset(token, 0, sizeof *token);
     memcpy(token->text, text, SIM_TOKEN_HEX);
     token->client = (uint8_t)client;
     token->resources = (uint8_t)resources;
     token->born_ns = world->now_ns;
+    *place_of(world, text) = world->token_count;
     return world->token_count;
 }
 

@@ -4,6 +4,7 @@
  * told. */
 #include "client.h"
 
+#include "crowd.h"
 #include "oracle.h"
 #include "token.h"
 #include "wish.h"
@@ -56,8 +57,11 @@ static void think(struct sim_client *client, unsigned at)
     client->slots[at].doing = SIM_IDLE;
     client->slots[at].told = false;
     client->slots[at].stamp++;
-    plan_slot(client, at, SIM_USER,
-              sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
+    if (world->plan.crowd != NULL)
+        plan_slot(client, at, SIM_USER, sim_crowd_think_ns(client));
+    else
+        plan_slot(client, at, SIM_USER,
+                  sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
 }
 
 static void begin_operation(struct sim_client *client, unsigned at, enum sim_doing doing,
@@ -192,6 +196,8 @@ static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64
     struct sim_slot *slot = &client->slots[at];
 
     slot->told = false; /* its user is done with it */
+    if (world->plan.crowd != NULL)
+        sim_crowd_released(client);
     if (kind == RL_EVENT_SHORTEN && slot->token != 0)
         sim_token_at(world, slot->token)->excused = true;
     begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
@@ -222,7 +228,9 @@ static void hold_on(struct sim_client *client, unsigned at)
 
     client->slots[at].doing = SIM_HOLDING;
     client->slots[at].stamp++;
-    plan_slot(client, at, SIM_USER, sim_scale(&world->random, RL_US, most_ns));
+    plan_slot(client, at, SIM_USER,
+              world->plan.crowd != NULL ? world->plan.crowd->hold_ns
+                                        : sim_scale(&world->random, RL_US, most_ns));
 }
 
 static void act_as_holder(struct sim_client *client, unsigned at)
@@ -339,6 +347,8 @@ static void tell_grant(struct sim_client *client, unsigned at)
     slot->told = true;
     slot->expired_ns = 0;
     world->grants++;
+    if (world->plan.crowd != NULL)
+        sim_crowd_granted(client, at);
     sim_note(world, "client % slot % holds r% with token %", client->index, at, slot->resource,
              slot->token);
     sim_oracle_granted(client, at);
@@ -426,20 +436,6 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
     }
 }
 
-void sim_user_sweep(struct sim_client *client)
-{
-    for (unsigned i = 0; i < client->world->plan.slots; i++) {
-        struct sim_slot *slot = &client->slots[i];
-        if (slot->lock == NULL || !slot->ended)
-            continue;
-        if (slot->doing == SIM_IDLE || !client->alive) {
-            rl_lock_free_seen(&client->engine, slot->lock);
-            free(slot->lock);
-            slot->lock = NULL;
-        }
-    }
-}
-
 void sim_user_begin(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->clients[index];
@@ -456,13 +452,4 @@ void sim_user_finish(struct sim_world *world, unsigned index)
         if (client->slots[i].doing == SIM_HOLDING)
             hold_on(client, i);
     }
-}
-
-bool sim_user_is_idle(const struct sim_client *client)
-{
-    for (unsigned i = 0; i < client->world->plan.slots; i++) {
-        if (client->slots[i].doing != SIM_IDLE)
-            return false;
-    }
-    return true;
 }

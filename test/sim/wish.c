@@ -2,6 +2,8 @@
  * What the users of a client want. */
 #include "wish.h"
 
+#include "crowd.h"
+
 struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
 {
     struct sim_world *world = client->world;
@@ -39,6 +41,8 @@ struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
     if (params.auto_extend && sim_chance(random, 100))
         params.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
     params.margin_ns = params.ttl_ns / 10;
+    if (plan->crowd != NULL)
+        sim_crowd_wish(plan, &params);
     return params;
 }
 

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include "client.h"
+#include "crowd.h"
 #include "disk.h"
 #include "fault.h"
 #include "fence.h"
@@ -18,7 +19,8 @@
 #include <string.h>
 
 /* A run that does this much is stuck in a loop. */
-#define EVENTS_MAX 2000000
+#define EVENTS_MAX       2000000
+#define EVENTS_MAX_CROWD 20000000
 
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,
                     unsigned which, uint32_t stamp, void *data)
@@ -86,11 +88,15 @@ static void choose_links(struct sim_world *world)
     }
 }
 
-static void begin(struct sim_world *world, uint64_t seed, bool trace)
+static void begin(struct sim_world *world, const struct sim_plan *plan, bool trace)
 {
     memset(world, 0, sizeof *world);
-    sim_plan_make(&world->plan, seed);
-    world->random.word = seed ^ UINT64_C(0x5851f42d4c957f2d);
+    world->plan = *plan;
+    world->clients = calloc(plan->clients, sizeof *world->clients);
+    world->links = calloc(plan->clients, sizeof *world->links);
+    if (world->clients == NULL || world->links == NULL)
+        abort();
+    world->random.word = plan->seed ^ UINT64_C(0x5851f42d4c957f2d);
     world->now_ns = world->born_ns = RL_SECOND;
     world->trace = trace;
     for (unsigned i = 0; i < world->plan.nodes; i++)
@@ -102,12 +108,16 @@ static void begin(struct sim_world *world, uint64_t seed, bool trace)
             world->clients[i].slots[j].rounds = world->plan.rounds;
         sim_client_start(world, i);
     }
+    if (plan->crowd != NULL)
+        sim_crowd_begin(world);
     sim_fault_plan(world);
     sim_plan_event(world, world->now_ns + world->plan.span_ns, SIM_HEAL, 0, 0, 0, NULL);
 }
 
 static void heal(struct sim_world *world)
 {
+    if (world->plan.crowd != NULL)
+        sim_crowd_end(world);
     for (unsigned i = 0; i < world->plan.fault_count; i++)
         sim_fault_mend(world, i);
     world->healed = true;
@@ -164,6 +174,9 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_CORRECT:
         sim_fault_correct(world, event->which);
         break;
+    case SIM_FOREIGN:
+        sim_foreign_act(world, event->who, event->which);
+        break;
     case SIM_OPERATOR:
         sim_fence_operate(world);
         break;
@@ -208,6 +221,7 @@ static uint64_t patience_ns(const struct sim_world *world)
 static void run(struct sim_world *world)
 {
     struct sim_event event;
+    uint64_t most = world->plan.crowd != NULL ? EVENTS_MAX_CROWD : EVENTS_MAX;
 
     while (world->violation[0] == '\0' && !is_over(world)) {
         if (!sim_queue_pop(&world->queue, &event)) {
@@ -220,14 +234,22 @@ static void run(struct sim_world *world)
         sim_oracle_step(world);
         if (world->healed && world->now_ns > world->healed_ns + patience_ns(world))
             sim_violate(world, "the trouble is over for long, but not everybody got his turn");
-        if (world->events > EVENTS_MAX)
-            sim_violate(world, "%d events and no end", EVENTS_MAX);
+        if (world->events > most)
+            sim_violate(world, "%" PRIu64 " events and no end", most);
     }
 }
 
 bool sim_world_run(struct sim_world *world, uint64_t seed, bool trace)
 {
-    begin(world, seed, trace);
+    struct sim_plan plan;
+
+    sim_plan_make(&plan, seed);
+    return sim_world_run_plan(world, &plan, trace);
+}
+
+bool sim_world_run_plan(struct sim_world *world, const struct sim_plan *plan, bool trace)
+{
+    begin(world, plan, trace);
     run(world);
     if (world->violation[0] == '\0')
         sim_oracle_end(world);
@@ -246,6 +268,9 @@ void sim_world_free(struct sim_world *world)
     sim_queue_free(&world->queue);
     for (unsigned i = 0; i < world->plan.clients; i++)
         free(world->clients[i].specs);
+    free(world->clients);
+    free(world->links);
+    free(world->token_index);
     free(world->tokens);
     free(world->fences);
 }

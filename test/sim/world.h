@@ -228,18 +228,19 @@ struct sim_world {
     uint64_t born_ns, healed_ns;
     bool healed;
     struct sim_server servers[SIM_NODES_MAX];
-    struct sim_client clients[SIM_CLIENTS_MAX];
-    struct sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
+    struct sim_client *clients;              /* as many as planned */
+    struct sim_link (*links)[SIM_NODES_MAX]; /* of each client */
     struct sim_conn *conns;
     struct sim_token *tokens;
     uint32_t token_count, token_cap;
+    uint32_t *token_index; /* twice as many places; 0: free */
     struct sim_grant *fences;
     uint32_t fence_count, fence_cap;
     bool fences_restarted; /* by an operator, after a majority had forgotten */
     uint64_t offer_number;
     uint32_t offer; /* a token that somebody detached, for somebody to adopt */
     uint64_t hash;
-    uint64_t events, injected[SIM_COUNTED], grants, operations;
+    uint64_t events, injected[SIM_COUNTED], grants, operations, commands;
     bool trace;
     char violation[512];
 };
@@ -247,6 +248,8 @@ struct sim_world {
 /* Runs a seed to its end. The result stays in `world` until sim_world_free(). false: a violation,
  * world->violation says which. */
 bool sim_world_run(struct sim_world *world, uint64_t seed, bool trace);
+/* The same of a plan that no seed made. */
+bool sim_world_run_plan(struct sim_world *world, const struct sim_plan *plan, bool trace);
 void sim_world_free(struct sim_world *world);
 
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,

@@ -111,6 +111,22 @@ START_TEST(a_pause_after_many_without_one)
 }
 END_TEST
 
+/* Long ones are over sooner: nobody waits for the end of 128 of them. */
+START_TEST(a_pause_after_a_long_row)
+{
+    rl_contest_begun(&contest, TRIP_NS, NOW_NS);
+    rl_contest_released(&contest, TRIP_NS, RANDOM_NS, NOW_NS + 5 * RL_SECOND);
+    ck_assert_uint_eq(contest.yield_until_ns, 0); /* one is no row */
+    rl_contest_begun(&contest, TRIP_NS, NOW_NS + 5 * RL_SECOND);
+    rl_contest_released(&contest, TRIP_NS, RANDOM_NS, NOW_NS + 6 * RL_SECOND);
+    ck_assert_uint_eq(contest.yield_until_ns, NOW_NS + 6 * RL_SECOND + 3 * TRIP_NS + RANDOM_NS);
+    contest.yield_until_ns = 0;
+    rl_contest_begun(&contest, TRIP_NS, NOW_NS + 6 * RL_SECOND);
+    rl_contest_released(&contest, TRIP_NS, RANDOM_NS, NOW_NS + 7 * RL_SECOND - 1);
+    ck_assert_uint_eq(contest.yield_until_ns, 0); /* that begins again */
+}
+END_TEST
+
 /* A node that has lost the holder's key, or cannot store any, says "go" for ever. */
 START_TEST(a_first_node_that_misleads_is_passed_over)
 {
@@ -125,6 +141,19 @@ START_TEST(a_first_node_that_misleads_is_passed_over)
     ck_assert_uint_eq(rl_contest_first(&contest, 0x1f), RL_NODE(3));
     rl_contest_begun(&contest, TRIP_NS, NOW_NS + 2 * RL_SECOND); /* not for ever */
     ck_assert_uint_eq(rl_contest_first(&contest, 0x1f), RL_NODE(1));
+}
+END_TEST
+
+START_TEST(they_cannot_all_be_wrong)
+{
+    static const uint8_t order[] = {1, 3, 0, 4, 2, 1, 3};
+
+    for (unsigned i = 0; i < sizeof order; i++) {
+        ck_assert_uint_eq(rl_contest_first(&contest, 0x1f), RL_NODE(order[i]));
+        for (unsigned times = 0; times < 3; times++)
+            rl_contest_denied(&contest, false, RL_NODE(order[i]), NOW_NS);
+        ck_assert_uint_ne(rl_contest_first(&contest, 0x1f), RL_NODE(order[i]));
+    }
 }
 END_TEST
 
@@ -151,7 +180,9 @@ int main(void)
     tcase_add_test(tcase, pauses_grow_with_split_votes);
     tcase_add_test(tcase, others_go_first_where_they_were_met);
     tcase_add_test(tcase, a_pause_after_many_without_one);
+    tcase_add_test(tcase, a_pause_after_a_long_row);
     tcase_add_test(tcase, a_first_node_that_misleads_is_passed_over);
+    tcase_add_test(tcase, they_cannot_all_be_wrong);
     tcase_add_test(tcase, misled_now_and_then);
     return suite_run(suite);
 }

@@ -252,7 +252,7 @@ END_TEST
 /* Nobody tells: as often as was asked for, and no questions in between. */
 START_TEST(without_pushes)
 {
-    rig.view.telling = ALL & ~RL_NODE(FIRST);
+    rig.view.telling = 0;
     begin(RL_EVENT_START);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
@@ -262,25 +262,25 @@ START_TEST(without_pushes)
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_le(sleep_until_asked(), 20 * RL_MS);
-}
-END_TEST
-
-START_TEST(after_a_split_vote_it_pauses)
-{
-    rig.view.random = 3;
-    begin(RL_EVENT_START);
-    rig_grant(&rig, FIRST);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
-    ck_assert_uint_eq(contest.splits, 1);
-    uint64_t go_ns = rig.lease.wait.go_ns;
-    ck_assert_uint_gt(go_ns, rig.view.now.boot_ns);
-    ck_assert_uint_lt(go_ns, rig.view.now.boot_ns + 2 * RL_MS);
-    wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* however loudly they call */
-    sleep_until_asked();
-    ck_assert_uint_eq(rig.view.now.boot_ns, go_ns);
+    ck_assert_uint_eq(rig.fx.want, RL_NODE(FIRST) | RL_NODE(4)); /* can another one? */
+}
+END_TEST
+
+START_TEST(another_tells_if_the_first_cannot)
+{
+    rig.view.telling = ALL & ~RL_NODE(FIRST);
+    begin_hot();
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.want, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    wake(RL_NODE(3)); /* not asked */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    tell_ttl(4, 0); /* the holder may not have got it there */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    wake(RL_NODE(4));
     ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
 }
 END_TEST
@@ -365,7 +365,7 @@ int main(void)
     tcase_add_test(tcase, the_timer_asks_all);
     tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
     tcase_add_test(tcase, without_pushes);
-    tcase_add_test(tcase, after_a_split_vote_it_pauses);
+    tcase_add_test(tcase, another_tells_if_the_first_cannot);
     tcase_add_test(tcase, others_first_after_our_own_release);
     tcase_add_test(tcase, in_the_queue);
     tcase_add_test(tcase, let_go_by_this_client);

@@ -155,7 +155,7 @@ static const struct refused REFUSED[] = {
     {"run/redis.sock", "the database must be a number"},
     {"redis://h?db=3", "a database is written as /N"},
     {"redis://h/3?timeout=5",
-     "after the '?' only these parameters are known: durable=1, waitaof=1, fresh=1"},
+     "after the '?' only these parameters are known: durable=1, waitaof=1, fresh=1, id=NAME"},
     {"redis://h#x", "nothing is known after '#'"},
     {"rediss://h", "TLS is not supported yet; use redis://"},
     {"ValkeyS://h", "TLS is not supported yet"},
@@ -191,12 +191,18 @@ static const struct refused REFUSED[] = {
     {"/a@b", "in the path of a socket '@' as unix:///a%40b"},
     {"unix:///r?db=", "the database must be a number"},
     {"unix:///r?db", "the database must be a number"},
+    {"h?id=", "only these parameters are known"},
+    {"h?id", "only these parameters are known"},
+    {"h?id=a%20b", "the id contains a blank"},
+    {"h?id=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg",
+     "the id is longer than 64 bytes"},
+    {"h?id=a,g?id=b,i?id=a", "node 1 has the same id"},
     {"h?waitaof=yes", "durable, waitaof and fresh must be 1 or 0"},
     {"h?waitaof", "durable, waitaof and fresh must be 1 or 0"},
     {"h?waitaof=1&fresh=1&durable=1",
      "durable=1 says that nothing has to be asked, waitaof=1 asks"},
     {"unix:///r?password=x",
-     "only these parameters are known: durable=1, waitaof=1, fresh=1, db=N"},
+     "only these parameters are known: durable=1, waitaof=1, fresh=1, id=NAME, db=N"},
     {"unix:///r?db=1&x=2", "only these parameters are known"},
     {"/r?db=1", "a bare path takes no parameters; write unix:///path?db=N"},
     {"h\x01", "node address 1 (h?): it contains a control byte"},
@@ -291,6 +297,26 @@ START_TEST(what_is_attested)
 }
 END_TEST
 
+/* Clients that reach a server under different addresses call it by the same name. */
+START_TEST(names_that_clients_agree_on)
+{
+    static const struct {
+        const char *text, *id;
+    } table[] = {
+        {"h", "h:6379"},
+        {"h?id=a", "a"},
+        {"redis://h:1/2?fresh=1&id=tie.1", "tie.1"},
+        {"unix:///s?db=3&id=a%2fb", "a/b"},
+        {"h?id=b&id=c", "c"},
+    };
+    struct list list = empty_list();
+
+    ck_assert_int_eq(parse(&list, table[_i].text), 0);
+    ck_assert_str_eq(rl_node_spec_id(&list.nodes[0]), table[_i].id);
+    done(&list);
+}
+END_TEST
+
 START_TEST(all_or_none)
 {
     struct list list = empty_list();
@@ -371,6 +397,7 @@ int main(void)
     tcase_add_loop_test(tcase, lengths, 0, 6);
     tcase_add_test(tcase, node_limit);
     tcase_add_loop_test(tcase, what_is_attested, 0, 7);
+    tcase_add_loop_test(tcase, names_that_clients_agree_on, 0, 5);
     tcase_add_test(tcase, all_or_none);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
     tcase_add_test(tcase, specs_are_copied_deeply);

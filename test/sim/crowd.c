@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT
+ * What a crowd does, and what is measured of it. */
+#include "crowd.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SEED 7
+
+uint64_t sim_crowd_trip_ns(const struct sim_plan *plan)
+{
+    return 2 * (plan->delay_ns + plan->jitter_ns) + plan->latency_ns;
+}
+
+void sim_crowd_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec)
+{
+    if (plan->crowd->dialects > 1)
+        spec->name[1] = (char)('a' + client % plan->crowd->dialects);
+}
+
+void sim_crowd_begin(struct sim_world *world)
+{
+    const struct sim_plan *plan = &world->plan;
+
+    for (unsigned i = 0; i < plan->clients; i++) {
+        for (unsigned j = i == 0 ? plan->crowd->first_slots : 1; j < plan->slots; j++)
+            world->clients[i].slots[j].rounds = 0;
+        world->links[i][plan->crowd->slow].delay_ns += plan->crowd->slow_ns / 2;
+    }
+    sim_foreign_begin(world);
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        struct sim_key *key = &world->servers[i].keys[0];
+        if ((plan->crowd->orphans >> i & 1) == 0)
+            continue;
+        key->present = true;
+        memcpy(key->token, "nobody's", 8);
+        key->token_len = 8;
+        key->expire_ms = INT64_MAX / 2;
+    }
+}
+
+uint64_t sim_crowd_think_ns(struct sim_client *client)
+{
+    return sim_below(&client->world->random, client->world->plan.crowd->think_ns + 1);
+}
+
+void sim_crowd_wish(const struct sim_plan *plan, struct rl_lease_params *params)
+{
+    params->ttl_ns = plan->ttl_ns;
+    params->wait_ns = RL_NEVER;
+    params->validity_min_ns = RL_MS;
+    params->hold_max_ns = params->extend_at_ns = 0;
+    params->extends_max = 0;
+    params->margin_ns = RL_MS;
+}
+
+static void note_wait(struct sim_crowd *crowd, uint64_t wait_ns)
+{
+    crowd->longest_ns = rl_max_u64(crowd->longest_ns, wait_ns);
+}
+
+void sim_crowd_granted(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_crowd *crowd = world->plan.crowd;
+
+    if (sim_foreign_holds(world))
+        sim_violate(world, "two holders of r0: client %u and one of another make", client->index);
+    if (crowd->over)
+        return;
+    crowd->grants[client->index]++;
+    crowd->all++;
+    note_wait(crowd, world->now_ns - client->slots[at].begun_ns);
+    crowd->waited_ns += world->now_ns - client->slots[at].begun_ns;
+    if (crowd->released_ns != 0 && crowd->holder != client->index) {
+        if (crowd->handovers < SIM_WAITS_MAX)
+            crowd->handover_ns[crowd->handovers] = world->now_ns - crowd->released_ns;
+        crowd->handovers++;
+    }
+    crowd->released_ns = 0;
+}
+
+void sim_crowd_released(struct sim_client *client)
+{
+    struct sim_crowd *crowd = client->world->plan.crowd;
+
+    crowd->released_ns = client->world->now_ns;
+    crowd->holder = client->index;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static uint64_t listed(const struct sim_crowd *crowd)
+{
+    return rl_min_u64(crowd->handovers, SIM_WAITS_MAX);
+}
+
+uint64_t sim_crowd_percentile_ns(const struct sim_crowd *crowd, unsigned of_100)
+{
+    uint64_t count = listed(crowd);
+
+    return count == 0 ? 0 : crowd->handover_ns[(count - 1) * of_100 / 100];
+}
+
+/* Whoever waits now has waited for so long already. */
+void sim_crowd_end(struct sim_world *world)
+{
+    struct sim_crowd *crowd = world->plan.crowd;
+
+    crowd->over = true;
+    crowd->commands = world->commands;
+    crowd->span_ns = world->now_ns - world->born_ns;
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        crowd->splits += client->engine.stats.split_votes;
+        crowd->attempts += client->engine.stats.attempts;
+        crowd->wakeups += client->engine.stats.wakeups;
+        for (unsigned j = 0; j < world->plan.slots; j++) {
+            const struct sim_slot *slot = &client->slots[j];
+            if (slot->doing == SIM_ACQUIRING && !slot->done)
+                note_wait(crowd, world->now_ns - slot->begun_ns);
+        }
+    }
+    const struct rl_place *place =
+        rl_place_find(&world->clients[0].engine, (struct rl_arg){"r0", 2});
+    if (place != NULL)
+        memcpy(crowd->order, place->contest.order, sizeof crowd->order);
+    qsort(crowd->handover_ns, listed(crowd), sizeof crowd->handover_ns[0], compare_u64);
+}
+
+static void expect(struct sim_world *world, const char *what, uint64_t is, uint64_t most)
+{
+    if (most != 0 && is > most)
+        sim_violate(world, "%s: %" PRIu64 " where %" PRIu64 " is the most", what, is, most);
+}
+
+static void judge(struct sim_world *world, const struct sim_crowd *crowd)
+{
+    const struct sim_bounds *bounds = &crowd->bounds;
+    uint64_t all = rl_max_u64(crowd->all, 1), most = 0, least = UINT64_MAX;
+
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        most = rl_max_u64(most, crowd->grants[i]);
+        least = rl_min_u64(least, crowd->grants[i]);
+    }
+    if (crowd->all < bounds->grants_min)
+        sim_violate(world, "grants: %" PRIu64 " where %" PRIu64 " is the least", crowd->all,
+                    bounds->grants_min);
+    expect(world, "longest wait, us", crowd->longest_ns / RL_US, bounds->longest_ns / RL_US);
+    expect(world, "average wait, us", crowd->waited_ns / all / RL_US, bounds->average_ns / RL_US);
+    expect(world, "hand-over, half of them, us", sim_crowd_percentile_ns(crowd, 50) / RL_US,
+           bounds->half_ns / RL_US);
+    expect(world, "hand-over, 99 of 100, us", sim_crowd_percentile_ns(crowd, 99) / RL_US,
+           bounds->most_ns / RL_US);
+    expect(world, "split votes per 1000 grants", crowd->splits * 1000 / all, bounds->splits);
+    expect(world, "attempts per 1000 grants", crowd->attempts * 1000 / all, bounds->attempts);
+    expect(world, "share of one client of 1000", most * 1000 / all, bounds->share_max);
+    if (least * 1000 / all < bounds->share_min)
+        sim_violate(world,
+                    "share of one client of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+                    least * 1000 / all, bounds->share_min);
+}
+
+/* What all cases begin with; times as in a building. */
+static void prepare(struct sim_plan *plan, struct sim_crowd *crowd, uint64_t seed)
+{
+    memset(crowd, 0, sizeof *crowd);
+    *plan = (struct sim_plan){
+        .seed = seed,
+        .nodes = 5,
+        .clients = 2,
+        .slots = 1,
+        .resources = 1,
+        .rounds = UINT32_MAX,
+        .ttl_ns = 10 * RL_SECOND,
+        .span_ns = 3 * RL_SECOND,
+        .delay_ns = 200 * RL_US,
+        .jitter_ns = 100 * RL_US,
+        .latency_ns = 50 * RL_US,
+        .window = 65536,
+        .drift = {.ppm = 10000, .floor_us = 2000},
+        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
+        .connect_timeout_ns = 250 * RL_MS,
+        .heartbeat_ns = RL_SECOND,
+        .wall_slack_us = 100000,
+        .wakeups = true,
+        .crowd = crowd,
+    };
+    crowd->hold_ns = RL_MS;
+    crowd->first_slots = 1;
+}
+
+bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
+                  struct sim_crowd *crowd)
+{
+    struct sim_plan plan;
+
+    prepare(&plan, crowd, seed);
+    it->set_up(&plan, crowd);
+    bool good = sim_world_run_plan(world, &plan, trace);
+    if (good)
+        judge(world, crowd);
+    return good && world->violation[0] == '\0';
+}
+
+const struct sim_case *sim_case_find(const char *name)
+{
+    for (unsigned i = 0; i < sim_case_count; i++) {
+        if (strcmp(sim_cases[i].name, name) == 0)
+            return &sim_cases[i];
+    }
+    return NULL;
+}
+
+/* A client that has been there knows. */
+const uint8_t *sim_crowd_order(void)
+{
+    static uint8_t order[RL_NODES_MAX];
+    static bool known;
+    struct sim_plan plan;
+
+    if (known)
+        return order;
+    struct sim_world *world = malloc(sizeof *world);
+    struct sim_crowd *crowd = malloc(sizeof *crowd);
+    if (world == NULL || crowd == NULL)
+        abort();
+    prepare(&plan, crowd, FIRST_SEED);
+    plan.clients = 1;
+    plan.span_ns = 20 * RL_MS;
+    (void)sim_world_run_plan(world, &plan, false);
+    sim_world_free(world);
+    memcpy(order, crowd->order, sizeof order);
+    known = true;
+    free(world);
+    free(crowd);
+    return order;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT
+ * The cases that the rules of contention were made for, each with bounds that follow from what it
+ * has set up. rules.txt says which rule is needed for which of them. */
+#include "crowd.h"
+
+#include <string.h>
+
+/* Timers ask again after at most so long, wherever nobody is told. */
+#define POLL_MIN_NS (100 * RL_MS)
+#define POLL_MAX_NS (300 * RL_MS)
+/* Who was never denied takes it so long, before it lets others in and learns of them. */
+#define ROW_MAX_NS RL_SECOND
+
+/* From a release to the next holder: the delete, the push, one question to the first node, one to
+ * the others. */
+static uint64_t handover_ns(const struct sim_plan *plan)
+{
+    return 3 * sim_crowd_trip_ns(plan);
+}
+
+/* One holder after the other. */
+static uint64_t cycle_ns(const struct sim_plan *plan)
+{
+    return plan->crowd->hold_ns + handover_ns(plan);
+}
+
+/* Each hand-over is a lottery among all who wait. After so many of them, one of a million waiters
+ * has never won: n * ln(1000000) is less than 14 n. */
+static uint64_t lottery_ns(const struct sim_plan *plan, uint64_t turn_ns)
+{
+    return ROW_MAX_NS + 14 * plan->clients * turn_ns;
+}
+
+/* An attempt by timer asks all nodes at once. It can split the votes only if it falls into a
+ * hand-over, and each waiter makes one in POLL_MIN_NS at the most. Of 1000 grants: twice as many,
+ * as it takes two for it. */
+static uint64_t splits(const struct sim_plan *plan)
+{
+    return 2 * 1000 * plan->clients * handover_ns(plan) / POLL_MIN_NS + 10;
+}
+
+static void fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned client, unsigned node,
+                  uint64_t at_ns)
+{
+    plan->faults[plan->fault_count++] = (struct sim_fault){
+        .kind = (uint8_t)kind,
+        .client = (uint8_t)client,
+        .node = (uint8_t)node,
+        .at_ns = at_ns,
+        .for_ns = plan->span_ns - at_ns,
+    };
+}
+
+/* Everybody is woken at once. */
+static void set_up_crowd(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 32;
+    crowd->bounds.splits = splits(plan);
+    crowd->bounds.half_ns = handover_ns(plan);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+}
+
+static void set_up_storm(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 100;
+    crowd->bounds.splits = splits(plan);
+    crowd->bounds.half_ns = handover_ns(plan);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+}
+
+/* The holder's next SET would always be right behind its own delete. */
+static void set_up_monopoly(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 3;
+    crowd->bounds.share_max = 500;
+    crowd->bounds.share_min = 200;
+}
+
+/* Locks that are held for long: of a client that was never denied, nobody would see the end. */
+static void set_up_long_held(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 2;
+    plan->span_ns = 20 * RL_SECOND;
+    crowd->hold_ns = 100 * RL_MS;
+    crowd->bounds.longest_ns = ROW_MAX_NS + 2 * cycle_ns(plan);
+}
+
+/* Everybody is denied by the node that all ask first, and nobody is told of anything. */
+static void set_up_orphan(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 4;
+    crowd->orphans = (uint8_t)(1u << sim_crowd_order()[0]);
+    crowd->bounds.grants_min = plan->span_ns / (POLL_MAX_NS + cycle_ns(plan));
+    crowd->bounds.longest_ns = lottery_ns(plan, POLL_MAX_NS);
+}
+
+/* It tells of a release so late that a timer is sooner. Clients meet now and then only: each time
+ * they would have to learn again that it is of no use. */
+static void set_up_slow(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 3;
+    plan->span_ns = 60 * RL_SECOND;
+    crowd->hold_ns = 20 * RL_MS;
+    crowd->think_ns = RL_SECOND;
+    crowd->slow = sim_crowd_order()[0];
+    crowd->slow_ns = 100 * RL_MS;
+    /* A wait for one of two others comes to half of its hold and a hand-over; it is met in
+     * so many of all cases. */
+    uint64_t others_ns = 2 * crowd->hold_ns;
+    crowd->bounds.average_ns = 2 * sim_crowd_trip_ns(plan) + (crowd->hold_ns + handover_ns(plan)) *
+                                                                 others_ns / (crowd->think_ns / 2);
+}
+
+/* Some cannot reach the node that the others ask first. */
+static void set_up_cut_off(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 6;
+    fault(plan, SIM_STALL, 0, sim_crowd_order()[0], 100 * RL_MS);
+    fault(plan, SIM_STALL, 1, sim_crowd_order()[0], 100 * RL_MS);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+}
+
+/* It stops without a word, and the user has said that it may be silent for that long. */
+static void set_up_hung(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->span_ns = 8 * RL_SECOND;
+    plan->node_timeout_ns = 4 * RL_SECOND;
+    crowd->think_ns = 50 * RL_MS;
+    fault(plan, SIM_HANG, 0, sim_crowd_order()[0], 100 * RL_MS);
+    crowd->bounds.longest_ns = 8 * POLL_MAX_NS; /* nobody is told of anything meanwhile */
+}
+
+static void set_up_dead(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 8;
+    fault(plan, SIM_CRASH, 0, sim_crowd_order()[0], 100 * RL_MS);
+    crowd->bounds.longest_ns = POLL_MAX_NS + lottery_ns(plan, cycle_ns(plan));
+}
+
+/* "Not there", says the node that all ask first: it cannot store anything. */
+static void set_up_full(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 4;
+    crowd->hold_ns = 20 * RL_MS;
+    fault(plan, SIM_FULL, 0, sim_crowd_order()[0], 100 * RL_MS);
+    crowd->bounds.attempts = 1000 * (2 + plan->clients);
+}
+
+/* Half of them asks another node first, for they know the nodes under other names. */
+static void set_up_disagreed(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 16;
+    crowd->dialects = 2;
+    crowd->bounds.half_ns = handover_ns(plan);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    crowd->bounds.splits = 1000;
+}
+
+/* Users of one client come one after the other, and leave the other client its half. */
+static void set_up_inside(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 2;
+    plan->slots = crowd->first_slots = 15;
+    crowd->hold_ns = 5 * RL_MS;
+    crowd->bounds.share_min = 300; /* a half of what comes after the first second */
+    crowd->bounds.longest_ns = ROW_MAX_NS + 2 * plan->slots * cycle_ns(plan);
+}
+
+static void set_up_waiting(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 2;
+    crowd->hold_ns = 5 * RL_MS;
+    crowd->bounds.half_ns = handover_ns(plan);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+}
+
+static void set_up_lost_pushes(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 4;
+    plan->lost_push = 500;
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+}
+
+/* They poll, and do not care who asks whom first. */
+static void set_up_foreign(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 8;
+    crowd->foreign = 4;
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
+    crowd->bounds.splits = splits(plan) + 1000;
+}
+const struct sim_case sim_cases[] = {
+    {"crowd", set_up_crowd},         {"storm", set_up_storm},
+    {"monopoly", set_up_monopoly},   {"long-held", set_up_long_held},
+    {"orphan", set_up_orphan},       {"slow", set_up_slow},
+    {"cut-off", set_up_cut_off},     {"hung", set_up_hung},
+    {"dead", set_up_dead},           {"full", set_up_full},
+    {"disagreed", set_up_disagreed}, {"inside", set_up_inside},
+    {"waiting", set_up_waiting},     {"lost-pushes", set_up_lost_pushes},
+    {"foreign", set_up_foreign},
+};
+const unsigned sim_case_count = sizeof sim_cases / sizeof sim_cases[0];
