@@ -52,6 +52,8 @@ static void count(struct sim_totals *totals, const struct sim_world *world, bool
         fprintf(stderr, "seed %" PRIu64 ": %s\n", world->plan.seed, world->violation);
 }
 
+volatile sig_atomic_t sim_campaign_enough;
+
 void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
                   uint64_t seconds)
 {
@@ -60,7 +62,7 @@ void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint
 
     if (world == NULL)
         abort();
-    for (uint64_t i = 0; i < runs; i++) {
+    for (uint64_t i = 0; i < runs && !sim_campaign_enough; i++) {
         if (seconds != 0 && i % 16 == 0 && seconds_now() - begun >= seconds)
             break;
         uint64_t seed = first + i * step;

@@ -5,6 +5,7 @@
 
 #include "plan.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -19,6 +20,9 @@ struct sim_totals {
     uint64_t events_log2[SIM_BUCKETS]; /* runs with 2^i to 2^(i+1) events */
     uint64_t first_bad;                /* seed; only with violations */
 };
+
+/* Set by a signal handler: the run that has begun is the last. */
+extern volatile sig_atomic_t sim_campaign_enough;
 
 /* Runs seeds from `first` on, each `step` apart, until `runs` are done or the wall clock says that
  * `seconds` have passed (0: no limit). Every hundredth seed runs twice and must do the same again.

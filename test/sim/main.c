@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -110,10 +111,22 @@ static int run_one(const struct options *options)
     return good ? 0 : 1;
 }
 
+static pid_t workers[JOBS_MAX];
+
+/* Enough: what was done so far is told. The workers hear of it, too, whoever sent it. */
+static void on_enough(int sig)
+{
+    sim_campaign_enough = 1;
+    for (unsigned i = 0; i < JOBS_MAX && workers[i] > 0; i++)
+        (void)kill(workers[i], sig);
+}
+
 static void work(const struct options *options, uint64_t job, int to)
 {
     struct sim_totals totals;
 
+    memset(workers, 0, sizeof workers);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody would hear what it has to say */
     memset(&totals, 0, sizeof totals);
     sim_campaign(&totals, options->seed + job, options->jobs, options->runs / options->jobs,
                  options->seconds);
@@ -131,6 +144,15 @@ static int run_campaign(struct options *options)
     memset(&totals, 0, sizeof totals);
     if (options->runs == 0)
         options->runs = options->seconds != 0 ? UINT64_MAX : 1000 * options->jobs;
+    const struct sigaction enough = {.sa_handler = on_enough, .sa_flags = SA_RESTART};
+    sigset_t ends_it, before;
+
+    sigemptyset(&ends_it);
+    sigaddset(&ends_it, SIGINT);
+    sigaddset(&ends_it, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends_it, &before); /* until all workers are listed */
+    sigaction(SIGINT, &enough, NULL);
+    sigaction(SIGTERM, &enough, NULL);
     printf("first seed %" PRIu64 ", %" PRIu64 " jobs\n", options->seed, options->jobs);
     fflush(stdout);
     if (pipe(ends) != 0)
@@ -139,9 +161,13 @@ static int run_campaign(struct options *options)
         pid_t pid = fork();
         if (pid < 0)
             return 1;
-        if (pid == 0)
+        if (pid == 0) {
+            sigprocmask(SIG_SETMASK, &before, NULL);
             work(options, job, ends[1]);
+        }
+        workers[job] = pid;
     }
+    sigprocmask(SIG_SETMASK, &before, NULL);
     for (uint64_t job = 0; job < options->jobs; job++) {
         int status;
         whole = wait(&status) > 0 && status == 0 && whole;

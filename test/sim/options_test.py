@@ -2,6 +2,7 @@
 """The simulator's own options: what is one run, and what is many."""
 
 import os
+import signal
 import subprocess
 import sys
 import unittest
@@ -31,6 +32,17 @@ class Options(unittest.TestCase):
         self.assertGreater(out.count("\n"), 100)
         self.assertTrue(out.splitlines()[-1].startswith("seed 7: "))
         self.assertEqual(run("--trace", "--seed", "7")[1], out)
+
+    def test_a_campaign_that_is_ended_says_what_it_did(self):
+        for sig in signal.SIGINT, signal.SIGTERM:
+            campaign = subprocess.Popen([os.environ["SIMULATOR"], "--first", "1", "--hours", "1", "--jobs", "2"],
+                                        stdout=subprocess.PIPE)  # fmt: skip
+            campaign.stdout.readline()
+            campaign.send_signal(sig)
+            out = campaign.communicate(timeout=120)[0].decode()
+            self.assertEqual(campaign.returncode, 0)
+            self.assertRegex(out, r"schedules +\d+\b")
+            self.assertRegex(out, r"violations +0\b")
 
     def test_a_campaign_says_what_it_did(self):
         status, out, _ = run("--first", "1", "--runs", "4", "--jobs", "2")
