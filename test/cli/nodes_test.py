@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -25,6 +26,38 @@ def speak_something_else(listener):
         with connection:
             connection.recv(100)
             connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def hang_up(listener):
+    """Takes each connection and closes it: a proxy without a server behind it."""
+    while True:
+        try:
+            listener.accept()[0].close()
+        except OSError:
+            return
+
+
+def forward(source, target, delay):
+    """Bytes from here to there, each a little later: one way of a long line."""
+    try:
+        while chunk := source.recv(65536):
+            time.sleep(delay)
+            target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        target.close()
+
+
+def lengthen(listener, port, delay):
+    """A long line to the server at that port."""
+    while True:
+        try:
+            near = listener.accept()[0]
+        except OSError:
+            return
+        far = socket.create_connection(("127.0.0.1", port))
+        for ends in ((near, far), (far, near)):
+            threading.Thread(target=forward, args=(*ends, delay), daemon=True).start()
 
 
 class Nodes(CommandCase):
@@ -116,6 +149,28 @@ class Nodes(CommandCase):
         self.assertIn("1 replica is attached", found["warn", "replicas"]["cause"])
         self.servers.ask(1, "REPLICAOF", "NO", "ONE")
         self.assertIn(("warn", "promoted"), self.findings(code=1))
+
+    def listen(self, serve, *arguments):
+        """The address of something that is not a server."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=serve, args=(listener, *arguments), daemon=True)
+        thread.start()
+        self.addCleanup(listener.close)
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    def with_third(self, address):
+        return ",".join(self.servers.list.split(",")[:2] + [address])
+
+    def test_nobody_behind_the_address(self):
+        found = self.findings("-s", self.with_third(self.listen(hang_up)), code=1)
+        self.assertIn("log", found["warn", "disconnect"]["advice"])
+
+    def test_a_long_line(self):
+        address = self.listen(lengthen, self.servers.ports[2], 0.03)
+        found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
+        self.assertRegex(found["note", "slow"]["cause"], r"answers \d+ times as late")
+        self.assertEqual(found["note", "slow"]["node"], address)
 
     def test_data(self):
         self.configure(0, appendonly="yes")
