@@ -192,11 +192,8 @@ static int run_locked(struct run *run)
     run_feed_guardian(run);
     fill_environment(run);
     if (run->reports_end || job_start(&run->job, run->path, run->argv, run->environment.list,
-                                      run->options->foreground) != 0) {
-        say(SAY_ERROR, "%s: the guardian process was killed; the command was not started",
-            run->name);
-        return EXIT_INTERNAL;
-    }
+                                      run->options->foreground) != 0)
+        return run_not_started(run);
     guardian_close_requests(&run->job.guardian);
     run_job(run);
     return run_end(run);

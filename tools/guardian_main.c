@@ -53,10 +53,16 @@ static void kill_all(const struct watch *watch)
 {
     uint64_t give_up_ns = boottime_ns() + KILL_PATIENCE_NS;
     int clean = 0;
+    bool started = false;
 
     kill_group(watch);
     while (clean < 2 && boottime_ns() < give_up_ns) {
         struct descendants_pass pass = descendants_signal(getpid(), watch->starter, SIGKILL);
+        /* A starter that has started nothing must not begin now: a wrapper that was stopped right
+         * before it asked for that may go on at any moment. One that has must report the end. */
+        started = started || watch->group > 1 || pass.alive > 0;
+        if (!started)
+            kill(watch->starter, SIGKILL);
         if (!pass.seen) {
             if (watch->group > 1)
                 kill(-watch->group, SIGKILL);

@@ -61,6 +61,9 @@ void run_turn(struct run *run, uint64_t at_ns);
 /* From the start of the command to its end. */
 void run_job(struct run *run);
 
+/* There will be no command: says why, and gives the exit code. */
+int run_not_started(const struct run *run);
+
 /* After the end of the command: leftovers, --min-hold, release. The exit code. */
 int run_end(struct run *run);
 

@@ -168,8 +168,29 @@ void run_tell_release(struct run *run, bool owing)
             run->release_evidence ? run->release_evidence->text : redlock_strerror(status));
 }
 
+int run_not_started(const struct run *run)
+{
+    if (run->told_kill_ns == NEVER_NS || boottime_ns() < run->told_kill_ns) {
+        say(SAY_ERROR, "%s: the guardian process was killed; the command was not started",
+            run->name);
+        return EXIT_INTERNAL;
+    }
+    /* The guardian's time had come: we were stopped, or got no processor. */
+    say(SAY_ERROR,
+        "%s: the lock was over before the command could be started: redlock was stopped, or the "
+        "machine is too busy for a TTL this short",
+        run->name);
+    return EXIT_STOPPED;
+}
+
 int run_end(struct run *run)
 {
+    if (run->reports_end && run->job.state == JOB_STARTING) {
+        int code = run_not_started(run);
+        run->settled = true;
+        release(run);
+        return code;
+    }
     if (run->reports_end && run->job.state != JOB_ENDED && run->job.state != JOB_FAILED) {
         say(SAY_ERROR, "%s: the guardian process was killed, so the command was ended too",
             run->name);

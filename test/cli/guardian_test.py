@@ -102,6 +102,17 @@ class Guardian(Case):
         process.stdout.readline()
         self.assertEqual(process.wait(20 * SLOW), 0)
 
+    def test_nothing_is_started_when_the_lock_is_over(self):
+        """The wrapper stands still between the two, and goes on while the guardian is at work."""
+        more = self.stalled_at("command")
+        process = self.start("run", "-t", "1s", "--no-renew", "g", "--", "echo", "started", env=more)
+        until(lambda: os.path.exists(more["PROCSTALL"] + "/reached"), "the last step before the command")
+        until(lambda: self.servers.keys() == set(), "the lock is over")
+        self.path("stall/go", "")
+        self.assertEqual(process.wait(20 * SLOW), 124)
+        self.assertEqual(process.stdout.read(), "")
+        self.assertIn("over before the command could be started", self.error_text())
+
     def test_the_group_does_not_wait_for_the_walk_through_proc(self):
         """Where many processes want the processor the walk takes longer than the lock has left."""
         more = self.stalled_at("/proc")

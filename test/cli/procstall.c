@@ -2,7 +2,8 @@
  * Preloaded into the command: its guardian, when it is about to list a directory, says so and waits
  * until it may go on. So a test can look at what has been done before, as if the machine were so
  * busy that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`,
- * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). */
+ * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). With
+ * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,6 +37,19 @@ static void stall(const char *directory)
     snprintf(path, sizeof path, "%s/go", directory);
     for (unsigned i = 0; i < GIVE_UP_MS && access(path, F_OK) != 0; i++)
         (void)poll(NULL, 0, 1);
+}
+
+/* The first thing that the wrapper does between the lock and its command. */
+int isatty(int fd)
+{
+    const char *directory = getenv("PROCSTALL"), *at = getenv("PROCSTALL_AT");
+    int (*next)(int) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "isatty");
+
+    memcpy(&next, &symbol, sizeof next);
+    if (directory != NULL && at != NULL && strcmp(at, "command") == 0 && fd == STDIN_FILENO)
+        stall(directory);
+    return next(fd);
 }
 
 DIR *opendir(const char *path)
