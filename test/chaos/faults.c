@@ -165,6 +165,7 @@ static const struct kind kinds[] = {
 struct target {
     const struct kind *kind; /* what it suffers from; NULL: nothing */
     uint64_t until_ms, loser_until_ms;
+    bool forgot; /* its fence record, for all that is known */
 };
 
 static struct target servers[NODES], clients[CLIENTS_MAX];
@@ -185,20 +186,49 @@ static unsigned next_kind(void)
     return deck[left - 1];
 }
 
+static bool is_fenced(void)
+{
+    return strcmp(chaos.fences, "fenced") == 0;
+}
+
 /* If too many servers forgot their records, no fence could be given until an operator decides. */
 static bool loses(const struct kind *kind)
 {
-    const bool fenced = strcmp(chaos.fences, "fenced") == 0;
-    return (kind->flags & LOSES) != 0 || (fenced && (kind->flags & FORGETS) != 0);
+    return (kind->flags & LOSES) != 0 || (is_fenced() && (kind->flags & FORGETS) != 0);
+}
+
+/* Clients take the record of a server that forgot into use again; on a busy machine that lasts. */
+static bool has_record(unsigned node)
+{
+    char *config = cluster_command(chaos.cluster, node, "HGET redlock:fence cfg");
+    char *info = cluster_command(chaos.cluster, node, "INFO server");
+    char *run = info != NULL ? strstr(info, "run_id:") : NULL;
+    bool used = false;
+
+    if (config != NULL && run != NULL) {
+        run += strlen("run_id:");
+        run[strcspn(run, "\r\n")] = '\0';
+        used = *run != '\0' && strstr(config, run) != NULL;
+    }
+    free(config);
+    free(info);
+    return used;
+}
+
+static bool is_loser(struct target *server, unsigned node)
+{
+    if (server->loser_until_ms > wait_now_ms())
+        return true;
+    server->forgot = server->forgot && is_fenced() && !has_record(node);
+    return server->forgot;
 }
 
 static bool is_allowed(const struct kind *kind)
 {
     unsigned down = 0, losers = 0;
-    const uint64_t now_ms = wait_now_ms();
     for (unsigned i = 0; i < NODES; i++) {
         down += servers[i].kind != NULL && (servers[i].kind->flags & DOWN) != 0;
-        losers += servers[i].loser_until_ms > now_ms;
+        losers += loses(kind) && is_loser(&servers[i], i);
     }
     if (loses(kind) && losers >= LOSERS_MAX)
         return false;
@@ -240,8 +270,10 @@ void faults_begin_one(void)
         now_ms + kind->ms_min + (kind->ms_max > 0 ? chance(kind->ms_max - kind->ms_min) : 0);
     note("fault", kind, number);
     kind->begin(number);
-    if (loses(kind))
+    if (loses(kind)) {
         target->loser_until_ms = until_ms + LOSER_MS;
+        target->forgot = true;
+    }
     if (kind->end != NULL) {
         target->kind = kind;
         target->until_ms = until_ms;
