@@ -43,7 +43,7 @@ void sim_foreign_begin(struct sim_world *world)
         later(world, i, ASK, 0, sim_below(&world->random, POLL_MAX_NS));
 }
 
-static void sleep(struct sim_world *world, unsigned who)
+static void nap(struct sim_world *world, unsigned who)
 {
     later(world, who, ASK, 0, sim_between(&world->random, POLL_MIN_NS, POLL_MAX_NS));
 }
@@ -55,7 +55,7 @@ static void count(struct sim_world *world, unsigned who)
 
     if (it->votes < world->plan.nodes / 2 + 1) {
         to_all(world, who, DELETE);
-        sleep(world, who);
+        nap(world, who);
         return;
     }
     it->holds = true;
@@ -91,7 +91,7 @@ void sim_foreign_act(struct sim_world *world, unsigned who, unsigned which)
     case GIVE_BACK:
         it->holds = false;
         to_all(world, who, DELETE);
-        sleep(world, who);
+        nap(world, who);
         break;
     default:
         sim_server_drop(world, node, 0, token_of(world, who, text));
