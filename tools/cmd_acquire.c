@@ -18,11 +18,12 @@
 
 #define CLOSE_BUDGET_MS 1000
 
-static json_t *acquired_json(const struct settings *settings, const char *name,
-                             const struct wait *wait, const char *token)
+static json_t *acquired_json(const struct settings *settings, const struct wait *wait,
+                             const char *token)
 {
     uint64_t fence = redlock_lock_fence(wait->lock);
     const redlock_report_info_t *info = &wait->evidence->info;
+    const char *name = wait->names->list[0];
     char *key = text_format("%s%s", settings->values[SET_PREFIX].text, name);
     json_t *object = must(
         json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "schema",
@@ -34,6 +35,7 @@ static json_t *acquired_json(const struct settings *settings, const char *name,
 
     if (fence)
         json_object_set_new(object, "fence", must(json_integer((json_int_t)fence)));
+    names_to_json(wait->names, object);
     free(key);
     return object;
 }
@@ -46,7 +48,7 @@ static int hand_out(const struct options *options, const struct settings *settin
     bool written;
 
     if (options->json) {
-        written = json_print(acquired_json(settings, wait->name, wait, token));
+        written = json_print(acquired_json(settings, wait, token));
     } else {
         bool failed = options->fence
                           ? printf("%s %" PRIu64 "\n", token, redlock_lock_fence(wait->lock)) < 0
@@ -54,24 +56,24 @@ static int hand_out(const struct options *options, const struct settings *settin
         written = fflush(stdout) == 0 && !failed;
     }
     if (!written) {
-        say(SAY_ERROR, "%s: the token cannot be written to stdout; released", wait->name);
+        say(SAY_ERROR, "%s: the token cannot be written to stdout; released", wait->names->text);
         return EXIT_OUTPUT;
     }
     int error = redlock_lock_detach(wait->lock);
     if (error == REDLOCK_OK)
         return EXIT_OK;
-    say(SAY_ERROR, "%s: %s", wait->name, redlock_strerror(error));
+    say(SAY_ERROR, "%s: %s", wait->names->text, redlock_strerror(error));
     return exit_of_error(error, options->conflict_code);
 }
 
 static int acquire_with(const struct options *options, const struct settings *settings,
-                        redlock_t *rl)
+                        const struct names *names, redlock_t *rl)
 {
     struct session session;
     struct events events;
     struct wait wait = {.session = &session,
                         .events = &events,
-                        .name = options->operands[0],
+                        .names = names,
                         .max_ttl_ms = settings->max_ttl_ms,
                         .conflict_code = options->conflict_code,
                         .signal_fd = signals_open(),
@@ -79,7 +81,7 @@ static int acquire_with(const struct options *options, const struct settings *se
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);
     int result = session_open(&session, rl);
 
-    events_open(&events, wait.name, -1, options->json);
+    events_open(&events, names->list[0], -1, options->json);
     opts.wait_ms = settings->wait_ms;
     if (options->fence)
         opts.flags |= REDLOCK_FENCE;
@@ -108,18 +110,21 @@ static int check(const struct options *options, const struct settings *settings)
 int cmd_acquire(const struct options *options)
 {
     struct settings settings;
+    struct names names;
     redlock_config_t *config;
     redlock_t *rl;
 
-    if (options->operand_count != 1) {
-        say(SAY_ERROR, "acquire: give one name; see: redlock acquire --help");
+    if (options->operand_count == 0) {
+        say(SAY_ERROR, "acquire: give one name or more; see: redlock acquire --help");
         return EXIT_USAGE;
     }
-    int result = client_check_name("acquire", options->operands[0]);
+    int result = names_collect(&names, options, options->operand_count);
     if (result < 0)
         result = settings_load(options, &settings);
-    if (result >= 0)
+    if (result >= 0) {
+        names_free(&names);
         return result;
+    }
     result = check(options, &settings);
     if (result < 0)
         result = client_configure(&settings, &config);
@@ -131,9 +136,10 @@ int cmd_acquire(const struct options *options)
         if (result < 0) {
             client_warn_count(&settings, rl);
             client_settle(rl, CLIENT_SETTLE_MS);
-            result = acquire_with(options, &settings, rl);
+            result = acquire_with(options, &settings, &names, rl);
         }
     }
     settings_free(&settings);
+    names_free(&names);
     return result;
 }

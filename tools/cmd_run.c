@@ -31,7 +31,7 @@ static int check_operands(struct run *run)
         say(SAY_ERROR, "run: give the name of a lock and a command: redlock run NAME -- CMD");
         return EXIT_USAGE;
     }
-    run->name = options->operands[0];
+    const char *name = options->operands[0];
     if (options->shell_command && options->operand_count > 1) {
         say(SAY_ERROR, "run: a command and -c were given; quote all of it: -c 'CMD ARG'");
         return EXIT_USAGE;
@@ -40,18 +40,34 @@ static int check_operands(struct run *run)
         say(SAY_ERROR,
             "run: no command for %s; write: redlock run %s -- CMD (a lock without a command: "
             "redlock acquire)",
-            run->name, run->name);
+            name, name);
         return EXIT_USAGE;
     }
-    return client_check_name("run", run->name);
+    int result = names_collect(&run->names, options, 1);
+    run->name = run->names.text;
+    return result;
+}
+
+/* One of our names is held already: REDLOCK_NAMES has one in each line, if they are several. */
+static bool is_inside(const struct run *run)
+{
+    const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
+    const char *at = getenv("REDLOCK_NAMES");
+
+    if (!held || strcmp(held, "1") != 0 || !name)
+        return false;
+    bool found = names_have(&run->names, name, strlen(name));
+    while (at && *at && !found) {
+        size_t len = strcspn(at, "\n");
+        found = names_have(&run->names, at, len);
+        at += len + (at[len] != '\0');
+    }
+    return found;
 }
 
 static int check_nested(const struct run *run)
 {
-    const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
-
-    if (run->options->allow_nested || !held || strcmp(held, "1") != 0 || !name ||
-        strcmp(name, run->name) != 0)
+    if (run->options->allow_nested || !is_inside(run))
         return -1;
     say(SAY_ERROR,
         "run: this already runs under the lock %s and would wait for itself; leave the inner "
@@ -100,6 +116,13 @@ static int find_command(struct run *run)
     int result = command_resolve(run->argv[0], &run->path);
     if (result == 0)
         return -1;
+    for (size_t i = 2; result == EXIT_NOT_FOUND && i < run->options->operand_count; i++)
+        if (!strcmp(run->options->operands[i], "--") && !run->options->shell_command) {
+            say(SAY_ERROR,
+                "run: %s: command not found; if it is a second lock: redlock run %s -a %s -- CMD",
+                run->argv[0], run->options->operands[0], run->argv[0]);
+            return result;
+        }
     say(SAY_ERROR, "run: %s: %s; the lock was not tried", run->argv[0],
         result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
     return result;
@@ -113,6 +136,22 @@ static void set_number(struct environment *environment, const char *name, uint64
     environment_set(environment, name, text);
 }
 
+/* One in each line, if they are several. */
+static void set_names(struct environment *environment, const struct names *names)
+{
+    char *text = text_copy(names->list[0]);
+
+    for (size_t i = 1; i < names->count; i++) {
+        char *longer = text_format("%s\n%s", text, names->list[i]);
+        free(text);
+        text = longer;
+    }
+    environment_unset(environment, "REDLOCK_NAMES");
+    if (names->count > 1)
+        environment_set(environment, "REDLOCK_NAMES", text);
+    free(text);
+}
+
 static void fill_environment(struct run *run)
 {
     struct environment *environment = &run->environment;
@@ -121,7 +160,8 @@ static void fill_environment(struct run *run)
     environment_unset(environment, "REDLOCK_TOKEN");
     environment_unset(environment, "REDLOCK_FENCE");
     environment_set(environment, "REDLOCK_HELD", "1");
-    environment_set(environment, "REDLOCK_NAME", run->name);
+    environment_set(environment, "REDLOCK_NAME", run->names.list[0]);
+    set_names(environment, &run->names);
     environment_set(environment, "REDLOCK_KEY", run->key);
     environment_set(environment, "REDLOCK_OWNER", client_owner());
     set_number(environment, "REDLOCK_TTL_MS", run->timing.ttl_ms);
@@ -157,7 +197,7 @@ static int take_lock(struct run *run)
 {
     struct wait wait = {.session = &run->session,
                         .events = &run->events,
-                        .name = run->name,
+                        .names = &run->names,
                         .max_ttl_ms = run->settings.max_ttl_ms,
                         .conflict_code = run->options->conflict_code,
                         .signal_fd = run->signal_fd,
@@ -178,6 +218,7 @@ static int take_lock(struct run *run)
         if (run->options->fence)
             json_object_set_new(fields, "fence",
                                 must(json_integer((json_int_t)redlock_lock_fence(run->lock))));
+        names_to_json(&run->names, fields);
         event_emit(&run->events, "acquired", fields);
     }
     free(wait.evidence);
@@ -256,12 +297,13 @@ int cmd_run(const struct options *options)
     if (result < 0)
         result = find_command(&run);
     if (result < 0) {
-        events_open(&run.events, run.name, options->status_fd, options->json);
-        run.key = text_format("%s%s", run.settings.values[SET_PREFIX].text, run.name);
+        events_open(&run.events, run.names.list[0], options->status_fd, options->json);
+        run.key = text_format("%s%s", run.settings.values[SET_PREFIX].text, run.names.list[0]);
         result = run_guarded(&run, config);
     }
     redlock_config_free(config);
     environment_free(&run.environment);
+    names_free(&run.names);
     free(run.key);
     free(run.path);
     free(run.release_evidence);

@@ -17,6 +17,7 @@
 #include "exits.h"
 #include "files.h"
 #include "json.h"
+#include "names.h"
 #include "say.h"
 #include "timing.h"
 
@@ -49,12 +50,13 @@ static int read_token_file(const char *command, const char *path, char **ret_tok
     return *ret_token ? -1 : EXIT_USAGE;
 }
 
-static int get_token(const struct options *options, char **ret_token)
+/* The token is the last word, or in a file. */
+static int get_token(const struct options *options, struct names *ret_names, char **ret_token)
 {
-    size_t wanted = options->token_file ? 1 : 2;
+    size_t words = options->token_file ? 0 : 1;
     int result = -1;
 
-    if (options->operand_count != wanted) {
+    if (options->operand_count < 1 + words) {
         say(SAY_ERROR,
             "%s: give NAME and TOKEN, or NAME and --token-file FILE; see: redlock %s "
             "--help",
@@ -64,22 +66,22 @@ static int get_token(const struct options *options, char **ret_token)
     if (options->token_file)
         result = read_token_file(options->command_name, options->token_file, ret_token);
     else
-        *ret_token = text_copy(options->operands[1]);
+        *ret_token = text_copy(options->operands[options->operand_count - 1]);
     if (result < 0 && !**ret_token) {
         say(SAY_ERROR, "%s: the token is empty; give what `redlock acquire` printed",
             options->command_name);
         result = EXIT_USAGE;
     }
-    return result < 0 ? client_check_name(options->command_name, options->operands[0]) : result;
+    return result < 0 ? names_collect(ret_names, options, options->operand_count - words) : result;
 }
 
-static int explain(const struct options *options, int error, const struct evidence *evidence)
+static int explain(const struct options *options, const struct names *names, int error,
+                   const struct evidence *evidence)
 {
-    const char *name = options->operands[0];
     int code = exit_of_error(error, EXIT_HELD);
     int level = code == EXIT_HELD || code == EXIT_NO_QUORUM ? SAY_NOTE : SAY_ERROR;
 
-    say((enum say_level)level, "%s: not %s: %s", name,
+    say((enum say_level)level, "%s: not %s: %s", names->text,
         options->command == CMD_EXTEND ? "extended" : "released",
         evidence && *evidence->text ? evidence->text : redlock_strerror(error));
     if (code != EXIT_HELD)
@@ -87,25 +89,26 @@ static int explain(const struct options *options, int error, const struct eviden
     return code;
 }
 
-static bool print_result(const struct options *options, int error, uint64_t validity_ms,
-                         const struct evidence *evidence)
+static bool print_result(const struct options *options, const struct names *names, int error,
+                         uint64_t validity_ms, const struct evidence *evidence)
 {
     bool extend = options->command == CMD_EXTEND;
     struct votes votes = evidence_votes(evidence);
-    json_t *object = must(json_pack(
-        "{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
-        extend ? "redlock.extend/1" : "redlock.release/1", "name", json_text(options->operands[0]),
-        extend ? "extended" : "released", error == REDLOCK_OK, "error",
-        error == REDLOCK_OK ? "" : redlock_error_name(error), "nodes_ok", (int)votes.granted,
-        "nodes", evidence_nodes_json(evidence)));
+    json_t *object = must(
+        json_pack("{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
+                  extend ? "redlock.extend/1" : "redlock.release/1", "name",
+                  json_text(names->list[0]), extend ? "extended" : "released", error == REDLOCK_OK,
+                  "error", error == REDLOCK_OK ? "" : redlock_error_name(error), "nodes_ok",
+                  (int)votes.granted, "nodes", evidence_nodes_json(evidence)));
 
+    names_to_json(names, object);
     if (extend)
         json_object_set_new(object, "validity_ms", json_integer((json_int_t)validity_ms));
     return json_print(object);
 }
 
-static int extend(const struct options *options, const struct settings *settings, redlock_t *rl,
-                  const char *token)
+static int extend(const struct options *options, const struct settings *settings,
+                  const struct names *names, redlock_t *rl, const char *token)
 {
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);
     redlock_lock_t *lock = NULL;
@@ -113,7 +116,8 @@ static int extend(const struct options *options, const struct settings *settings
     uint64_t validity_ms = 0;
 
     opts.wait_ms = PATIENCE_MS;
-    int error = redlock_adopt(rl, options->operands[0], token, &opts, &lock, &report);
+    names_to_opts(names, &opts);
+    int error = redlock_adopt(rl, names->list[0], token, &opts, &lock, &report);
     struct evidence *evidence = evidence_copy(report);
 
     redlock_report_free(report);
@@ -122,18 +126,18 @@ static int extend(const struct options *options, const struct settings *settings
         error = redlock_lock_detach(lock);
     }
     redlock_lock_free(lock);
-    int result = error == REDLOCK_OK ? EXIT_OK : explain(options, error, evidence);
+    int result = error == REDLOCK_OK ? EXIT_OK : explain(options, names, error, evidence);
     if (options->json)
-        print_result(options, error, validity_ms, evidence);
+        print_result(options, names, error, validity_ms, evidence);
     else if (error == REDLOCK_OK)
-        printf("%s: valid for %" PRIu64 " ms\n", options->operands[0], validity_ms);
+        printf("%s: valid for %" PRIu64 " ms\n", names->text, validity_ms);
     free(evidence);
     return result;
 }
 
 /* Servers that are slow for once are asked again. A lock that is gone by then went with the first
  * question. */
-static int release_patiently(redlock_t *rl, const char *name, const char *token,
+static int release_patiently(redlock_t *rl, const struct names *names, const char *token,
                              struct evidence **ret_evidence)
 {
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
@@ -141,7 +145,7 @@ static int release_patiently(redlock_t *rl, const char *name, const char *token,
 
     for (;;) {
         redlock_report_t *report = NULL;
-        int error = redlock_release_token(rl, name, token, &report);
+        int error = redlock_release_token_all(rl, names->list, names->count, token, &report);
         free(*ret_evidence);
         *ret_evidence = evidence_copy(report);
         redlock_report_free(report);
@@ -154,21 +158,22 @@ static int release_patiently(redlock_t *rl, const char *name, const char *token,
     }
 }
 
-static int release(const struct options *options, redlock_t *rl, const char *token)
+static int release(const struct options *options, const struct names *names, redlock_t *rl,
+                   const char *token)
 {
     struct evidence *evidence = NULL;
-    int error = release_patiently(rl, options->operands[0], token, &evidence);
+    int error = release_patiently(rl, names, token, &evidence);
     int result = EXIT_OK;
 
     if (error == REDLOCK_ELOST) {
         say(SAY_WARNING, "%s was not held with this token any more; nothing was released",
-            options->operands[0]);
+            names->text);
         result = options->strict ? 1 : EXIT_OK;
     } else if (error != REDLOCK_OK) {
-        result = explain(options, error, evidence);
+        result = explain(options, names, error, evidence);
     }
     if (options->json)
-        print_result(options, error, 0, evidence);
+        print_result(options, names, error, 0, evidence);
     free(evidence);
     return result;
 }
@@ -189,18 +194,20 @@ static int with_token(const struct options *options)
     struct settings settings = {0};
     redlock_t *rl = NULL;
     char *token = NULL;
-    int result = get_token(options, &token);
+    struct names names = {.count = 0};
+    int result = get_token(options, &names, &token);
 
     if (result < 0)
         result = client_open(options, &settings, &rl);
     if (result < 0)
         result = check_ttl(options, &settings);
     if (result < 0) {
-        result = options->command == CMD_EXTEND ? extend(options, &settings, rl, token)
-                                                : release(options, rl, token);
+        result = options->command == CMD_EXTEND ? extend(options, &settings, &names, rl, token)
+                                                : release(options, &names, rl, token);
     }
     client_close(rl, CLOSE_BUDGET_MS);
     free(token);
+    names_free(&names);
     settings_free(&settings);
     return result;
 }

@@ -55,7 +55,7 @@ static const char run_text[] =
     "until CMD ends, then released; nothing is held after that. If it cannot be kept,\n"
     "CMD and all it started are stopped before another client can get the lock.\n"
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
-    "  -E N  exit code when another holds it (75)\n"
+    "  -E N  exit code when another holds it (75)   -a NAME  too: both or none\n"
     "  -t D  TTL (30s, at most --max-ttl)     --renew D  renew every D (ttl/3)\n"
     "  -k D  grace: CMD gets --signal (TERM) D before the lock ends, then KILL\n"
     "        (5s, at most ttl/4)              --no-renew  CMD must end within the TTL\n"
@@ -72,31 +72,33 @@ static const char run_text[] =
     "Example: redlock run -w 10s backup -- ./backup.sh --full\n";
 
 static const char acquire_text[] =
-    "Usage: redlock acquire [flags] NAME\n"
+    "Usage: redlock acquire [flags] NAME...\n"
     "Takes the lock and prints its token. No process holds it: it lives for its TTL,\n"
     "or until `redlock release NAME TOKEN`; `redlock extend` gives it a new TTL. For\n"
-    "a lock that lives as long as a command, use `redlock run`.\n"
+    "a lock that lives as long as a command, use `redlock run`. Several NAMEs are one\n"
+    "lock of all of them, or of none; their token belongs to all of them together.\n"
     "  -t D  TTL (30s, at most --max-ttl)\n"
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
-    "  -E N  exit code when another holds it (75)\n"
+    "  -E N  exit code when another holds it (75)   -a NAME  one more name\n"
     "  --fence  prints a number behind the token that grows with each holder\n" SERVERS
     "Exit: 0, 75 held, 69 no quorum, 64 usage, 77 refused by the servers, 78 config\n"
     "Example: token=$(redlock acquire -t 20s deploy) && ./deploy.sh;\n"
     "         redlock release deploy \"$token\"\n";
 
 static const char extend_text[] =
-    "Usage: redlock extend [flags] NAME TOKEN\n"
-    "       redlock extend [flags] --token-file FILE NAME     (FILE - is stdin)\n"
+    "Usage: redlock extend [flags] NAME... TOKEN\n"
+    "       redlock extend [flags] --token-file FILE NAME...  (FILE - is stdin)\n"
     "Gives a lock that is still held a new TTL and prints how long it is valid.\n"
-    "  -t D  the new TTL (30s, at most --max-ttl); it never gets shorter\n" SERVERS
+    "  -t D  the new TTL (30s, at most --max-ttl); it never gets shorter\n"
+    "  -a NAME  one more name\n" SERVERS
     "Exit: 0, 75 not held with this token any more, 69 no quorum, 64, 77, 78\n"
     "Example: redlock extend -t 20s deploy \"$token\"\n";
 
 static const char release_text[] =
-    "Usage: redlock release [flags] NAME TOKEN\n"
-    "       redlock release [flags] --token-file FILE NAME    (FILE - is stdin)\n"
+    "Usage: redlock release [flags] NAME... TOKEN\n"
+    "       redlock release [flags] --token-file FILE NAME... (FILE - is stdin)\n"
     "Gives the lock back. If it is no longer ours, nothing is done: a warning, exit 0\n"
-    "  --strict  then exit 1\n" SERVERS
+    "  --strict  then exit 1     -a NAME  one more name\n" SERVERS
     "Exit: 0, 1 (--strict) it was no longer ours, 69 no quorum, 64, 77, 78\n"
     "Example: redlock release deploy \"$token\"\n";
 

@@ -26,6 +26,7 @@ static int run_subcommand(unsigned index, int argc, char **argv)
     if (result < 0)
         result = commands[index](&options);
     free(options.operands);
+    free(options.also);
     free(options.servers);
     return result;
 }

@@ -121,6 +121,9 @@ static int set_value(struct options *options, int id, const char *value)
         if (!options->warn_on_loss && strcmp(value, "stop") != 0)
             return bad_value(options, "--on-loss", value, "write stop or warn");
         return -1;
+    case OPT_ALSO:
+        options->also[options->also_count++] = value;
+        return -1;
     default:
         return -1;
     }
@@ -296,6 +299,7 @@ int options_parse(unsigned command, const char *command_name, int argc, char **a
                                     .status_fd = -1,
                                     .nodes = 5};
     ret_options->operands = must(calloc((size_t)argc + 1, sizeof *ret_options->operands));
+    ret_options->also = must(calloc((size_t)argc + 1, sizeof *ret_options->also));
     int result = parse_loop(ret_options, argc, argv);
     if (result >= 0)
         return result;

@@ -45,6 +45,8 @@ struct options {
     unsigned nodes;       /* sandbox */
     uint64_t interval_ms; /* watch; 0: as usual */
 
+    const char **also; /* further NAMEs, of --also */
+    size_t also_count;
     char **operands; /* NAME and what follows it */
     size_t operand_count;
 };

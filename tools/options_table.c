@@ -49,6 +49,7 @@ const struct option_spec option_specs[] = {
     {"export-token", 0, false, OPT_EXPORT_TOKEN, CMD_RUN},
     {"fence", 0, false, OPT_FENCE, TAKING | CMD_NODES},
     {"status-fd", 0, true, OPT_STATUS_FD, CMD_RUN},
+    {"also", 'a', true, OPT_ALSO, TAKING | CMD_EXTEND | CMD_RELEASE},
     {"token-file", 0, true, OPT_TOKEN_FILE, CMD_EXTEND | CMD_RELEASE},
     {"strict", 0, false, OPT_STRICT, CMD_RELEASE},
     {"yes", 0, false, OPT_YES, CMD_BREAK},

@@ -47,7 +47,8 @@ enum option_id {
     OPT_WAIT_ALL,
     OPT_ACL,
     OPT_NODES,
-    OPT_INTERVAL
+    OPT_INTERVAL,
+    OPT_ALSO
 };
 
 struct option_spec {

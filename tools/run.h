@@ -8,6 +8,7 @@
 #include "environment.h"
 #include "events.h"
 #include "job.h"
+#include "names.h"
 #include "options.h"
 #include "session.h"
 #include "settings.h"
@@ -24,7 +25,8 @@ struct run {
     const struct options *options;
     struct settings settings;
     struct timing timing;
-    const char *name;
+    struct names names;
+    const char *name; /* all of them, in messages */
     char *key, *path; /* path: of the command's program */
     char **argv;
     struct environment environment;

@@ -30,6 +30,7 @@ struct waiting {
     uint64_t say_at_ns;  /* next time that a line about waiting is due */
     uint64_t look_at_ns; /* next time that the key is looked at */
     bool looking;        /* at the key: the answer is under way */
+    size_t looks;
     bool over, gone;
     char stuck[STUCK_TEXT_MAX]; /* what was found then */
     int status;
@@ -64,7 +65,7 @@ static void say_cause(const struct waiting *waiting, enum say_level level, bool 
 {
     const char *stuck = stuck_of(waiting, status);
 
-    say(level, "%s%s: %s%s%s%s", over ? "" : "waiting for ", waiting->wait->name,
+    say(level, "%s%s: %s%s%s%s", over ? "" : "waiting for ", waiting->wait->names->text,
         over ? "not acquired: " : "",
         evidence && *evidence->text ? evidence->text : redlock_strerror(status),
         *stuck ? "; its key " : "", stuck);
@@ -84,7 +85,10 @@ static void look_at_key(struct waiting *waiting, int status)
     if (status != REDLOCK_ECONTENDED || waiting->looking || now_ns < waiting->look_at_ns)
         return;
     waiting->look_at_ns = now_ns + LONG_WAIT_NS;
-    waiting->looking = session_inspect(waiting->wait->session, waiting->wait->name) == REDLOCK_OK;
+    /* Of several, one after the other. */
+    const struct names *names = waiting->wait->names;
+    const char *name = names->list[waiting->looks++ % names->count];
+    waiting->looking = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
 }
 
 /* What is new is said with the next attempt. */
@@ -206,9 +210,10 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
     uint64_t start_ns = boottime_ns();
 
     waiting.look_at_ns = start_ns + long_wait_ns(wait);
+    names_to_opts(wait->names, &opts);
     do {
         waiting.over = false;
-        waiting.status = session_acquire(wait->session, wait->name, opts);
+        waiting.status = session_acquire(wait->session, wait->names->list[0], opts);
         if (waiting.status != REDLOCK_OK)
             return explain(&waiting);
         while (!waiting.over && !waiting.gone)

@@ -6,12 +6,13 @@
 #define TOOLS_WAIT_H
 
 #include "events.h"
+#include "names.h"
 #include "session.h"
 
 struct wait {
     struct session *session;
     struct events *events;
-    const char *name;
+    const struct names *names;
     uint64_t max_ttl_ms; /* a key that outlives it is stuck */
     int conflict_code;
     int signal_fd;

@@ -176,6 +176,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             close(fd);
     }
     free(options.operands);
+    free(options.also);
     free(options.servers);
     return 0;
 }

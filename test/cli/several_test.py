@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""One lock of several names: all or none, in every command that takes, keeps or gives back."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, Case, until  # noqa: E402
+
+
+class Several(Case):
+    def check_all(self, token):
+        for name in "a", "b", "c":
+            until(lambda name=name: self.servers.values(name) == [token.encode()] * 5, f"{name} everywhere")
+
+    def check_none(self):
+        until(lambda: not self.servers.keys(), "no key anywhere")
+
+    def test_acquire_extend_release(self):
+        result = self.redlock("acquire", "--json", "b", "a", "-a", "c")
+        self.assertCode(result, 0)
+        taken = json.loads(result.stdout)
+        self.assertEqual((taken["name"], taken["names"]), ("b", ["b", "a", "c"]))
+        self.check_all(taken["token"])
+        for names in ("a",), ("c", "d"):
+            self.assertCode(self.redlock("acquire", "-n", *names), 75)
+        self.assertCode(self.redlock("extend", "c", "a", "b", taken["token"]), 0)
+        self.assertCode(self.redlock("extend", "c", "a", "b", "d", taken["token"]), 75)
+        self.check_all(taken["token"])
+        result = self.redlock("release", "--json", "-a", "a", "c", "b", taken["token"])
+        self.assertCode(result, 0)
+        self.assertEqual(json.loads(result.stdout)["names"], ["c", "b", "a"])
+        self.check_none()
+        self.assertCode(self.redlock("release", "--strict", "a", "b", "c", taken["token"]), 1)
+
+    def test_run(self):
+        script = f'printf %s "$REDLOCK_NAME:$REDLOCK_NAMES"; "{REDLOCK}" acquire -n a'
+        result = self.redlock("run", "c", "-a", "b", "--also", "a", "-c", script)
+        self.assertCode(result, 75)
+        self.assertEqual(result.stdout, "c:c\nb\na")
+        self.check_none()
+
+    def test_who_is_in_the_way_is_named(self):
+        self.hold("b")
+        result = self.redlock("run", "-n", "a", "-a", "b", "true")
+        self.assertCode(result, 75)
+        self.assertIn("a, b: not acquired: held by another client ('b')", result.stderr)
+        self.assertEqual(self.servers.values("a"), [])
+
+    def test_inside_itself(self):
+        for names in "b", "x\nb", "b\nx":
+            inside = self.environment(REDLOCK_HELD="1", REDLOCK_NAME=names.split("\n", maxsplit=1)[0], REDLOCK_NAMES=names)
+            result = self.redlock("run", "a", "-a", "b", "true", env=inside)
+            self.assertCode(result, 64)
+            self.assertIn("would wait for itself", result.stderr)
+        result = self.redlock("run", "a", "-a", "c", "true", env=inside)
+        self.assertCode(result, 0)
+
+
+if __name__ == "__main__":
+    tapcase.main()
