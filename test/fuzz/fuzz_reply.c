@@ -7,7 +7,7 @@
  *     then the stream */
 #include "fuzz.h"
 
-#include "core/wire.h"
+#include "core/wire_many.h"
 #include "judge_fence.h"
 #include "node/codec.h"
 
@@ -88,6 +88,28 @@ static bool may_grant(enum rl_verb verb, enum rl_form form, const struct rl_repl
     }
 }
 
+/* Of several keys: 1 where one answer is for all, the number of keys where they are counted. */
+static void judge_many(const struct rl_reply *reply)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EXTEND,
+                                         RL_VERB_RELEASE, RL_VERB_SHORTEN};
+    static const unsigned counts[] = {2, 3, RL_KEYS_MAX};
+
+    for (size_t i = 0; i < 3 * sizeof verbs / sizeof verbs[0]; i++) {
+        enum rl_verb verb = verbs[i / 3];
+        unsigned count = counts[i % 3];
+        bool counted = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
+        struct rl_answer answer = rl_wire_many_answer(verb, count, reply);
+        if (answer.vote == RL_VOTE_GRANTED)
+            MUST(reply->kind == RL_REPLY_INTEGER && reply->integer == (counted ? count : 1));
+        MUST(answer.vote != RL_VOTE_NONE && answer.vote != RL_VOTE_AGAIN);
+        MUST((answer.vote == RL_VOTE_FAILED) == (answer.cause != REDLOCK_CAUSE_NONE));
+        MUST(answer.key <= count);
+        MUST((answer.key != 0) == (answer.vote == RL_VOTE_DENIED && verb == RL_VERB_ACQUIRE &&
+                                   reply->kind == RL_REPLY_INTEGER));
+    }
+}
+
 static void judge(const struct rl_reply *reply)
 {
     static const struct {
@@ -113,6 +135,7 @@ static void judge(const struct rl_reply *reply)
             MUST(reply->kind == RL_REPLY_ERROR && answer.form != table[i].form);
     }
     judge_fence(reply);
+    judge_many(reply);
     if (reply->kind == RL_REPLY_ERROR)
         MUST(rl_wire_error_cause(reply->text, reply->len) != REDLOCK_CAUSE_NONE);
 }

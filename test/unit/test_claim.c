@@ -80,12 +80,46 @@ START_TEST(the_last_reference_wipes)
 }
 END_TEST
 
+START_TEST(several_keys_and_one_token)
+{
+    struct rl_mem mem = watching();
+    static char longest[RL_KEY_MAX];
+    struct rl_arg keys[RL_KEYS_MAX], got[RL_KEYS_MAX];
+
+    memset(longest, 'x', sizeof longest);
+    for (unsigned count = 1; count <= RL_KEYS_MAX; count++) {
+        for (unsigned i = 0; i < count; i++)
+            keys[i] = (struct rl_arg){longest, i % 3 == 0 ? sizeof longest : i};
+        struct rl_claim *claim = rl_claim_new_many(&mem, keys, count, 64);
+        rl_claim_set_token(claim, TEXT("my s3cret"));
+        struct rl_claim *like = rl_claim_new_like(claim, 64);
+        ck_assert_uint_eq(rl_claim_token(like).len, 0);
+        rl_claim_set_token(like, TEXT("short"));
+        ck_assert_uint_eq(rl_claim_key_count(like), count);
+        for (unsigned both = 0; both < 2; both++) {
+            ck_assert_uint_eq(rl_claim_keys(both == 0 ? claim : like, got), count);
+            for (unsigned i = 0; i < count; i++) {
+                ck_assert_uint_eq(got[i].len, keys[i].len);
+                ck_assert_mem_eq(got[i].data, keys[i].data, keys[i].len);
+            }
+        }
+        ck_assert_uint_eq(rl_claim_key(claim).len, sizeof longest);
+        ck_assert_mem_eq(rl_claim_token(claim).data, "my s3cret", 9);
+        ck_assert_mem_eq(rl_claim_token(like).data, "short", 5);
+        rl_claim_drop(like);
+        rl_claim_drop(claim);
+        ck_assert(!has_token);
+    }
+}
+END_TEST
+
 START_TEST(no_memory_no_claim)
 {
     struct rl_mem mem = watching();
 
     is_broken = true;
     ck_assert_ptr_null(rl_claim_new(&mem, TEXT("key"), 64));
+    ck_assert_ptr_null(rl_claim_new_many(&mem, &TEXT("key"), 1, 64));
     ck_assert_uint_eq(frees, 0);
 }
 END_TEST
@@ -97,6 +131,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, key_and_token_are_bytes);
     tcase_add_test(tcase, the_last_reference_wipes);
+    tcase_add_test(tcase, several_keys_and_one_token);
     tcase_add_test(tcase, no_memory_no_claim);
     return suite_run(suite);
 }
