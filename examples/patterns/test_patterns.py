@@ -193,6 +193,38 @@ class Purchase(Directory):
         self.assertEqual(self.execute("SELECT buyer FROM item"), [(None,)])
 
 
+class Transfer(Directory):
+    """Two things at once."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.path("bank.db")
+        with contextlib.closing(sqlite3.connect(self.database)) as bank, bank:
+            bank.execute("CREATE TABLE account (id TEXT PRIMARY KEY, balance INTEGER NOT NULL)")
+            bank.execute("INSERT INTO account VALUES ('a', 1000), ('b', 1000), ('c', 1000)")
+
+    def balances(self):
+        with contextlib.closing(sqlite3.connect(self.database, timeout=20)) as bank:
+            return dict(bank.execute("SELECT id, balance FROM account"))
+
+    def test_nothing_is_lost_and_nobody_is_stuck(self):
+        ways = [("a", "b", 1), ("b", "a", 2), ("b", "c", 3), ("c", "b", 1), ("c", "a", 2), ("a", "c", 3)]
+        with contextlib.ExitStack() as stack:
+            movers = [
+                stack.enter_context(program("pattern-transfer", self.database, source, to, str(amount), "10"))
+                for source, to, amount in ways
+            ]
+            self.assertEqual([end(mover)[0] for mover in movers], [0] * 6)
+        self.assertEqual(self.balances(), {"a": 1000, "b": 970, "c": 1030})
+
+    def test_one_of_the_two_is_held(self):
+        with held("account:b"):
+            with program("pattern-transfer", self.database, "a", "b", "5") as mover:
+                self.assertEqual(example("pattern-transfer", self.database, "a", "c", "7").returncode, 0)
+                mover.kill()  # it waits, and holds nothing meanwhile
+        self.assertEqual(self.balances(), {"a": 993, "b": 1000, "c": 1007})
+
+
 class Command(Directory):
     """Recipes of the command."""
 

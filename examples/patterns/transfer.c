@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * transfer DATABASE FROM TO AMOUNT [TIMES]: moves money between two accounts that are shared with
+ * other processes. Both are locked at once, all or none: whoever moves money the other way at the
+ * same time cannot hold the one and wait for the other.
+ *
+ * The table: account(id TEXT PRIMARY KEY, balance INTEGER NOT NULL).
+ * Exit status: 0 moved, 1 not enough there, 75 not free for the whole wait, 69 no quorum, 2
+ * anything else. */
+#include "client.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TTL_MS          10000
+#define WAIT_MS         20000
+#define MARGIN_MS       2000
+#define BUSY_TIMEOUT_MS 1000
+#define EX_TOO_LITTLE   1
+#define EX_TROUBLE      2
+
+struct transfer {
+    sqlite3 *db;
+    const char *from, *to;
+    sqlite3_int64 amount;
+};
+
+static int trouble(sqlite3 *db, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
+    return EX_TROUBLE;
+}
+
+static int read_balance(const struct transfer *transfer, const char *id, sqlite3_int64 *ret)
+{
+    sqlite3_stmt *query = NULL;
+    int status = 0;
+
+    if (sqlite3_prepare_v2(transfer->db, "SELECT balance FROM account WHERE id = ?1", -1, &query,
+                           NULL) != SQLITE_OK ||
+        sqlite3_bind_text(query, 1, id, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_step(query) != SQLITE_ROW)
+        status = trouble(transfer->db, id);
+    else
+        *ret = sqlite3_column_int64(query, 0);
+    sqlite3_finalize(query);
+    return status;
+}
+
+static int write_balance(const struct transfer *transfer, const char *id, sqlite3_int64 balance)
+{
+    sqlite3_stmt *update = NULL;
+    int status = 0;
+
+    if (sqlite3_prepare_v2(transfer->db, "UPDATE account SET balance = ?1 WHERE id = ?2", -1,
+                           &update, NULL) != SQLITE_OK ||
+        sqlite3_bind_int64(update, 1, balance) != SQLITE_OK ||
+        sqlite3_bind_text(update, 2, id, -1, SQLITE_STATIC) != SQLITE_OK ||
+        sqlite3_step(update) != SQLITE_DONE)
+        status = trouble(transfer->db, id);
+    sqlite3_finalize(update);
+    return status;
+}
+
+static int move(const struct transfer *transfer, const redlock_lock_t *lock)
+{
+    sqlite3_int64 from, to;
+
+    if (read_balance(transfer, transfer->from, &from) != 0 ||
+        read_balance(transfer, transfer->to, &to) != 0)
+        return EX_TROUBLE;
+    if (from < transfer->amount)
+        return EX_TOO_LITTLE;
+    /* One check for both: they are one lock, and end together. */
+    if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
+        fputs("too late: nothing was moved\n", stderr);
+        return EX_HELD;
+    }
+    if (write_balance(transfer, transfer->from, from - transfer->amount) != 0)
+        return EX_TROUBLE;
+    return write_balance(transfer, transfer->to, to + transfer->amount);
+}
+
+static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
+{
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    char from[128], to[128];
+    const char *const also[] = {to};
+
+    snprintf(from, sizeof from, "account:%s", transfer->from);
+    snprintf(to, sizeof to, "account:%s", transfer->to);
+    opts.wait_ms = WAIT_MS;
+    opts.also = also; /* any order will do: there is nothing to wait for while holding */
+    opts.also_count = 1;
+    int rc = redlock_acquire(rl, from, &opts, &lock, &report);
+    if (rc != REDLOCK_OK)
+        return example_not_acquired(rc, report);
+    redlock_report_free(report);
+    int status = move(transfer, lock);
+    rc = redlock_release(lock, NULL);
+    if (rc != REDLOCK_OK)
+        fprintf(stderr, "at the release: %s\n", redlock_strerror(rc));
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct transfer transfer = {0};
+
+    if (argc < 5) {
+        fputs("usage: transfer DATABASE FROM TO AMOUNT [TIMES]; the nodes come from "
+              "REDLOCK_SERVERS\n",
+              stderr);
+        return EX_USAGE;
+    }
+    transfer.from = argv[2];
+    transfer.to = argv[3];
+    transfer.amount = strtoll(argv[4], NULL, 10);
+    if (sqlite3_open_v2(argv[1], &transfer.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_busy_timeout(transfer.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
+        trouble(transfer.db, argv[1]);
+        sqlite3_close(transfer.db);
+        return EX_TROUBLE;
+    }
+    redlock_t *rl = example_connect(NULL);
+    int status = rl == NULL ? EX_CONFIG : 0;
+    for (int times = argc > 5 ? atoi(argv[5]) : 1; rl != NULL && times > 0 && status == 0; times--)
+        status = move_under_lock(&transfer, rl);
+    if (rl != NULL)
+        example_leave(rl);
+    sqlite3_close(transfer.db);
+    return status;
+}
