@@ -201,6 +201,25 @@ int client_check_name(const char *command, const char *name)
     return EXIT_USAGE;
 }
 
+char *client_slot_name(const char *name, const redlock_lock_t *lock)
+{
+    char slot[REDLOCK_RESOURCE_LEN_MAX + 1];
+    int permit = redlock_lock_permit(lock);
+
+    if (permit < 0 || redlock_permit_name(slot, sizeof slot, name, (uint32_t)permit) != REDLOCK_OK)
+        return text_format("%s", name);
+    return text_format("%s", slot);
+}
+
+char *client_key(const struct settings *settings, const char *name, const redlock_lock_t *lock)
+{
+    char *slot = client_slot_name(name, lock);
+    char *key = text_format("%s%s", settings->values[SET_PREFIX].text, slot);
+
+    free(slot);
+    return key;
+}
+
 int exit_of_error(int error, int conflict_code)
 {
     switch (error) {

@@ -37,6 +37,10 @@ const char *client_owner(void);
 /* Checks the name of a lock: -1 or EXIT_USAGE, said. */
 int client_check_name(const char *command, const char *name);
 
+/* How the slot of a permit is called, or `name` if the lock is none; and its key. To be freed. */
+char *client_slot_name(const char *name, const redlock_lock_t *lock);
+char *client_key(const struct settings *settings, const char *name, const redlock_lock_t *lock);
+
 int exit_of_error(int error, int conflict_code);
 
 #endif

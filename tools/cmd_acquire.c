@@ -24,7 +24,7 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
     uint64_t fence = redlock_lock_fence(wait->lock);
     const redlock_report_info_t *info = &wait->evidence->info;
     const char *name = wait->names->list[0];
-    char *key = text_format("%s%s", settings->values[SET_PREFIX].text, name);
+    char *key = client_key(settings, name, wait->lock);
     json_t *object = must(
         json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:i, s:I}", "schema",
                   "redlock.acquire/1", "name", json_text(name), "key", json_text(key), "token",
@@ -33,11 +33,28 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
                   (int)info->nodes, "nodes_ok", (int)info->granted, "quorum", (int)info->quorum,
                   "attempts", (int)info->attempts, "waited_ms", (json_int_t)wait->waited_ms));
 
+    if (redlock_lock_permit(wait->lock) >= 0)
+        json_object_set_new(object, "slot", must(json_integer(redlock_lock_permit(wait->lock))));
     if (fence)
         json_object_set_new(object, "fence", must(json_integer((json_int_t)fence)));
     names_to_json(wait->names, object);
     free(key);
     return object;
+}
+
+/* Of a permit the name of its slot comes first: that is what is extended and released. */
+static bool print_words(const struct options *options, const struct wait *wait)
+{
+    const char *token = redlock_lock_token(wait->lock);
+    char *slot = options->slots ? client_slot_name(wait->names->list[0], wait->lock) : NULL;
+    bool written = !slot || printf("%s ", slot) > 0;
+
+    if (options->fence)
+        written = written && printf("%s %" PRIu64 "\n", token, redlock_lock_fence(wait->lock)) > 0;
+    else
+        written = written && printf("%s\n", token) > 0;
+    free(slot);
+    return fflush(stdout) == 0 && written;
 }
 
 /* The token is written before the lock is given up to it: if nobody can read it, it is released. */
@@ -47,14 +64,10 @@ static int hand_out(const struct options *options, const struct settings *settin
     const char *token = redlock_lock_token(wait->lock);
     bool written;
 
-    if (options->json) {
+    if (options->json)
         written = json_print(acquired_json(settings, wait, token));
-    } else {
-        bool failed = options->fence
-                          ? printf("%s %" PRIu64 "\n", token, redlock_lock_fence(wait->lock)) < 0
-                          : printf("%s\n", token) < 0;
-        written = fflush(stdout) == 0 && !failed;
-    }
+    else
+        written = print_words(options, wait);
     if (!written) {
         say(SAY_ERROR, "%s: the token cannot be written to stdout; released", wait->names->text);
         return EXIT_OUTPUT;
@@ -76,6 +89,7 @@ static int acquire_with(const struct options *options, const struct settings *se
                         .names = names,
                         .max_ttl_ms = settings->max_ttl_ms,
                         .conflict_code = options->conflict_code,
+                        .slots = options->slots,
                         .signal_fd = signals_open(),
                         .watch_fd = -1};
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);

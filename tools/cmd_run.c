@@ -159,6 +159,7 @@ static void fill_environment(struct run *run)
     environment_copy(environment);
     environment_unset(environment, "REDLOCK_TOKEN");
     environment_unset(environment, "REDLOCK_FENCE");
+    environment_unset(environment, "REDLOCK_SLOT");
     environment_set(environment, "REDLOCK_HELD", "1");
     environment_set(environment, "REDLOCK_NAME", run->names.list[0]);
     set_names(environment, &run->names);
@@ -168,6 +169,8 @@ static void fill_environment(struct run *run)
     set_number(environment, "REDLOCK_ACQUIRED_AT", unix_ms());
     if (run->options->fence)
         set_number(environment, "REDLOCK_FENCE", redlock_lock_fence(run->lock));
+    if (run->options->slots)
+        set_number(environment, "REDLOCK_SLOT", (uint64_t)redlock_lock_permit(run->lock));
     if (run->options->export_token)
         environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
 }
@@ -200,6 +203,7 @@ static int take_lock(struct run *run)
                         .names = &run->names,
                         .max_ttl_ms = run->settings.max_ttl_ms,
                         .conflict_code = run->options->conflict_code,
+                        .slots = run->options->slots,
                         .signal_fd = run->signal_fd,
                         .watch_fd = run->job.guardian.report_fd};
     int result = wait_for_lock(&wait, lock_options(run));
@@ -219,6 +223,8 @@ static int take_lock(struct run *run)
             json_object_set_new(fields, "fence",
                                 must(json_integer((json_int_t)redlock_lock_fence(run->lock))));
         names_to_json(&run->names, fields);
+        if (run->options->slots)
+            json_object_set_new(fields, "slot", must(json_integer(redlock_lock_permit(run->lock))));
         event_emit(&run->events, "acquired", fields);
     }
     free(wait.evidence);
@@ -231,6 +237,7 @@ static int run_locked(struct run *run)
     run_refresh_deadline(run);
     /* The guardian knows the end before there is anything to end. */
     run_feed_guardian(run);
+    run->key = client_key(&run->settings, run->names.list[0], run->lock);
     fill_environment(run);
     if (run->reports_end || job_start(&run->job, run->path, run->argv, run->environment.list,
                                       run->options->foreground) != 0)
@@ -298,7 +305,6 @@ int cmd_run(const struct options *options)
         result = find_command(&run);
     if (result < 0) {
         events_open(&run.events, run.names.list[0], options->status_fd, options->json);
-        run.key = text_format("%s%s", run.settings.values[SET_PREFIX].text, run.names.list[0]);
         result = run_guarded(&run, config);
     }
     redlock_config_free(config);

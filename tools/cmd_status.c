@@ -178,6 +178,84 @@ static int show_one(const struct options *options, const struct settings *settin
     return result;
 }
 
+/* The permits of a semaphore, one slot after the other. */
+struct permits {
+    unsigned held, free, unknown;
+    int error; /* of the last slot that is not known */
+};
+
+static json_t *slot_json(const char *name, unsigned slot, const struct evidence *evidence)
+{
+    json_t *object = holding_json("redlock.status/1", name, evidence);
+
+    json_object_set_new(object, "slot", json_integer(slot));
+    return object;
+}
+
+static void print_slot(unsigned slot, const struct evidence *evidence)
+{
+    struct holding holding = holding_of(evidence);
+    int state = evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN;
+
+    printf("  %-4u %s", slot, state_name(state));
+    if (state == REDLOCK_STATE_HELD)
+        printf(" by %s", *holding.owner ? holding.owner : "a client without a label");
+    if (state == REDLOCK_STATE_HELD && holding.pttl_min_ms != UINT64_MAX)
+        printf(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
+               holding.pttl_max_ms);
+    printf("\n");
+}
+
+static int permits_exit(const struct permits *permits)
+{
+    if (permits->error == REDLOCK_EAUTH || permits->error == REDLOCK_EINVAL)
+        return exit_of_error(permits->error, EXIT_HELD);
+    if (permits->free > 0)
+        return STATUS_FREE;
+    return permits->unknown > 0 ? STATUS_UNKNOWN : STATUS_HELD;
+}
+
+static int show_permits(const struct options *options, const struct settings *settings,
+                        redlock_t *rl, const char *name)
+{
+    struct permits permits = {.error = REDLOCK_OK};
+    json_t *slots = must(json_array());
+    struct evidence **seen = must(calloc(options->slots, sizeof(struct evidence *)));
+
+    for (unsigned i = 0; i < options->slots; i++) {
+        char slot[REDLOCK_RESOURCE_LEN_MAX + 1];
+        int error = redlock_permit_name(slot, sizeof slot, name, i);
+        if (error == REDLOCK_OK)
+            seen[i] = inspect(rl, slot, &error);
+        int state = seen[i] ? seen[i]->info.state : REDLOCK_STATE_UNKNOWN;
+        permits.held += state == REDLOCK_STATE_HELD;
+        permits.free += state == REDLOCK_STATE_FREE;
+        permits.unknown += state == REDLOCK_STATE_UNKNOWN;
+        permits.error = error != REDLOCK_OK ? error : permits.error;
+        json_array_append_new(slots, slot_json(slot, i, seen[i]));
+        warn_if_stuck(settings, slot, seen[i]);
+    }
+    if (options->json)
+        json_print(must(
+            json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:O}", "schema", "redlock.permits/1", "name",
+                      json_text(name), "permits", (int)options->slots, "held", (int)permits.held,
+                      "free", (int)permits.free, "unknown", (int)permits.unknown, "slots", slots)));
+    else
+        printf("%s: %u of %u permits held, %u free%s\n", name, permits.held, options->slots,
+               permits.free, permits.unknown ? ", the others not known" : "");
+    int result = permits_exit(&permits);
+    if (result >= EXIT_USAGE)
+        say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
+    for (unsigned i = 0; i < options->slots; i++) {
+        if (!options->json)
+            print_slot(i, seen[i]);
+        free(seen[i]);
+    }
+    free(seen);
+    json_decref(slots);
+    return result;
+}
+
 int cmd_status(const struct options *options)
 {
     struct settings settings;
@@ -195,7 +273,8 @@ int cmd_status(const struct options *options)
     if (result >= 0)
         return result;
     for (size_t i = 0; i < options->operand_count; i++) {
-        result = show_one(options, &settings, rl, options->operands[i]);
+        result = (options->slots ? show_permits : show_one)(options, &settings, rl,
+                                                            options->operands[i]);
         if (result > worst)
             worst = result;
     }

@@ -63,9 +63,9 @@ static const char run_text[] =
     "  --on-loss stop|warn  what to do when the lock cannot be kept (stop)\n"
     "  --min-hold D  hold at least so long    --max-hold D  stop CMD after D\n"
     "  --keep  do not release, let the TTL run out\n"
-    "  --foreground       leave CMD in our process group; CMD alone gets signals\n"
+    "  --foreground    leave CMD in our process group  --allow-nested  NAME in NAME\n"
     "  --preserve-status  CMD's status even where we stopped it (else 124)\n"
-    "  --allow-nested  allow NAME inside NAME --export-token  REDLOCK_TOKEN for CMD\n"
+    "  --slots L  one of L permits of NAME    --export-token  REDLOCK_TOKEN for CMD\n"
     "  --status-fd N  events as JSON lines on N    --fence  REDLOCK_FENCE for CMD\n" SERVERS
     "Exit: CMD's, 128+n, 75 held, 69 no quorum, 124 stopped, 126/127 no such CMD,\n"
     "      64 usage, 77 refused by the servers, 78 configuration\n"
@@ -80,7 +80,9 @@ static const char acquire_text[] =
     "  -t D  TTL (30s, at most --max-ttl)\n"
     "  -w D  wait at most D (default: for ever); -n, -w 0: do not wait\n"
     "  -E N  exit code when another holds it (75)   -a NAME  one more name\n"
-    "  --fence  prints a number behind the token that grows with each holder\n" SERVERS
+    "  --fence  prints a number behind the token that grows with each holder\n"
+    "  --slots L  one of L permits of NAME; its own name, NAME{#0} to NAME{#L-1}, is\n"
+    "             printed before the token: give that to extend and release\n" SERVERS
     "Exit: 0, 75 held, 69 no quorum, 64 usage, 77 refused by the servers, 78 config\n"
     "Example: token=$(redlock acquire -t 20s deploy) && ./deploy.sh;\n"
     "         redlock release deploy \"$token\"\n";
@@ -105,8 +107,10 @@ static const char release_text[] =
 static const char status_text[] =
     "Usage: redlock status [flags] NAME...\n"
     "Who holds each lock, for how long, and what each server says. This is advice:\n"
-    "the answer may be old when you read it. To be sure of a lock, take it.\n" SERVERS
+    "the answer may be old when you read it. To be sure of a lock, take it.\n"
+    "  --slots L  NAME has L permits: how many are free, and who holds the others\n" SERVERS
     "Exit: 0 held, 1 free, 3 not known; of several names the highest; 64, 77, 78\n"
+    "      --slots: 0 all are held, 1 some are free, 3 some not known and none free\n"
     "Example: redlock status backup deploy\n";
 
 static const char watch_text[] =

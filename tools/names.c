@@ -54,6 +54,10 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
             options->command_name);
         result = EXIT_USAGE;
     }
+    if (result < 0 && options->slots && ret_names->count > 1) {
+        say(SAY_ERROR, "%s: --slots is for one name", options->command_name);
+        result = EXIT_USAGE;
+    }
     return result;
 }
 

@@ -43,6 +43,7 @@ struct options {
     bool strict, yes;
     bool fence, init, wait_all, acl;
     unsigned nodes;       /* sandbox */
+    unsigned slots;       /* permits of a semaphore; 0: NAME is a lock */
     uint64_t interval_ms; /* watch; 0: as usual */
 
     const char **also; /* further NAMEs, of --also */

@@ -48,7 +48,8 @@ enum option_id {
     OPT_ACL,
     OPT_NODES,
     OPT_INTERVAL,
-    OPT_ALSO
+    OPT_ALSO,
+    OPT_SLOTS
 };
 
 struct option_spec {

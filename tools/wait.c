@@ -82,7 +82,8 @@ static void look_at_key(struct waiting *waiting, int status)
 {
     uint64_t now_ns = boottime_ns();
 
-    if (status != REDLOCK_ECONTENDED || waiting->looking || now_ns < waiting->look_at_ns)
+    if (status != REDLOCK_ECONTENDED || waiting->looking || now_ns < waiting->look_at_ns ||
+        waiting->wait->slots) /* no key of that name */
         return;
     waiting->look_at_ns = now_ns + LONG_WAIT_NS;
     /* Of several, one after the other. */
@@ -211,6 +212,8 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
 
     waiting.look_at_ns = start_ns + long_wait_ns(wait);
     names_to_opts(wait->names, &opts);
+    opts.kind = wait->slots ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
+    opts.permits = wait->slots;
     do {
         waiting.over = false;
         waiting.status = session_acquire(wait->session, wait->names->list[0], opts);

@@ -15,6 +15,7 @@ struct wait {
     const struct names *names;
     uint64_t max_ttl_ms; /* a key that outlives it is stuck */
     int conflict_code;
+    unsigned slots; /* permits of which one is wanted; 0: the lock itself */
     int signal_fd;
     int watch_fd; /* readable: somebody whom the lock is for has gone; -1: none */
     /* results */

@@ -92,6 +92,9 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
 {
     int cause = 0;
 
+    /* Nothing was sent with it: there was no memory for a token. */
+    if (lock->claim->token_len == 0)
+        return;
     for (; nodes != 0; nodes &= nodes - 1) {
         struct rl_node *node = &engine->nodes[__builtin_ctz(nodes)];
         (void)rl_node_undo(node, lock->claim, 0, engine->view.now.boot_ns, &cause);

@@ -4,6 +4,7 @@
 #include "command.h"
 #include "core/rule.h"
 #include "disk.h"
+#include "permit.h"
 #include "record.h"
 #include "token.h"
 
@@ -81,12 +82,9 @@ int64_t sim_number_of(struct sim_word word)
     return value;
 }
 
-/* Keys are called r0, r1, ... */
 unsigned sim_resource_of(struct sim_word word)
 {
-    if (word.len != 2 || word.text[0] != 'r')
-        abort();
-    return (unsigned)(word.text[1] - '0');
+    return sim_key_of_name(word.text, word.len);
 }
 
 /* The key, after what has expired is gone. */

@@ -71,7 +71,7 @@ static void excuse(struct sim_world *world, const struct sim_key *is, const stru
 void sim_disk_restore(struct sim_world *world, unsigned node)
 {
     struct sim_server *server = &world->servers[node];
-    struct sim_key before[SIM_RESOURCES_MAX];
+    struct sim_key before[SIM_KEYS_MAX];
 
     if (!world->plan.waitaof)
         return;
@@ -82,7 +82,7 @@ void sim_disk_restore(struct sim_world *world, unsigned node)
         sim_server_lose_record(world, node);
     memcpy(server->keys, server->on_disk.keys, sizeof server->keys);
     server->record = server->on_disk.record;
-    for (unsigned i = 0; i < world->plan.resources; i++)
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++)
         excuse(world, &server->keys[i], &before[i]);
 }
 

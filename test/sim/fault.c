@@ -96,7 +96,7 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     sim_link_server_died(world, fault->node, false);
     sim_server_lose_keys(world, fault->node);
     memcpy(server->keys, server->copies, sizeof server->keys);
-    for (unsigned i = 0; i < world->plan.resources; i++) {
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
         const struct sim_key *key = &server->keys[i];
         uint32_t token = key->present ? sim_token_find(world, key->token, key->token_len) : 0;
         if (token != 0)

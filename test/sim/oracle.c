@@ -5,6 +5,7 @@
 #include "client.h"
 #include "crowd.h"
 #include "fence.h"
+#include "permit.h"
 #include "server.h"
 #include "token.h"
 
@@ -53,7 +54,7 @@ static void check_key(struct sim_client *client, unsigned at, unsigned resource)
 }
 
 /* Of each resource by itself: it is held, and by nobody else. */
-static void check_resources(struct sim_client *client, unsigned at, int holder[SIM_RESOURCES_MAX])
+static void check_resources(struct sim_client *client, unsigned at, int holder[SIM_KEYS_MAX])
 {
     const struct sim_slot *slot = &client->slots[at];
 
@@ -118,9 +119,9 @@ void sim_oracle_looked(struct sim_client *client)
 
 void sim_oracle_step(struct sim_world *world)
 {
-    int holder[SIM_RESOURCES_MAX];
+    int holder[SIM_KEYS_MAX];
 
-    for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++)
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++)
         holder[i] = -1;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         struct sim_client *client = &world->clients[i];
@@ -142,6 +143,7 @@ void sim_oracle_step(struct sim_world *world)
             check_resources(client, j, holder);
         }
     }
+    sim_permit_check(world, holder);
 }
 
 static void mark_over(struct sim_client *client, uint32_t number)
@@ -189,6 +191,7 @@ void sim_oracle_client(struct sim_client *client)
     for (unsigned i = 0; i < world->plan.slots; i++) {
         struct sim_slot *slot = &client->slots[i];
         uint32_t number = 0;
+        sim_permit_follow(slot);
         if (slot->lock != NULL && !slot->ended && is_claimed(slot->lock)) {
             struct rl_arg text = rl_claim_token(slot->lock->claim);
             number = sim_token_number(world, text.data, text.len, client->index, slot->resources);
@@ -256,6 +259,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     const struct rl_lease *lease = &slot->lock->lease;
     const struct rl_round *round = &lease->round;
     struct rl_arg text = rl_claim_token(slot->lock->claim);
+    sim_permit_follow(slot);
     uint32_t number = sim_token_number(world, text.data, text.len, client->index, slot->resources);
     struct sim_token *token = sim_token_at(world, number);
 

@@ -254,6 +254,26 @@ static void choose_fences(struct sim_plan *plan, struct sim_random *random)
             plan->fences_outside || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
 }
 
+/* Permits, beside the locks; mostly fewer than there are users. */
+static void choose_permits(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 13};
+
+    if (!sim_chance(&own, 300))
+        return;
+    plan->permits = (unsigned)sim_between(&own, 1, SIM_PERMITS_MAX);
+    plan->permit = (unsigned)sim_between(&own, 400, 1000);
+    plan->fewer = sim_chance(&own, 200);
+    plan->foreign = sim_chance(&own, 500);
+    if (plan->foreign) { /* somebody is there when it matters */
+        plan->wait_forever = 1000;
+        plan->wait_never = 0;
+        plan->rounds *= 2;
+    }
+    if (sim_chance(&own, 400))
+        plan->slots = (unsigned)sim_between(&own, 2, 3);
+}
+
 void sim_plan_make(struct sim_plan *plan, uint64_t seed)
 {
     struct sim_random random = {seed * 2 + 1};
@@ -264,6 +284,7 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_times(plan, &random);
     choose_habits(plan, &random);
     choose_many(plan);
+    choose_permits(plan);
     choose_faults(plan, &random);
     choose_freezes(plan);
     choose_fences(plan, &random);

@@ -13,6 +13,8 @@
 #define SIM_CLIENTS_MAX   6
 #define SIM_SLOTS_MAX     16
 #define SIM_RESOURCES_MAX 3
+#define SIM_PERMITS_MAX   4
+#define SIM_KEYS_MAX      (SIM_RESOURCES_MAX + SIM_PERMITS_MAX + 1) /* one that nobody may use */
 #define SIM_FAULTS_MAX    20
 
 enum sim_fault_kind {
@@ -93,9 +95,12 @@ struct sim_plan {
     uint64_t heartbeat_ns;
     uint64_t wall_slack_us; /* a wall clock may be set ahead so far */
     bool fences_outside;    /* and one does not */
+    unsigned permits;       /* of the semaphore; 0: there is none */
+    bool fewer;             /* some clients count one less */
+    bool foreign;           /* others have left keys of slots behind when the trouble ends */
     /* Of 1000: */
-    unsigned many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach, keep,
-        lapse, inspect, split, late_turn, late_tell, far_link;
+    unsigned permit, many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach,
+        keep, lapse, inspect, split, late_turn, late_tell, far_link;
     unsigned outside;        /* SIM_OUTSIDE_* */
     struct sim_crowd *crowd; /* they want one thing only, and are measured; NULL: nobody is */
     unsigned fault_count;

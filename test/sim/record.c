@@ -6,6 +6,7 @@
 #include "core/rule.h"
 #include "core/wire_fence.h"
 #include "disk.h"
+#include "permit.h"
 #include "platform/hash.h"
 #include "token.h"
 
@@ -178,9 +179,12 @@ static uint64_t take_number(struct sim_word *rest)
 /* An operator's record has a number for each stripe; only those are kept that a resource has. */
 static bool is_used(const struct sim_world *world, unsigned stripe)
 {
-    for (unsigned i = 0; i < world->plan.resources; i++) {
-        const char key[2] = {'r', (char)('0' + i)};
-        if (rl_fence_stripe(rl_hash_word(key, sizeof key)) == stripe)
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
+        char name[SIM_NAME_MAX];
+        struct rl_arg key = sim_key_name(i, name);
+        bool used = i < world->plan.resources ||
+                    (i >= SIM_RESOURCES_MAX && i - SIM_RESOURCES_MAX < world->plan.permits);
+        if (used && rl_fence_stripe(rl_hash_word(key.data, key.len)) == stripe)
             return true;
     }
     return false;

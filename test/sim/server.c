@@ -4,6 +4,7 @@
 
 #include "disk.h"
 #include "link.h"
+#include "permit.h"
 
 #include <redlock/redlock.h>
 #include <stdio.h>
@@ -82,6 +83,11 @@ static bool is_token(const struct sim_key *key, const struct sim_token *token)
     return key->token_len >= SIM_TOKEN_HEX && memcmp(key->token, token->text, SIM_TOKEN_HEX) == 0;
 }
 
+bool sim_server_holds(const struct sim_world *world, unsigned node, unsigned key)
+{
+    return is_good(world, node, &world->servers[node].keys[key]);
+}
+
 bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token)
 {
@@ -129,11 +135,13 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
                         const struct sim_conn *by)
 {
     struct sim_answer answer = {.len = 0};
+    char name[SIM_NAME_MAX];
+    struct rl_arg key = sim_key_name(resource, name);
 
     answer.len = (size_t)snprintf(answer.bytes, sizeof answer.bytes,
                                   "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
-                                  "*1\r\n$2\r\nr%u\r\n",
-                                  resource);
+                                  "*1\r\n$%zu\r\n%s\r\n",
+                                  key.len, key.data);
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
         if (conn->node != node || !conn->server_open || (conn->tracked >> resource & 1) == 0)
             continue;
@@ -189,7 +197,7 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
 
 void sim_server_lose_keys(struct sim_world *world, unsigned node)
 {
-    for (unsigned i = 0; i < world->plan.resources; i++)
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++)
         sim_server_lose_key(world, node, i);
 }
 

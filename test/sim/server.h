@@ -30,6 +30,8 @@ bool sim_server_take(struct sim_world *world, unsigned node, unsigned resource,
 void sim_server_drop(struct sim_world *world, unsigned node, unsigned resource,
                      struct sim_word token);
 void sim_server_lose_record(struct sim_world *world, unsigned node);
+/* Any key is there. */
+bool sim_server_holds(const struct sim_world *world, unsigned node, unsigned key);
 
 /* The key of this resource is there, with this token. */
 bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,

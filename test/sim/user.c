@@ -6,6 +6,7 @@
 
 #include "crowd.h"
 #include "oracle.h"
+#include "permit.h"
 #include "token.h"
 #include "wish.h"
 
@@ -95,16 +96,17 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
 {
     struct sim_slot *slot = &client->slots[at];
     struct sim_world *world = client->world;
-    static const char names[SIM_RESOURCES_MAX][2] = {{'r', '0'}, {'r', '1'}, {'r', '2'}};
+    char names[SIM_KEYS_MAX][SIM_NAME_MAX];
     char text[SIM_TOKEN_HEX];
-    struct rl_arg words = {NULL, 0}, keys[SIM_RESOURCES_MAX];
+    struct rl_arg words = {NULL, 0}, keys[SIM_KEYS_MAX];
     unsigned count = 0;
 
-    for (unsigned i = 0; i < world->plan.resources; i++) {
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
         if ((slot->resources >> i & 1) != 0)
-            keys[count++] = (struct rl_arg){names[i], 2};
+            keys[count++] = sim_key_name(i, names[i]);
     }
-
+    if (params->permits != 0)
+        keys[0] = (struct rl_arg){SIM_SEMAPHORE, sizeof SIM_SEMAPHORE - 1};
     if (token != 0) {
         memcpy(text, sim_token_at(world, token)->text, sizeof text);
         words = (struct rl_arg){text, sizeof text};
@@ -141,6 +143,9 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
         params.fence_number = world->offer_number;
     sim_wish_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
                                     : sim_wish_resources(world));
+    params.permits = adopted == 0 ? (uint16_t)sim_permit_wish(client) : 0;
+    if (params.permits != 0) /* any of its slots, so far */
+        sim_wish_for(slot, 1u << SIM_RESOURCES_MAX);
     params.fence = params.fence && (slot->resources & (slot->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
     if (sim_chance(&world->random, world->plan.cancel))

@@ -10,6 +10,7 @@
 #include "fence.h"
 #include "link.h"
 #include "oracle.h"
+#include "permit.h"
 #include "server.h"
 
 #include <inttypes.h>
@@ -122,6 +123,7 @@ static void heal(struct sim_world *world)
         sim_fault_mend(world, i);
     world->healed = true;
     world->healed_ns = world->now_ns;
+    sim_permit_leave_foreign(world);
     for (unsigned i = 0; i < world->plan.clients; i++) {
         struct sim_client *client = &world->clients[i];
         if (client->paused_until_ns > world->healed_ns)

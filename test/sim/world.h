@@ -104,7 +104,7 @@ struct sim_record {
 
 /* What is on a disk. */
 struct sim_image {
-    struct sim_key keys[SIM_RESOURCES_MAX];
+    struct sim_key keys[SIM_KEYS_MAX];
     struct sim_record record;
     uint64_t writes; /* so many */
 };
@@ -125,9 +125,9 @@ struct sim_server {
     struct sim_clock clock; /* in nanoseconds since its own 1970 */
     unsigned scripts;
     uint64_t noscript_ns; /* when it was last asked for a script that it did not know */
-    struct sim_key keys[SIM_RESOURCES_MAX];
-    struct sim_key ghosts[SIM_RESOURCES_MAX][SIM_GHOSTS]; /* what was there when keys were lost */
-    struct sim_key copies[SIM_RESOURCES_MAX];             /* of the replica */
+    struct sim_key keys[SIM_KEYS_MAX];
+    struct sim_key ghosts[SIM_KEYS_MAX][SIM_GHOSTS]; /* what was there when keys were lost */
+    struct sim_key copies[SIM_KEYS_MAX];             /* of the replica */
     struct sim_record record, record_copy;
     bool record_lost; /* at any time */
     uint64_t writes;
@@ -157,7 +157,8 @@ struct sim_slot {
     int status;
     uint32_t stamp; /* of the operation: older events mean nothing */
     uint64_t begun_ns, limit_ns, hold_until_ns, paused_ns;
-    uint64_t expired_ns; /* since when the deadline has passed without a word; 0: it has not */
+    uint64_t may_find_ns; /* a permit: since when nothing keeps it from one that is free */
+    uint64_t expired_ns;  /* since when the deadline has passed without a word; 0: it has not */
     uint64_t validity_min_ns;
     uint32_t token; /* that the lock works with; 0: none */
     unsigned rounds;
@@ -236,7 +237,8 @@ struct sim_world {
     uint32_t *token_index; /* twice as many places; 0: free */
     struct sim_grant *fences;
     uint32_t fence_count, fence_cap;
-    bool fences_restarted; /* by an operator, after a majority had forgotten */
+    uint64_t taken_ns[SIM_PERMITS_MAX]; /* each slot of the semaphore, last */
+    bool fences_restarted;              /* by an operator, after a majority had forgotten */
     uint64_t offer_number;
     uint32_t offer; /* a token that somebody detached, for somebody to adopt */
     uint64_t hash;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while a permit is looked for: questions about slots that cannot be asked, an
+ * attempt without a token, a place that cannot be made. */
+#include <string.h>
+
+#include "rig.h"
+
+#define WAIT_MS 60 /* how long an acquisition goes on trying without memory */
+#define PERMITS 3
+
+static redlock_opts_t opts;
+
+/* All but one are held by others. */
+static void take_some(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    opts.kind = REDLOCK_PERMIT;
+    opts.permits = PERMITS;
+    rig_command_all("SET pool{#0} foreign-0");
+    rig_command_all("SET pool{#2} foreign-2");
+}
+
+static void take_all(void)
+{
+    take_some();
+    rig_command_all("SET pool{#1} foreign-1");
+    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+}
+
+static void acquire(void)
+{
+    rig_acquire(0, "pool", &opts);
+    rig_finish();
+}
+
+static bool waits_or_told(void)
+{
+    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_told();
+}
+
+static void wait_for_one(void)
+{
+    rig_acquire(0, "pool", &opts);
+    rig_drive(waits_or_told, 10000);
+    rig_command_all("DEL pool{#1}");
+    rig_finish();
+}
+
+static void check_foreign(void)
+{
+    for (unsigned i = 0; i < RIG_NODES; i++) {
+        ck_assert(cluster_replies(rig.cluster, i, "foreign-0", "GET pool{#0}"));
+        ck_assert(cluster_replies(rig.cluster, i, "foreign-2", "GET pool{#2}"));
+    }
+    rig_command_all("DEL pool{#0} pool{#2}");
+}
+
+static void give_back(void)
+{
+    if (rig.call[0].lock == NULL)
+        return;
+    ck_assert_int_eq(redlock_lock_check(rig.call[0].lock, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_permit(rig.call[0].lock), 1);
+    redlock_lock_free(rig.call[0].lock);
+    rig.call[0].lock = NULL;
+}
+
+static void judge_found(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
+    if (!rig.hit)
+        ck_assert_ptr_nonnull(rig.call[0].lock);
+    check_foreign();
+    give_back();
+}
+
+static void judge_waited(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
+    check_foreign();
+    give_back();
+}
+
+START_TEST(one_is_free)
+{
+    rig_sweep(&(struct scenario){
+        .name = "one is free", .prepare = take_some, .act = acquire, .judge = judge_found});
+}
+END_TEST
+
+START_TEST(one_becomes_free)
+{
+    rig_sweep(&(struct scenario){.name = "one becomes free",
+                                 .prepare = take_all,
+                                 .act = wait_for_one,
+                                 .judge = judge_waited});
+}
+END_TEST
+
+static Suite *permits_suite(void)
+{
+    Suite *suite = suite_create("oom_permits");
+    TCase *tcase = tcase_create("permits");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, one_is_free);
+    tcase_add_test(tcase, one_becomes_free);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(permits_suite());
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * The oracle of a semaphore. */
+#include "permit.h"
+
+#include "client.h"
+#include "engine/slot.h"
+#include "server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FOREIGN "foreign"
+
+struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX])
+{
+    int len = key < SIM_RESOURCES_MAX ? snprintf(name, SIM_NAME_MAX, "r%u", key % 10)
+                                      : snprintf(name, SIM_NAME_MAX, SIM_SEMAPHORE "{#%u}",
+                                                 (key - SIM_RESOURCES_MAX) % 10);
+
+    return (struct rl_arg){name, (size_t)len};
+}
+
+unsigned sim_key_of_name(const char *name, size_t len)
+{
+    char known[SIM_NAME_MAX];
+
+    for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
+        struct rl_arg arg = sim_key_name(i, known);
+        if (arg.len == len && memcmp(known, name, len) == 0)
+            return i;
+    }
+    abort();
+}
+
+unsigned sim_permit_wish(struct sim_client *client)
+{
+    const struct sim_plan *plan = &client->world->plan;
+
+    if (plan->permits == 0 || !sim_chance(&client->world->random, plan->permit))
+        return 0;
+    bool fewer = plan->fewer && plan->permits > 1 && client->index % 2 == 1;
+    return plan->permits - fewer;
+}
+
+void sim_permit_follow(struct sim_slot *slot)
+{
+    if (slot->lock == NULL || slot->ended || slot->lock->lease.params.permits == 0)
+        return;
+    slot->resource = (uint8_t)(SIM_RESOURCES_MAX + slot->lock->lease.permit.slot);
+    slot->resources = (uint8_t)(1u << slot->resource);
+}
+
+/* The lock could have the slot: a majority has no key there. */
+static bool is_free(const struct sim_world *world, unsigned slot)
+{
+    unsigned without = 0;
+
+    for (unsigned i = 0; i < world->plan.nodes; i++)
+        without += !sim_server_holds(world, i, SIM_RESOURCES_MAX + slot);
+    return without >= world->plan.nodes / 2 + 1;
+}
+
+/* Its client sees all servers, and they vote; it is its turn, and it needs no record. */
+static bool may_find(const struct sim_client *client, const struct sim_slot *slot)
+{
+    const struct rl_lease *lease = slot->lock != NULL ? &slot->lock->lease : NULL;
+    rl_nodes all = rl_nodes_all(client->world->plan.nodes);
+    const struct rl_view *view = &client->engine.view;
+
+    if (lease == NULL || slot->ended || lease->params.permits == 0 || lease->params.fence ||
+        !sim_client_runs(client) || client->no_memory)
+        return false;
+    return (lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ASKING) &&
+           (view->up & view->voters & ~view->silent & all) == all;
+}
+
+/* The first node is wrong about all slots, so the timer comes to each of them; and some attempts
+ * are lost to others, who get nothing either. */
+static uint64_t bound_ns(const struct sim_plan *plan)
+{
+    uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
+    uint64_t poll_ns = rl_max_u64(plan->backoff.max_ns, 300 * RL_MS);
+
+    return (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS + plan->sync_ns);
+}
+
+static void check_wait(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_slot *slot = &client->slots[at];
+
+    if (!may_find(client, slot)) {
+        slot->may_find_ns = world->now_ns;
+        return;
+    }
+    for (unsigned i = 0; i < slot->lock->lease.params.permits; i++) {
+        uint64_t since_ns = rl_max_u64(slot->may_find_ns, world->taken_ns[i]);
+        since_ns = rl_max_u64(since_ns, client->resumed_ns); /* between two events */
+        if (world->now_ns > since_ns + bound_ns(&world->plan))
+            sim_violate(world, "client %u slot %u does not find the free permit %u", client->index,
+                        at, i);
+    }
+}
+
+void sim_permit_check(struct sim_world *world, const int holder[SIM_KEYS_MAX])
+{
+    unsigned held = 0;
+
+    if (world->plan.permits == 0)
+        return;
+    for (unsigned i = SIM_RESOURCES_MAX; i < SIM_KEYS_MAX; i++)
+        held += holder[i] >= 0;
+    if (held > world->plan.permits)
+        sim_violate(world, "%u holders of %u permits", held, world->plan.permits);
+    for (unsigned i = 0; i < world->plan.permits; i++) {
+        if (!world->healed || !is_free(world, i))
+            world->taken_ns[i] = world->now_ns;
+    }
+    for (unsigned i = 0; i < world->plan.clients && world->healed; i++) {
+        for (unsigned j = 0; j < world->plan.slots; j++)
+            check_wait(&world->clients[i], j);
+    }
+}
+
+static void put_foreign(struct sim_world *world, unsigned node, unsigned slot)
+{
+    struct sim_key *key = &world->servers[node].keys[SIM_RESOURCES_MAX + slot];
+
+    if (sim_server_holds(world, node, SIM_RESOURCES_MAX + slot))
+        return;
+    memset(key, 0, sizeof *key);
+    key->present = true;
+    key->token_len = sizeof FOREIGN - 1;
+    memcpy(key->token, FOREIGN, sizeof FOREIGN - 1);
+    key->expire_ms = sim_server_now_ms(world, node) + (int64_t)(world->plan.ttl_ns / RL_MS);
+    key->set_ns = world->now_ns;
+    key->set_by = UINT8_MAX;
+    sim_server_changed(world, node, SIM_RESOURCES_MAX + slot, NULL);
+}
+
+/* The node that contenders ask first, as far as anybody has met others there. */
+static unsigned first_node(struct sim_world *world)
+{
+    char bytes[RL_SLOT_KEY_MAX];
+    struct rl_arg key = rl_slot_place(bytes, (struct rl_arg){SIM_SEMAPHORE, 1});
+
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        struct rl_place *place = client->alive ? rl_place_find(&client->engine, key) : NULL;
+        if (place != NULL)
+            return place->contest.order[0];
+    }
+    return 0;
+}
+
+void sim_permit_leave_foreign(struct sim_world *world)
+{
+    const struct sim_plan *plan = &world->plan;
+
+    if (plan->permits == 0 || !plan->foreign)
+        return;
+    unsigned held = (unsigned)sim_below(&world->random, plan->permits);
+    unsigned node = first_node(world);
+    for (unsigned i = 0; i < plan->nodes; i++)
+        put_foreign(world, i, held);
+    for (unsigned i = 0; i < plan->permits; i++)
+        put_foreign(world, node, i);
+}
