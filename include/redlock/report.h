@@ -53,7 +53,9 @@ enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_
 typedef struct redlock_report_info {
     int32_t status, state;           /* result; of an inspection: enum redlock_state */
     uint32_t nodes, quorum, granted; /* configured nodes, votes needed, votes counted */
-    uint32_t attempts, rounds;       /* attempts in all, rounds of the last one */
+    uint32_t attempts, rounds;       /* attempts in all, rounds of the last one; no attempts: it
+                                      * ended behind another lock of this client, and the nodes'
+                                      * words, if there are any, are what they said to that one */
     uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
     uint64_t validity_ms;            /* left when this was written, 0 if none */
 } redlock_report_info_t;

@@ -18,6 +18,9 @@ typedef struct redlock_stats {
     uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
     /* Of `acquired`, those with a fence: agreed on by the votes, and written in a second round. */
     uint64_t fence_one_round, fence_two_rounds;
+    uint64_t queue_full; /* acquisitions refused with EQUEUEFULL: they count nowhere else */
+    uint64_t wakeups;    /* times that a server's word woke an acquisition */
+    uint64_t queued;     /* gauge: of `waiting`, those behind another lock of this client */
 } redlock_stats_t;
 
 /* What a server says of itself, and what its address attests. */
@@ -28,6 +31,16 @@ enum redlock_node_fact {
     REDLOCK_FACT_DURABLE = 1 << 3,     /* ?durable=1 */
     REDLOCK_FACT_FRESH = 1 << 4,       /* ?fresh=1 */
     REDLOCK_FACT_WAITAOF = 1 << 5      /* ?waitaof=1 */
+};
+
+/* Does a server tell when a key changes that somebody waits for (redlock_config_set_wakeups())? */
+enum redlock_wakeups {
+    REDLOCK_WAKEUPS_OFF = 0,     /* the configuration says no */
+    REDLOCK_WAKEUPS_IDLE = 1,    /* nobody has waited for it yet, or it is not connected */
+    REDLOCK_WAKEUPS_PENDING = 2, /* its second connection is being made */
+    REDLOCK_WAKEUPS_ON = 3,
+    REDLOCK_WAKEUPS_REFUSED = 4 /* by the server, or to its user: `wakeups_text` says why. Waiting
+                                 * means asking again; tried again after a reconnect */
 };
 
 typedef struct redlock_node_stats {
@@ -49,6 +62,9 @@ typedef struct redlock_node_stats {
     uint32_t replicas;        /* gauge: attached to it when we connected */
     uint64_t maxmemory;       /* gauge: bytes; 0: no limit, or not known */
     char policy[24];          /* gauge: its maxmemory-policy; "" if not known */
+    int32_t wakeups;          /* gauge: enum redlock_wakeups */
+    uint64_t pushes;          /* times that it told of changes */
+    char wakeups_text[96];    /* gauge: for people: why it refuses to tell; "" if it does not */
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were

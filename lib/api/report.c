@@ -166,6 +166,14 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     if (lease->params.permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
                  (unsigned)lease->params.permits, (unsigned)lease->permit.slot);
+    if (lock->engine.behind == RL_BEHIND_HOLDER) {
+        snprintf(report->line, sizeof report->line,
+                 "%s%s: a lock of this client holds it; no node was asked",
+                 redlock_strerror(status), which);
+        return;
+    }
+    if (lock->engine.behind == RL_BEHIND_WAITER)
+        snprintf(which, sizeof which, " (in the queue of this client; the lock ahead of it)");
     int at = snprintf(report->line, sizeof report->line, "%s%s: %u of %u nodes agreed, %u needed",
                       redlock_strerror(status), which, report->info.granted, report->info.nodes,
                       report->info.quorum);
@@ -201,7 +209,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->info.rounds = lease->attempts != 0 || lease->round.number != 0 ? 1 : 0;
     report->info.rounds += lease->fence.raising;
     report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
-    report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
+    if (lease->round.number != 0)
+        report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
     report->info.validity_ms = rl_lease_remaining_ns(lease, now) / RL_MS;
     fill_seen(report, lock);
     if (status == REDLOCK_OK && lock->engine.seen == NULL) {

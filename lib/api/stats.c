@@ -44,6 +44,9 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
         .waiting = from->waiting,
         .fence_one_round = from->fence_one_round,
         .fence_two_rounds = from->fence_two_rounds,
+        .queue_full = from->queue_full,
+        .wakeups = from->wakeups,
+        .queued = from->queued,
     };
     memcpy(stats.wait_us_hist, from->wait_us_hist, sizeof stats.wait_us_hist);
     rl_client_leave(rl);
@@ -73,6 +76,17 @@ static void fill_facts(const struct rl_node *node, redlock_node_stats_t *stats)
     memcpy(stats->policy, info->policy, sizeof stats->policy);
 }
 
+static int wakeups_of(const struct redlock *rl, const struct rl_node *node)
+{
+    if (!rl->engine.params.wakeups)
+        return REDLOCK_WAKEUPS_OFF;
+    if (node->tracker.state == RL_TRACKER_REFUSED)
+        return REDLOCK_WAKEUPS_REFUSED;
+    if (node->state != RL_NODE_READY || !node->tracker.wanted)
+        return REDLOCK_WAKEUPS_IDLE;
+    return rl_tracker_tells(node) ? REDLOCK_WAKEUPS_ON : REDLOCK_WAKEUPS_PENDING;
+}
+
 static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
 {
     const struct rl_node *node = &rl->engine.nodes[index];
@@ -97,6 +111,8 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
         .uptime_s = node->info.uptime_s,
         .undos_pending = rl_node_undos_pending(node),
         .features = node->features,
+        .wakeups = wakeups_of(rl, node),
+        .pushes = counters->pushes,
     };
     memcpy(stats->rtt_us_hist, counters->rtt_us_hist, sizeof stats->rtt_us_hist);
     memcpy(stats->version, node->info.version, sizeof stats->version);
@@ -104,6 +120,8 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
     memcpy(stats->run_id, node->run_id, sizeof stats->run_id);
     rl_admission_offset_us(&node->admission, wall_offset_us, &stats->clock_offset_us);
     fill_facts(node, stats);
+    if (stats->wakeups == REDLOCK_WAKEUPS_REFUSED)
+        memcpy(stats->wakeups_text, node->tracker.text, sizeof stats->wakeups_text);
     if (votes)
         return;
     if (up) {

@@ -130,6 +130,12 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
+static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_contest_woken(lease->contest, view->now.boot_ns);
+    go(lease, view, fx);
+}
+
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
                   struct rl_effects *fx)
 {
@@ -142,10 +148,11 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
         rl_wait_tick(lease, view, fx);
         return;
     }
-    if ((nodes & lease->wait.watched) == 0)
-        return;
-    rl_contest_woken(lease->contest, view->now.boot_ns);
-    go(lease, view, fx);
+    if (lease->wait.watched == 0 && lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED &&
+        RL_RULE(WATCH)) /* it can tell only now */
+        lease->wait.watched = fx->watch = teller_of(lease, view) & nodes;
+    else if ((nodes & lease->wait.watched) != 0)
+        wake(lease, view, fx);
 }
 
 /* The node that is watched afterwards knows best. */

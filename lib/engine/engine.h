@@ -60,7 +60,7 @@ struct rl_engine_stats {
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
     uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
     uint64_t queue_full, wakeups;
-    uint64_t held, waiting, wait_us_hist[RL_BUCKETS];
+    uint64_t held, waiting, queued, wait_us_hist[RL_BUCKETS];
     uint64_t fence_one_round, fence_two_rounds;
 };
 

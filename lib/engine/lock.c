@@ -95,13 +95,22 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
         rl_seats_take(engine, lock); /* held it for a moment, and it was not confirmed */
 }
 
+static void note_behind(struct rl_lock *lock, const struct rl_lock *rival)
+{
+    if (rival == NULL)
+        return;
+    lock->behind = is_waiting(rival->lease.state) ? RL_BEHIND_WAITER : RL_BEHIND_HOLDER;
+    if (lock->behind == RL_BEHIND_WAITER)
+        lock->lease.round = rival->lease.round; /* all that is known of the nodes */
+}
+
 /* Whose turn it is at the lock's resource. */
 static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     uint8_t state = lock->lease.state;
 
-    if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED && rl_seats_rival(lock) != NULL)
-        lock->lease.round = rl_seats_rival(lock)->lease.round; /* all that is known of the nodes */
+    if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED)
+        note_behind(lock, rl_seats_rival(lock));
     if (rl_slot_is(lock))
         note_permit(engine, lock, before);
     else if (state == RL_STATE_HELD)
@@ -126,6 +135,8 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
     if (before != after) {
         engine->stats.held += (uint64_t)is_held(after) - (uint64_t)is_held(before);
         engine->stats.waiting += (uint64_t)is_waiting(after) - (uint64_t)is_waiting(before);
+        engine->stats.queued +=
+            (uint64_t)(after == RL_STATE_QUEUED) - (uint64_t)(before == RL_STATE_QUEUED);
     }
     if (fx.undo != 0)
         rl_lock_send_undo(engine, lock, fx.undo);
@@ -179,6 +190,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->more_seats = NULL;
     lock->more = 0;
     lock->queued = false;
+    lock->behind = RL_BEHIND_NONE;
     lock->looks = NULL;
     lock->name_len = (uint32_t)keys[0].len;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
@@ -352,14 +364,16 @@ static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot};
 
-    if (place->front == NULL || rl_seats_watched(place->front) != place)
+    struct rl_lock *lock = place->front;
+
+    if (lock == NULL || rl_seats_watched(lock) != place)
         return;
-    uint8_t state = place->front->lease.state;
+    uint8_t state = lock->lease.state;
     /* Who asks for one slot remembers that another has changed. */
-    if (state != RL_STATE_WAITING && !(state == RL_STATE_ASKING && rl_slot_is(place->front)))
+    if (state != RL_STATE_WAITING && !(state == RL_STATE_ASKING && rl_slot_is(lock)))
         return;
-    engine->stats.wakeups++;
-    rl_lock_step(engine, place->front, &event);
+    rl_lock_step(engine, lock, &event);
+    engine->stats.wakeups += state == RL_STATE_WAITING && lock->lease.state != state;
 }
 
 void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)

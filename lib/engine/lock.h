@@ -21,6 +21,13 @@ struct rl_seen {
     int64_t pttl_ms; /* -1: no expiry; -2: no key */
 };
 
+/* No node was asked for the lock: of what it waited for, this is known. */
+enum rl_behind {
+    RL_BEHIND_NONE = 0,
+    RL_BEHIND_HOLDER = 1, /* a lock of this client that held */
+    RL_BEHIND_WAITER = 2  /* one that asked: the round is the other's */
+};
+
 struct rl_lock {
     struct rl_lease lease;
     struct rl_claim *claim;      /* of the present attempt, or of what is held */
@@ -29,6 +36,7 @@ struct rl_lock {
     uint32_t heap_at;
     bool active;
     bool queued;                /* behind other locks of this client */
+    uint8_t behind;             /* enum rl_behind: what went first when it ended in the queue */
     uint8_t more;               /* resources beside the first */
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
     struct rl_seat *more_seats; /* at the others */

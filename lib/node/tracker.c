@@ -75,10 +75,25 @@ static void fail(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-static void refuse(struct rl_node *node)
+/* Not before the next connection. A server that does not know AUTH repeats its arguments: such
+ * words are not for people. */
+static void refuse(struct rl_node *node, const struct rl_reply *reply)
 {
+    static const char OTHER[] = "unexpected reply";
+    struct rl_tracker *tracker = &node->tracker;
+    bool told = reply->kind == RL_REPLY_ERROR;
+    const char *text = told ? reply->text : OTHER;
+    size_t len = told ? reply->len : sizeof OTHER - 1, at = 0;
+
+    if (tracker->state == RL_TRACKER_GREETING && tracker->step == STEP_AUTH) {
+        text = "the server does not take the login";
+        len = strlen(text);
+    }
+    for (; at < len && at + 1 < sizeof tracker->text; at++)
+        tracker->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
+    tracker->text[at] = '\0';
     close_lane(node);
-    node->tracker.state = RL_TRACKER_REFUSED;
+    tracker->state = RL_TRACKER_REFUSED;
 }
 
 void rl_tracker_want(struct rl_node *node, uint64_t now_ns)
@@ -204,7 +219,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply)
     if (--tracker->asked > 0 || tracker->state != RL_TRACKER_LISTENING)
         return; /* that one has ended meanwhile */
     if (reply->kind == RL_REPLY_ERROR) {
-        refuse(node);
+        refuse(node, reply);
         return;
     }
     tracker->on = true;
@@ -225,7 +240,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     const struct rl_words *words = &tracker->words;
 
     if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
-        refuse(node);
+        refuse(node, reply);
         return false;
     }
     switch (tracker->step++) {
@@ -238,7 +253,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     default:
         if (reply->kind != RL_REPLY_ARRAY || words->count != 3 ||
             !is_word(words->list[0], "subscribe")) {
-            refuse(node);
+            refuse(node, reply);
             return false;
         }
         tracker->state = RL_TRACKER_LISTENING;
@@ -249,7 +264,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     }
     if (tracker->id != 0)
         return true;
-    refuse(node);
+    refuse(node, reply);
     return false;
 }
 

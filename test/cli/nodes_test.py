@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import CommandCase, Resp, Servers, clean_environment, runs, until  # noqa: E402
+from world import REDLOCK, CommandCase, Resp, Servers, clean_environment, runs, until  # noqa: E402
 
 
 def speak_something_else(listener):
@@ -342,6 +343,26 @@ class Nodes(CommandCase):
         self.assertIn(("warn", "even"), self.findings("-s", ",".join(self.servers.list.split(",")[:2]), code=1))
         self.assertIn(("warn", "one_server"), self.findings("-s", self.servers.list.split(",")[0], code=1))
 
+    def check_being_told(self, flags, environment):
+        """Who waits listens on a second connection, and has the lock when it is let go."""
+        self.servers.ask_all("SET", "app:waited", "another", "PX", "60000")
+        process = subprocess.Popen(
+            [REDLOCK, "run", *flags, "-w", "60s", "waited", "--", "echo", "mine"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, env=environment,
+        )
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+        def listens():
+            clients = b"".join(self.servers.ask(index, "CLIENT", "LIST") for index in range(3))
+            return re.search(rb"name=redlock-wake .* sub=1 ", clients)
+
+        until(listens, "a connection that listens")
+        self.servers.ask_all("DEL", "app:waited")
+        self.assertEqual(process.stdout.readline(), "mine\n")
+        self.assertEqual(process.wait(20), 0)
+
     def test_the_printed_user_is_enough_and_not_too_much(self):
         result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:")
         self.assertCode(result, 0)
@@ -359,6 +380,7 @@ class Nodes(CommandCase):
         self.assertCode(self.redlock("nodes", "--fence", *flags, env=environment), 0)
         done = self.redlock("status", *flags, "plain", env=environment)
         self.assertCode(done, 1)
+        self.check_being_told(flags, environment)
         for index in range(3):
             log = self.servers.ask(index, "ACL", "LOG")
             self.assertEqual([entry[entry.index(b"object") + 1] for entry in log], [], "not allowed")

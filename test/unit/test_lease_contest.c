@@ -269,6 +269,24 @@ START_TEST(without_pushes)
 }
 END_TEST
 
+/* The first who waits opens the second connection, and is there already when it works. */
+START_TEST(watches_as_soon_as_somebody_can_tell)
+{
+    rig.view.telling = 0;
+    begin(RL_EVENT_START);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.fx.watch, 0);
+    rig.view.telling = RL_NODE(FIRST);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+}
+END_TEST
+
 START_TEST(another_tells_if_the_first_cannot)
 {
     rig.view.telling = ALL & ~RL_NODE(FIRST);
@@ -365,6 +383,7 @@ int main(void)
     tcase_add_test(tcase, the_timer_asks_all);
     tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
     tcase_add_test(tcase, without_pushes);
+    tcase_add_test(tcase, watches_as_soon_as_somebody_can_tell);
     tcase_add_test(tcase, another_tells_if_the_first_cannot);
     tcase_add_test(tcase, others_first_after_our_own_release);
     tcase_add_test(tcase, in_the_queue);
