@@ -150,7 +150,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     }
     if (lease->wait.watched == 0 && lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED &&
         RL_RULE(WATCH)) /* it can tell only now */
-        lease->wait.watched = fx->watch = teller_of(lease, view) & nodes;
+        lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
     else if ((nodes & lease->wait.watched) != 0)
         wake(lease, view, fx);
 }

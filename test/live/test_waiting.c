@@ -13,6 +13,15 @@
 #define WAKE_RIGHTS  "resetchannels &__redis__:invalidate +client +subscribe"
 #define KEEP_WAITING REDLOCK_WAIT_FOREVER
 
+/* Outlives a case that fails. */
+static struct outcome *fresh_outcome(void)
+{
+    static struct outcome outcome;
+
+    outcome = (struct outcome)OUTCOME;
+    return &outcome;
+}
+
 static redlock_config_t *patient_config(bool wakeups)
 {
     redlock_config_t *config = live_config();
@@ -83,18 +92,18 @@ static void check_had(struct outcome *outcome)
 
 START_TEST(a_release_wakes_who_waits_elsewhere)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     connect_patient();
     redlock_t *waiter = live.client, *holder = live_open(live_config());
     live.client = holder;
     redlock_lock_t *lock = live_lock("busy", LONG_TTL_MS);
     live.client = waiter;
-    start_waiting(&outcome);
+    start_waiting(outcome);
     const uint64_t wakeups = live_stats(waiter).wakeups;
     live.client = holder;
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     live.client = waiter;
-    check_had(&outcome);
+    check_had(outcome);
     ck_assert_uint_gt(live_stats(waiter).wakeups, wakeups);
     ck_assert_uint_gt(live_node_stats(waiter, teller()).pushes, 0);
     ck_assert_int_eq(redlock_free(holder), REDLOCK_OK);
@@ -103,33 +112,33 @@ END_TEST
 
 START_TEST(clients_of_any_make_wake_us)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     connect_patient();
     take_by_another();
-    start_waiting(&outcome);
+    start_waiting(outcome);
     let_go();
-    check_had(&outcome);
+    check_had(outcome);
 }
 END_TEST
 
 START_TEST(so_does_an_empty_server)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     connect_patient();
     take_by_another();
-    start_waiting(&outcome);
+    start_waiting(outcome);
     cluster_command_all(live.cluster, "FLUSHALL");
-    check_had(&outcome);
+    check_had(outcome);
 }
 END_TEST
 
 /* Nobody tells: when others have come and gone, it still sleeps. */
 START_TEST(without_wakeups_it_sleeps)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     live.client = live_open(patient_config(false));
     take_by_another();
-    wait_for("busy", KEEP_WAITING, &outcome);
+    wait_for("busy", KEEP_WAITING, outcome);
     ck_assert(WAIT_UNTIL(live_stats(live.client).attempts == 1, PATIENCE_MS));
     let_go();
     redlock_t *waiter = live.client;
@@ -140,7 +149,7 @@ START_TEST(without_wakeups_it_sleeps)
     }
     live_disconnect();
     live.client = waiter;
-    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+    ck_assert_uint_eq(outcome_calls(outcome), 0);
     ck_assert_uint_eq(live_stats(waiter).attempts, 1);
     ck_assert_uint_eq(live_stats(waiter).wakeups, 0);
     for (unsigned i = 0; i < NODES; i++) {
@@ -148,41 +157,41 @@ START_TEST(without_wakeups_it_sleeps)
         ck_assert_uint_eq(live_node_stats(waiter, i).pushes, 0);
     }
     live_disconnect();
-    CHECK_STATUS(outcome.status, REDLOCK_ECLOSED);
+    CHECK_STATUS(outcome->status, REDLOCK_ECLOSED);
 }
 END_TEST
 
 START_TEST(states_are_shown)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     connect_patient();
     live_check_works();
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_int_eq(live_node_stats(live.client, i).wakeups, REDLOCK_WAKEUPS_IDLE);
     take_by_another();
-    start_waiting(&outcome);
+    start_waiting(outcome);
     const redlock_node_stats_t stats = live_node_stats(live.client, teller());
     ck_assert_int_eq(stats.wakeups, REDLOCK_WAKEUPS_ON);
     ck_assert_str_eq(stats.wakeups_text, "");
     let_go();
-    check_had(&outcome);
+    check_had(outcome);
 }
 END_TEST
 
 /* It comes back, and what has changed meanwhile is asked for. */
 START_TEST(the_second_connection_breaks)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     connect_patient();
     take_by_another();
-    start_waiting(&outcome);
+    start_waiting(outcome);
     const unsigned node = teller();
     ck_assert(cluster_replies(live.cluster, node, "1", "CLIENT KILL TYPE pubsub"));
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).wakeups != REDLOCK_WAKEUPS_ON ||
                              live_calls(node, "subscribe") >= 2,
                          PATIENCE_MS));
     let_go();
-    check_had(&outcome);
+    check_had(outcome);
 }
 END_TEST
 
@@ -194,21 +203,21 @@ static void wake_the_dead(void)
 /* The node that tells is gone: another one does, or the timer asks. */
 START_TEST(the_server_that_tells_dies)
 {
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     live.durable = true;
     live.heal = wake_the_dead;
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_wakeups(config, true), REDLOCK_OK);
     live.client = live_open(config);
     take_by_another();
-    start_waiting(&outcome);
+    start_waiting(outcome);
     const unsigned node = teller();
     cluster_kill(live.cluster, node);
     ck_assert(WAIT_UNTIL(!live_answers(live.client, node), PATIENCE_MS));
     let_go();
-    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_OK);
     cluster_restart(live.cluster, node, false);
-    redlock_lock_free(outcome.lock);
+    redlock_lock_free(outcome->lock);
     ck_assert(live_wait_no_keys(PATIENCE_MS));
 }
 END_TEST
@@ -225,7 +234,7 @@ START_TEST(a_user_who_may_not_listen)
         {USER_RIGHTS " " WAKE_RIGHTS " -client|tracking", "tracking"},
         {USER_RIGHTS " " WAKE_RIGHTS, NULL},
     };
-    struct outcome outcome = OUTCOME;
+    struct outcome *outcome = fresh_outcome();
     unsigned refused = 0;
     char command[400];
 
@@ -235,7 +244,7 @@ START_TEST(a_user_who_may_not_listen)
     ck_assert_int_eq(redlock_config_set_auth(config, "waiter", "pw"), REDLOCK_OK);
     live.client = live_open(config);
     take_by_another();
-    wait_for("busy", KEEP_WAITING, &outcome);
+    wait_for("busy", KEEP_WAITING, outcome);
     if (table[_i].text == NULL) {
         ck_assert(WAIT_UNTIL(teller() < NODES, PATIENCE_MS));
     } else {
@@ -254,7 +263,7 @@ START_TEST(a_user_who_may_not_listen)
         ck_assert_uint_eq(teller(), NODES);
     }
     let_go();
-    check_had(&outcome);
+    check_had(outcome);
     live_disconnect();
     cluster_command_all(live.cluster, "ACL DELUSER waiter");
 }
@@ -312,7 +321,9 @@ END_TEST
 
 START_TEST(the_queue_is_full)
 {
-    struct outcome outcomes[QUEUE_MAX] = {OUTCOME, OUTCOME, OUTCOME};
+    static struct outcome outcomes[QUEUE_MAX];
+    for (unsigned i = 0; i < QUEUE_MAX; i++)
+        outcomes[i] = (struct outcome)OUTCOME;
     redlock_lock_t *lock = NULL;
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_queue_max(config, QUEUE_MAX), REDLOCK_OK);
@@ -370,19 +381,19 @@ END_TEST
 /* Of the lock ahead it is known what the nodes said to it. */
 START_TEST(evidence_of_the_lock_ahead)
 {
-    static struct outcome ahead, outcome;
+    static struct outcome ahead;
+    struct outcome *outcome = fresh_outcome();
     ahead = (struct outcome)OUTCOME;
-    outcome = (struct outcome)OUTCOME;
     live_connect();
     take_by_another();
     wait_for("busy", KEEP_WAITING, &ahead);
     ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, PATIENCE_MS));
-    wait_for("busy", wait_scaled_ms(200), &outcome);
-    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECONTENDED);
-    ck_assert_msg(strstr(outcome.text, "in the queue of this client; the lock ahead of it"), "%s",
-                  outcome.text);
-    ck_assert_uint_eq(outcome.info.attempts, 0);
-    ck_assert_uint_eq(outcome.info.granted, 0);
+    wait_for("busy", wait_scaled_ms(200), outcome);
+    CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_ECONTENDED);
+    ck_assert_msg(strstr(outcome->text, "in the queue of this client; the lock ahead of it"), "%s",
+                  outcome->text);
+    ck_assert_uint_eq(outcome->info.attempts, 0);
+    ck_assert_uint_eq(outcome->info.granted, 0);
     let_go();
     check_had(&ahead);
 }
