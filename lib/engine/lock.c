@@ -350,7 +350,8 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
     if (!lock->active || lock->lease.round.number != ballot->round)
         return;
-    note_pttl(engine, ballot);
+    if (lock->seen == NULL) /* an inspection tells of all that it saw in its end */
+        note_pttl(engine, ballot);
     if (lock->seen != NULL && !note_seen(engine, lock, &event.ballot, reply))
         return;
     /* The vote that decides an extension must have come before the old deadline: not the time of
