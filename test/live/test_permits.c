@@ -153,24 +153,34 @@ START_TEST(foreign_keys_are_respected)
 }
 END_TEST
 
+/* A client that does not ask by itself. */
+static redlock_t *open_patient(void)
+{
+    redlock_config_t *config = live_config();
+
+    ck_assert_int_eq(redlock_config_set_retry_ms(config, 60000, 60000), REDLOCK_OK);
+    return live_open(config);
+}
+
 /* One client waits, another one lets go: the first hears of it and gets that slot. */
 START_TEST(a_release_wakes_who_waits)
 {
     redlock_lock_t *locks[PERMITS];
-    const redlock_opts_t opts = permit_opts(PERMITS, REDLOCK_WAIT_FOREVER);
+    redlock_opts_t opts = permit_opts(PERMITS, REDLOCK_WAIT_FOREVER);
 
     live_connect();
-    redlock_config_t *config = live_config();
-    ck_assert_int_eq(redlock_config_set_retry_ms(config, 60000, 60000), REDLOCK_OK);
-    redlock_t *waiter = live_open(config); /* which does not ask by itself */
+    redlock_t *waiter = open_patient();
+    opts.event_fn = note_event;
+    opts.event_userdata = &lock_events;
     for (unsigned i = 0; i < PERMITS; i++)
         CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
     for (unsigned i = 0; i < 3 * PERMITS; i++) {
         struct outcome outcome = OUTCOME;
         redlock_lock_t **lock = &locks[i % PERMITS];
         const unsigned slot = slot_of(*lock);
+        events_reset();
         ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &outcome), 0);
-        ck_assert(WAIT_UNTIL(live_stats(waiter).waiting == 1, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_WAITING) > 0, PATIENCE_MS));
         ck_assert_uint_eq(outcome_calls(&outcome), 0);
         CHECK_STATUS(live_release(*lock), REDLOCK_OK);
         CHECK_STATUS(outcome_wait(waiter, &outcome), REDLOCK_OK);
@@ -192,7 +202,7 @@ START_TEST(waiting_in_one_client)
     struct outcome outcomes[WAITERS];
     unsigned released = 0;
 
-    live_connect();
+    live.client = open_patient();
     for (unsigned i = 0; i < WAITERS; i++) {
         outcomes[i] = (struct outcome)OUTCOME;
         ck_assert_int_eq(redlock_acquire_start(live.client, "pool", &opts, note_done, &outcomes[i]),
@@ -241,6 +251,79 @@ START_TEST(a_slot_by_its_name)
     CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
     ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* Extended by itself on the key of its slot, and lost with it. */
+START_TEST(kept_and_lost)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(PATIENCE_MS));
+
+    live_connect();
+    events_reset();
+    opts.ttl_ms = wait_scaled_ms(1000);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.event_fn = note_event;
+    opts.event_userdata = &lock_events;
+    CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 1, PATIENCE_MS));
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    cluster_command_all(live.cluster, "DEL pool{#0} pool{#1} pool{#2}");
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert_int_ge(redlock_lock_permit(lock), 0); /* which it was */
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* Who waits for a permit is ended by a cancel, and by the end of the client. */
+START_TEST(waiting_is_ended)
+{
+    redlock_lock_t *locks[PERMITS];
+    redlock_cancel_t *cancel = NULL;
+    redlock_opts_t opts = permit_opts(PERMITS, REDLOCK_WAIT_FOREVER);
+    struct outcome canceled = OUTCOME, closed = OUTCOME, queued = OUTCOME;
+
+    live_connect();
+    for (unsigned i = 0; i < PERMITS; i++)
+        CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
+    redlock_t *waiter = live_open(live_config());
+    ck_assert_int_eq(redlock_cancel_new(&cancel, waiter), REDLOCK_OK);
+    opts.cancel = cancel;
+    ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &canceled), 0);
+    opts.cancel = NULL;
+    ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &closed), 0);
+    ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &queued), 0);
+    ck_assert(WAIT_UNTIL(live_stats(waiter).waiting == 3, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    CHECK_STATUS(outcome_wait(waiter, &canceled), REDLOCK_ECANCELED);
+    ck_assert_uint_eq(outcome_calls(&closed), 0);
+    ck_assert_int_eq(redlock_shutdown(waiter, PATIENCE_MS), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(waiter, &closed), REDLOCK_ECLOSED);
+    CHECK_STATUS(outcome_wait(waiter, &queued), REDLOCK_ECLOSED);
+    redlock_cancel_free(cancel);
+    ck_assert_int_eq(redlock_free(waiter), REDLOCK_OK);
+    for (unsigned i = 0; i < PERMITS; i++)
+        CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
+}
+END_TEST
+
+/* A minimum hold, as release_after() keeps it: the slot stays taken, and is taken again after. */
+START_TEST(kept_for_a_while)
+{
+    redlock_lock_t *lock = NULL, *next = NULL;
+    const redlock_opts_t opts = permit_opts(1, wait_scaled_ms(PATIENCE_MS));
+
+    live_connect();
+    CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
+    const uint64_t from_ms = wait_now_ms();
+    const uint64_t delay_ms = wait_scaled_ms(400);
+    CHECK_STATUS(redlock_release_after(lock, delay_ms, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    CHECK_STATUS(take_with(live.client, "pool", &opts, &next), REDLOCK_OK);
+    ck_assert_uint_ge(wait_now_ms() - from_ms + 20, delay_ms);
+    CHECK_STATUS(live_release(next), REDLOCK_OK);
 }
 END_TEST
 
@@ -392,6 +475,9 @@ static Suite *permits_suite(void)
     live_add(suite, "a_release_wakes_who_waits", a_release_wakes_who_waits);
     live_add(suite, "waiting_in_one_client", waiting_in_one_client);
     live_add(suite, "a_slot_by_its_name", a_slot_by_its_name);
+    live_add(suite, "kept_and_lost", kept_and_lost);
+    live_add(suite, "waiting_is_ended", waiting_is_ended);
+    live_add(suite, "kept_for_a_while", kept_for_a_while);
     live_add(suite, "fences_of_a_slot", fences_of_a_slot);
     live_add(suite, "with_a_permit", with_a_permit);
     live_add_each(suite, "eight_processes", eight_processes, 1 + NODES);
