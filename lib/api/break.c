@@ -50,7 +50,8 @@ static void start_part(struct redlock *rl, struct redlock_lock *parent, unsigned
     struct rl_arg value = {seen->value, seen->len};
     struct rl_keys keys;
     struct rl_lease_params params = parent->engine.lease.params;
-    const struct rl_names names = {.count = 1, .list = {parent->bytes}};
+    const struct rl_names names = {
+        .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
     struct redlock_lock *part = rl_api_lock_new(rl, &names, 0);
 
     if (part == NULL)

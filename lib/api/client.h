@@ -139,6 +139,7 @@ struct redlock_cancel {
 struct rl_names {
     unsigned count;
     const char *list[RL_KEYS_MAX]; /* as the caller named them */
+    uint16_t lens[RL_KEYS_MAX];
 };
 /* EINVAL if there are too many, or one cannot be a name, or is there twice; `refusal` (may be NULL)
  * says so. */

@@ -14,7 +14,7 @@ struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *
 {
     size_t len = 0;
     for (unsigned i = 0; i < names->count; i++)
-        len += strlen(names->list[i]) + 1;
+        len += names->lens[i] + 1u;
     size_t own = RL_TOKEN_HEX + 1 + rl->config->owner_len;
     size_t token_max = (own > token_len ? own : token_len) + 1;
     struct redlock_lock *lock = rl_alloc(&rl->mem, sizeof *lock + len + token_max);
@@ -26,7 +26,7 @@ struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *
     atomic_init(&lock->lost_fd, -1);
     lock->names = (uint8_t)names->count;
     for (unsigned i = 0; i < names->count; i++) {
-        size_t size = strlen(names->list[i]) + 1;
+        size_t size = names->lens[i] + 1u;
         memcpy(lock->bytes + lock->names_len, names->list[i], size);
         lock->names_len += (uint32_t)size;
     }

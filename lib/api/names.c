@@ -7,16 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int check_name(struct redlock *rl, const char *what, const char *name,
-                      redlock_report_t **refusal)
+static int add_name(struct redlock *rl, struct rl_names *names, const char *what, const char *name,
+                    redlock_report_t **refusal)
 {
+    size_t len = name != NULL ? strnlen(name, RL_RESOURCE_MAX + 1) : 0;
+
     if (name == NULL || name[0] == '\0')
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "%s is empty: give the name of what is to be locked", what);
-    if (strnlen(name, RL_RESOURCE_MAX + 1) > RL_RESOURCE_MAX)
+    if (len > RL_RESOURCE_MAX)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "%s is longer than %d bytes: shorten or hash it", what,
                                 RL_RESOURCE_MAX);
+    names->list[names->count] = name;
+    names->lens[names->count++] = (uint16_t)len;
     return REDLOCK_OK;
 }
 
@@ -44,10 +48,8 @@ static int check_twins(struct redlock *rl, const struct rl_names *names, redlock
 int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal)
 {
-    int error = check_name(rl, "resource", resource, refusal);
-
-    ret->count = 1;
-    ret->list[0] = resource;
+    ret->count = 0;
+    int error = add_name(rl, ret, "resource", resource, refusal);
     if (error != REDLOCK_OK || also_count == 0)
         return error;
     if (also == NULL)
@@ -57,11 +59,10 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "%zu resources at once: there may be %d", also_count + 1,
                                 RL_KEYS_MAX);
-    for (; ret->count <= also_count; ret->count++) {
+    while (ret->count <= also_count) {
         char what[48];
-        ret->list[ret->count] = also[ret->count - 1];
         snprintf(what, sizeof what, "further resource number %u", ret->count);
-        error = check_name(rl, what, also[ret->count - 1], refusal);
+        error = add_name(rl, ret, what, also[ret->count - 1], refusal);
         if (error != REDLOCK_OK)
             return error;
     }
@@ -90,7 +91,7 @@ bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
     if (to == NULL)
         return false;
     for (unsigned i = 0; i < lock->names; i++) {
-        size_t len = strlen(name);
+        size_t len = lock->names > 1 ? strlen(name) : lock->names_len - 1;
         memcpy(to, rl->config->prefix, prefix_len);
         memcpy(to + prefix_len, name, len);
         ret->list[i] = (struct rl_arg){to, prefix_len + len};

@@ -79,4 +79,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
 void rl_node_notify_changed(struct rl_node *node);
 
+/* words.c: fills `command`; it borrows from the node and the claim. */
+void rl_node_words(const struct rl_node *node, struct rl_command *command,
+                   const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
+
 #endif
