@@ -99,7 +99,8 @@ REDLOCK_CHECK int redlock_config_set_connect_timeout_ms(redlock_config_t *config
 /* For each answer of a node: 1..60000. Default 0: it may be silent for eight smoothed round trips,
  * within 10..250, and an answer may take 250. */
 REDLOCK_CHECK int redlock_config_set_node_timeout_ms(redlock_config_t *config, uint32_t timeout_ms);
-/* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. */
+/* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. Where a
+ * server tells of changes the delay is 100..300, or this one if it is longer. */
 REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t delay_ms_min,
                                               uint32_t delay_ms_max);
 /* By how much clock rates may differ, in parts per million of the TTL (0..500000, default 10000),
@@ -107,11 +108,13 @@ REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t
 REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
                                            uint32_t drift_floor_us);
 /* Default true: servers are asked to tell when a key changes that somebody waits for (CLIENT
- * TRACKING, over a second connection that is opened when it is needed). Where a server or its user
- * lacks that, and with false, waiting means asking again (redlock_config_set_retry_ms()). */
+ * TRACKING, over a second connection that is opened when somebody waits). Where a server or its
+ * user lacks that, and with false, waiting means asking again (redlock_config_set_retry_ms());
+ * redlock_node_stats_t.wakeups tells. The rights: redlock nodes --acl. */
 REDLOCK_CHECK int redlock_config_set_wakeups(redlock_config_t *config, bool on);
 /* How many acquisitions of one resource may wait behind another one of this client; more are
- * refused with REDLOCK_EQUEUEFULL: 0..1000000; default 0: no limit. */
+ * refused with REDLOCK_EQUEUEFULL: 0..1000000; default 0: no limit. First come, first served; an
+ * acquisition with wait_ms 0 does not queue, but asks the servers. */
 REDLOCK_CHECK int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);
 /* How often each server is asked for its clock and its identity while locks are held or wanted:
  * 10..60000; default 1000. So late a step of its clock is noticed. */

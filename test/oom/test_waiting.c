@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ * Without memory while locks wait: the place of the resource, the queue, and the second connection,
+ * on which the server tells of changes. */
+#include "rig.h"
+
+#define WAIT_MS 500 /* how long it goes on without memory */
+
+static redlock_opts_t opts;
+static redlock_lock_t *first;
+
+static void take_away(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+    rig_command_all("SET foreign foreign-token");
+}
+
+static bool somebody_tells(void)
+{
+    for (unsigned i = 0; i < RIG_NODES; i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(rig.client, i, &stats, sizeof stats) == REDLOCK_OK &&
+            stats.wakeups == REDLOCK_WAKEUPS_ON)
+            return true;
+    }
+    return false;
+}
+
+static bool told_of_or_failed(void)
+{
+    return somebody_tells() || rig_has_failed() || rig_all_told();
+}
+
+static bool first_is_told(void)
+{
+    return !rig.call[0].used || rig.call[0].started != REDLOCK_OK ||
+           atomic_load(&rig.call[0].told) != 0;
+}
+
+/* Two of one client: the second one waits in the queue. */
+static void wait_and_be_told(void)
+{
+    rig_acquire(0, "foreign", &opts);
+    rig_acquire(1, "foreign", &opts);
+    rig_drive(told_of_or_failed, 10000);
+    rig_command_all("DEL foreign");
+    rig_drive(first_is_told, 10000);
+    first = rig.call[0].lock;
+    rig.call[0].lock = NULL;
+    if (first != NULL)
+        rig_release(2, first);
+    rig_finish();
+}
+
+static void judge_both(void)
+{
+    redlock_lock_free(first);
+    first = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        RIG_EXPECT(i, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
+        redlock_lock_free(rig.call[i].lock);
+        rig.call[i].lock = NULL;
+    }
+}
+
+START_TEST(told_of_a_release)
+{
+    rig_sweep(&(struct scenario){.name = "told of a release",
+                                 .prepare = take_away,
+                                 .act = wait_and_be_told,
+                                 .judge = judge_both});
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("oom_waiting");
+    TCase *tcase = tcase_create("waiting");
+
+    rig_add_fixtures(tcase);
+    tcase_set_timeout(tcase, 280);
+    tcase_add_test(tcase, told_of_a_release);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}
