@@ -90,6 +90,19 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
 /* The node that all ask first has said that the key is not there any more, or it has changed. */
 static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
+    /* Of several resources: who wants another one of them may ask another node first, and meet us
+     * half-way again and again. */
+    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
+    uint64_t pause_ns = lease->params.keys > 1
+                            ? rl_contest_pause_ns(lease->contest, view->round_trip_ns, random)
+                            : 0;
+    if (pause_ns != 0) {
+        struct rl_now next = rl_later(view->now, pause_ns);
+        if (next.boot_ns < lease->next.boot_ns)
+            lease->next = next;
+        lease->wait.watched = 0;
+        return;
+    }
     rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view, fx);
 }
 

@@ -246,6 +246,24 @@ static void choose_freezes(struct sim_plan *plan)
     }
 }
 
+/* Where locks of several resources are, one key of them is lost now and then, by a server that says
+ * that it evicts. Numbers of its own. */
+static void choose_evictions(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 13};
+
+    if (plan->many == 0 || plan->nodes < 3 || !sim_chance(&own, 300))
+        return;
+    for (unsigned left = 4; left > 0 && plan->fault_count < SIM_FAULTS_MAX; left--) {
+        struct sim_fault *fault = &plan->faults[plan->fault_count++];
+        memset(fault, 0, sizeof *fault);
+        fault->kind = SIM_EVICT;
+        fault->nodes = (uint8_t)sim_below(&own, plan->resources);
+        fault->at_ns = sim_below(&own, plan->span_ns - plan->span_ns / 8);
+    }
+    plan->evicting = 1;
+}
+
 static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
@@ -287,5 +305,6 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_permits(plan);
     choose_faults(plan, &random);
     choose_freezes(plan);
+    choose_evictions(plan);
     choose_fences(plan, &random);
 }

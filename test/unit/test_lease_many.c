@@ -189,6 +189,30 @@ START_TEST(then_the_next_one)
 }
 END_TEST
 
+/* Who wants one of the keys only may ask another node first: both would meet half-way for ever. */
+START_TEST(after_a_split_it_pauses)
+{
+    const struct rl_event wake = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(FIRST)};
+
+    rig.params.keys = _i == 0 ? 3 : 1;
+    contend();
+    rig_grant(&rig, FIRST);
+    for (unsigned i = 0; i < 5; i++) {
+        if (i != FIRST && rig.lease.state == RL_STATE_ASKING)
+            deny_key(i, 1);
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    rig_step(&rig, &wake);
+    ck_assert_uint_eq(rig.lease.state, _i == 0 ? RL_STATE_WAITING : RL_STATE_ASKING);
+    if (_i != 0)
+        return;
+    ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns + 2 * rig.view.round_trip_ns);
+    rig_pass(&rig, 2 * rig.view.round_trip_ns);
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+}
+END_TEST
+
 /* Keeps for 300 ms, lets pass for 600, keeps for 1200, ... */
 START_TEST(patience)
 {
@@ -244,6 +268,7 @@ int main(void)
     tcase_add_test(tcase, an_adopted_lock_gives_the_rest_back);
     tcase_add_loop_test(tcase, the_key_that_is_taken_is_watched, 0, 2);
     tcase_add_test(tcase, then_the_next_one);
+    tcase_add_loop_test(tcase, after_a_split_it_pauses, 0, 2);
     tcase_add_test(tcase, patience);
     tcase_add_test(tcase, in_the_queue_it_wakes);
     return suite_run(suite);
