@@ -125,7 +125,7 @@ static void choose_many(struct sim_plan *plan)
     plan->many = (unsigned)sim_between(&own, 200, 900);
     plan->resources = (unsigned)sim_between(&own, 2, SIM_RESOURCES_MAX);
     if (sim_chance(&own, 400))
-        plan->slots = (unsigned)sim_between(&own, 2, SIM_SLOTS_MAX);
+        plan->slots = (unsigned)sim_between(&own, 2, 4);
 }
 
 static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *random, unsigned kind)

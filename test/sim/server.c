@@ -269,7 +269,7 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
     struct sim_answer answer = {.len = 0};
     size_t used = 0, len, count = 0;
 
-    while (conn->server_open && !sim_disk_holds(world, conn, &answer) &&
+    while (conn->server_open && !sim_disk_holds(world, conn, &answer) && used < conn->in_len &&
            (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0) {
         unsigned said_before = answer.said_count;
         sim_command(world, conn, (unsigned)count, words, &answer);
