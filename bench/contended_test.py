@@ -49,7 +49,6 @@ class Contended(unittest.TestCase):
             with self.subTest(delay=result["delay"], contenders=result["contenders"]):
                 self.assertEqual(result["violations"], 0)
                 self.assertEqual(result["leftover_keys"], 0)
-                self.assertEqual(result["errors"], 0)
                 self.assertGreater(result["grants"], 0)
                 self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
                 self.assertGreaterEqual(result["commands_per_grant"], 6)

@@ -10,8 +10,12 @@
  * know of it. */
 #define IN_A_ROW_MAX 128
 /* Where a lock is held for long, so many of them are too many. */
-#define ROW_MAX_NS   RL_SECOND
-#define MISLED_MAX   3
+#define ROW_MAX_NS RL_SECOND
+#define MISLED_MAX 3
+/* Weight of the latest number of wakes: one in so many. */
+#define CROWD_SHARE  4
+#define CROWD_UNIT   8u
+#define TIMID_MAX    5
 #define PAUSE_MAX_NS (16 * RL_MS)
 #define SLOTS_KNOWN  64 /* as many as a word has bits */
 /* A round trip that nobody has measured yet. */
@@ -43,6 +47,7 @@ static void heat(struct rl_contest *contest, uint64_t now_ns)
 void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns)
 {
     heat(contest, now_ns);
+    contest->met_in_a_row = 0;
     contest->splits = split ? contest->splits + 1 : 0;
     contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
     contest->first = first;
@@ -57,6 +62,8 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns)
 {
     heat(contest, now_ns);
+    if (contest->wakes < UINT16_MAX)
+        contest->wakes++;
 }
 
 void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns)
@@ -75,23 +82,96 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
 
 void rl_contest_won(struct rl_contest *contest)
 {
+    uint32_t wakes = contest->wakes * CROWD_UNIT;
+
     contest->splits = 0;
+    contest->wakes = 0;
+    if (wakes == 0)
+        return;
+    if (contest->crowd == 0)
+        contest->crowd = wakes;
+    else
+        contest->crowd = (contest->crowd * (CROWD_SHARE - 1) + wakes) / CROWD_SHARE;
+}
+
+void rl_contest_met(struct rl_contest *contest)
+{
+    contest->met = true;
 }
 
 void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t random,
                          uint64_t now_ns)
 {
     uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
+    bool hot = rl_contest_is_hot(contest, now_ns);
+    uint32_t limit = contest->met ? contest->met_in_a_row : IN_A_ROW_MAX;
 
     bool for_long = contest->in_a_row > 0 && rl_sub_sat(now_ns, contest->row_ns) >= ROW_MAX_NS;
 
     contest->released_ns = now_ns;
-    if (!RL_RULE(YIELD) ||
-        (!rl_contest_is_hot(contest, now_ns) && contest->in_a_row < IN_A_ROW_MAX && !for_long))
+    if (!RL_RULE(YIELD) || (!hot && contest->in_a_row < limit && !for_long))
         return;
+    /* What denied us may be left by a client that is dead: then nobody comes. */
+    if (!hot && contest->met)
+        contest->met_in_a_row = contest->met_in_a_row == 0
+                                    ? 1
+                                    : (uint32_t)rl_min_u64(2 * contest->met_in_a_row, IN_A_ROW_MAX);
     contest->in_a_row = 0;
     contest->row_ns = now_ns;
-    contest->yield_until_ns = rl_add_sat(now_ns, 3 * unit_ns + random % unit_ns);
+    contest->met = false;
+    /* Whoever is told now reaches the first node in one and a half round trips, and the others in
+     * two and a half. We ask the first node first, too, if we are hot. */
+    contest->yield_until_ns = rl_add_sat(now_ns, (hot ? 2 : 3) * unit_ns + random % unit_ns);
+}
+
+static uint32_t square_root(uint64_t value)
+{
+    uint32_t root = 0;
+
+    for (uint32_t bit = UINT32_C(1) << 31; bit != 0; bit >>= 1) {
+        uint64_t next = root | bit;
+        if (next * next <= value)
+            root |= bit;
+    }
+    return root;
+}
+
+/* With a crowd of c, at 2 in 3 c^(3/4), more so the longer ago it got it last. Not 1 in c: each
+ * client knows only how often it wins itself, and those that happened to win would go ahead more
+ * often, and win more often. */
+bool rl_contest_goes_ahead(const struct rl_contest *contest, uint64_t random)
+{
+    uint64_t crowd = contest->crowd;
+
+    /* A node that misleads is one less that can grant. */
+    if (crowd == 0 || contest->splits != 0 || contest->passed != 0 || contest->misled != 0)
+        return false;
+    /* Nobody else, it seems. If it always went ahead, it would never see that there are others. */
+    if (crowd == CROWD_UNIT)
+        return random % (UINT64_C(4) << contest->timid) < 3;
+    uint64_t root = square_root(crowd * square_root(crowd * CROWD_UNIT));
+    uint64_t patience = rl_min_u64(CROWD_UNIT * contest->wakes, 2 * crowd);
+    uint64_t range = (3 * root * crowd * crowd / 2) << contest->timid;
+    return random % range < CROWD_UNIT * patience * patience;
+}
+
+void rl_contest_went_ahead(struct rl_contest *contest, bool won)
+{
+    if (!won && contest->timid < TIMID_MAX)
+        contest->timid++;
+    else if (won && contest->timid > 0)
+        contest->timid--;
+}
+
+uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
+                           uint64_t round_trip_ns, uint64_t random)
+{
+    uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
+
+    if (contest->crowd == 0)
+        return 0;
+    uint64_t age = rl_min_u64(waited_ns / (8 * unit_ns), UINT16_MAX);
+    return unit_ns / 8 + random % (unit_ns / 4) / (1 + age * age);
 }
 
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,

@@ -22,6 +22,11 @@ struct rl_contest {
     rl_nodes passed;         /* not asked first while it is hot: they had misled us */
     uint32_t in_a_row;       /* acquired right after our own release, so many times */
     uint64_t row_ns;         /* when that row began */
+    bool met;                /* some node had denied what we got: others are there */
+    uint32_t met_in_a_row;   /* that is believed after so many, as others did not show */
+    uint32_t wakes;          /* pushes that we have answered since we got it last */
+    uint32_t crowd;          /* how many it takes, smoothed, in eighths; 0: not known */
+    uint32_t timid;          /* going ahead has failed: not so often, by this power of two */
     uint64_t hot_until_ns;   /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
     uint64_t released_ns;    /* our last release; 0: none */
@@ -45,12 +50,25 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns);
 /* An attempt begins that no denial came before. */
 void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns);
+/* An attempt has won. */
 void rl_contest_won(struct rl_contest *contest);
+/* Some node has denied it, before it was won or later. */
+void rl_contest_met(struct rl_contest *contest);
 /* Our own release is on its way. Where others are waiting, or when this client has taken the
  * resource many times without a pause, the next one to take it is not to be this client: its SET
  * would sit right behind its own delete, before anybody has heard of it. */
 void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t random,
                          uint64_t now_ns);
+
+/* Woken by a push, with many others: is this client to ask all nodes at once? Of as many as there
+ * are, one does on average. Who is alone in that wins in one round trip, whatever the others do;
+ * these ask the first node only, a little later. */
+bool rl_contest_goes_ahead(const struct rl_contest *contest, uint64_t random);
+/* What became of that. */
+void rl_contest_went_ahead(struct rl_contest *contest, bool won);
+/* How much later: who waits for a long time by now is sooner than others. */
+uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
+                           uint64_t round_trip_ns, uint64_t random);
 
 /* How long to stay away after attempts that split the votes, however loudly the servers call. */
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,

@@ -176,6 +176,8 @@ static void on_inspect_vote(struct rl_lease *lease, const struct rl_ballot *ball
 static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
+    if (ballot->verb == RL_VERB_PTTL && lease->state != RL_STATE_WAITING)
+        return;
     switch (lease->state) {
     case RL_STATE_ASKING:
         if (lease->params.kind == RL_LEASE_INSPECT)
@@ -188,6 +190,9 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         break;
     case RL_STATE_HELD:
     case RL_STATE_EXTENDING:
+        if (lease->contest != NULL && ballot->verb == RL_VERB_ACQUIRE &&
+            ballot->vote == RL_VOTE_DENIED)
+            rl_contest_met(lease->contest);
         rl_hold_vote(lease, ballot, view, fx);
         break;
     case RL_STATE_RELEASING:
@@ -266,6 +271,8 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
     case RL_EVENT_WAKE:
         if (lease->state == RL_STATE_WAITING || rl_permit_is(lease))
             rl_wait_wake(lease, event->nodes, event->slot, view, fx);
+        else if (lease->state == RL_STATE_ASKING && (event->nodes & lease->wait.piped) != 0)
+            lease->wait.told = true;
         break;
     case RL_EVENT_CANCEL:
         on_cancel(lease, event->status, view, fx);

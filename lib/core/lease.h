@@ -63,8 +63,12 @@ struct rl_lease_params {
 struct rl_wait {
     rl_nodes watched; /* was asked whether it is there, and tells when that changes */
     rl_nodes first;   /* was asked before the others in the last attempt */
+    rl_nodes piped;   /* and, in the same breath, whether the key is there, and to tell */
+    bool told;        /* did tell, before its answer was here */
     uint8_t key;      /* which one, of several */
-    uint64_t go_ns;   /* a permit: boot clock: not before */
+    bool free;        /* it said that the key is not there, or that it has changed */
+    bool all;         /* then all nodes are asked at once */
+    uint64_t go_ns;   /* boot clock: not before */
 };
 
 #define RL_SLOT_ANY UINT16_MAX
@@ -170,7 +174,7 @@ struct rl_effects {
     rl_nodes heal;  /* SET NX again under round.number */
     rl_nodes raise; /* RAISE to fence.number under round.number */
     rl_nodes want;  /* these should tell when a key changes */
-    rl_nodes watch; /* is the key there? PTTL under round.number */
+    rl_nodes watch; /* is the key there? PTTL under round.number, behind what is asked */
     uint64_t slots; /* with `watch`: the keys of these slots, see struct rl_permit */
 };
 

@@ -19,7 +19,7 @@ static bool is_final(int status)
 #define POLL_MAX_NS (300 * RL_MS)
 /* A node asked first that is silent for longer than this, or two round trips, does not hold up the
  * others: below, the delay is as likely to be ours. */
-#define HEDGE_MIN_NS (500 * RL_US)
+#define HEDGE_MIN_NS (2 * RL_MS)
 
 static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
@@ -69,6 +69,8 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     if (lease->contest != NULL && status == REDLOCK_ECONTENDED && rl_permit_met_others(lease))
         rl_contest_denied(lease->contest, lease->round.granted != 0,
                           lease->wait.first & ~lease->round.denied, view->now.boot_ns);
+    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && lease->wait.all)
+        rl_contest_went_ahead(lease->contest, false);
     if (!rl_permit_denied(lease, status, view, fx))
         rl_attempt_rest(lease, status, view, fx);
 }
@@ -107,6 +109,17 @@ static int adoption_status(const struct rl_lease *lease)
     return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
 }
 
+static void note_won(struct rl_lease *lease)
+{
+    rl_contest_won(lease->contest);
+    if (lease->round.denied != 0)
+        rl_contest_met(lease->contest);
+    if ((lease->wait.first & lease->round.granted) != 0)
+        lease->contest->misled = 0; /* it is good for grants */
+    if (lease->wait.all)
+        rl_contest_went_ahead(lease->contest, true);
+}
+
 /* What the votes so far mean for an attempt. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
@@ -139,19 +152,25 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     }
     lease->failures = 0;
     if (lease->contest != NULL)
-        rl_contest_won(lease->contest);
+        note_won(lease);
     rl_hold_begin(lease, deadline, view, fx);
     fx->status = REDLOCK_OK;
     fx->flags |= RL_FX_DONE | RL_FX_HELD;
 }
 
-/* The others hear of it when the first has granted, or does not answer. */
-static void ask_first(struct rl_lease *lease, rl_nodes first)
+/* The others hear of it when the first has granted, or does not answer. If it denies we want to be
+ * told when that changes: asking for it now saves a round trip, in which it may have changed. */
+static void ask_first(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
+                      struct rl_effects *fx)
 {
     first &= lease->round.asked & ~lease->round.barred & ~lease->round.silent;
     lease->wait.first = first;
-    if (first != 0)
-        rl_round_hold_back(&lease->round, ~first);
+    if (first == 0)
+        return;
+    rl_round_hold_back(&lease->round, ~first);
+    /* Which of several keys will stand in the way nobody knows yet; of slots, all are watched. */
+    if (lease->params.wait_ns != 0 && lease->params.keys <= 1 && !rl_permit_is(lease))
+        lease->wait.piped = fx->watch = first & view->telling;
 }
 
 static void ask_later(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -171,6 +190,8 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     rl_lease_move(lease, RL_STATE_ASKING);
     lease->attempts++;
     lease->taken = 0;
+    lease->wait.piped = 0;
+    lease->wait.told = false;
     if (!adopt)
         memset(&lease->fence, 0, sizeof lease->fence);
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
@@ -188,7 +209,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         rl_attempt_judge(lease, view, fx);
         return;
     }
-    ask_first(lease, first);
+    ask_first(lease, first, view, fx);
     lease->ours = adopt ? all : lease->round.asked;
     fx->ask = lease->round.asked;
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;

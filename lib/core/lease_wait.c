@@ -66,11 +66,51 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
     lease->next = rl_later(view->now, contest->yield_until_ns - now_ns);
 }
 
+/* Who goes ahead must do without the first node, which somebody else may have got: that is for a
+ * set of which nobody else is missing. */
+static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *view)
+{
+    rl_nodes fit = view->up & view->voters & ~lease->round.failed;
+
+    return fit == rl_nodes_all(lease->params.nodes) && lease->params.nodes > lease->params.quorum;
+}
+
+/* The key is gone, or was when we heard of it, and others have heard it, too. */
+static void line_up(struct rl_lease *lease, const struct rl_view *view)
+{
+    uint64_t now_ns = view->now.boot_ns;
+    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
+    struct rl_wait *wait = &lease->wait;
+
+    /* Of several resources: who wants another one of them may ask another node first, and meet us
+     * half-way again and again. */
+    uint64_t pause_ns = lease->params.keys > 1
+                            ? rl_contest_pause_ns(lease->contest, view->round_trip_ns, random)
+                            : 0;
+    if (pause_ns != 0) {
+        struct rl_now next = rl_later(view->now, pause_ns);
+        if (next.boot_ns < lease->next.boot_ns)
+            lease->next = next;
+        wait->watched = 0;
+        return;
+    }
+    wait->free = true;
+    wait->all = may_go_ahead(lease, view) && rl_contest_goes_ahead(lease->contest, random);
+    if (wait->all)
+        return;
+    uint64_t lag_ns = rl_contest_lag_ns(lease->contest, rl_sub_sat(now_ns, lease->begun.boot_ns),
+                                        view->round_trip_ns, random >> 16);
+    wait->go_ns = rl_max_u64(wait->go_ns, rl_add_sat(now_ns, lag_ns));
+}
+
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx)
 {
     struct rl_contest *contest = lease->contest;
     struct rl_wait *wait = &lease->wait;
+    /* Right behind its denial it was asked: nothing is between the two. */
+    rl_nodes piped = lease->round.later != 0 ? wait->piped & lease->round.denied : 0;
+    bool told = wait->told;
 
     if (rl_permit_is(lease)) {
         rl_permit_rest(lease, status);
@@ -83,27 +123,25 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     fx->want = rl_wait_first(lease, view);
     if ((fx->want & view->telling) == 0 && lease->attempts > 1)
         fx->want |= rl_contest_first(contest, quick(view) & ~fx->want);
-    if (RL_RULE(WATCH))
-        wait->watched = fx->watch = teller_of(lease, view);
+    if (!RL_RULE(WATCH))
+        return;
+    wait->watched = teller_of(lease, view);
+    if (piped != wait->watched)
+        fx->watch = wait->watched;
+    else if (told)
+        line_up(lease, view);
 }
 
 /* The node that all ask first has said that the key is not there any more, or it has changed. */
 static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    /* Of several resources: who wants another one of them may ask another node first, and meet us
-     * half-way again and again. */
-    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
-    uint64_t pause_ns = lease->params.keys > 1
-                            ? rl_contest_pause_ns(lease->contest, view->round_trip_ns, random)
-                            : 0;
-    if (pause_ns != 0) {
-        struct rl_now next = rl_later(view->now, pause_ns);
-        if (next.boot_ns < lease->next.boot_ns)
-            lease->next = next;
-        lease->wait.watched = 0;
+    bool all = lease->wait.all || !RL_RULE(TIE_FIRST);
+
+    if (!lease->wait.free || lease->wait.go_ns > view->now.boot_ns)
         return;
-    }
-    rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view, fx);
+    rl_nodes first = rl_wait_first(lease, view);
+    rl_attempt_begin(lease, all ? 0 : first, view, fx);
+    lease->wait.first = first & lease->round.asked; /* on its word, in any case */
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -111,7 +149,7 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
-        return;
+        go(lease, view, fx);
     else if (lease->attempts == 0)
         begin_hot(lease, view, fx);
     else
@@ -130,8 +168,11 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
         /* On another one than the first the holder may never have had it: only news count. */
-        if (rl_wait_first(lease, view) == RL_NODE(ballot->node))
-            go(lease, view, fx);
+        if (rl_wait_first(lease, view) != RL_NODE(ballot->node))
+            return;
+        if (!lease->wait.free)
+            line_up(lease, view);
+        go(lease, view, fx);
         return;
     }
     /* Expiry is told late or not at all. */
@@ -146,6 +187,8 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_contest_woken(lease->contest, view->now.boot_ns);
+    if (!lease->wait.free)
+        line_up(lease, view);
     go(lease, view, fx);
 }
 
@@ -164,6 +207,9 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     if (lease->wait.watched == 0 && lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED &&
         RL_RULE(WATCH)) /* it can tell only now */
         lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
+    else if (lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
+             (nodes & view->telling) != 0 && lease->attempts > 0) /* better than who was watched */
+        lease->wait.watched = fx->watch = nodes;
     else if ((nodes & lease->wait.watched) != 0)
         wake(lease, view, fx);
 }
@@ -180,5 +226,8 @@ uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *vie
 {
     if (rl_permit_is(lease))
         return rl_permit_wake_ns(lease, view);
-    return rl_due_ns(view->now, rl_remaining_ns(lease->next, view->now));
+    uint64_t left = rl_remaining_ns(lease->next, view->now);
+    if (lease->wait.free)
+        left = rl_min_u64(left, rl_sub_sat(lease->wait.go_ns, view->now.boot_ns));
+    return rl_due_ns(view->now, left);
 }

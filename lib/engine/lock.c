@@ -161,7 +161,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         rl_lock_send_round(engine, lock, &fx);
     for (rl_nodes rest = fx.want; rest != 0; rest &= rest - 1)
         rl_tracker_want(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
-    if (fx.watch != 0 && lock->lease.state == RL_STATE_WAITING)
+    if (fx.watch != 0 && is_waiting(lock->lease.state))
         rl_lock_send_watch(engine, lock, &fx);
 }
 
@@ -367,14 +367,14 @@ static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node
 
     struct rl_lock *lock = place->front;
 
-    if (lock == NULL || rl_seats_watched(lock) != place)
+    if (lock == NULL || rl_seats_watched(lock) != place || !is_waiting(lock->lease.state))
         return;
     uint8_t state = lock->lease.state;
-    /* Who asks for one slot remembers that another has changed. */
-    if (state != RL_STATE_WAITING && !(state == RL_STATE_ASKING && rl_slot_is(lock)))
-        return;
+    bool lined_up = lock->lease.wait.free;
+
     rl_lock_step(engine, lock, &event);
-    engine->stats.wakeups += state == RL_STATE_WAITING && lock->lease.state != state;
+    engine->stats.wakeups += state == RL_STATE_WAITING &&
+                             (lock->lease.state != state || (lock->lease.wait.free && !lined_up));
 }
 
 void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
