@@ -82,12 +82,10 @@ static void line_up(struct rl_lease *lease, const struct rl_view *view)
     uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
     struct rl_wait *wait = &lease->wait;
 
-    /* Of several resources: who wants another one of them may ask another node first, and meet us
-     * half-way again and again. */
-    uint64_t pause_ns = lease->params.keys > 1
-                            ? rl_contest_pause_ns(lease->contest, view->round_trip_ns, random)
-                            : 0;
-    if (pause_ns != 0) {
+    /* Whoever asks another node first (of several resources: who wants another one of them) meets
+     * us half-way, and we wake each other: again and again, if both go at once. */
+    uint64_t pause_ns = rl_contest_pause_ns(lease->contest, view->round_trip_ns, random);
+    if (pause_ns != 0 && lease->params.keys > 1) {
         struct rl_now next = rl_later(view->now, pause_ns);
         if (next.boot_ns < lease->next.boot_ns)
             lease->next = next;
@@ -100,6 +98,8 @@ static void line_up(struct rl_lease *lease, const struct rl_view *view)
         return;
     uint64_t lag_ns = rl_contest_lag_ns(lease->contest, rl_sub_sat(now_ns, lease->begun.boot_ns),
                                         view->round_trip_ns, random >> 16);
+    if (lease->contest->splits > 1 && RL_RULE(SPLIT_PAUSE))
+        lag_ns = rl_add_sat(lag_ns, pause_ns);
     wait->go_ns = rl_max_u64(wait->go_ns, rl_add_sat(now_ns, lag_ns));
 }
 

@@ -50,6 +50,7 @@
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
     X(TIE_PASSED)                                                                                  \
+    X(SPLIT_PAUSE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)                                                                                  \
     X(MANY_ALL_FREE)                                                                               \

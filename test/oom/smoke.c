@@ -91,6 +91,8 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_mode(config, mode));
     REQUIRE_OK(redlock_config_set_key_prefix(config, "smoke:"));
     REQUIRE_OK(redlock_config_set_owner(config, "smoke"));
+    REQUIRE_OK(redlock_config_set_queue_max(config, 100));
+    REQUIRE_OK(redlock_config_set_wakeups(config, true));
     REQUIRE_OK(redlock_config_set_fence_key(config, CLUSTER_RECORD));
     REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE));
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
@@ -169,6 +171,9 @@ static void hold_and_hand_over(redlock_t *rl)
     REQUIRE(redlock_lock_fence(lock) > 0);
     REQUIRE_OK(redlock_lock_check(lock, 1));
     REQUIRE(redlock_lock_remaining_ms(lock) > 0 && redlock_lock_fd(lock) >= 0);
+    REQUIRE_OK(redlock_lock_retain(lock));
+    REQUIRE_OK(redlock_release(lock, &report));
+    read_report(report, REDLOCK_OK);
     REQUIRE(strcmp(redlock_lock_resource(lock, 0), "name") == 0);
     REQUIRE_OK(redlock_extend(lock, TTL_MS, &report));
     read_report(report, REDLOCK_OK);
@@ -217,6 +222,22 @@ static void take_away(redlock_t *rl)
     read_report(report, REDLOCK_EINVAL);
 }
 
+static void take_a_permit(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *lock;
+    char name[64];
+
+    opts.kind = REDLOCK_PERMIT;
+    opts.permits = 3;
+    REQUIRE_OK(redlock_acquire(rl, "seats", &opts, &lock, NULL));
+    REQUIRE(redlock_lock_permit(lock) >= 0 && redlock_lock_permit(lock) < 3);
+    REQUIRE(redlock_permit_name(name, sizeof name, "seats", 2) >= 0 &&
+            strcmp(name, "seats{#2}") == 0);
+    REQUIRE_OK(redlock_release(lock, NULL));
+    redlock_lock_free(lock);
+}
+
 static void read_statistics(redlock_t *rl)
 {
     redlock_stats_t stats;
@@ -239,6 +260,7 @@ static void block(const char *password)
     REQUIRE_OK(redlock_fence_init(rl, WAIT_MS));
     hold_and_hand_over(rl);
     take_away(rl);
+    take_a_permit(rl);
     read_statistics(rl);
     REQUIRE_OK(redlock_acquire(rl, "kept", &opts, &lock, NULL));
     REQUIRE_OK(redlock_acquire(rl, "forgotten", &opts, &forgotten, NULL));

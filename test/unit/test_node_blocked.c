@@ -98,7 +98,7 @@ static void connect_node(void)
         .mem = &mem,
         .log = &log_to_nobody,
         .transport = {open_nothing, send_bytes, close_nothing, NULL},
-        .listener = {on_vote, on_node, on_node, on_undone, on_clock, on_stepped, NULL},
+        .listener = {on_vote, on_node, on_node, on_undone, on_clock, on_stepped, NULL, NULL},
         .text = &text,
         .connect_timeout_ns = TIMEOUT_NS,
         .node_timeout_ns = TIMEOUT_NS,
