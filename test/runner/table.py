@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim live scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim crowd live scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -101,7 +101,7 @@ BUILDS = [
 ]
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
-COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "abi"}
+COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"}
 
 
 # So long that they begin first: else the end of all is one of them, alone.
