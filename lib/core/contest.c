@@ -48,7 +48,7 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
 {
     heat(contest, now_ns);
     contest->met_in_a_row = 0;
-    contest->splits = split ? contest->splits + 1 : 0;
+    contest->splits += split && contest->splits < UINT32_MAX;
     contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
     contest->first = first;
     if (contest->misled < MISLED_MAX || !RL_RULE(TIE_PASSED))
@@ -76,8 +76,10 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
         contest->in_a_row++;
     if (contest->in_a_row == 0)
         contest->row_ns = now_ns;
-    if (!rl_contest_is_hot(contest, now_ns))
+    if (!rl_contest_is_hot(contest, now_ns)) {
         contest->passed = 0;
+        contest->splits = 0;
+    }
 }
 
 void rl_contest_won(struct rl_contest *contest)

@@ -16,13 +16,13 @@
 struct rl_contest {
     uint8_t order[RL_NODES_MAX]; /* all nodes; the first is asked first */
     uint8_t nodes;
-    uint32_t splits;         /* attempts in a row that some node granted and that failed */
-    rl_nodes first;          /* was asked first and did not say no, but the attempt was denied */
-    uint32_t misled;         /* so often in a row */
-    rl_nodes passed;         /* not asked first while it is hot: they had misled us */
-    uint32_t in_a_row;       /* acquired right after our own release, so many times */
-    uint64_t row_ns;         /* when that row began */
-    bool met;                /* some node had denied what we got: others are there */
+    uint32_t splits;   /* attempts since our last grant that some node granted and that failed */
+    rl_nodes first;    /* was asked first and did not say no, but the attempt was denied */
+    uint32_t misled;   /* so often in a row */
+    rl_nodes passed;   /* not asked first while it is hot: they had misled us */
+    uint32_t in_a_row; /* acquired right after our own release, so many times */
+    uint64_t row_ns;   /* when that row began */
+    bool met;          /* some node had denied what we got: others are there */
     uint32_t met_in_a_row;   /* that is believed after so many, as others did not show */
     uint32_t wakes;          /* pushes that we have answered since we got it last */
     uint32_t crowd;          /* how many it takes, smoothed, in eighths; 0: not known */

@@ -70,7 +70,11 @@ START_TEST(pauses_grow_with_split_votes)
         ck_assert_uint_eq(rl_contest_pause_ns(&contest, TRIP_NS, 16 * RL_MS), 0);
         rl_contest_denied(&contest, true, 0, NOW_NS);
     }
+    /* (Simulator, seed 600000030547: attempts that split the votes and such that got none, by
+     * turns, for ever.) */
     rl_contest_denied(&contest, false, 0, NOW_NS);
+    ck_assert_uint_eq(rl_contest_pause_ns(&contest, TRIP_NS, 16 * RL_MS - 1), 16 * RL_MS - 1);
+    rl_contest_begun(&contest, TRIP_NS, NOW_NS + RL_CONTEST_HOT_NS);
     ck_assert_uint_eq(rl_contest_pause_ns(&contest, TRIP_NS, UINT64_MAX), 0);
     rl_contest_denied(&contest, true, 0, NOW_NS);
     rl_contest_won(&contest);
