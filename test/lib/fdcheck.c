@@ -2,9 +2,11 @@
  * Open descriptors of this process, compared before and after. */
 #include "fdcheck.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,10 +25,37 @@ static bool look_at(int fd, struct stat *ret_status)
     return stat(path, ret_status) == 0;
 }
 
+/* Numbers that are open, lowest first. To ask for each number there could be takes longer than most
+ * of what is between two calls. */
+static size_t list_open(int *ret_numbers, size_t max)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    const struct dirent *entry;
+    size_t count = 0;
+
+    if (directory == NULL) {
+        perror("/proc/self/fd");
+        abort();
+    }
+    while ((entry = readdir(directory)) != NULL) {
+        const long fd = strtol(entry->d_name, NULL, 10);
+        if (entry->d_name[0] == '.' || fd == dirfd(directory) || fd >= FDCHECK_MAX)
+            continue;
+        if (count < max)
+            ret_numbers[count++] = (int)fd;
+    }
+    closedir(directory);
+    return count;
+}
+
 void fdcheck_begin(struct fdcheck *before)
 {
+    int numbers[FDCHECK_MAX];
+    const size_t count = list_open(numbers, FDCHECK_MAX);
+
     memset(before, 0, sizeof *before);
-    for (int fd = 0; fd < FDCHECK_MAX; fd++) {
+    for (size_t i = 0; i < count; i++) {
+        const int fd = numbers[i];
         struct stat status;
         if (!look_at(fd, &status))
             continue;
@@ -39,10 +68,9 @@ void fdcheck_begin(struct fdcheck *before)
 
 size_t fdcheck_count(void)
 {
-    size_t count = 0;
-    for (int fd = 0; fd < FDCHECK_MAX; fd++)
-        count += fcntl(fd, F_GETFD) != -1;
-    return count;
+    int numbers[FDCHECK_MAX];
+
+    return list_open(numbers, FDCHECK_MAX);
 }
 
 static void find_target(int fd, char *ret_target, size_t size)
@@ -84,30 +112,44 @@ static void append_descriptor(int fd)
              target);
 }
 
-static bool nothing_new(const struct fdcheck *before)
+/* Those that were opened since. */
+static size_t list_new(const struct fdcheck *before, int *ret_numbers)
 {
-    for (int fd = 0; fd < FDCHECK_MAX; fd++)
-        if (is_new(before, fd))
-            return false;
-    return true;
+    const size_t count = list_open(ret_numbers, FDCHECK_MAX);
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (is_new(before, ret_numbers[i]))
+            ret_numbers[found++] = ret_numbers[i];
+    return found;
+}
+
+static const char *tell(void)
+{
+    return leak_text[0] == '\0' ? NULL : leak_text;
 }
 
 const char *fdcheck_leaked(const struct fdcheck *before, uint64_t deadline_ms)
 {
-    if (WAIT_UNTIL(nothing_new(before), deadline_ms))
+    int numbers[FDCHECK_MAX];
+
+    if (WAIT_UNTIL(list_new(before, numbers) == 0, deadline_ms))
         return NULL;
     leak_text[0] = '\0';
-    for (int fd = 0; fd < FDCHECK_MAX; fd++)
-        if (is_new(before, fd))
-            append_descriptor(fd);
-    return leak_text[0] == '\0' ? NULL : leak_text;
+    const size_t count = list_new(before, numbers);
+    for (size_t i = 0; i < count; i++)
+        append_descriptor(numbers[i]);
+    return tell();
 }
 
 const char *fdcheck_inherited(const struct fdcheck *before)
 {
+    int numbers[FDCHECK_MAX];
+    const size_t count = list_new(before, numbers);
+
     leak_text[0] = '\0';
-    for (int fd = 0; fd < FDCHECK_MAX; fd++)
-        if (is_new(before, fd) && (fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0)
-            append_descriptor(fd);
-    return leak_text[0] == '\0' ? NULL : leak_text;
+    for (size_t i = 0; i < count; i++)
+        if ((fcntl(numbers[i], F_GETFD) & FD_CLOEXEC) == 0)
+            append_descriptor(numbers[i]);
+    return tell();
 }

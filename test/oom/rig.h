@@ -46,6 +46,7 @@ struct rig {
     uint64_t k;                     /* the allocation that fails */
     bool hit;                       /* judge(): an allocation has failed */
     bool starve;                    /* and so did all later ones */
+    bool hasty;                     /* prepare(): its waits are too short to judge them by */
     const struct call_fault *fault; /* what fails if it is no allocation; NULL: allocations */
 };
 
@@ -103,6 +104,10 @@ bool rig_never(void);
 /* For act(): the allocation that shall fail has come. Before that everything goes well, if slowly.
  */
 bool rig_has_failed(void);
+/* For prepare(): how long an acquisition goes on trying. With all memory gone that is the length of
+ * the run, so it is short, and a wait that ends without a lock explains itself; else nothing is
+ * lost by patience, and a busy machine must not end it. */
+uint64_t rig_wait_ms(uint64_t starving_ms);
 /* No key on any server. */
 bool rig_no_keys(void);
 /* Turns the loop until all calls have been answered; dies after ten seconds. */

@@ -208,6 +208,9 @@ static bool is_freed(const struct scenario *scenario, int64_t live)
 static bool run(const struct scenario *scenario, bool starve, uint64_t k)
 {
     forget();
+    rig.starve = starve;
+    rig.k = k;
+    rig.fault = fault;
     rig_note(scenario->name, starve, k);
     fdcheck_begin(&descriptors);
     const int64_t live = alloc_fail_live();
@@ -216,9 +219,6 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     if (scenario->prepare != NULL)
         scenario->prepare();
     memset(rig.events, 0, sizeof rig.events);
-    rig.starve = starve;
-    rig.k = k;
-    rig.fault = fault;
     start_failing(starve, k);
     scenario->act();
     const bool hit = stop_failing();

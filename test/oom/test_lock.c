@@ -112,7 +112,7 @@ static bool waits_or_told(void)
 
 static void wait_for_foreign(void)
 {
-    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+    opts.wait_ms = rig_wait_ms(WAIT_MS);
     rig_acquire(0, "foreign", &opts);
     rig_drive(waits_or_told, 10000);
     rig_command_all("DEL foreign");

@@ -61,11 +61,12 @@ END_TEST
 /* Behind each other in the queues of their client, and one of a single resource among them. */
 static void acquire_three(void)
 {
-    redlock_opts_t single = redlock_opts(RIG_TTL_MS);
+    redlock_opts_t single = redlock_opts(RIG_TTL_MS), second = opts;
 
-    opts.wait_ms = single.wait_ms = wait_scaled_ms(WAIT_MS);
+    opts.wait_ms = rig_wait_ms(WAIT_MS);
+    single.wait_ms = second.wait_ms = wait_scaled_ms(WAIT_MS); /* nobody makes way for these */
     rig_acquire(0, "name", &opts);
-    rig_acquire(1, "name", &opts);
+    rig_acquire(1, "name", &second);
     rig_acquire(2, "third", &single);
     rig_finish();
 }
@@ -77,7 +78,7 @@ static void judge_three(void)
     for (unsigned i = 0; i < 3; i++)
         granted += rig.call[i].lock != NULL;
     ck_assert_uint_le(granted, 1); /* whoever has one of them keeps it */
-    if (!rig.hit)
+    if (!rig.hit && !rig.hasty)
         ck_assert_uint_eq(granted, 1);
     for (unsigned i = 0; i < 3; i++)
         judge_grant(i);

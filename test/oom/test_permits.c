@@ -24,7 +24,7 @@ static void take_all(void)
 {
     take_some();
     rig_command_all("SET pool{#1} foreign-1");
-    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+    opts.wait_ms = rig_wait_ms(WAIT_MS);
 }
 
 static void acquire(void)

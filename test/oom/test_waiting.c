@@ -11,7 +11,7 @@ static redlock_lock_t *first;
 static void take_away(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    opts.wait_ms = wait_scaled_ms(WAIT_MS);
+    opts.wait_ms = rig_wait_ms(WAIT_MS);
     rig_command_all("SET foreign foreign-token");
 }
 
