@@ -209,6 +209,8 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     remember(cluster);
     start_nodes(cluster);
     write_urls(cluster);
+    if (opts->lasting)
+        cluster_open_lasting(cluster);
     return cluster;
 }
 
@@ -222,6 +224,7 @@ void cluster_stop(struct cluster *cluster)
 {
     if (cluster == NULL)
         return;
+    cluster_close_lasting(cluster);
     for (unsigned i = 0; i < cluster->count; i++) {
         server_kill(&cluster->server[i]);
         clockshim_close(cluster->clock[i]);

@@ -31,6 +31,8 @@ struct cluster_opts {
     bool network;            /* cluster_cut() works; only if network_missing() is NULL */
     bool keep_data;          /* append-only file: cluster_restart(…, true) finds the keys again */
     const char *host;        /* NULL: 127.0.0.1; ::1 works too */
+    bool lasting;            /* commands of the harness go over one connection to each server, from
+                              * one thread only: for tests that give thousands of them */
     bool guarded;            /* URLs without fresh=1: clients wait max_ttl after the start */
     const char *password;    /* NULL: none */
     const char *const *args; /* more arguments for each server, ended by NULL; or NULL */
@@ -75,9 +77,9 @@ void cluster_cut(struct cluster *cluster, unsigned node, enum network_cut cut);
 void cluster_pause(struct cluster *cluster, unsigned node);
 void cluster_resume(struct cluster *cluster, unsigned node);
 
-/* One command on a connection of its own, formatted as by redisCommand() ("GET %s", key). The reply
- * as text: the bytes, a decimal number, "(nil)", "(error) …"; arrays one element per line. NULL: no
- * answer within a second. To be freed by the caller. */
+/* One command, on a connection of its own unless `lasting` was chosen, formatted as by
+ * redisCommand() ("GET %s", key). The reply as text: the bytes, a decimal number, "(nil)", "(error)
+ * …"; arrays one element per line. NULL: no answer within a second. To be freed by the caller. */
 char *cluster_command(const struct cluster *cluster, unsigned node, const char *format, ...);
 
 /* The same, where only an integer reply will do: anything else aborts the test. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 
 #include "cluster.h"
@@ -37,15 +38,61 @@ static redisContext *connect_node(const struct cluster *cluster, unsigned node)
     return context;
 }
 
+void cluster_open_lasting(struct cluster *cluster)
+{
+    cluster->lasting = calloc(cluster->count, sizeof *cluster->lasting);
+    if (cluster->lasting == NULL)
+        cluster_die(NULL, 0, "out of memory");
+    for (unsigned i = 0; i < cluster->count; i++)
+        cluster->lasting[i] = connect_node(cluster, i);
+}
+
+void cluster_close_lasting(struct cluster *cluster)
+{
+    for (unsigned i = 0; cluster->lasting != NULL && i < cluster->count; i++)
+        if (cluster->lasting[i] != NULL)
+            redisFree(cluster->lasting[i]);
+    free(cluster->lasting);
+    cluster->lasting = NULL;
+}
+
+/* Between two commands a server says nothing, unless it has gone. */
+static bool is_closed(const redisContext *context)
+{
+    char byte;
+
+    return context->err != 0 || recv(context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+}
+
+/* To be given back. NULL: the server cannot be reached. */
+static redisContext *take_connection(const struct cluster *cluster, unsigned node)
+{
+    cluster_check_node(cluster, node);
+    if (cluster->lasting == NULL)
+        return connect_node(cluster, node);
+    redisContext *context = cluster->lasting[node];
+    if (context != NULL && is_closed(context)) {
+        redisFree(context);
+        context = NULL;
+    }
+    cluster->lasting[node] = context == NULL ? connect_node(cluster, node) : context;
+    return cluster->lasting[node];
+}
+
+static void give_back(const struct cluster *cluster, redisContext *context)
+{
+    if (cluster->lasting == NULL && context != NULL)
+        redisFree(context);
+}
+
 static redisReply *ask(const struct cluster *cluster, unsigned node, const char *format,
                        va_list arguments)
 {
-    cluster_check_node(cluster, node);
-    redisContext *context = connect_node(cluster, node);
+    redisContext *context = take_connection(cluster, node);
     if (context == NULL)
         return NULL;
     redisReply *reply = redisvCommand(context, format, arguments);
-    redisFree(context);
+    give_back(cluster, context);
     return reply;
 }
 
@@ -184,8 +231,7 @@ static bool scan_database(redisContext *context, unsigned db, struct key_list *l
 char **cluster_keys(const struct cluster *cluster, unsigned node)
 {
     struct key_list list = {calloc(1, sizeof(char *)), 0};
-    cluster_check_node(cluster, node);
-    redisContext *context = connect_node(cluster, node);
+    redisContext *context = take_connection(cluster, node);
     redisReply *info = context == NULL ? NULL : redisCommand(context, "INFO keyspace");
     if (list.key == NULL || info == NULL || info->type != REDIS_REPLY_STRING)
         cluster_die(cluster, node, "does not tell its keys");
@@ -193,7 +239,8 @@ char **cluster_keys(const struct cluster *cluster, unsigned node)
         if (!scan_database(context, (unsigned)strtoul(at + 3, NULL, 10), &list))
             cluster_die(cluster, node, "stopped answering SCAN");
     freeReplyObject(info);
-    redisFree(context);
+    freeReplyObject(redisCommand(context, "SELECT 0"));
+    give_back(cluster, context);
     return list.key;
 }
 

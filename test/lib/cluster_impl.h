@@ -3,6 +3,8 @@
 #ifndef TEST_CLUSTER_IMPL_H
 #define TEST_CLUSTER_IMPL_H
 
+#include <hiredis/hiredis.h>
+
 #include "cluster.h"
 #include "network.h"
 #include "server.h"
@@ -21,11 +23,16 @@ struct cluster {
     bool guarded, with_clocks, with_network;
     struct clockshim *clock[CLUSTER_NODES_MAX];
     struct network network;
+    redisContext **lasting; /* one for each node, or NULL */
     struct server server[CLUSTER_NODES_MAX];
 };
 
 /* Prints "test harness: …" with the last lines of the node's log (if any) and aborts. */
 _Noreturn void cluster_die(const struct cluster *cluster, unsigned node, const char *text);
+
+/* The lasting connections, if they were chosen; closes them. */
+void cluster_open_lasting(struct cluster *cluster);
+void cluster_close_lasting(struct cluster *cluster);
 
 void cluster_check_node(const struct cluster *cluster, unsigned node);
 

@@ -15,7 +15,7 @@ struct rig rig;
 
 static void open_cluster(void)
 {
-    const struct cluster_opts opts = {.nodes = RIG_NODES, .password = "sesame"};
+    const struct cluster_opts opts = {.nodes = RIG_NODES, .password = "sesame", .lasting = true};
     rig.cluster = cluster_start_with(&opts);
 }
 
