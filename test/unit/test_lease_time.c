@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A lease and its two clocks: they run apart, one jumps over a suspend, readings are huge; and its
  * timer, which must neither sleep through anything nor ring without end. */
+#define SUITE_MANY_ASSERTIONS
 #include "core/lease.h"
 
 #include "lease_rig.h"

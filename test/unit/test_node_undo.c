@@ -2,6 +2,7 @@
  * Taking back: an undo goes behind its SET, what was not sent is not sent late, what is not known
  * to be undone is repeated on the next connection, and a connection is closed so that neither is
  * spoiled. */
+#define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scripts over several keys on a real server: all or none, in every state that the keys can be
  * in. */
+#define SUITE_MANY_ASSERTIONS
 #include "core/wire_many.h"
 
 #include <hiredis/hiredis.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Tokens: their form, that none comes twice, and that what was handed out is not kept. */
+#define SUITE_MANY_ASSERTIONS
 #include "platform/token.h"
 
 #include <stdlib.h>

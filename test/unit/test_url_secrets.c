@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * No spelling of an address, however wrong, gets a password into a text. */
+#define SUITE_MANY_ASSERTIONS
 #include "api/url.h"
 #include "api/url_mask.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The words of locks on several keys, and the meaning of every reply to them. */
+#define SUITE_MANY_ASSERTIONS
 #include "core/wire_many.h"
 
 #include <redlock/redlock.h>
