@@ -166,7 +166,10 @@ static int release(const struct options *options, const struct names *names, red
     int result = EXIT_OK;
 
     if (error == REDLOCK_ELOST) {
-        say(SAY_WARNING, "%s was not held with this token any more; nothing was released",
+        say(SAY_WARNING,
+            names->count > 1
+                ? "%s were not all held with this token any more; what was, is released"
+                : "%s was not held with this token any more; nothing was released",
             names->text);
         result = options->strict ? 1 : EXIT_OK;
     } else if (error != REDLOCK_OK) {

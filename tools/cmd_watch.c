@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "clock.h"
@@ -15,11 +16,10 @@
 #include "say.h"
 #include "signals.h"
 
-#define CLOSE_BUDGET_MS     1000
-#define INTERVAL_DEFAULT_MS 500
-#define INTERVAL_MIN_MS     10
-#define AGAIN_MS            50 /* who is unknown for once was met in the middle of a change */
-#define DOUBTS_MAX          3
+#define CLOSE_BUDGET_MS 1000
+#define INTERVAL_MIN_MS 10
+#define AGAIN_MS        50 /* who is unknown for once was met in the middle of a change */
+#define DOUBTS_MAX      3
 
 struct watched {
     const char *name;
@@ -75,6 +75,12 @@ static bool note(struct watched *watched, const struct evidence *evidence)
     return json_print(line_of(watched, evidence));
 }
 
+static int reader_is_gone(void)
+{
+    say(SAY_ERROR, "not all could be written to stdout");
+    return EXIT_OUTPUT;
+}
+
 /* Looks at all names. -1: go on; else the exit code, said. */
 static int look(redlock_t *rl, struct watched *watched, size_t count)
 {
@@ -90,8 +96,7 @@ static int look(redlock_t *rl, struct watched *watched, size_t count)
             evidence_say_nodes(evidence, SAY_ERROR);
             result = exit_of_error(error, EXIT_HELD);
         } else if (!note(&watched[i], evidence)) {
-            say(SAY_ERROR, "not all could be written to stdout");
-            result = EXIT_OUTPUT;
+            result = reader_is_gone();
         }
         free(evidence);
         if (result >= 0)
@@ -108,20 +113,22 @@ static int next_look_ms(const struct watched *watched, size_t count, uint64_t in
     return interval_ms < INT32_MAX ? (int)interval_ms : INT32_MAX;
 }
 
-/* -1: the time is over; else the signal that ended it. */
-static int sleep_or_signal(int signal_fd, int ms)
+/* -1: the time is over; else the exit code: a signal ended it, or nobody reads it any more. */
+static int sleep_or_end(int signal_fd, int ms)
 {
     uint64_t until_ns = boottime_ns() + (uint64_t)ms * NS_PER_MS;
-    struct pollfd fd = {.fd = signal_fd, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = signal_fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
     struct signalfd_siginfo info;
 
     for (;;) {
         uint64_t now_ns = boottime_ns();
         int left_ms = now_ns < until_ns ? (int)((until_ns - now_ns) / NS_PER_MS) + 1 : 0;
-        poll(&fd, 1, left_ms);
+        poll(fds, 2, left_ms);
         while (signals_next(signal_fd, &info))
             if (signal_ends((int)info.ssi_signo))
-                return (int)info.ssi_signo;
+                return EXIT_SIGNAL_BASE + (int)info.ssi_signo;
+        if ((fds[1].revents & (POLLERR | POLLHUP)) != 0)
+            return reader_is_gone();
         if (boottime_ns() >= until_ns)
             return -1;
     }
@@ -130,16 +137,15 @@ static int sleep_or_signal(int signal_fd, int ms)
 static int watch(const struct options *options, redlock_t *rl, struct watched *watched)
 {
     size_t count = options->operand_count;
-    uint64_t interval_ms = options->interval_ms != 0 ? options->interval_ms : INTERVAL_DEFAULT_MS;
     int signal_fd = signals_open();
 
     for (;;) {
         int result = look(rl, watched, count);
         if (result >= 0)
             return result;
-        int sig = sleep_or_signal(signal_fd, next_look_ms(watched, count, interval_ms));
-        if (sig > 0)
-            return EXIT_SIGNAL_BASE + sig;
+        result = sleep_or_end(signal_fd, next_look_ms(watched, count, options->interval_ms));
+        if (result >= 0)
+            return result;
     }
 }
 
@@ -153,7 +159,7 @@ int cmd_watch(const struct options *options)
         say(SAY_ERROR, "watch: give one name or more; see: redlock watch --help");
         return EXIT_USAGE;
     }
-    if (options->interval_ms != 0 && options->interval_ms < INTERVAL_MIN_MS) {
+    if (options->interval_ms < INTERVAL_MIN_MS) {
         say(SAY_ERROR, "watch: --interval must be at least %d ms: each look asks all servers",
             INTERVAL_MIN_MS);
         return EXIT_USAGE;

@@ -301,7 +301,8 @@ int options_parse(unsigned command, const char *command_name, int argc, char **a
                                     .conflict_code = EXIT_HELD,
                                     .stop_signal = SIGTERM,
                                     .status_fd = -1,
-                                    .nodes = 5};
+                                    .nodes = 5,
+                                    .interval_ms = 500};
     ret_options->operands = must(calloc((size_t)argc + 1, sizeof *ret_options->operands));
     ret_options->also = must(calloc((size_t)argc + 1, sizeof *ret_options->also));
     int result = parse_loop(ret_options, argc, argv);

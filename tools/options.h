@@ -44,7 +44,7 @@ struct options {
     bool fence, init, wait_all, acl;
     unsigned nodes;       /* sandbox */
     unsigned slots;       /* permits of a semaphore; 0: NAME is a lock */
-    uint64_t interval_ms; /* watch; 0: as usual */
+    uint64_t interval_ms; /* watch */
 
     const char **also; /* further NAMEs, of --also */
     size_t also_count;

@@ -36,6 +36,14 @@ class Several(Case):
         self.check_none()
         self.assertCode(self.redlock("release", "--strict", "a", "b", "c", taken["token"]), 1)
 
+    def test_what_is_left_of_a_lock_is_released(self):
+        token = self.redlock("acquire", "a", "b", "c").stdout.strip()
+        self.assertCode(self.redlock("release", "b", token), 0)
+        result = self.redlock("release", "--strict", "a", "b", "c", token)
+        self.assertCode(result, 1)
+        self.assertIn("a, b, c were not all held with this token any more; what was, is released", result.stderr)
+        self.check_none()
+
     def test_run(self):
         script = f'printf %s "$REDLOCK_NAME:$REDLOCK_NAMES"; "{REDLOCK}" acquire -n a'
         result = self.redlock("run", "c", "-a", "b", "--also", "a", "-c", script)

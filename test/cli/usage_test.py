@@ -79,6 +79,7 @@ BAD_INPUT = [
     (["acquire"], 64, "give one name or more"),
     (["watch"], 64, "give one name or more"),
     (["watch", "-i", "5ms", "x"], 64, "at least 10 ms"),
+    (["watch", "-i", "0", "x"], 64, "at least 10 ms"),
     (["watch", "-i", "often", "x"], 64, "not a duration"),
     (["acquire", "a", "b", "a"], 64, "a is named twice"),
     (["acquire", "a", ""], 64, "the name of the lock is empty"),
