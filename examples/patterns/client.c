@@ -2,6 +2,8 @@
  * Building a client; the same in every program. */
 #include "client.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,5 +41,19 @@ int example_not_acquired(int error, redlock_report_t *report)
     fprintf(stderr, "not acquired: %s\n",
             report != NULL ? redlock_report_text(report) : redlock_strerror(error));
     redlock_report_free(report);
-    return error == REDLOCK_ECONTENDED ? EX_HELD : EX_NO_QUORUM;
+    return error == REDLOCK_ECONTENDED ? EX_HELD
+           : error == REDLOCK_EINVAL   ? EX_USAGE
+                                       : EX_NO_QUORUM;
+}
+
+bool example_number(const char *text, uint64_t most, uint64_t *ret)
+{
+    char *end;
+
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (!isdigit((unsigned char)*text) || *end != '\0' || errno != 0 || number > most)
+        return false;
+    *ret = number;
+    return true;
 }

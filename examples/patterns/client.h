@@ -23,4 +23,7 @@ void example_leave(redlock_t *rl);
 /* Says why there is no lock, frees the report, and gives the exit status for it. */
 int example_not_acquired(int error, redlock_report_t *report);
 
+/* Is the text a number up to `most`, and nothing else? */
+bool example_number(const char *text, uint64_t most, uint64_t *ret);
+
 #endif

@@ -3,12 +3,11 @@
  * function is run under a lock, and the lock is given back however the function ends.
  *
  * Exit status: 0 counted, 1 the function failed (the lock was released all the same), 2 it was not
- * ours any more at the end, 75 held by others for the whole wait, 69 no quorum. */
+ * ours any more at the end, 75 held by others for the whole wait, 69 no quorum, 64 wrong usage. */
 #include "client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define TTL_MS    10000
 #define WAIT_MS   20000
@@ -60,7 +59,9 @@ static int count_once(redlock_t *rl, const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
+    uint64_t times = 1;
+
+    if (argc < 2 || (argc > 2 && !example_number(argv[2], INT32_MAX, &times))) {
         fputs("usage: count_up FILE [TIMES]; the nodes come from REDLOCK_SERVERS\n", stderr);
         return EX_USAGE;
     }
@@ -68,7 +69,7 @@ int main(int argc, char **argv)
     if (rl == NULL)
         return EX_CONFIG;
     int status = 0;
-    for (int times = argc > 2 ? atoi(argv[2]) : 1; times > 0 && status == 0; times--)
+    for (; times > 0 && status == 0; times--)
         status = count_once(rl, argv[1]);
     example_leave(rl);
     return status;

@@ -11,33 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TTL_MS       10000
-#define WAIT_MS      20000
-#define REQUESTS_MAX 64
-#define NAME_MAX     80
+#define TTL_MS         10000
+#define WAIT_MS        20000
+#define QUEUE_MAX_MOST 1000000
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
+static unsigned running;
 
 struct request {
-    pthread_t thread;
     redlock_t *rl;
-    char name[NAME_MAX];
+    char name[];
 };
 
-static uint32_t queue_max;
+static uint64_t queue_max;
 
 static int limit_queue(redlock_config_t *config)
 {
-    return redlock_config_set_queue_max(config, queue_max);
+    return redlock_config_set_queue_max(config, (uint32_t)queue_max);
 }
 
-static void answer(const struct request *request, const char *words)
+static void answer(const char *name, const char *words)
 {
-    printf("%s: %s\n", request->name, words);
+    printf("%s: %s\n", name, words);
     fflush(stdout);
 }
 
 static void *handle(void *userdata)
 {
-    const struct request *request = userdata;
+    struct request *request = userdata;
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_lock_t *lock = NULL;
 
@@ -47,39 +49,65 @@ static void *handle(void *userdata)
         /* ... the work ... */
         rc = redlock_release(lock, NULL);
         redlock_lock_free(lock);
-        answer(request, rc == REDLOCK_OK ? "done" : redlock_strerror(rc));
+        answer(request->name, rc == REDLOCK_OK ? "done" : redlock_strerror(rc));
     } else {
-        answer(request, rc == REDLOCK_EQUEUEFULL ? "busy, try later" : redlock_strerror(rc));
+        answer(request->name, rc == REDLOCK_EQUEUEFULL ? "busy, try later" : redlock_strerror(rc));
     }
+    free(request);
+    pthread_mutex_lock(&mutex);
+    if (--running == 0)
+        pthread_cond_signal(&all_done);
+    pthread_mutex_unlock(&mutex);
     return NULL;
 }
 
-/* A thread for each request; how many wait in vain is bounded by the queue, not by threads. */
+static bool begin(redlock_t *rl, const char *name)
+{
+    struct request *request = malloc(sizeof *request + strlen(name) + 1);
+    pthread_t thread;
+
+    if (request == NULL)
+        return false;
+    request->rl = rl;
+    strcpy(request->name, name);
+    pthread_mutex_lock(&mutex);
+    running++;
+    pthread_mutex_unlock(&mutex);
+    if (pthread_create(&thread, NULL, handle, request) == 0) {
+        pthread_detach(thread);
+        return true;
+    }
+    free(request);
+    pthread_mutex_lock(&mutex);
+    running--;
+    pthread_mutex_unlock(&mutex);
+    return false;
+}
+
+/* A thread for each request; how many of them wait for one thing is bounded by the queue. */
 static void serve(redlock_t *rl)
 {
-    static struct request requests[REQUESTS_MAX];
-    unsigned count = 0;
+    char *line = NULL;
+    size_t size = 0;
 
-    while (count < REQUESTS_MAX && fgets(requests[count].name, NAME_MAX, stdin) != NULL) {
-        struct request *request = &requests[count];
-        request->rl = rl;
-        request->name[strcspn(request->name, "\n")] = '\0';
-        if (pthread_create(&request->thread, NULL, handle, request) != 0)
-            answer(request, "no thread");
-        else
-            count++;
+    while (getline(&line, &size, stdin) >= 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if (!begin(rl, line))
+            answer(line, "no thread, try later");
     }
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(requests[i].thread, NULL);
+    free(line);
+    pthread_mutex_lock(&mutex);
+    while (running > 0)
+        pthread_cond_wait(&all_done, &mutex);
+    pthread_mutex_unlock(&mutex);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
+    if (argc < 2 || !example_number(argv[1], QUEUE_MAX_MOST, &queue_max)) {
         fputs("usage: handler QUEUE_MAX <requests; the nodes come from REDLOCK_SERVERS\n", stderr);
         return EX_USAGE;
     }
-    queue_max = (uint32_t)strtoul(argv[1], NULL, 10);
     redlock_t *rl = example_connect(limit_queue);
     if (rl == NULL)
         return EX_CONFIG;

@@ -6,15 +6,16 @@
  * same request within that time is turned away, also when this process has ended long since. When
  * it has failed, the key goes at once, so that the request may be tried again.
  *
- * Exit status: that of the command; 75 a duplicate; 69 no quorum, nothing was run. */
+ * Exit status: that of the command; 75 a duplicate, 69 no quorum, 64 wrong usage: nothing was run.
+ */
 #include "client.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TTL_MS      10000
+#define KEEP_MS_MAX 30000 /* the max_ttl_ms of these nodes; refused before anything is run */
 #define EX_NOT_RUN  126
 #define EX_SIGNALED 128
 
@@ -60,15 +61,19 @@ static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char *
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        fputs("usage: once REQUEST KEEP_MS COMMAND...; the nodes come from REDLOCK_SERVERS\n",
-              stderr);
+    uint64_t keep_ms;
+
+    if (argc < 4 || !example_number(argv[2], KEEP_MS_MAX, &keep_ms)) {
+        fputs(
+            "usage: once REQUEST KEEP_MS COMMAND...; KEEP_MS is at most 30000; the nodes come from "
+            "REDLOCK_SERVERS\n",
+            stderr);
         return EX_USAGE;
     }
     redlock_t *rl = example_connect(NULL);
     if (rl == NULL)
         return EX_CONFIG;
-    int status = run_once(rl, argv[1], strtoull(argv[2], NULL, 10), &argv[3]);
+    int status = run_once(rl, argv[1], keep_ms, &argv[3]);
     example_leave(rl);
     return status;
 }

@@ -101,6 +101,11 @@ class WaitTurn(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("was not ours any more", errors)
 
+    def test_what_cannot_be_is_no_lack_of_servers(self):
+        done = example("pattern-wait_turn", "t:turn", "0", "30001")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("more than max_ttl_ms", done.stderr)
+
 
 class Once(Directory):
     """A duplicate-request filter."""
@@ -131,6 +136,11 @@ class Once(Directory):
         done = self.once("t:failed", 0, "echo", "now")
         self.assertEqual((done.returncode, done.stdout), (0, "now\n"))
 
+    def test_what_could_not_be_kept_is_not_run(self):
+        for keep_ms in "30001", "soon", "-1", "":
+            done = self.once("t:kept", keep_ms, "echo", "ran")
+            self.assertEqual((done.returncode, done.stdout), (64, ""), keep_ms)
+
 
 class Handler(unittest.TestCase):
     """A bounded line in front of each thing."""
@@ -146,6 +156,18 @@ class Handler(unittest.TestCase):
         self.assertEqual(answers.count("t:thing: busy, try later"), 16)  # one asks, three wait
         self.assertEqual(answers.count("t:other: done"), 1)
         self.assertEqual(output.splitlines(), ["t:thing: done"] * 4)
+
+    def test_every_request_has_its_answer(self):
+        requests = [f"t:{i}" for i in range(150)] + ["t:" + "x" * 300, "t:" + "x" * 600]
+        with program("pattern-handler", "3") as handler:
+            code, output, errors = end(handler, "\n".join(requests))
+        self.assertEqual((code, errors), (0, ""))
+        wanted = [f"{request}: done" for request in requests[:-1]] + [f"{requests[-1]}: invalid argument"]
+        self.assertEqual(sorted(output.splitlines()), sorted(wanted))
+
+    def test_a_limit_that_is_none(self):
+        for limit in "three", "-1", "1000001", "":
+            self.assertIn(example("pattern-handler", limit).returncode, (64, 78), limit)
 
 
 class Purchase(Directory):
@@ -223,6 +245,22 @@ class Transfer(Directory):
                 self.assertEqual(example("pattern-transfer", self.database, "a", "c", "7").returncode, 0)
                 mover.kill()  # it waits, and holds nothing meanwhile
         self.assertEqual(self.balances(), {"a": 993, "b": 1000, "c": 1007})
+
+    def test_what_fails_half_way_was_not_begun(self):
+        with contextlib.closing(sqlite3.connect(self.database)) as bank, bank:
+            bank.execute(
+                "CREATE TRIGGER closed BEFORE UPDATE ON account WHEN new.id = 'b'"
+                " BEGIN SELECT raise(ABORT, 'this account is closed'); END"
+            )
+        done = example("pattern-transfer", self.database, "a", "b", "5")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("this account is closed", done.stderr)
+        self.assertEqual(self.balances(), {"a": 1000, "b": 1000, "c": 1000})
+
+    def test_what_makes_no_sense(self):
+        for arguments in ("a", "a", "5"), ("a", "b", "-5"), ("a", "b", "0"), ("a", "b", "all"), ("a", "b", "5x"):
+            self.assertEqual(example("pattern-transfer", self.database, *arguments).returncode, 64, arguments)
+        self.assertEqual(self.balances(), {"a": 1000, "b": 1000, "c": 1000})
 
 
 class Command(Directory):

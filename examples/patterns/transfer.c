@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * transfer DATABASE FROM TO AMOUNT [TIMES]: moves money between two accounts that are shared with
  * other processes. Both are locked at once, all or none: whoever moves money the other way at the
- * same time cannot hold the one and wait for the other.
+ * same time cannot hold the one and wait for the other. The lock keeps others away; that both
+ * balances are written, or none, also if this process ends between the two, is the business of a
+ * transaction.
  *
  * The table: account(id TEXT PRIMARY KEY, balance INTEGER NOT NULL).
- * Exit status: 0 moved, 1 not enough there, 75 not free for the whole wait, 69 no quorum, 2
- * anything else. */
+ * Exit status: 0 moved, 1 not enough there, 64 wrong usage, 75 not free for the whole wait, 69 no
+ * quorum, 2 anything else. */
 #include "client.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define TTL_MS          10000
 #define WAIT_MS         20000
@@ -62,6 +63,24 @@ static int write_balance(const struct transfer *transfer, const char *id, sqlite
     return status;
 }
 
+static int execute(const struct transfer *transfer, const char *text)
+{
+    return sqlite3_exec(transfer->db, text, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : trouble(transfer->db, text);
+}
+
+static int write_both(const struct transfer *transfer, sqlite3_int64 from, sqlite3_int64 to)
+{
+    if (execute(transfer, "BEGIN IMMEDIATE") != 0)
+        return EX_TROUBLE;
+    if (write_balance(transfer, transfer->from, from) == 0 &&
+        write_balance(transfer, transfer->to, to) == 0 && execute(transfer, "COMMIT") == 0)
+        return 0;
+    execute(transfer, "ROLLBACK");
+    return EX_TROUBLE;
+}
+
 static int move(const struct transfer *transfer, const redlock_lock_t *lock)
 {
     sqlite3_int64 from, to;
@@ -76,9 +95,7 @@ static int move(const struct transfer *transfer, const redlock_lock_t *lock)
         fputs("too late: nothing was moved\n", stderr);
         return EX_HELD;
     }
-    if (write_balance(transfer, transfer->from, from - transfer->amount) != 0)
-        return EX_TROUBLE;
-    return write_balance(transfer, transfer->to, to + transfer->amount);
+    return write_both(transfer, from - transfer->amount, to + transfer->amount);
 }
 
 static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
@@ -108,8 +125,10 @@ static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
 int main(int argc, char **argv)
 {
     struct transfer transfer = {0};
+    uint64_t amount = 0, times = 1;
 
-    if (argc < 5) {
+    if (argc < 5 || !example_number(argv[4], INT32_MAX, &amount) || amount == 0 ||
+        (argc > 5 && !example_number(argv[5], INT32_MAX, &times))) {
         fputs("usage: transfer DATABASE FROM TO AMOUNT [TIMES]; the nodes come from "
               "REDLOCK_SERVERS\n",
               stderr);
@@ -117,7 +136,7 @@ int main(int argc, char **argv)
     }
     transfer.from = argv[2];
     transfer.to = argv[3];
-    transfer.amount = strtoll(argv[4], NULL, 10);
+    transfer.amount = (sqlite3_int64)amount;
     if (sqlite3_open_v2(argv[1], &transfer.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
         sqlite3_busy_timeout(transfer.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
         trouble(transfer.db, argv[1]);
@@ -126,7 +145,7 @@ int main(int argc, char **argv)
     }
     redlock_t *rl = example_connect(NULL);
     int status = rl == NULL ? EX_CONFIG : 0;
-    for (int times = argc > 5 ? atoi(argv[5]) : 1; rl != NULL && times > 0 && status == 0; times--)
+    for (; rl != NULL && times > 0 && status == 0; times--)
         status = move_under_lock(&transfer, rl);
     if (rl != NULL)
         example_leave(rl);

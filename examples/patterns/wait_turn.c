@@ -3,11 +3,10 @@
  * stdin; and hears at the release whether it was alone for all that time.
  *
  * Exit status: 0 worked alone, 1 the lock had passed to others before the work was done, 75 not its
- * turn within WAIT_MS, 69 no quorum. */
+ * turn within WAIT_MS, 69 no quorum, 64 wrong usage. */
 #include "client.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void work(const redlock_lock_t *lock)
 {
@@ -45,7 +44,10 @@ static int work_in_turn(redlock_t *rl, const char *name, uint64_t wait_ms, uint6
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
+    uint64_t wait_ms, ttl_ms;
+
+    if (argc < 4 || !example_number(argv[2], REDLOCK_WAIT_FOREVER, &wait_ms) ||
+        !example_number(argv[3], REDLOCK_TTL_MS_MAX, &ttl_ms)) {
         fputs("usage: wait_turn NAME WAIT_MS TTL_MS; the nodes come from REDLOCK_SERVERS\n",
               stderr);
         return EX_USAGE;
@@ -53,8 +55,7 @@ int main(int argc, char **argv)
     redlock_t *rl = example_connect(NULL);
     if (rl == NULL)
         return EX_CONFIG;
-    int status =
-        work_in_turn(rl, argv[1], strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+    int status = work_in_turn(rl, argv[1], wait_ms, ttl_ms);
     example_leave(rl);
     return status;
 }
