@@ -378,6 +378,43 @@ START_TEST(the_end_of_one_at_any_place)
 }
 END_TEST
 
+/* The first one asks the nodes, the others wait behind it. One of them is canceled; the others get
+ * the lock in their order. */
+START_TEST(canceled_at_any_place)
+{
+    static struct outcome canceled;
+    const unsigned left[3][2] = {{1, 2}, {0, 2}, {0, 1}};
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_cancel_t *cancel = NULL;
+    served.count = 0;
+    canceled = (struct outcome)OUTCOME;
+    opts.wait_ms = KEEP_WAITING;
+    live_connect();
+    take_by_another();
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    for (int i = 0; i < 3; i++) {
+        opts.cancel = i == _i ? cancel : NULL;
+        ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts,
+                                               i == _i ? note_done : note_served,
+                                               i == _i ? (void *)&canceled : (void *)(uintptr_t)i),
+                         REDLOCK_OK);
+    }
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 2, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_free(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &canceled), REDLOCK_ECANCELED);
+    ck_assert_ptr_null(canceled.lock);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 1, PATIENCE_MS));
+    ck_assert_uint_eq(live_stats(live.client).waiting, 2);
+    ck_assert_uint_eq(served_count(), 0);
+    let_go();
+    ck_assert(WAIT_UNTIL(served_count() == 2, PATIENCE_MS));
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert_uint_eq(served.order[i], left[_i][i]);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
 /* Of the lock ahead it is known what the nodes said to it. */
 START_TEST(evidence_of_the_lock_ahead)
 {
@@ -414,6 +451,7 @@ static Suite *waiting_suite(void)
     live_add(suite, "full", the_queue_is_full);
     live_add(suite, "ahead", evidence_of_the_lock_ahead);
     live_add_each(suite, "ends", the_end_of_one_at_any_place, 3);
+    live_add_each(suite, "canceled", canceled_at_any_place, 3);
     return suite;
 }
 
