@@ -37,6 +37,7 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
     uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
 
     claim->fenced = true;
+    claim->too_early = !rl_records_may_vote(engine);
     claim->stripe = (uint16_t)stripe;
     claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
     rl_fence_begin(&lock->lease.fence, claim->proposal);

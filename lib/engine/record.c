@@ -3,6 +3,7 @@
 #include "engine/record.h"
 
 #include "engine/engine.h"
+#include "engine/first_start.h"
 #include "redlock/redlock.h"
 
 #include <stdio.h>
@@ -10,6 +11,10 @@
 
 #define LOOK_AGAIN_NS      RL_SECOND /* while too few records are in use, longer and longer */
 #define LOOK_AGAIN_DOUBLED 5
+#define LOOK_SOON_NS                                                                               \
+    (10 * RL_MS)          /* doubled, while somebody else's first start may be under way           \
+                           */
+#define LOOK_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
 
 static rl_nodes nodes_in(const struct rl_engine *engine, unsigned states)
 {
@@ -34,12 +39,20 @@ static rl_nodes gaps(const struct rl_engine *engine)
 static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
 {
     engine->records->nodes[index].state = state;
-    engine->records->seen |= state == RL_RECORD_ADMITTED;
+    if (state != RL_RECORD_ADMITTED)
+        return;
+    engine->records->used |= RL_NODE(index);
+    engine->records->nodes[index].first = false;
 }
 
 static bool has_majority(const struct rl_engine *engine)
 {
     return rl_nodes_count(admitted(engine)) >= engine->quorum;
+}
+
+bool rl_records_may_vote(const struct rl_engine *engine)
+{
+    return rl_nodes_count(engine->records->used) >= engine->quorum;
 }
 
 /* So many nodes are known to have forgotten that the others cannot tell what was granted. */
@@ -158,32 +171,14 @@ static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
     records->round++;
     for (rl_nodes rest = nodes; text != NULL && rest != 0; rest &= rest - 1) {
         unsigned i = (unsigned)__builtin_ctz(rest);
-        if ((engine->view.up & RL_NODE(i)) != 0 && engine->nodes[i].state == RL_NODE_READY)
+        /* What was read on another run says nothing: its mark may have come back with a restart. */
+        bool same_run = strcmp(engine->nodes[i].run_id, records->nodes[i].run) == 0;
+        if ((engine->view.up & RL_NODE(i)) != 0 && engine->nodes[i].state == RL_NODE_READY &&
+            (same_run || records->init))
             tell(engine, i, RL_VERB_SEED, text);
     }
     rl_free(engine->mem, text);
     finish_phase(engine);
-}
-
-/* Nobody who answers has ever stored a number, as far as we know. */
-static bool looks_new(const struct rl_engine *engine)
-{
-    if (engine->records->seen)
-        return false;
-    for (unsigned i = 0; i < engine->count; i++) {
-        const struct rl_record *record = &engine->records->nodes[i];
-        bool is_new = record->state == RL_RECORD_MISSING && record->empty;
-        if (!is_new && record->state != RL_RECORD_UNKNOWN)
-            return false;
-    }
-    return true;
-}
-
-/* All nodes answered, and none of them has ever stored a number. */
-static bool is_first_start(const struct rl_engine *engine)
-{
-    return engine->records->answered == rl_nodes_all(engine->count) && looks_new(engine) &&
-           nodes_in(engine, 1u << RL_RECORD_UNKNOWN) == 0;
 }
 
 static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
@@ -197,12 +192,18 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
         bool enough = rl_nodes_count(records->answered) >= engine->quorum;
         return enough ? records->answered : 0;
     }
-    if (is_first_start(engine))
+    if (rl_first_start_begin(engine))
         return rl_nodes_all(engine->count);
     /* The numbers of all that answered were merged; a majority of them has to be in use. */
     rl_nodes read = admitted(engine) & records->answered;
     rl_nodes ripe = records->ripe & ripe_gaps(engine) & records->answered;
-    return rl_nodes_count(read) >= engine->quorum ? ripe : 0;
+    return (rl_nodes_count(read) >= engine->quorum ? ripe : 0) | rl_first_start_rest(engine);
+}
+
+/* Somebody else's first start, for a while. */
+static bool is_soon(const struct rl_engine *engine)
+{
+    return rl_first_start_is_elsewhere(engine) && engine->records->looks <= LOOK_SOON_TIMES;
 }
 
 static void plan_next_look(struct rl_engine *engine)
@@ -211,10 +212,13 @@ static void plan_next_look(struct rl_engine *engine)
     uint64_t left_ns = RL_NEVER;
 
     records->looks = has_majority(engine) ? 0 : records->looks + 1;
-    if (records->looks != 0)
+    if (is_soon(engine))
+        left_ns = LOOK_SOON_NS << records->looks;
+    else if (records->looks != 0)
         left_ns = LOOK_AGAIN_NS << rl_min_u64(records->looks - 1, LOOK_AGAIN_DOUBLED);
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
-        uint64_t wait_ns = wait_left_ns(engine, (unsigned)__builtin_ctz(rest));
+        unsigned i = (unsigned)__builtin_ctz(rest);
+        uint64_t wait_ns = records->nodes[i].first ? 0 : wait_left_ns(engine, i);
         left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : LOOK_AGAIN_NS);
     }
     /* Reading all numbers takes a server a while: clients do not come together. Whoever is late
@@ -241,11 +245,19 @@ static void finish_phase(struct rl_engine *engine)
         begin_seeding(engine, seed);
         return;
     }
+    if (records->phase == RL_RECORDS_READING && !records->init && !records->again &&
+        rl_first_start_is_near(engine)) {
+        records->again = true;
+        begin_reading(engine);
+        return;
+    }
     records->phase = RL_RECORDS_IDLE;
+    records->again = false;
     records->init_done |= records->init;
     records->init = false;
     plan_next_look(engine);
-    start_deferred(engine);
+    if (!is_soon(engine))
+        start_deferred(engine);
 }
 
 bool rl_records_want(struct rl_engine *engine)
@@ -309,7 +321,8 @@ static enum rl_record_state classify(const struct rl_engine *engine, struct rl_a
     return rest.len != 0 && same(rest, run, strlen(run)) ? RL_RECORD_ADMITTED : RL_RECORD_OLD_RUN;
 }
 
-/* The gap that we see: the one we know, or a new one, then the wait starts anew. */
+/* The gap that we see: the one we know, or a new one, then the wait starts anew, and if it was to
+ * be filled by a first start, it has been meanwhile. */
 static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark)
 {
     struct rl_record *record = &engine->records->nodes[index];
@@ -317,8 +330,10 @@ static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_a
 
     if (mark.len != RL_RECORD_MARK_LEN)
         mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
-    if (same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0)
+    record->stood = same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
+    if (record->stood)
         return;
+    record->first = false;
     memcpy(record->mark, mark.data, RL_RECORD_MARK_LEN);
     memcpy(record->run, run, sizeof record->run);
     record->since = engine->view.now;
@@ -404,7 +419,12 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     struct rl_records *records = engine->records;
     rl_nodes bit = RL_NODE(node->index);
 
-    if (records == NULL || (records->waiting & bit) == 0)
+    if (records == NULL)
+        return;
+    bool rest = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
+    if (rest && records->phase == RL_RECORDS_IDLE && node->state == RL_NODE_READY)
+        records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
+    if ((records->waiting & bit) == 0)
         return;
     if ((engine->view.up & bit) == 0)
         records->nodes[node->index].state = RL_RECORD_UNKNOWN;
@@ -440,7 +460,9 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
     switch (record->state) {
     case RL_RECORD_MISSING:
     case RL_RECORD_OLD_RUN:
-        if (looks_new(engine))
+        if (record->first)
+            snprintf(text, size, "has no fence record yet: the first start broke off, and goes on");
+        else if (rl_first_start_looks_new(engine))
             snprintf(text, size,
                      "has no fence record; for the first start all nodes must answer, or see "
                      "redlock nodes --init");
@@ -450,6 +472,9 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
             snprintf(text, size, "%s, counts again in %llu ms", what, left_ms);
         else
             snprintf(text, size, "%s; too few of the other nodes answer", what);
+        break;
+    case RL_RECORD_ADMITTED:
+        snprintf(text, size, "its fence record is in use, but too few of the others are");
         break;
     case RL_RECORD_FOREIGN:
         snprintf(text, size, "fence record of another configuration: %s", record->other);

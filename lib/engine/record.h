@@ -3,8 +3,8 @@
  * whenever a node refuses a vote because of its record. A node that has none, or one of an earlier
  * run of its server, has forgotten numbers that were granted; it is taken into use again
  *
- *   - at once on all nodes, if all of them answer and all are empty, and this client has never seen
- *     a record in use: the first start;
+ *   - at once on all nodes, if all of them are empty, and this client has never seen a record in
+ *     use: the first start (first_start.h);
  *   - with the largest numbers of the others, if a majority of the others is in use, and if so
  *     much time has passed since this client first saw the gap that no attempt which counted the
  *     node's forgotten vote can still be in progress;
@@ -24,6 +24,8 @@ struct rl_engine;
 struct rl_record {
     uint8_t state;                     /* enum rl_record_state */
     bool empty;                        /* no number in it either */
+    bool stood;                        /* the last look found the gap of the look before it */
+    bool first;                        /* a gap that our first start found and may fill */
     char mark[RL_RECORD_MARK_LEN];     /* of the gap, with ... */
     char run[48];                      /* ... the run of the server that has it ... */
     struct rl_now since;               /* ... and when we saw it first */
@@ -37,8 +39,9 @@ struct rl_records {
     uint64_t numbers[RL_FENCE_STRIPES]; /* largest number of the records read last */
     struct rl_record nodes[RL_NODES_MAX];
     uint8_t phase; /* enum rl_records_phase */
-    bool seen;     /* some record was in use: whatever is empty now has forgotten */
     bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
+    bool again;    /* this look is a second one, right behind the first */
+    rl_nodes used; /* seen in use at some time: if they are empty now, they have forgotten */
     bool init, init_done; /* an operator asked for it; it is done */
     unsigned looks;       /* in a row that found too few records in use */
     uint32_t round;
@@ -58,6 +61,10 @@ bool rl_records_init(struct rl_engine *engine);
 /* Whether that is over, and then: 0; ENOQUORUM: too few answered, nothing was changed; EFENCE: too
  * few did as they were told. */
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
+
+/* A majority was seen in use: what begins now may be granted. If not, a node that grants may be
+ * one of a first start under way, forget that, and be taken for new. */
+bool rl_records_may_vote(const struct rl_engine *engine);
 
 /* An answer to READ or SEED. */
 void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,

@@ -181,11 +181,13 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
     size_t len = strlen(node->run_id);
     bool same_run =
         len != 0 && answer->run.len == len && memcmp(answer->run.data, node->run_id, len) == 0;
-    if (bound ? same_run : node->admission.durable)
+    bool in_use = bound ? same_run : node->admission.durable;
+    if (in_use && (request->verb == RL_VERB_RAISE || !request->claim->too_early))
         return;
     answer->vote = RL_VOTE_FAILED;
     answer->cause = REDLOCK_CAUSE_FENCE;
-    answer->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
+    if (!in_use)
+        answer->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }
 
 /* The server's words, for reports, up to where they begin to repeat the token: an unknown command's

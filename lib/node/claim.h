@@ -20,6 +20,7 @@ struct rl_claim {
     bool is_record;         /* about the node's fence record: key, mark, numbers */
     bool forced;            /* with `is_record`: SEED whatever mark is there */
     bool fenced;            /* the votes carry a proposal */
+    bool too_early;         /* with `fenced`: before a majority of records was seen in use */
     uint16_t stripe;        /* with `fenced`: which register */
     uint16_t slot;          /* of a semaphore: whose key it is */
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */

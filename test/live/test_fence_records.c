@@ -85,6 +85,50 @@ START_TEST(the_first_start_needs_all_nodes)
 }
 END_TEST
 
+static void set_memory(unsigned first, unsigned last, const char *limit)
+{
+    for (unsigned i = first; i <= last; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", limit));
+}
+
+/* Three servers have no memory for their record in the middle of it. The client that began goes on
+ * when they have some, but for the one that lost its data meanwhile: that one waits. */
+START_TEST(a_first_start_that_breaks_off_goes_on)
+{
+    redlock_lock_t *lock;
+
+    fences_begin();
+    cluster_kill(live.cluster, 4);
+    redlock_config_t *config = fences_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
+    set_memory(1, 3, "1"); /* enough to read: the marks are there */
+    cluster_restart(live.cluster, 4, false);
+    ck_assert(WAIT_UNTIL(records_in_use() == 2, PATIENCE_MS));
+    ck_assert(fences_has_record(0) && fences_has_record(4));
+    CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
+    ck_assert_msg(strstr(live_text(), "goes on") != NULL, "%s", live_text());
+    /* Nobody else can tell these servers from such that have forgotten. */
+    redlock_t *other;
+    ck_assert_int_eq(redlock_new(&other, config), REDLOCK_OK);
+    redlock_config_free(config);
+    CHECK_STATUS(fences_acquire(other, "first", 0, &lock), REDLOCK_EFENCE);
+    ck_assert_msg(strstr(live_text(), "fence_majority_lost") != NULL, "%s", live_text());
+    const uint64_t flushed_ms = wait_now_ms();
+    forget(3);
+    cluster_kill(live.cluster, 4);
+    set_memory(1, 3, "0");
+    const uint64_t fence = fences_pass(live.client, "first", PATIENCE_MS);
+    ck_assert(fences_has_record(0) && fences_has_record(1) && fences_has_record(2));
+    ck_assert_uint_gt(fences_pass(other, "first", PATIENCE_MS), fence);
+    cluster_restart(live.cluster, 4, false);
+    while (records_in_use() < NODES)
+        fences_pass(live.client, "first", PATIENCE_MS); /* whoever votes is looked at */
+    ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
 /* The node refuses at once, is not counted, and comes back with the numbers of the others. */
 /* That a record is gone is heard in a vote; one that comes after the lock has ended is not heard.
  */
@@ -382,6 +426,7 @@ static Suite *records_suite(void)
     live_add(suite, "first start", the_first_start_is_automatic);
     live_add(suite, "first start of many", many_clients_may_start_at_once);
     live_add(suite, "first start without all", the_first_start_needs_all_nodes);
+    live_add(suite, "first start breaks off", a_first_start_that_breaks_off_goes_on);
     live_add(suite, "forgot", a_node_that_forgot_is_taken_back);
     live_add(suite, "forgot again", a_node_that_forgets_again_waits_again);
     live_add(suite, "restarted empty", restarted_without_its_keys);

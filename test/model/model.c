@@ -34,7 +34,7 @@ void model_init(const struct model *model, struct model_state *state)
     memset(state, 0, sizeof *state);
     for (unsigned n = 0; n < model->nodes; n++) {
         state->node[n].fence = model->initial[n];
-        state->node[n].admitted = true;
+        state->node[n].admitted = model->starters == 0;
     }
     state->forgets = (uint8_t)model->forgets;
 }
@@ -70,6 +70,8 @@ static unsigned client_actions(const struct model *model, const struct model_sta
 
     switch (attempt->phase) {
     case PHASE_IDLE:
+        if (!start_is_seen(model, state) && !model_broken(model, BROKEN_VOTE_EARLY))
+            return 0;
         for (unsigned p = 1; p <= (model->p_is_time ? 1 : model->proposals); p++)
             out[count++] = (struct model_action){ACTION_START, who, 0, (uint8_t)p};
         return count;
@@ -169,7 +171,8 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
     }
     for (unsigned n = 0; n < model->nodes; n++)
         count += node_actions(model, state, n, actions + count);
-    return count + readmit_actions(model, state, actions + count);
+    count += readmit_actions(model, state, actions + count);
+    return count + start_actions(model, state, actions + count);
 }
 
 /* ---- What it does ---- */
@@ -434,6 +437,11 @@ bool model_apply(const struct model *model, struct model_state *state, struct mo
         break;
     case ACTION_FORGET:
         forget(model, state, &state->node[n]);
+        break;
+    case ACTION_LOOK:
+    case ACTION_SEED:
+    case ACTION_ROLL_BACK:
+        start_apply(model, state, action);
         break;
     default:
         readmit_apply(model, state, action);

@@ -18,6 +18,7 @@
 #define MODEL_ATTEMPTS_MAX 4
 #define MODEL_KEYS_MAX     2
 #define MODEL_READMITTERS  2
+#define MODEL_STARTERS     2
 #define MODEL_ACTIONS_MAX  256
 #define MODEL_FENCE_MAX    15
 #define MODEL_BIT(i)       ((uint8_t)(1U << (i)))
@@ -48,6 +49,11 @@ enum broken {
     BROKEN_READMIT_TORN = 1U << 21,     /* writes the registers first and the fingerprint later */
     VARIANT_INCREMENT = 1U << 22,       /* VOTE increments F instead of proposing p */
     VARIANT_TWO_ROUNDS = 1U << 23,      /* the first round is never enough */
+    BROKEN_START_ONCE = 1U << 24,       /* a first start although nodes were read only once */
+    BROKEN_START_FEWER = 1U << 25,      /* a first start although one of the nodes was not read */
+    BROKEN_SEED_UNMARKED = 1U << 26,    /* the first start takes in what is empty now */
+    BROKEN_SEED_ANY_RUN = 1U << 27,     /* …or whose mark came back with a restart */
+    BROKEN_VOTE_EARLY = 1U << 28,       /* attempts begin before a majority was seen in use */
 };
 
 struct model {
@@ -57,6 +63,7 @@ struct model {
     uint8_t initial[MODEL_NODES_MAX];
     unsigned forgets;     /* how often a node may lose everything */
     unsigned readmitters; /* clients that bring forgetful nodes back */
+    unsigned starters;    /* clients of the first start: no node is in use when all begins */
     bool p_is_time;       /* p is a clock that all clients agree on, instead of any number */
     bool apart;           /* fences of attempts that overlapped are not compared */
     bool dels;            /* DEL is a message; if not, a key vanishes instead */
@@ -104,7 +111,8 @@ struct model_node {
     uint8_t fence;                 /* F[s] */
     uint8_t owner[MODEL_KEYS_MAX]; /* 0: no such key; else attempt + 1 */
     bool admitted;                 /* has the fingerprint */
-    uint8_t marks;                 /* of clients that want to bring it back */
+    uint8_t marks;                 /* of clients that want to bring it back, or to start with it */
+    uint8_t marks_before;          /* of the latter, when it came into use */
 };
 
 enum { READMIT_IDLE, READMIT_BEGUN, READMIT_MERGED };
@@ -117,31 +125,44 @@ struct model_readmitter {
     uint8_t waits; /* for attempts that were under way when the loss was seen */
 };
 
+/* A first start: every node is looked at twice. */
+enum { START_FIRST_LOOK, START_SECOND_LOOK, START_CERTAIN, START_OVER };
+
+struct model_starter {
+    uint8_t phase;
+    uint8_t read; /* nodes, by this look */
+};
+
 struct model_state {
     struct model_node node[MODEL_NODES_MAX];
     struct model_attempt attempt[MODEL_ATTEMPTS_MAX];
     struct model_readmitter readmitter[MODEL_READMITTERS];
+    struct model_starter starter[MODEL_STARTERS];
     uint8_t forgets; /* left */
+    uint8_t used;    /* nodes that came into use at some time */
 };
 
 enum action_kind {
-    ACTION_START,   /* attempt, detail: p */
-    ACTION_VOTE,    /* a node executes VOTE; reduced, detail: is the answer used? */
-    ACTION_GRANT,   /* the client reads GRANTED */
-    ACTION_FAST,    /* the client returns after one round */
-    ACTION_SLOW,    /* the client sends RAISE */
-    ACTION_RAISE,   /* a node executes RAISE */
-    ACTION_ACK,     /* the client reads ACK */
-    ACTION_RETURN,  /* the client returns after the second round */
-    ACTION_GIVE_UP, /* the client gives up */
-    ACTION_DEL,     /* a node executes DEL */
-    ACTION_VANISH,  /* a key is gone, detail: which */
-    ACTION_HEAL,    /* a holder's key is put back */
-    ACTION_FORGET,  /* a node loses everything */
-    ACTION_READMIT, /* a client sees it; attempt: the client */
-    ACTION_READ,    /* …asks another node */
-    ACTION_MERGE,   /* …writes what it read, without admitting yet */
-    ACTION_ADMIT,   /* …brings the node back */
+    ACTION_START,     /* attempt, detail: p */
+    ACTION_VOTE,      /* a node executes VOTE; reduced, detail: is the answer used? */
+    ACTION_GRANT,     /* the client reads GRANTED */
+    ACTION_FAST,      /* the client returns after one round */
+    ACTION_SLOW,      /* the client sends RAISE */
+    ACTION_RAISE,     /* a node executes RAISE */
+    ACTION_ACK,       /* the client reads ACK */
+    ACTION_RETURN,    /* the client returns after the second round */
+    ACTION_GIVE_UP,   /* the client gives up */
+    ACTION_DEL,       /* a node executes DEL */
+    ACTION_VANISH,    /* a key is gone, detail: which */
+    ACTION_HEAL,      /* a holder's key is put back */
+    ACTION_FORGET,    /* a node loses everything */
+    ACTION_READMIT,   /* a client sees it; attempt: the client */
+    ACTION_READ,      /* …asks another node */
+    ACTION_MERGE,     /* …writes what it read, without admitting yet */
+    ACTION_ADMIT,     /* …brings the node back */
+    ACTION_LOOK,      /* a client looks at a node before the first start; attempt: the client */
+    ACTION_SEED,      /* …and then the node comes into use, if nothing has happened to it */
+    ACTION_ROLL_BACK, /* a node restarts with what it had before it came into use */
 };
 
 struct model_action {
@@ -162,6 +183,13 @@ unsigned readmit_actions(const struct model *model, const struct model_state *st
                          struct model_action *actions);
 void readmit_apply(const struct model *model, struct model_state *state,
                    struct model_action action);
+
+/* start.c: the part that takes all nodes into use for the first time. */
+unsigned start_actions(const struct model *model, const struct model_state *state,
+                       struct model_action *actions);
+/* A majority of nodes has come into use at some time: clients may see that, and begin to vote. */
+bool start_is_seen(const struct model *model, const struct model_state *state);
+void start_apply(const struct model *model, struct model_state *state, struct model_action action);
 
 /* library.c: the client reads GRANTED or ACK. */
 bool library_grant(const struct model *model, struct model_state *state, unsigned a, unsigned n,
@@ -184,6 +212,12 @@ unsigned model_count(const struct model *model, const struct model_attempt *atte
 static inline bool model_broken(const struct model *model, uint32_t rule)
 {
     return (model->broken & rule) != 0;
+}
+
+/* The mark of a client of the first start. */
+static inline uint8_t model_start_mark(unsigned starter)
+{
+    return MODEL_BIT(MODEL_READMITTERS + starter);
 }
 
 static inline unsigned model_key(const struct model *model, unsigned attempt)

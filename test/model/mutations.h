@@ -19,7 +19,7 @@ struct row {
     uint8_t attempts;
     uint8_t nodes; /* 0: three */
     uint8_t initial[3];
-    uint8_t forgets, readmitters;
+    uint8_t forgets, readmitters, starters;
     uint8_t proposals; /* 0: three */
     bool p_is_time, apart, heals, residencies;
     bool library, unreduced;

@@ -10,6 +10,7 @@
 /* How many bits each part takes. */
 struct widths {
     unsigned value, p, owner, flags, prev, attempts, admitted, clients, residency, column, rest;
+    unsigned starters, before;
 };
 
 static unsigned flags_of(const struct model *model)
@@ -31,15 +32,18 @@ static struct widths widths_of(const struct model *model)
         .flags = flags_of(model),
         .prev = model->reduced && !model->library ? 0 : (small ? 3 : 4),
         .attempts = model->attempts,
-        .admitted = model->forgets > 0,
+        .admitted = model->forgets > 0 || model->starters > 0,
         .clients = model->readmitters,
         .residency = model->residencies,
+        .starters = model->starters,
+        .before = model_broken(model, BROKEN_SEED_ANY_RUN),
     };
 
     w.column = w.value + model->keys * w.owner + w.admitted + 3 * w.clients +
+               (2 + w.before) * w.starters + (w.starters > 0) +
                w.attempts * (w.flags + w.prev + w.residency * (2 + w.attempts));
     w.rest = w.attempts * (3 + w.p + w.value + w.attempts) +
-             w.clients * (2 + w.value + w.attempts) + 2 * w.admitted;
+             w.clients * (2 + w.value + w.attempts) + 2 * w.starters + 2 * w.admitted;
     return w;
 }
 
@@ -97,6 +101,12 @@ static uint64_t column(const struct model *model, const struct widths *w,
         put(&bits, client->phase != READMIT_IDLE && client->node == n, 1);
         put(&bits, (client->read & MODEL_BIT(n)) != 0, 1);
     }
+    put(&bits, (state->used & MODEL_BIT(n)) != 0, w->starters > 0);
+    for (unsigned s = 0; s < w->starters; s++) {
+        put(&bits, (node->marks & model_start_mark(s)) != 0, 1);
+        put(&bits, (node->marks_before & model_start_mark(s)) != 0, w->before);
+        put(&bits, (state->starter[s].read & MODEL_BIT(n)) != 0, 1);
+    }
     for (unsigned i = 0; i < model->attempts; i++) {
         const struct model_attempt *attempt = &state->attempt[names->order[i]];
         const struct model_cell *cell = &attempt->cell[n];
@@ -128,6 +138,8 @@ static uint64_t rest(const struct model *model, const struct widths *w,
         put(&bits, state->readmitter[r].value, w->value);
         put(&bits, rename_set(model, names, state->readmitter[r].waits), w->attempts);
     }
+    for (unsigned s = 0; s < w->starters; s++)
+        put(&bits, state->starter[s].phase, 2);
     put(&bits, state->forgets, 2 * w->admitted);
     return bits;
 }
@@ -252,6 +264,12 @@ static void unpack_column(const struct model *model, const struct widths *w, uin
         cell->prev = (uint8_t)take(&bits, w->prev);
         cell->flags |= (uint16_t)take(&bits, w->flags);
     }
+    for (unsigned s = w->starters; s-- > 0;) {
+        state->starter[s].read |= (uint8_t)(take(&bits, 1) << n);
+        node->marks_before |= take(&bits, w->before) != 0 ? model_start_mark(s) : 0;
+        node->marks |= take(&bits, 1) != 0 ? model_start_mark(s) : 0;
+    }
+    state->used |= (uint8_t)(take(&bits, w->starters > 0) << n);
     for (unsigned r = w->clients; r-- > 0;) {
         struct model_readmitter *client = &state->readmitter[r];
         client->read |= (uint8_t)(take(&bits, 1) << n);
@@ -278,6 +296,8 @@ void unpack_state(const struct model *model, struct packed packed, struct model_
     }
     uint64_t left = (uint64_t)bits;
     state->forgets = (uint8_t)take(&left, 2 * w.admitted);
+    for (unsigned s = w.starters; s-- > 0;)
+        state->starter[s].phase = (uint8_t)take(&left, 2);
     for (unsigned r = w.clients; r-- > 0;) {
         state->readmitter[r].waits = (uint8_t)take(&left, w.attempts);
         state->readmitter[r].value = (uint8_t)take(&left, w.value);

@@ -4,13 +4,16 @@
 
 #include "search.h"
 
+#include <string.h>
+
 #define EVENTS_MAX 2000
 
 /* Broken on the nodes, or by who brings them back: clients may be the library's. */
 #define NODE_RULES                                                                                 \
     (BROKEN_VOTE_LOWERS | BROKEN_VOTE_REPEATED | BROKEN_RAISE_UNGUARDED | BROKEN_RAISE_LOWERS |    \
      BROKEN_LOST_COUNTS | BROKEN_FORGETFUL | BROKEN_READMIT_EARLY | BROKEN_READ_EARLY |            \
-     BROKEN_READMIT_UNMERGED | BROKEN_READ_FEWER | BROKEN_UNMARKED | BROKEN_READMIT_TORN)
+     BROKEN_READMIT_UNMERGED | BROKEN_READ_FEWER | BROKEN_UNMARKED | BROKEN_READMIT_TORN |         \
+     BROKEN_START_ONCE | BROKEN_START_FEWER | BROKEN_SEED_UNMARKED | BROKEN_SEED_ANY_RUN)
 
 /* splitmix64: every seed gives another sequence, neighbours too. */
 static uint32_t draw(uint64_t *random, uint32_t below)
@@ -50,6 +53,10 @@ static struct model draw_model(uint32_t broken, uint64_t *random, struct mood *m
     if (draw(random, 2) == 0)
         for (unsigned n = 0; n < model.nodes; n++)
             model.initial[n] = (uint8_t)draw(random, 4);
+    if (draw(random, 4) == 0) {
+        model.starters = 1 + draw(random, 2);
+        memset(model.initial, 0, sizeof model.initial);
+    }
     mood->interruptions = 1U << (1 + draw(random, 7));
     mood->starts = 1U << draw(random, 7);
     mood->stragglers = 1U << draw(random, 5);
@@ -63,6 +70,7 @@ static uint32_t rarity(const struct model_state *state, struct model_action acti
     case ACTION_VANISH:
     case ACTION_GIVE_UP:
     case ACTION_FORGET:
+    case ACTION_ROLL_BACK:
     case ACTION_DEL:
     case ACTION_HEAL:
         return mood->interruptions;
@@ -95,6 +103,8 @@ static void count_event(struct walks *walks, struct model_action action,
         walks->forgot++;
     else if (action.kind == ACTION_ADMIT)
         walks->returned++;
+    if (action.kind == ACTION_SEED)
+        walks->started++;
     if (action.attempt >= MODEL_ATTEMPTS_MAX || after->attempt[action.attempt].phase != PHASE_DONE)
         return;
     if (before->attempt[action.attempt].phase == PHASE_VOTING)

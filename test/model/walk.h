@@ -13,6 +13,7 @@ struct walks {
     uint64_t walks, events;
     uint64_t fast, slow;       /* fences given after one round and after two */
     uint64_t forgot, returned; /* nodes that forgot, and that were brought back */
+    uint64_t started;          /* nodes that came into use at a first start */
     bool violated;
     uint64_t seed; /* of the walk that violated: walk_all(broken, seed, 1, trace) repeats it */
 };

@@ -52,6 +52,31 @@ static void readmission(FILE *out, const struct model_state *before, struct mode
     }
 }
 
+static void first_start(FILE *out, const struct model_state *before,
+                        const struct model_state *after, struct model_action action)
+{
+    unsigned s = action.attempt, node = action.node + 1U;
+    uint8_t then = before->starter[s].phase, now = after->starter[s].phase;
+
+    switch (action.kind) {
+    case ACTION_LOOK:
+        fprintf(out, "client S%u looks at node %u", s + 1, node);
+        if (now == START_OVER)
+            fprintf(out, ": in use, no first start any more");
+        else if (now == START_CERTAIN)
+            fprintf(out, ": all nodes were empty at one time, a first start");
+        else if (now != then)
+            fprintf(out, now == START_SECOND_LOOK ? ", all are empty" : ": something has happened");
+        break;
+    case ACTION_SEED:
+        fprintf(out, "client S%u takes node %u into use", s + 1, node);
+        break;
+    default:
+        fprintf(out, "node %u restarts with what it had before it came into use", node);
+        break;
+    }
+}
+
 /* What the library made of it. */
 static void decision(FILE *out, const struct model_state *before, const struct model_state *after,
                      unsigned a)
@@ -116,6 +141,11 @@ void words_action(FILE *out, const struct model *model, const struct model_state
         break;
     case ACTION_FORGET:
         fprintf(out, "node %u forgets", node);
+        break;
+    case ACTION_LOOK:
+    case ACTION_SEED:
+    case ACTION_ROLL_BACK:
+        first_start(out, before, after, action);
         break;
     default:
         readmission(out, before, action);

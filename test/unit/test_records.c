@@ -12,13 +12,17 @@
 #define MARK   "0123456789abcdef"
 #define EMPTY  "\n" MARK "\n"
 #define USED   CONFIG "\n\n1:5"
+#define NEW    CONFIG "\n\n"
+#define OTHER  "\nfedcba9876543210\n" /* it was emptied: another mark */
 
 static struct rl_mem mem;
 static struct rl_log log_to_nobody;
 static struct rl_engine engine;
 static struct rl_node_spec specs[NODES];
 static uint64_t now_ns;
-static bool opened[NODES], said[NODES];
+static bool opened[NODES];
+static bool read_it[NODES], seeded[NODES]; /* what it was told to do, since the last look */
+static char run_of[NODES][16];
 
 static void on_open(void *ctx, unsigned node)
 {
@@ -29,8 +33,8 @@ static void on_open(void *ctx, unsigned node)
 static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     (void)ctx;
-    (void)bytes;
-    said[node] = true;
+    read_it[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_READ), 40) != NULL;
+    seeded[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_SEED), 40) != NULL;
     return (ssize_t)len;
 }
 
@@ -93,7 +97,7 @@ static void greet(unsigned node)
     ck_assert(opened[node]);
     rl_node_opened(&engine.nodes[node], true, 0, NULL, now_ns);
     rl_node_received(&engine.nodes[node], "+OK\r\n", 5, now_ns); /* CLIENT SETNAME */
-    snprintf(server, sizeof server, "run_id:run%u\r\n", node);
+    snprintf(server, sizeof server, "run_id:%s\r\n", run_of[node]);
     hear(node, server);
     hear(node, "role:master\r\n");
     for (unsigned i = 0; i < 3; i++)
@@ -107,7 +111,8 @@ static void greet(unsigned node)
 static void tick(void)
 {
     now_ns += 2 * RL_SECOND;
-    memset(said, 0, sizeof said);
+    memset(read_it, 0, sizeof read_it);
+    memset(seeded, 0, sizeof seeded);
     rl_engine_refresh(&engine);
     rl_engine_tick(&engine);
 }
@@ -142,6 +147,7 @@ static void setup(void)
     for (unsigned i = 0; i < NODES; i++) {
         snprintf(specs[i].host, sizeof specs[i].host, "node%u", i);
         specs[i].port = 6379;
+        snprintf(run_of[i], sizeof run_of[i], "run%u", i);
         specs[i].durable = true;
         rl_node_spec_name(&specs[i]);
     }
@@ -164,16 +170,67 @@ static void look(void)
     tick();
 }
 
-/* All answer the question for their record; true: all are told to take theirs into use. */
+/* All nodes answer the question for their record. */
+static void hear_all(const char *first, const char *second, const char *third)
+{
+    const char *const records[NODES] = {first, second, third};
+
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(read_it[i]);
+    memset(read_it, 0, sizeof read_it);
+    memset(seeded, 0, sizeof seeded);
+    for (unsigned i = 0; i < NODES; i++)
+        hear(i, records[i]);
+    rl_engine_flush(&engine);
+}
+
+static void check_seeded(bool first, bool second, bool third)
+{
+    ck_assert_int_eq(seeded[0], first);
+    ck_assert_int_eq(seeded[1], second);
+    ck_assert_int_eq(seeded[2], third);
+}
+
+/* True: all are told to take theirs into use. */
 static bool starts(const char *record)
 {
     look();
+    hear_all(record, record, record);
+    if (read_it[0])
+        hear_all(record, record, record);
+    return seeded[0] && seeded[1] && seeded[2];
+}
+
+static void lose(unsigned node)
+{
+    rl_node_closed(&engine.nodes[node], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
+}
+
+/* The node's connection is made anew; others that are away stay away. */
+static void come_back(unsigned node)
+{
+    engine.records->due_ns = RL_NEVER; /* no look by chance */
+    for (unsigned i = 0; i < 10 && !opened[node]; i++)
+        tick();
     for (unsigned i = 0; i < NODES; i++) {
-        said[i] = false;
-        hear(i, record);
+        if (i == node || engine.nodes[i].state == RL_NODE_READY || !opened[i])
+            continue;
+        opened[i] = false;
+        rl_node_opened(&engine.nodes[i], false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);
     }
-    rl_engine_flush(&engine);
-    return said[0] && said[1] && said[2];
+    greet(node);
+    tick();
+}
+
+/* The first start breaks off: only the first node hears of it. */
+static void break_off(void)
+{
+    ck_assert(starts(EMPTY));
+    opened[1] = opened[2] = false;
+    lose(1);
+    lose(2);
+    hear(0, "A ");
+    ck_assert(!rl_records_may_vote(&engine));
 }
 
 static void check_text(const char *words)
@@ -184,9 +241,132 @@ static void check_text(const char *words)
     ck_assert_msg(strstr(text, words) != NULL, "%s", text);
 }
 
+/* Once is not enough: they were not all read at the same time. */
 START_TEST(all_empty_is_the_first_start)
 {
-    ck_assert(starts(EMPTY));
+    look();
+    hear_all(EMPTY, EMPTY, EMPTY);
+    check_seeded(false, false, false);
+    hear_all(EMPTY, EMPTY, EMPTY);
+    check_seeded(true, true, true);
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert_int_eq(rl_records_may_vote(&engine), i == 2);
+        hear(i, "A ");
+    }
+    ck_assert(rl_records_may_vote(&engine));
+}
+END_TEST
+
+/* Something happened to a node between the looks: there is a third one, not at once. */
+START_TEST(a_node_that_forgets_between_the_looks)
+{
+    look();
+    hear_all(EMPTY, EMPTY, EMPTY);
+    if (_i == 0) {
+        hear_all(EMPTY, OTHER, EMPTY);
+    } else { /* its run is another one, and has the old mark */
+        opened[1] = false;
+        lose(1);
+        snprintf(run_of[1], sizeof run_of[1], "later");
+        for (unsigned i = 0; i < NODES; i += 2)
+            hear(i, EMPTY);
+        come_back(1);
+        ck_assert(!seeded[0]);
+        look();
+        hear_all(EMPTY, EMPTY, EMPTY);
+        check_seeded(false, false, false);
+    }
+    if (_i == 0) {
+        check_seeded(false, false, false);
+        ck_assert(!read_it[0]);
+        look();
+        hear_all(EMPTY, OTHER, EMPTY);
+    } else {
+        hear_all(EMPTY, EMPTY, EMPTY);
+    }
+    check_seeded(true, true, true);
+}
+END_TEST
+
+/* What was read on one run of a server is not written to the next one. */
+START_TEST(a_restart_before_it_is_told)
+{
+    look();
+    hear_all(EMPTY, EMPTY, EMPTY);
+    opened[1] = false;
+    hear(1, EMPTY); /* it has answered the second question, too, and is restarted */
+    lose(1);
+    snprintf(run_of[1], sizeof run_of[1], "later");
+    come_back(1);
+    hear(0, EMPTY);
+    hear(2, EMPTY);
+    rl_engine_flush(&engine);
+    check_seeded(true, false, true);
+    hear(0, "A ");
+    hear(2, "A ");
+    ck_assert(rl_records_may_vote(&engine));
+}
+END_TEST
+
+/* The same client goes on as soon as it reaches a node, if nothing has happened to it. */
+START_TEST(a_first_start_that_broke_off_goes_on)
+{
+    break_off();
+    check_text("too few of the others"); /* the one that is in use */
+    come_back(1);
+    hear(0, NEW);
+    hear(1, EMPTY);
+    rl_engine_flush(&engine);
+    check_seeded(false, true, false);
+    hear(1, "A ");
+    ck_assert(rl_records_may_vote(&engine));
+    /* The last one, much later, when the others are in use. */
+    now_ns += 3600 * RL_SECOND;
+    come_back(2);
+    hear_all(USED, USED, EMPTY);
+    check_seeded(false, false, true);
+}
+END_TEST
+
+/* But not on a node that was emptied, or restarted, since: somebody else may have used it. */
+START_TEST(it_does_not_go_on_where_something_happened)
+{
+    break_off();
+    if (_i == 1)
+        snprintf(run_of[1], sizeof run_of[1], "later");
+    come_back(1);
+    hear(0, NEW);
+    hear(1, _i == 0 ? OTHER : (_i == 1 ? EMPTY : "\n" MARK "\n1:7"));
+    rl_engine_flush(&engine);
+    check_seeded(false, false, false);
+    come_back(2);
+    hear_all(NEW, _i == 0 ? OTHER : EMPTY, EMPTY);
+    check_seeded(false, _i == 2, true); /* that one came with a number: nobody's, as it seems */
+}
+END_TEST
+
+/* Another client that finds some in use and some new waits a little: it may be a first start. */
+START_TEST(somebody_elses_first_start)
+{
+    unsigned soon = 0;
+
+    ck_assert(rl_records_want(&engine));
+    for (;;) {
+        rl_engine_flush(&engine);
+        hear_all(NEW, EMPTY, EMPTY);
+        check_seeded(false, false, false);
+        const uint64_t left_ns = rl_records_wake_ns(&engine) - now_ns;
+        ck_assert_uint_le(left_ns, 64 * RL_SECOND);
+        if (engine.records->known)
+            break;
+        ck_assert_uint_le(left_ns, 200 * RL_MS);
+        soon++;
+        tick();
+    }
+    ck_assert_uint_eq(soon, 4);
+    tick();
+    hear_all(NEW, NEW, EMPTY);
+    ck_assert(rl_records_may_vote(&engine));
 }
 END_TEST
 
@@ -213,12 +393,9 @@ START_TEST(all_empty_after_something_was_there)
     /* An operator may say so. */
     ck_assert(rl_records_init(&engine));
     rl_engine_flush(&engine);
-    for (unsigned i = 0; i < NODES; i++) {
-        said[i] = false;
-        hear(i, EMPTY);
-    }
     rl_engine_flush(&engine);
-    ck_assert(said[0] && said[1] && said[2]);
+    hear_all(EMPTY, EMPTY, EMPTY);
+    check_seeded(true, true, true);
 }
 END_TEST
 
@@ -229,6 +406,11 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, all_empty_is_the_first_start);
+    tcase_add_loop_test(tcase, a_node_that_forgets_between_the_looks, 0, 2);
+    tcase_add_test(tcase, a_restart_before_it_is_told);
+    tcase_add_test(tcase, a_first_start_that_broke_off_goes_on);
+    tcase_add_loop_test(tcase, it_does_not_go_on_where_something_happened, 0, 3);
+    tcase_add_test(tcase, somebody_elses_first_start);
     tcase_add_loop_test(tcase, all_empty_after_something_was_there, 0, 3);
     return suite_run(suite);
 }
