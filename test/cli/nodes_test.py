@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The doctor: each finding on real servers, and the user that it prints."""
 
+import glob
 import json
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -179,6 +181,81 @@ class Nodes(CommandCase):
         self.assertCode(result, 0)
         ports = self.servers.ports
         self.assertIn(f"note  127.0.0.1:{ports[1]}, 127.0.0.1:{ports[2]}: keeps no", result.stdout)
+
+    def test_append_only_file_on_a_full_disk(self):
+        """The next file of the log is a device that takes nothing."""
+        self.configure(0, appendonly="yes")
+        until(lambda: b"aof_last_bgrewrite_status:ok" in self.persistence() and self.log_files(), "a log")
+        self.assertNotIn(("warn", "aof_failing"), self.findings(code=0))
+        [log] = self.log_files()
+        number = int(re.search(r"\.(\d+)\.incr\.aof$", log).group(1))
+        os.symlink("/dev/full", log.replace(f".{number}.incr", f".{number + 1}.incr"))
+        self.servers.ask(0, "BGREWRITEAOF")
+
+        def fails():
+            self.servers.ask(0, "SET", "key", "value")
+            return b"aof_last_write_status:err" in self.persistence()
+
+        until(fails, "a write that fails")
+        found = self.findings(code=1)
+        self.assertEqual(found["warn", "aof_failing"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertIn("disk", found["warn", "aof_failing"]["advice"])
+
+    def persistence(self):
+        """Of the first server, while nothing is going on there."""
+        info = self.servers.ask(0, "INFO", "persistence")
+        quiet = b"aof_rewrite_in_progress:0" in info and b"aof_rewrite_scheduled:0" in info
+        return info if quiet else b""
+
+    def log_files(self):
+        folder = self.servers.ask(0, "CONFIG", "GET", "dir")[1].decode()
+        return glob.glob(f"{folder}/appendonlydir/*[0-9].incr.aof")
+
+    def restart(self, index, *flags, **more):
+        """Another server at that address, in the same directory."""
+        pid = self.servers.pid(index)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not runs(pid), "the end of a server")
+        words = ["./redis-server", f"{index + 1}/conf", *flags]
+        # Its log is for the reader of a test that fails.
+        process = subprocess.Popen(words, cwd=self.servers.directory, stdout=sys.stderr, **more)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+    def test_loading(self):
+        """A server that reads its data for longer than anybody waits; it answers once in a while."""
+        for number in range(2000):
+            self.servers.ask(0, "SET", f"key:{number}", "x" * 100)
+        self.assertEqual(self.servers.ask(0, "SAVE"), b"OK")
+        self.restart(0, "--key-load-delay", "30000", "--loading-process-events-interval-bytes", "1024")
+        until(lambda: self.ping(0).startswith("LOADING"), "a server that reads its data")
+        found = self.findings("--node-timeout", "10s", "--connect-timeout", "10s", code=1)
+        self.assertEqual(found["warn", "loading"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertIn("wait", found["warn", "loading"]["advice"])
+
+    def test_fresh(self):
+        """The waiver of the first contact is for servers that have just been started."""
+        self.assertNotIn(("note", "fresh"), self.findings(code=0))
+        clock = self.with_clock(0)
+        self.restart(0, env={**os.environ, **{name: clock[name] for name in ("LD_PRELOAD", "CLOCKSHIM_FILE")}})
+        until(lambda: self.ping(0) == "b'PONG'", "the server")
+        with open(clock["CLOCKSHIM_FILE"], "r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), struct.pack("<q", 2 * 3600 * 10**9), 8)
+        until(lambda: re.search(rb"uptime_in_seconds:72\d\d", self.servers.ask(0, "INFO", "server")), "two hours")
+        found = self.findings(code=1)
+        self.assertRegex(found["note", "fresh"]["cause"], r"up for 72\d\d s")
+        self.assertIn("take ?fresh=1 out", found["note", "fresh"]["advice"])
+        self.assertEqual(found["note", "fresh"]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+        self.assertIn(("warn", "clock_apart"), found)
+        plain = self.servers.list.replace("?fresh=1", "", 1)
+        self.assertNotIn(("note", "fresh"), self.findings("-s", plain, code=1))
+
+    def ping(self, index):
+        """The answer as text: of a server that reads its data, or is not yet there, too."""
+        try:
+            return str(self.servers.ask(index, "PING"))
+        except OSError:
+            return ""
 
     def test_hung_down_and_listed_twice(self):
         port = self.servers.ports[0]
