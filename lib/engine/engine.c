@@ -229,7 +229,7 @@ static void free_all(struct rl_engine *engine)
     rl_places_free(engine);
     rl_free(engine->mem, engine->records);
     engine->records = NULL;
-    rl_encoded_free(&engine->common.cache.encoded);
+    rl_encoded_free(engine->mem, &engine->common.cache.encoded);
 }
 
 void rl_engine_end_locks(struct rl_engine *engine)

@@ -7,10 +7,10 @@
 #include <hiredis/hiredis.h>
 #include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define KEPT_MAX ((size_t)16 * 1024) /* an empty buffer that once held no more is kept */
+#define DIGITS_MAX 18
+#define KEPT_MAX   ((size_t)16 * 1024) /* an empty buffer that once held no more is kept */
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
@@ -25,35 +25,6 @@ const char *rl_codec_libraries(void)
 {
     return "hiredis " VERSION_OF(HIREDIS_MAJOR, HIREDIS_MINOR,
                                  HIREDIS_PATCH) ", libsodium " SODIUM_VERSION_STRING;
-}
-
-bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args)
-{
-    const char *argv[RL_ARGS_MAX];
-    size_t lens[RL_ARGS_MAX];
-    char *bytes = NULL;
-
-    RL_ASSERT(argc <= RL_ARGS_MAX);
-    for (size_t i = 0; i < argc; i++) {
-        argv[i] = args[i].data;
-        lens[i] = args[i].len;
-    }
-    long long len = redisFormatCommandArgv(&bytes, (int)argc, argv, lens);
-    if (len <= 0)
-        return false;
-    ret->bytes = bytes;
-    ret->len = (size_t)len;
-    return true;
-}
-
-void rl_encoded_free(struct rl_encoded *encoded)
-{
-    if (encoded->bytes != NULL) {
-        sodium_memzero(encoded->bytes, encoded->len); /* a token, or a password */
-        redisFreeCommand(encoded->bytes);
-    }
-    encoded->bytes = NULL;
-    encoded->len = 0;
 }
 
 static void *refuse(struct rl_decoder *decoder)
@@ -219,7 +190,14 @@ static void shrink(struct rl_decoder *decoder)
     decoder->len_max = 0;
 }
 
-bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
+static bool is_at_rest(const struct rl_decoder *decoder)
+{
+    const redisReader *reader = decoder->reader;
+
+    return reader->ridx == -1 && reader->pos == reader->len && reader->err == 0;
+}
+
+static bool feed_reader(struct rl_decoder *decoder, const char *bytes, size_t len)
 {
     shrink(decoder);
     redisReader *reader = decoder->reader;
@@ -230,11 +208,78 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
     return reader->len - reader->pos <= RL_UNPARSED_MAX;
 }
 
+/* What lies ahead goes to the reader. */
+static bool feed_ahead(struct rl_decoder *decoder)
+{
+    size_t len = decoder->ahead_len;
+
+    decoder->ahead_len = 0;
+    return len == 0 || feed_reader(decoder, decoder->ahead, len);
+}
+
+bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len)
+{
+    if (!feed_ahead(decoder))
+        return false;
+    if (!is_at_rest(decoder))
+        return feed_reader(decoder, bytes, len);
+    decoder->ahead = bytes;
+    decoder->ahead_len = len;
+    return true;
+}
+
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder)
 {
     const redisReader *reader = decoder->reader;
 
-    return reader->err == REDIS_ERR_OOM;
+    /* To the reader a refused reply is one that there was no memory for. */
+    return reader->err == REDIS_ERR_OOM && !decoder->refused;
+}
+
+static bool skip(struct rl_decoder *decoder, const char *bytes, size_t len)
+{
+    if (decoder->ahead_len < len || memcmp(decoder->ahead, bytes, len) != 0)
+        return false;
+    decoder->ahead += len;
+    decoder->ahead_len -= len;
+    return true;
+}
+
+/* ":1\r\n": a few digits, which cannot overflow. */
+static bool read_integer(struct rl_decoder *decoder)
+{
+    const char *at = decoder->ahead;
+    const char *end = at + decoder->ahead_len;
+    int64_t value = 0;
+
+    if (at == end || *at++ != ':')
+        return false;
+    bool negative = at != end && *at == '-';
+    at += negative;
+    const char *digits = at;
+    for (; at != end && *at >= '0' && *at <= '9' && at - digits < DIGITS_MAX; at++)
+        value = 10 * value + (*at - '0');
+    if (at == digits || end - at < 2 || at[0] != '\r' || at[1] != '\n')
+        return false;
+    decoder->ahead = at + 2;
+    decoder->ahead_len = (size_t)(end - decoder->ahead);
+    decoder->reply =
+        (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = negative ? -value : value};
+    return true;
+}
+
+/* Nearly every answer to a vote is one of these three. Anything else is the reader's. */
+static bool read_plain(struct rl_decoder *decoder)
+{
+    if (skip(decoder, "+OK\r\n", 5)) {
+        decoder->reply = (struct rl_reply){.kind = RL_REPLY_STATUS, .text = "OK", .len = 2};
+        return true;
+    }
+    if (skip(decoder, "$-1\r\n", 5)) {
+        decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};
+        return true;
+    }
+    return read_integer(decoder);
 }
 
 int rl_decoder_next(struct rl_decoder *decoder)
@@ -242,6 +287,12 @@ int rl_decoder_next(struct rl_decoder *decoder)
     void *object = NULL;
 
     decoder->refused = false;
+    if (decoder->ahead_len != 0 && read_plain(decoder))
+        return 1;
+    if (decoder->ahead_len == 0 && is_at_rest(decoder))
+        return 0; /* asked now, the reader would believe to be in the middle of a reply */
+    if (!feed_ahead(decoder))
+        return -1;
     if (redisReaderGetReply(decoder->reader, &object) != REDIS_OK || decoder->refused)
         return -1;
     if (object == NULL)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * RESP in and out. The only file that knows hiredis, and only its formatter and reader: sockets,
- * timers and buffers are ours (docs/architecture.md says why). */
+ * Replies, read by hiredis. The only file that knows it, and only its reader: sockets, timers and
+ * buffers are ours (docs/architecture.md says why). */
 #ifndef RL_NODE_CODEC_H
 #define RL_NODE_CODEC_H
 
@@ -13,15 +13,6 @@
 
 /* The libraries of this build: "hiredis 0.14.1, libsodium 1.0.18". */
 const char *rl_codec_libraries(void);
-
-/* A formatted command. */
-struct rl_encoded {
-    char *bytes; /* rl_encoded_free() */
-    size_t len;
-};
-/* false: no memory. */
-bool rl_encode(struct rl_encoded *ret, size_t argc, const struct rl_arg *args);
-void rl_encoded_free(struct rl_encoded *encoded);
 
 /* An array of texts, nested or not, one after the other: what a subscribed connection hears. */
 #define RL_WORDS_MAX       8
@@ -41,6 +32,8 @@ struct rl_reply_text {
 
 struct rl_decoder {
     void *reader;
+    const char *ahead; /* bytes that the reader was not given yet */
+    size_t ahead_len;
     struct rl_reply_text *text;
     struct rl_reply reply;
     size_t len_max;  /* most bytes that were in the reader */
@@ -58,15 +51,16 @@ struct rl_decoder {
 bool rl_decoder_open(struct rl_decoder *decoder, struct rl_reply_text *text);
 void rl_decoder_close(struct rl_decoder *decoder);
 
-/* Takes bytes from the wire. false: no memory, or more than RL_UNPARSED_MAX bytes without a
- * complete reply: the connection is of no use any more. */
+/* Takes bytes from the wire; they must stay there until rl_decoder_next() has said 0 or -1. false:
+ * no memory, or more than RL_UNPARSED_MAX bytes without a complete reply: the connection is of no
+ * use any more. */
 bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
 
 /* After a failure: it was for want of memory. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
 /* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
- * the protocol, or a reply beyond the limits. */
+ * the protocol, a reply beyond the limits, or no memory. */
 int rl_decoder_next(struct rl_decoder *decoder);
 
 #endif

@@ -25,30 +25,9 @@ enum step {
     STEP_SCRIPT
 };
 
-bool rl_greeting_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
-                        const struct rl_arg *args)
-{
-    struct rl_encoded encoded;
-
-    if (!rl_encode(&encoded, argc, args))
-        return false;
-    /* Not realloc: it may leave a copy of the password behind. */
-    char *bytes = rl_alloc(mem, to->len + encoded.len);
-    if (bytes != NULL) {
-        if (to->len != 0)
-            memcpy(bytes, to->bytes, to->len);
-        memcpy(bytes + to->len, encoded.bytes, encoded.len);
-        rl_free_wiped(mem, to->bytes, to->len);
-        to->bytes = bytes;
-        to->len += encoded.len;
-    }
-    rl_encoded_free(&encoded);
-    return bytes != NULL;
-}
-
 static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
 {
-    if (!rl_greeting_append(node->common->mem, &node->greeting, argc, args))
+    if (!rl_encode_behind(node->common->mem, &node->greeting, argc, args))
         return false;
     RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
     node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;
@@ -113,8 +92,7 @@ bool rl_greeting_prepare(struct rl_node *node)
 
 void rl_greeting_free(struct rl_node *node)
 {
-    rl_free_wiped(node->common->mem, node->greeting.bytes, node->greeting.len);
-    node->greeting = (struct rl_encoded){NULL, 0};
+    rl_encoded_free(node->common->mem, &node->greeting);
     node->greeting_sent = 0;
     node->greeting_steps = node->greeting_done = 0;
 }

@@ -76,6 +76,15 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     node->due_ns = now_ns;
 }
 
+const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args)
+{
+    struct rl_node_common *common = node->common;
+
+    common->cache.claim = NULL;
+    return rl_encode(common->mem, &common->cache.encoded, argc, args) ? &common->cache.encoded
+                                                                      : NULL;
+}
+
 /* Apart: most commands of a round are those that the first node was sent. */
 __attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_node *node,
                                                                       const struct rl_claim *claim,
@@ -85,9 +94,8 @@ __attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_
     struct rl_node_common *common = node->common;
     struct rl_command command;
 
-    rl_encoded_free(&common->cache.encoded);
     rl_node_words(node, &command, claim, verb, form);
-    if (!rl_encode(&common->cache.encoded, command.count, command.args))
+    if (rl_node_say(node, command.count, command.args) == NULL)
         return NULL;
     common->cache.claim = claim;
     common->cache.verb = (uint8_t)verb;
@@ -102,7 +110,7 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
     struct rl_node_common *common = node->common;
 
     if (common->cache.claim == claim && common->cache.verb == verb && common->cache.form == form &&
-        common->cache.ttl_ms == claim->ttl_ms && common->cache.encoded.bytes != NULL)
+        common->cache.ttl_ms == claim->ttl_ms)
         return &common->cache.encoded;
     return encode_anew(node, claim, verb, form);
 }
@@ -275,14 +283,20 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->common->listener.dirty(node->common->listener.ctx, node);
 }
 
+static void close_unreadable(struct rl_node *node, uint64_t now_ns)
+{
+    bool memory = rl_decoder_lacks_memory(&node->decoder);
+
+    rl_node_close(node, memory ? REDLOCK_CAUSE_NO_MEMORY : REDLOCK_CAUSE_PROTOCOL,
+                  memory ? "out of memory" : "not the Redis protocol, or too long", true, now_ns);
+}
+
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
         return;
     if (!rl_decoder_feed(&node->decoder, bytes, len)) {
-        bool memory = rl_decoder_lacks_memory(&node->decoder);
-        rl_node_close(node, memory ? REDLOCK_CAUSE_NO_MEMORY : REDLOCK_CAUSE_PROTOCOL,
-                      memory ? "out of memory" : "reply too long", true, now_ns);
+        close_unreadable(node, now_ns);
         return;
     }
     while (node->decoder.reader != NULL) {
@@ -295,8 +309,7 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         if (got == 0)
             return;
         if (got < 0) {
-            rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "not the Redis protocol, or too long", true,
-                          now_ns);
+            close_unreadable(node, now_ns);
             return;
         }
         if (!greeting) {

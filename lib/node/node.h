@@ -15,6 +15,7 @@
 #include "core/quorum.h"
 #include "node/admission.h"
 #include "node/codec.h"
+#include "node/encode.h"
 #include "node/info.h"
 #include "node/pipeline.h"
 #include "node/tracker.h"

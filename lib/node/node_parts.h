@@ -13,9 +13,6 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
 /* Tells the decoder what the next answer may be. */
 void rl_greeting_expect(struct rl_node *node);
 void rl_greeting_free(struct rl_node *node);
-/* Appends a command to what is allocated from `mem`; false: no memory. Wiped: may be a password. */
-bool rl_greeting_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
-                        const struct rl_arg *args);
 
 /* answer.c */
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
@@ -73,7 +70,8 @@ void rl_debts_flush(struct rl_node *node, uint64_t now_ns);
 void rl_debts_expire(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_debts_wake_ns(const struct rl_node *node);
 
-/* node.c */
+/* node.c: a command of these words, good until the next one; NULL: no memory. */
+const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args);
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);

@@ -39,8 +39,7 @@ static void forget_greeting(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
 
-    rl_free_wiped(node->common->mem, tracker->greeting.bytes, tracker->greeting.len);
-    tracker->greeting = (struct rl_encoded){NULL, 0};
+    rl_encoded_free(node->common->mem, &tracker->greeting);
     tracker->sent = 0;
 }
 
@@ -140,16 +139,16 @@ static bool prepare(struct rl_node *node)
     bool ok = true;
 
     if (node->password != NULL && node->user != NULL)
-        ok = rl_greeting_append(mem, to, 3, auth);
+        ok = rl_encode_behind(mem, to, 3, auth);
     else if (node->password != NULL)
-        ok = rl_greeting_append(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
+        ok = rl_encode_behind(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
     node->tracker.step = node->password != NULL ? STEP_AUTH : STEP_SETNAME;
     return ok &&
-           rl_greeting_append(
+           rl_encode_behind(
                mem, to, 3,
                (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock-wake")}) &&
-           rl_greeting_append(mem, to, 2, (struct rl_arg[]){word("CLIENT"), word("ID")}) &&
-           rl_greeting_append(mem, to, 2, (struct rl_arg[]){word("SUBSCRIBE"), word(CHANNEL)});
+           rl_encode_behind(mem, to, 2, (struct rl_arg[]){word("CLIENT"), word("ID")}) &&
+           rl_encode_behind(mem, to, 2, (struct rl_arg[]){word("SUBSCRIBE"), word(CHANNEL)});
 }
 
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
@@ -190,19 +189,18 @@ static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK, .told = true};
-    struct rl_encoded encoded;
+    const struct rl_encoded *encoded;
     char id[24];
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
     const struct rl_arg words[] = {word("CLIENT"),   word("TRACKING"), word("ON"),
                                    word("REDIRECT"), word(id),         word("NOLOOP")};
     if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
-        !rl_encode(&encoded, sizeof words / sizeof words[0], words)) {
+        (encoded = rl_node_say(node, sizeof words / sizeof words[0], words)) == NULL) {
         fail(node, now_ns);
         return;
     }
-    bool ok = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
-    rl_encoded_free(&encoded);
+    bool ok = rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     tracker->asked += ok;
     if (ok)
         node->common->listener.dirty(node->common->listener.ctx, node);

@@ -7,6 +7,7 @@
 #define RL_NODE_TRACKER_H
 
 #include "node/codec.h"
+#include "node/encode.h"
 
 enum rl_tracker_state {
     RL_TRACKER_OFF = 0, /* not wanted yet, or between two connections */

@@ -100,17 +100,15 @@ static bool ask(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64
     };
     struct rl_arg args[] = {{"TIME", 4}, {NULL, 0}};
     size_t count = 1;
-    struct rl_encoded encoded;
 
     if (verb == RL_VERB_INFO) {
         args[0] = (struct rl_arg){"INFO", 4};
         args[1] = (struct rl_arg){sections[section], strlen(sections[section])};
         count = 2;
     }
-    if (!rl_encode(&encoded, count, args))
-        return false;
-    bool ok = rl_pipeline_push(&node->pipe, &request, encoded.bytes, encoded.len);
-    rl_encoded_free(&encoded);
+    const struct rl_encoded *encoded = rl_node_say(node, count, args);
+    bool ok =
+        encoded != NULL && rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     node->beat_pending += ok;
     return ok;
 }

@@ -179,7 +179,7 @@ void rig_done(struct rig *rig)
 {
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
     rl_node_free(&rig->node);
-    rl_encoded_free(&rig->common.cache.encoded);
+    rl_encoded_free(rig->common.mem, &rig->common.cache.encoded);
 }
 
 void rig_flush(struct rig *rig)

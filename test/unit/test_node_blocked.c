@@ -140,7 +140,7 @@ START_TEST(an_owed_undo_waits)
     rl_claim_drop(filler);
     rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, now_ns);
     rl_node_free(&node);
-    rl_encoded_free(&common.cache.encoded);
+    rl_encoded_free(common.mem, &common.cache.encoded);
 }
 END_TEST
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT
+ * Commands as they go over the wire: "*3\r\n$3\r\nSET\r\n…". */
+#include "node/encode.h"
+
+#include <string.h>
+
+#define CAP_MIN    256
+#define HEADER_MAX 23 /* a sign, twenty digits, CR LF */
+
+/* Room for the commands that are there and for one of these words. */
+static bool reserve(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
+                    const struct rl_arg *args)
+{
+    size_t needed = kept + HEADER_MAX;
+    size_t cap = to->cap != 0 ? to->cap : CAP_MIN;
+
+    for (size_t i = 0; i < argc; i++)
+        needed += HEADER_MAX + args[i].len + 2;
+    if (needed <= to->cap)
+        return true;
+    while (cap < needed)
+        cap *= 2;
+    /* Not realloc: it may leave a copy of the password behind. */
+    char *bytes = rl_realloc_array(mem, NULL, cap, 1);
+    if (bytes == NULL)
+        return false;
+    if (kept != 0)
+        memcpy(bytes, to->bytes, kept);
+    rl_free_wiped(mem, to->bytes, to->cap);
+    to->bytes = bytes;
+    to->cap = cap;
+    return true;
+}
+
+static char *put_header(char *at, char sign, size_t number)
+{
+    char digits[20];
+    unsigned count = 0;
+
+    *at++ = sign;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    while (count > 0)
+        *at++ = digits[--count];
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+static bool encode(const struct rl_mem *mem, struct rl_encoded *to, size_t kept, size_t argc,
+                   const struct rl_arg *args)
+{
+    if (!reserve(mem, to, kept, argc, args))
+        return false;
+    char *at = put_header(to->bytes + kept, '*', argc);
+    for (size_t i = 0; i < argc; i++) {
+        at = put_header(at, '$', args[i].len);
+        if (args[i].len != 0)
+            memcpy(at, args[i].data, args[i].len);
+        at += args[i].len;
+        *at++ = '\r';
+        *at++ = '\n';
+    }
+    to->len = (size_t)(at - to->bytes);
+    return true;
+}
+
+bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+               const struct rl_arg *args)
+{
+    return encode(mem, to, 0, argc, args);
+}
+
+bool rl_encode_behind(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+                      const struct rl_arg *args)
+{
+    return encode(mem, to, to->len, argc, args);
+}
+
+void rl_encoded_free(const struct rl_mem *mem, struct rl_encoded *encoded)
+{
+    rl_free_wiped(mem, encoded->bytes, encoded->cap);
+    *encoded = (struct rl_encoded){.bytes = NULL};
+}
