@@ -114,8 +114,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
         rl->driver_sleeps = false;
         rl_io_tick(&rl->io, ready, count);
         rl_review(rl);
-        if (rl->engine.dirty != 0)
-            rl_engine_flush(&rl->engine);
+        rl_engine_flush(&rl->engine);
         if (rl_dispatch_has_news(rl))
             rl_drive_recall(rl);
     }

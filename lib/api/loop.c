@@ -10,11 +10,9 @@ void rl_loop_settle(struct redlock *rl)
 {
     do {
         rl_review(rl);
-        bool told = rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl);
-        if (told)
+        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
             rl_dispatch(rl);
-        if (told || rl->engine.dirty != 0)
-            rl_engine_flush(&rl->engine); /* also sets the timer for what callbacks started */
+        rl_engine_flush(&rl->engine); /* also sets the timer, for what callbacks started, too */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
     if (rl->client_ops != NULL)
         rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));

@@ -41,7 +41,11 @@ struct rl_now {
 
 static inline unsigned rl_nodes_count(rl_nodes set)
 {
-    return (unsigned)__builtin_popcount(set);
+    /* By hand: without -mpopcnt the compiler calls a function, several times for each vote. */
+    set -= set >> 1 & 0x55555555u;
+    set = (set & 0x33333333u) + (set >> 2 & 0x33333333u);
+    set = (set + (set >> 4)) & 0x0f0f0f0fu;
+    return set * 0x01010101u >> 24;
 }
 
 static inline rl_nodes rl_nodes_all(unsigned count)

@@ -322,6 +322,18 @@ static void tick_locks(struct rl_engine *engine)
         rl_lock_tick(engine, lock);
 }
 
+static void send_queued(struct rl_engine *engine)
+{
+    uint64_t now_ns = engine->view.now.boot_ns;
+
+    rl_places_turn(engine);
+    while (engine->dirty != 0) {
+        unsigned node = (unsigned)__builtin_ctz(engine->dirty);
+        engine->dirty &= engine->dirty - 1;
+        rl_node_flush(&engine->nodes[node], now_ns);
+    }
+}
+
 void rl_engine_tick(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
@@ -335,19 +347,12 @@ void rl_engine_tick(struct rl_engine *engine)
     review_wall(engine);
     tick_locks(engine);
     rl_records_tick(engine);
-    rl_engine_flush(engine);
+    send_queued(engine);
 }
 
 void rl_engine_flush(struct rl_engine *engine)
 {
-    uint64_t now_ns = engine->view.now.boot_ns;
-
-    rl_places_turn(engine);
-    while (engine->dirty != 0) {
-        unsigned node = (unsigned)__builtin_ctz(engine->dirty);
-        engine->dirty &= engine->dirty - 1;
-        rl_node_flush(&engine->nodes[node], now_ns);
-    }
+    send_queued(engine);
     engine->nodes_wake_ns = RL_NEVER;
     for (unsigned i = 0; i < engine->count; i++)
         engine->nodes_wake_ns =

@@ -102,7 +102,8 @@ void rl_engine_abandon(struct rl_engine *engine);
 /* Reads the clocks; before anything that depends on time. */
 void rl_engine_refresh(struct rl_engine *engine);
 
-/* Does what is due, then sends. The clocks were read and what arrived was handed over before. */
+/* Does what is due, then sends. The clocks were read and what arrived was handed over before. The
+ * timer is as it was: rl_engine_flush() follows before anybody waits for it. */
 void rl_engine_tick(struct rl_engine *engine);
 /* Sends what was queued outside of a tick, and sets the timer. */
 void rl_engine_flush(struct rl_engine *engine);

@@ -43,6 +43,7 @@ static void turn(void)
     struct rl_ready ready[RL_READY_MAX];
     int count = rl_io_wait(&io, ready, 0);
     rl_io_tick(&io, ready, count);
+    rl_engine_flush(engine);
 }
 
 static bool becomes_ready(void)

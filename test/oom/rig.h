@@ -60,6 +60,7 @@ struct scenario {
     bool bare;             /* no client yet: act() makes it */
     bool last;             /* act() ends the client: it is freed, and not asked for another lock */
     bool quiet;            /* act() need not allocate at all */
+    bool frugal;           /* act() must not */
     unsigned kept;         /* blocks that libc may keep for threads of look-ups; 0: none */
     unsigned calls;        /* rig_sweep_calls(): bits 1 << enum call; 0: all of them */
 };

@@ -154,8 +154,11 @@ static void judge_release(void)
 
 START_TEST(released)
 {
-    rig_sweep(&(struct scenario){
-        .name = "release", .prepare = hold, .act = release, .judge = judge_release});
+    rig_sweep(&(struct scenario){.name = "release",
+                                 .prepare = hold,
+                                 .act = release,
+                                 .judge = judge_release,
+                                 .frugal = true});
 }
 END_TEST
 
@@ -213,7 +216,8 @@ static void forget_handle(void)
 
 START_TEST(freed)
 {
-    rig_sweep(&(struct scenario){.name = "lock freed", .prepare = hold, .act = forget_handle});
+    rig_sweep(&(struct scenario){
+        .name = "lock freed", .prepare = hold, .act = forget_handle, .frugal = true});
 }
 END_TEST
 

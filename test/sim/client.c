@@ -266,6 +266,7 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
     rl_engine_refresh(&client->engine);
     read_some(client, count);
     rl_engine_tick(&client->engine);
+    rl_engine_flush(&client->engine);
     after_turn(client);
 }
 

@@ -115,6 +115,7 @@ static void tick(void)
     memset(seeded, 0, sizeof seeded);
     rl_engine_refresh(&engine);
     rl_engine_tick(&engine);
+    rl_engine_flush(&engine);
 }
 
 static void setup(void)
