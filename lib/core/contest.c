@@ -17,6 +17,9 @@
 #define CROWD_UNIT   8u
 #define TIMID_MAX    5
 #define PAUSE_MAX_NS (16 * RL_MS)
+/* A split weighs as much as so many denials: see rl_contest_denied(). */
+#define SPLIT_WEIGHT 4u
+#define SPLITS_MAX   (5 * SPLIT_WEIGHT)
 #define SLOTS_KNOWN  64 /* as many as a word has bits */
 /* A round trip that nobody has measured yet. */
 #define ROUND_TRIP_MIN_NS (50 * RL_US)
@@ -48,7 +51,13 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
 {
     heat(contest, now_ns);
     contest->met_in_a_row = 0;
-    contest->splits += split && contest->splits < UINT32_MAX;
+    /* Two that take each other's votes may be denied by turns, and are to stay longer away from
+     * each other each time. But who is only denied has stayed away for too long already: others,
+     * who do not, are always there before him. */
+    if (split)
+        contest->splits = (uint32_t)rl_min_u64(contest->splits + SPLIT_WEIGHT, SPLITS_MAX);
+    else if (contest->splits > 0 && RL_RULE(SPLITS_FADE))
+        contest->splits--;
     contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
     contest->first = first;
     if (contest->misled < MISLED_MAX || !RL_RULE(TIE_PASSED))
@@ -176,6 +185,11 @@ uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
     return unit_ns / 8 + random % (unit_ns / 4) / (1 + age * age);
 }
 
+unsigned rl_contest_splits(const struct rl_contest *contest)
+{
+    return (contest->splits + SPLIT_WEIGHT - 1) / SPLIT_WEIGHT;
+}
+
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random)
 {
@@ -183,7 +197,7 @@ uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_tr
 
     if (contest->splits == 0)
         return 0;
-    for (uint32_t i = 0; i < contest->splits && most_ns < PAUSE_MAX_NS; i++)
+    for (uint32_t i = 0; i < rl_contest_splits(contest) && most_ns < PAUSE_MAX_NS; i++)
         most_ns *= 2;
     return random % rl_min_u64(most_ns, PAUSE_MAX_NS);
 }

@@ -16,18 +16,19 @@
 struct rl_contest {
     uint8_t order[RL_NODES_MAX]; /* all nodes; the first is asked first */
     uint8_t nodes;
-    uint32_t splits;   /* attempts since our last grant that some node granted and that failed */
-    rl_nodes first;    /* was asked first and did not say no, but the attempt was denied */
-    uint32_t misled;   /* so often in a row */
-    rl_nodes passed;   /* not asked first while it is hot: they had misled us */
-    uint32_t in_a_row; /* acquired right after our own release, so many times */
-    uint64_t row_ns;   /* when that row began */
-    bool met;          /* some node had denied what we got: others are there */
-    uint32_t met_in_a_row;   /* that is believed after so many, as others did not show */
-    uint32_t wakes;          /* pushes that we have answered since we got it last */
-    uint32_t crowd;          /* how many it takes, smoothed, in eighths; 0: not known */
-    uint32_t timid;          /* going ahead has failed: not so often, by this power of two */
-    uint64_t hot_until_ns;   /* others were met a second before that */
+    uint32_t splits;       /* attempts since our last grant that some node granted and that failed,
+                            * weighed; denials by all make it less */
+    rl_nodes first;        /* was asked first and did not say no, but the attempt was denied */
+    uint32_t misled;       /* so often in a row */
+    rl_nodes passed;       /* not asked first while it is hot: they had misled us */
+    uint32_t in_a_row;     /* acquired right after our own release, so many times */
+    uint64_t row_ns;       /* when that row began */
+    bool met;              /* some node had denied what we got: others are there */
+    uint32_t met_in_a_row; /* that is believed after so many, as others did not show */
+    uint32_t wakes;        /* pushes that we have answered since we got it last */
+    uint32_t crowd;        /* how many it takes, smoothed, in eighths; 0: not known */
+    uint32_t timid;        /* going ahead has failed: not so often, by this power of two */
+    uint64_t hot_until_ns; /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
     uint64_t released_ns;    /* our last release; 0: none */
     /* Of a semaphore, for its first 64 slots, bit by bit: */
@@ -70,6 +71,8 @@ void rl_contest_went_ahead(struct rl_contest *contest, bool won);
 uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
                            uint64_t round_trip_ns, uint64_t random);
 
+/* So many attempts have split the votes, and not too many others were made since. */
+unsigned rl_contest_splits(const struct rl_contest *contest);
 /* How long to stay away after attempts that split the votes, however loudly the servers call. */
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random);

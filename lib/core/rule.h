@@ -46,11 +46,13 @@
     X(PROMOTED_GUARD)                                                                              \
     X(EVICTING_REFUSED)                                                                            \
     X(COUNT_ON_DISK)                                                                               \
+    X(TIE_AGREED)                                                                                  \
     X(TIE_FIRST)                                                                                   \
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
     X(TIE_PASSED)                                                                                  \
     X(SPLIT_PAUSE)                                                                                 \
+    X(SPLITS_FADE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)                                                                                  \
     X(MANY_ALL_FREE)                                                                               \

@@ -2,6 +2,7 @@
  * A hash table of resources, each with a queue; the idle ones are forgotten, the oldest first. */
 #include "engine/place.h"
 
+#include "core/rule.h"
 #include "engine/engine.h"
 #include "platform/hash.h"
 
@@ -129,8 +130,9 @@ static struct rl_place *make(struct rl_engine *engine, struct rl_arg key, uint64
     place->word = word;
     place->key_len = (uint32_t)key.len;
     memcpy(place->key, key.data, key.len);
+    uint64_t own = RL_RULE(TIE_AGREED) ? 0 : places->secret; /* an order that nobody else has */
     for (unsigned i = 0; i < engine->count; i++)
-        scores[i] = mix(word ^ engine->node_words[i]);
+        scores[i] = mix(word ^ engine->node_words[i] ^ own);
     rl_contest_init(&place->contest, engine->count, scores);
     put(places, place);
     places->count++;

@@ -144,6 +144,16 @@ static void set_up_full(struct sim_plan *plan, struct sim_crowd *crowd)
     crowd->hold_ns = 20 * RL_MS;
     fault(plan, SIM_FULL, 0, sim_crowd_order()[0], 100 * RL_MS);
     crowd->bounds.attempts = 1000 * (2 + plan->clients);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+}
+
+/* Who pauses after split votes is too late for each hand-over: the others do not pause. */
+static void set_up_slow_work(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 8;
+    plan->span_ns = 10 * RL_SECOND;
+    crowd->hold_ns = 20 * RL_MS;
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
 }
 
 /* Half of them asks another node first, for they know the nodes under other names. */
@@ -197,6 +207,6 @@ const struct sim_case sim_cases[] = {
     {"dead", set_up_dead},           {"full", set_up_full},
     {"disagreed", set_up_disagreed}, {"inside", set_up_inside},
     {"waiting", set_up_waiting},     {"lost-pushes", set_up_lost_pushes},
-    {"foreign", set_up_foreign},
+    {"foreign", set_up_foreign},     {"slow-work", set_up_slow_work},
 };
 const unsigned sim_case_count = sizeof sim_cases / sizeof sim_cases[0];

@@ -82,6 +82,35 @@ START_TEST(pauses_grow_with_split_votes)
 }
 END_TEST
 
+/* Simulator, case slow-work: who had met split votes and paused came too late for every hand-over,
+ * and was denied, and so did not win for the whole run. */
+START_TEST(who_is_only_denied_stays_away_less_and_less)
+{
+    uint64_t last = 16 * RL_MS;
+
+    for (unsigned i = 0; i < 1000; i++)
+        rl_contest_denied(&contest, true, 0, NOW_NS);
+    ck_assert_uint_eq(rl_contest_pause_ns(&contest, TRIP_NS, 16 * RL_MS - 1), 16 * RL_MS - 1);
+    for (unsigned i = 0; i < 20; i++) {
+        rl_contest_denied(&contest, false, 0, NOW_NS);
+        uint64_t most = 0; /* the longest pause that can be drawn */
+        for (uint64_t next = TRIP_NS; next <= 16 * RL_MS; next *= 2)
+            most = rl_max_u64(most, rl_contest_pause_ns(&contest, TRIP_NS, next - 1));
+        ck_assert_uint_le(most, last);
+        last = most;
+    }
+    ck_assert_uint_eq(rl_contest_splits(&contest), 0);
+    ck_assert_uint_eq(last, 0);
+    /* By turns it still becomes more. */
+    for (unsigned i = 0; i < 10; i++) {
+        rl_contest_denied(&contest, true, 0, NOW_NS);
+        rl_contest_denied(&contest, false, 0, NOW_NS);
+        rl_contest_denied(&contest, false, 0, NOW_NS);
+    }
+    ck_assert_uint_gt(rl_contest_splits(&contest), 3);
+}
+END_TEST
+
 START_TEST(others_go_first_where_they_were_met)
 {
     rl_contest_released(&contest, TRIP_NS, RANDOM_NS, NOW_NS);
@@ -175,6 +204,8 @@ START_TEST(about_one_of_a_crowd_goes_ahead)
     learn(1);
     ck_assert_uint_gt(goes_ahead(), 700); /* nobody else waits, */
     ck_assert_uint_lt(goes_ahead(), 800); /* as far as it has seen: and it keeps looking */
+    rl_contest_won(&contest);             /* nobody had to be woken for that: it tells nothing */
+    ck_assert_uint_gt(goes_ahead(), 700);
     last = goes_ahead();
     for (unsigned crowd = 2; crowd <= 128; crowd *= 4) {
         setup();
@@ -310,6 +341,8 @@ START_TEST(misled_now_and_then)
         rl_contest_denied(&contest, false, i % 2 == 0 ? 0 : RL_NODE(3), NOW_NS);
     }
     ck_assert_uint_eq(rl_contest_first(&contest, 0x1f), RL_NODE(1));
+    ck_assert_uint_eq(rl_contest_first(&contest, 0x1d),
+                      RL_NODE(3)); /* one after the other is no row */
 }
 END_TEST
 
@@ -323,6 +356,7 @@ int main(void)
     tcase_add_test(tcase, the_order_of_shared_nodes_is_the_same);
     tcase_add_test(tcase, others_are_remembered_for_a_second);
     tcase_add_test(tcase, pauses_grow_with_split_votes);
+    tcase_add_test(tcase, who_is_only_denied_stays_away_less_and_less);
     tcase_add_test(tcase, others_go_first_where_they_were_met);
     tcase_add_test(tcase, a_denial_on_the_way_shows_others);
     tcase_add_test(tcase, what_denies_and_never_comes_is_believed_less_and_less);

@@ -357,7 +357,7 @@ START_TEST(split)
     rig_deny(&rig, 3);
     rig_deny(&rig, 4);
     ck_assert_uint_eq(rig.fx.undo, RL_NODE(0) | RL_NODE(2));
-    ck_assert_uint_eq(contest.splits, 1);
+    ck_assert_uint_eq(rl_contest_splits(&contest), 1);
     tell_all(1u << mine, 5000);
     if (rig.lease.wait.go_ns > rig.view.now.boot_ns) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
