@@ -13,6 +13,7 @@
 #include "doctor.h"
 #include "exits.h"
 #include "json.h"
+#include "nodes_wake.h"
 #include "say.h"
 
 #define CLOSE_BUDGET_MS 200
@@ -178,15 +179,16 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
 
-    return must(
-        json_pack("{s:o, s:b, s:i, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "node",
-                  json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0, "cause",
-                  node->cause, "role", node->role, "version", json_text(node->version), "run_id",
-                  json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
-                  (json_int_t)node->uptime_s, "votes_again_ms", (json_int_t)node->votes_again_ms,
-                  "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
-                  (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
-                  (int)(node->facts & REDLOCK_FACT_AOF) != 0, "text", json_text(node->text)));
+    return must(json_pack(
+        "{s:o, s:b, s:i, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "node",
+        json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0, "cause",
+        node->cause, "role", node->role, "version", json_text(node->version), "run_id",
+        json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
+        (json_int_t)node->uptime_s, "votes_again_ms", (json_int_t)node->votes_again_ms,
+        "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
+        (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
+        (int)(node->facts & REDLOCK_FACT_AOF) != 0, "wakeups",
+        wakefulness_name(exam->wakes[i].state), "text", json_text(node->text)));
 }
 
 static json_t *json_of_finding(const struct examination *exam, const struct finding *finding)

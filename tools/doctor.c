@@ -145,6 +145,23 @@ static void check_data(struct examination *exam, size_t i)
              "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
 }
 
+/* Locks do without: who waits asks again. */
+static void check_wakeups(struct examination *exam, size_t i)
+{
+    const struct wakefulness *wake = &exam->wakes[i];
+    bool right = !strncmp(wake->text, "NOPERM", 6);
+
+    if (wake->state == WAKE_REFUSED)
+        find(exam, FINDING_NOTE, (int)i, "no_wakeups",
+             right ? "give the user the rights that redlock nodes --acl prints, or nothing"
+                   : "nothing, or a server that knows CLIENT TRACKING (Redis 6, Valkey)",
+             "does not tell who waits when a lock is given back: %s", wake->text);
+    else if (wake->state == WAKE_MUTE)
+        find(exam, FINDING_NOTE, (int)i, "no_wakeups",
+             "look whether a proxy is in between, which CLIENT TRACKING does not pass",
+             "does not tell who waits when a lock is given back, although it said that it would");
+}
+
 static int by_size(const void *a, const void *b)
 {
     uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -306,6 +323,7 @@ void doctor_judge(struct examination *exam)
         exam->useful += exam->nodes[i].may_vote && !exam->troubles[i].cause;
         check_vote(exam, i);
         check_data(exam, i);
+        check_wakeups(exam, i);
         check_time(exam, i, median_us);
     }
     check_set(exam);

@@ -30,6 +30,14 @@ struct trouble {
     char text[FINDING_TEXT_MAX];
 };
 
+/* Does it tell those who wait when a lock is given back? */
+enum wake_state { WAKE_UNKNOWN = 0, WAKE_TELLS, WAKE_REFUSED, WAKE_MUTE };
+
+struct wakefulness {
+    enum wake_state state;
+    char text[96]; /* refused: the server's words */
+};
+
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 struct examination {
@@ -37,6 +45,7 @@ struct examination {
     size_t useful; /* of those that may vote: they grant, extend and release */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
     struct trouble troubles[REDLOCK_NODES_MAX];
+    struct wakefulness wakes[REDLOCK_NODES_MAX];
     bool fences;          /* are they fit for fences, too? */
     bool durable_records; /* the kind of records that is configured */
     enum record_seen records[REDLOCK_NODES_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * `redlock nodes`: does each server do what a lock needs? A greeting does not tell: the user may
  * lack a right, the memory may be full. So a lock is taken on each server alone, extended and
- * released: a key of its own, for a moment.
+ * released: a key of its own, for a moment. Then it is looked whether who waits is told.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,11 @@
 #include "client.h"
 #include "commands.h"
 #include "doctor.h"
+#include "nodes_wake.h"
 #include "say.h"
 
 #define TTL_MS          1000
+#define WAIT_TTL_MS     5000
 #define CLOSE_BUDGET_MS 200
 
 /* What the only server of a report did not do, unless it was merely out of reach. */
@@ -59,8 +61,22 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
     free(name);
 }
 
+static void probe_wakeups(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
+                          struct wakefulness *wake)
+{
+    char *name = text_format("redlock-nodes/%s/wait", client_owner());
+    redlock_t *waiter;
+
+    if (client_start(config, &waiter) < 0) {
+        nodes_probe_wakeups(rl, waiter, name, max_ttl_ms < WAIT_TTL_MS ? max_ttl_ms : WAIT_TTL_MS,
+                            wake);
+        client_close(waiter, CLOSE_BUDGET_MS);
+    }
+    free(name);
+}
+
 static void probe_alone(const struct settings *settings, const char *address,
-                        struct trouble *trouble)
+                        struct trouble *trouble, struct wakefulness *wake)
 {
     struct settings one = *settings; /* with one server, else the same: nothing of it is freed */
     redlock_config_t *config;
@@ -71,6 +87,8 @@ static void probe_alone(const struct settings *settings, const char *address,
     if (client_configure(&one, &config) < 0) {
         if (client_start(config, &rl) < 0) {
             probe(rl, one.max_ttl_ms, trouble);
+            if (trouble->cause == REDLOCK_CAUSE_NONE)
+                probe_wakeups(rl, config, one.max_ttl_ms, wake);
             client_close(rl, CLOSE_BUDGET_MS);
         }
         redlock_config_free(config);
@@ -89,7 +107,7 @@ void nodes_probe(const struct settings *settings, struct examination *exam)
         if (!*address)
             continue;
         if (exam->nodes[i].may_vote)
-            probe_alone(settings, address, &exam->troubles[i]);
+            probe_alone(settings, address, &exam->troubles[i], &exam->wakes[i]);
         i++;
     }
     explicit_bzero(list, strlen(settings->values[SET_SERVERS].text));

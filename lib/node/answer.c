@@ -236,7 +236,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         return;
     }
     if (request.verb == RL_VERB_TRACK) {
-        rl_tracker_answer(node, reply);
+        rl_tracker_answer(node, reply, now_ns);
         if (node->state == RL_NODE_READY)
             rl_silence_review(node, now_ns);
         return;

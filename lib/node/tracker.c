@@ -11,6 +11,8 @@
 #define CHANNEL          "__redis__:invalidate"
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (5 * RL_SECOND)
+/* A server that does not bear the question is not to lose its votes by it again and again. */
+#define HARMFUL_NS (30 * RL_SECOND)
 
 /* In the order in which they are said; SUBSCRIBE is the last, nothing may follow it. */
 enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
@@ -80,7 +82,7 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply)
 {
     static const char OTHER[] = "unexpected reply";
     struct rl_tracker *tracker = &node->tracker;
-    bool told = reply->kind == RL_REPLY_ERROR;
+    bool told = reply->kind == RL_REPLY_ERROR && reply->len > 0;
     const char *text = told ? reply->text : OTHER;
     size_t len = told ? reply->len : sizeof OTHER - 1, at = 0;
 
@@ -113,7 +115,7 @@ void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
     if (tracker->state == RL_TRACKER_REFUSED)
         tracker->state = RL_TRACKER_OFF;
     if (tracker->wanted)
-        tracker->due_ns = now_ns;
+        tracker->due_ns = rl_add_sat(now_ns, tracker->harmful ? HARMFUL_NS : 0);
 }
 
 void rl_tracker_free(struct rl_node *node)
@@ -124,9 +126,11 @@ void rl_tracker_free(struct rl_node *node)
 
 void rl_tracker_node_lost(struct rl_node *node, bool retry)
 {
-    node->tracker.asked = 0;
-    node->tracker.wanted = node->tracker.wanted && retry;
-    node->tracker.failures = 0;
+    struct rl_tracker *tracker = &node->tracker;
+    tracker->harmful = tracker->harmful || tracker->asked > 0;
+    tracker->asked = 0;
+    tracker->failures = 0;
+    tracker->wanted = tracker->wanted && retry;
     close_lane(node);
 }
 
@@ -208,7 +212,12 @@ static void track(struct rl_node *node, uint64_t now_ns)
         fail(node, now_ns);
 }
 
-void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply)
+static bool begins(const struct rl_reply *reply, const char *text)
+{
+    return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;
+}
+
+void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_node_listener *listener = &node->common->listener;
@@ -216,11 +225,17 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply)
     RL_ASSERT(tracker->asked > 0);
     if (--tracker->asked > 0 || tracker->state != RL_TRACKER_LISTENING)
         return; /* that one has ended meanwhile */
-    if (reply->kind == RL_REPLY_ERROR) {
+    if (reply->kind == RL_REPLY_ERROR && begins(reply, "ERR The client ID you want")) {
+        fail(node, now_ns); /* the server has lost it sooner than we */
+        return;
+    }
+    if (reply->kind != RL_REPLY_STATUS || reply->len != 2 || !begins(reply, "OK")) {
+        tracker->harmful = reply->kind != RL_REPLY_ERROR;
         refuse(node, reply);
         return;
     }
     tracker->on = true;
+    tracker->harmful = false;
     tracker->failures = 0;
     rl_node_notify_changed(node);
     /* What has changed before now, nobody told. */

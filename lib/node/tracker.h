@@ -22,6 +22,7 @@ struct rl_tracker {
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
     bool on;        /* the first connection sends what it would hear here */
+    bool harmful;   /* the first connection ended while TRACK was unanswered: not soon again */
     unsigned asked; /* TRACKs that the first connection has not answered: the last is meant */
     unsigned failures;
     uint64_t due_ns; /* OFF: connect; CONNECTING, GREETING: give up */
@@ -47,7 +48,7 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry);
 /* Memory only; the connection was closed, or belongs to another process. */
 void rl_tracker_free(struct rl_node *node);
 /* The answer of the first connection to TRACK. */
-void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply);
+void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
 /* Events of its own transport. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);

@@ -2,7 +2,7 @@
  * Start, stop and script a fake server, and ask what it was told. */
 #include "fake_redis.h"
 
-#include "fake_serve.h"
+#include "fake_push.h"
 #include "wait.h"
 
 #include <arpa/inet.h>
@@ -92,6 +92,8 @@ static struct fake_redis *start(const struct fake_profile *profile, bool unix_so
     fake->cut_after = UINT64_MAX;
     fake->wake = eventfd(0, EFD_CLOEXEC);
     MUST(fake->wake >= 0);
+    fake->store.changed = fake_push_changed;
+    fake->store.changed_ctx = fake;
     adopt_profile(fake, profile);
     if (unix_socket) {
         char directory[] = "/tmp/fake_redis_XXXXXX";
@@ -157,6 +159,7 @@ void fake_redis_stop(struct fake_redis *fake)
         free(fake->lines[i].text);
     free(fake->lines);
     fake_store_free(&fake->store);
+    fake_push_free(fake);
     MUST(pthread_cond_destroy(&fake->changed) == 0);
     MUST(pthread_mutex_destroy(&fake->mutex) == 0);
     free(fake);
@@ -202,6 +205,36 @@ void fake_redis_push(struct fake_redis *fake, const char *bytes)
         fake_bytes_add(&fake_new_chunk(&fake->connections[i])->bytes, bytes, strlen(bytes));
     wake(fake);
     unlock(fake);
+}
+
+void fake_redis_tell(struct fake_redis *fake, const char *bytes, size_t len)
+{
+    lock(fake);
+    for (size_t i = 0; i < fake->connections_count; i++) {
+        if (fake->connections[i].session.subscribed)
+            fake_bytes_add(&fake_new_chunk(&fake->connections[i])->bytes, bytes, len);
+    }
+    wake(fake);
+    unlock(fake);
+}
+
+void fake_redis_end_telling(struct fake_redis *fake, bool reset)
+{
+    lock(fake);
+    for (size_t i = fake->connections_count; i-- > 0;) {
+        if (fake->connections[i].session.subscribed)
+            fake_end_connection(fake, i, reset ? FAKE_END_RESET : FAKE_END_CLOSE);
+    }
+    wake(fake);
+    unlock(fake);
+}
+
+bool fake_redis_tells(struct fake_redis *fake, const char *key)
+{
+    lock(fake);
+    bool tells = fake_push_is_due(fake, (struct fake_arg){key, strlen(key)});
+    unlock(fake);
+    return tells;
 }
 
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes)
@@ -364,6 +397,7 @@ void fake_redis_put(struct fake_redis *fake, const char *key, const char *value,
 {
     lock(fake);
     fake_store_put(&fake->store, fake_now_ms(), key, value, ttl_ms);
+    wake(fake);
     unlock(fake);
 }
 
@@ -371,6 +405,7 @@ void fake_redis_remove(struct fake_redis *fake, const char *key)
 {
     lock(fake);
     fake_store_remove(&fake->store, key);
+    wake(fake);
     unlock(fake);
 }
 
@@ -378,6 +413,7 @@ void fake_redis_flush(struct fake_redis *fake)
 {
     lock(fake);
     fake_store_clear(&fake->store);
+    wake(fake);
     unlock(fake);
 }
 

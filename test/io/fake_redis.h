@@ -54,6 +54,12 @@ void fake_redis_rule(struct fake_redis *fake,
 void fake_redis_clear_rules(struct fake_redis *fake);
 void fake_redis_open_gate(struct fake_redis *fake);               /* lets go what waits now */
 void fake_redis_push(struct fake_redis *fake, const char *bytes); /* to all, unasked */
+/* The same, to those that are subscribed to be told of changes. */
+void fake_redis_tell(struct fake_redis *fake, const char *bytes, size_t len);
+/* These are closed. */
+void fake_redis_end_telling(struct fake_redis *fake, bool reset);
+/* Some connection has asked for the key, and another one will be told when it changes. */
+bool fake_redis_tells(struct fake_redis *fake, const char *key);
 /* Every connection is closed once the server has sent so many bytes on it; UINT64_MAX: never. */
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes);
 void fake_redis_drop_connections(struct fake_redis *fake);

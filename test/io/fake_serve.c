@@ -2,6 +2,8 @@
  * The thread of a fake server: one poll loop over its listener and its connections. */
 #include "fake_serve.h"
 
+#include "fake_push.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -170,10 +172,17 @@ static void obey(struct fake_redis *fake, struct fake_connection *connection,
                  const struct fake_arg *argv, size_t argc)
 {
     struct fake_rule rule = take_rule(fake, argv, argc);
+    struct fake_bytes answer = {.data = NULL};
+    fake->acting = connection->number;
+    if (rule.fault != FAKE_REPLY && rule.fault != FAKE_ENDLESS && rule.fault != FAKE_DROP) {
+        if (!fake_push_execute(fake, connection, argv, argc, &answer))
+            fake_store_execute(&fake->store, &connection->session, fake_now_ms(), argv, argc,
+                               &answer);
+        fake_push_note(fake, connection, argv, argc);
+    }
+    fake->acting = 0;
     struct fake_chunk *chunk = fake_new_chunk(connection);
-    if (rule.fault != FAKE_REPLY && rule.fault != FAKE_ENDLESS && rule.fault != FAKE_DROP)
-        fake_store_execute(&fake->store, &connection->session, fake_now_ms(), argv, argc,
-                           &chunk->bytes);
+    chunk->bytes = answer;
     if (rule.fault != 0)
         apply_rule(chunk, &rule);
     note_command(fake, connection, argv, argc);

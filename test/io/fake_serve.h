@@ -32,6 +32,8 @@ struct fake_connection {
     uint64_t sent;
 };
 
+struct fake_reading; /* fake_push.c */
+
 struct fake_line {
     unsigned connection;
     char *text;
@@ -52,6 +54,9 @@ struct fake_redis {
     struct fake_connection connections[FAKE_CONNECTIONS_MAX];
     size_t connections_count;
     unsigned accepted;
+    unsigned acting; /* the connection whose command is being executed; 0: none */
+    struct fake_reading *readings;
+    size_t readings_count;
     struct fake_line *lines;
     size_t lines_count, lines_size;
 };

@@ -5,11 +5,9 @@
 #include "core/wire.h"
 #include "fake_fence.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define DATABASES 16
 #define FOREVER   UINT64_MAX
@@ -19,46 +17,6 @@ struct fake_key {
     struct fake_bytes name, value;
     uint64_t expires_ms;
 };
-
-/* ---- bytes ---- */
-
-void fake_bytes_add(struct fake_bytes *bytes, const void *data, size_t len)
-{
-    if (len == 0)
-        return;
-    if (bytes->len + len + 1 > bytes->size) {
-        bytes->size = (bytes->len + len + 1) * 2;
-        bytes->data = realloc(bytes->data, bytes->size);
-        if (bytes->data == NULL)
-            abort();
-    }
-    memcpy(bytes->data + bytes->len, data, len);
-    bytes->len += len;
-    bytes->data[bytes->len] = '\0';
-}
-
-void fake_bytes_text(struct fake_bytes *bytes, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (len < 0 || (size_t)len >= sizeof text)
-        abort();
-    fake_bytes_add(bytes, text, (size_t)len);
-}
-
-void fake_bytes_free(struct fake_bytes *bytes)
-{
-    free(bytes->data);
-    *bytes = (struct fake_bytes){.data = NULL};
-}
-
-bool fake_arg_is(struct fake_arg arg, const char *word)
-{
-    return arg.len == strlen(word) && strncasecmp(arg.data, word, arg.len) == 0;
-}
 
 static bool same_bytes(const struct fake_bytes *bytes, struct fake_arg arg)
 {
@@ -96,6 +54,12 @@ static struct fake_key *find(struct fake_store *store, unsigned db, struct fake_
     return NULL;
 }
 
+static void note_change(struct fake_store *store, const struct fake_bytes *name)
+{
+    if (store->changed != NULL)
+        store->changed(store->changed_ctx, (struct fake_arg){name->data, name->len});
+}
+
 static void put(struct fake_store *store, unsigned db, struct fake_arg name, struct fake_arg value,
                 uint64_t expires_ms)
 {
@@ -114,10 +78,12 @@ static void put(struct fake_store *store, unsigned db, struct fake_arg name, str
     fake_bytes_free(&key->value);
     fake_bytes_add(&key->value, value.data, value.len);
     key->expires_ms = expires_ms;
+    note_change(store, &key->name);
 }
 
 static void remove_key(struct fake_store *store, const struct fake_key *key)
 {
+    note_change(store, &key->name);
     remove_at(store, (size_t)(key - store->keys));
 }
 
@@ -285,6 +251,7 @@ static void do_eval(struct call *call)
         uint64_t expires_ms = expiry_after(call->now_ms, number_of(call->argv[5]));
         if (scripted[index] == RL_VERB_SHORTEN || key->expires_ms < expires_ms)
             key->expires_ms = expires_ms;
+        note_change(call->store, &key->name);
     }
     fake_bytes_text(call->reply, ":%d\r\n", ours);
 }
@@ -452,6 +419,7 @@ void fake_store_describe(struct fake_store *store, const struct fake_profile *pr
 
 void fake_store_free(struct fake_store *store)
 {
+    store->changed = NULL;
     fake_store_clear(store);
     free(store->keys);
     store->keys = NULL;
@@ -472,6 +440,8 @@ void fake_store_remove(struct fake_store *store, const char *name)
 
 void fake_store_clear(struct fake_store *store)
 {
+    if (store->changed != NULL)
+        store->changed(store->changed_ctx, (struct fake_arg){NULL, 0});
     while (store->keys_count > 0)
         remove_at(store, store->keys_count - 1);
 }

@@ -34,6 +34,7 @@ struct fake_profile {
     unsigned features;           /* RL_FEATURE_*: the native commands it knows */
     bool loading;
     bool cluster;
+    bool untold;      /* it never tells of changes, although it said that it would */
     int64_t ahead_ms; /* of its clock */
 };
 
@@ -42,6 +43,8 @@ struct fake_session {
     bool authenticated;
     unsigned db;
     char name[64];
+    bool subscribed;   /* to what is told of changes */
+    unsigned redirect; /* the connection that is told of what this one has read; 0: none */
 };
 
 /* Its fence record. Not a key here: it is not counted, and FLUSHALL is another function. */
@@ -58,6 +61,9 @@ struct fake_store {
     size_t keys_count, keys_size;
     unsigned scripts; /* bit per verb whose script is loaded */
     struct fake_record record;
+    /* A key was written or deleted, or all were (data NULL). Nobody hears of what expires. */
+    void (*changed)(void *ctx, struct fake_arg key);
+    void *changed_ctx;
 };
 
 /* Fills in what the profile leaves open; keys and scripts stay. A zeroed store is an empty one. */

@@ -47,6 +47,7 @@ void trio_setup(void)
     trio.client = NULL;
     trio.admission = REDLOCK_ADMISSION_STRICT;
     trio.fences = false;
+    trio.retry_ms = 0;
     trio.node_time_ms = NODE_TIME_MS;
 }
 
@@ -82,7 +83,9 @@ void trio_connect_as(const char *user, const char *url_rest)
     }
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, node_time_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, node_time_ms), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_retry_ms(config, 5, 50), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_retry_ms(config, trio.retry_ms == 0 ? 5 : trio.retry_ms,
+                                                 trio.retry_ms == 0 ? 50 : trio.retry_ms),
+                     REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_admission(config, trio.admission), REDLOCK_OK);
     if (trio.fences)

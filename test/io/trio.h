@@ -21,6 +21,7 @@ struct trio {
     redlock_t *client;
     int admission;         /* of the next client */
     uint32_t node_time_ms; /* of the next client; NODE_TIME_MS unless changed */
+    uint32_t retry_ms;     /* of the next client: both bounds; 0: 5 to 50 */
     bool fences;           /* its locks have them; records are volatile */
     uint64_t fence;        /* of the last lock acquired; 0: none */
 };

@@ -222,6 +222,37 @@ START_TEST(the_server_that_tells_dies)
 }
 END_TEST
 
+static bool tells_of_it(unsigned node)
+{
+    return live_node_stats(live.client, node).wakeups == REDLOCK_WAKEUPS_ON &&
+           live_calls(node, "pttl") > 0;
+}
+
+/* The server that tells is started anew, without what it knew of us: it is asked again. */
+START_TEST(a_restarted_server_tells_again)
+{
+    struct outcome *outcome = fresh_outcome();
+    live.durable = true;
+    live.heal = wake_the_dead;
+    connect_patient();
+    take_by_another();
+    start_waiting(outcome);
+    const unsigned node = teller();
+    cluster_kill(live.cluster, node);
+    ck_assert(WAIT_UNTIL(!live_answers(live.client, node), PATIENCE_MS));
+    ck_assert_int_eq(live_node_stats(live.client, node).wakeups, REDLOCK_WAKEUPS_IDLE);
+    cluster_restart(live.cluster, node, false);
+    ck_assert(cluster_replies(live.cluster, node, "OK", "SET busy another PX 600000"));
+    ck_assert(WAIT_UNTIL(tells_of_it(node), PATIENCE_MS));
+    ck_assert_uint_eq(outcome_calls(outcome), 0);
+    const uint64_t told = live_node_stats(live.client, node).pushes;
+    ck_assert(cluster_replies(live.cluster, node, "1", "DEL busy"));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).pushes > told, PATIENCE_MS));
+    let_go();
+    check_had(outcome);
+}
+END_TEST
+
 /* Without the rights locks work, and waiting is asking again. */
 START_TEST(a_user_who_may_not_listen)
 {
@@ -446,6 +477,7 @@ static Suite *waiting_suite(void)
     live_add(suite, "states", states_are_shown);
     live_add(suite, "broken", the_second_connection_breaks);
     live_add(suite, "dead", the_server_that_tells_dies);
+    live_add(suite, "restarted", a_restarted_server_tells_again);
     live_add_each(suite, "rights", a_user_who_may_not_listen, 5);
     live_add(suite, "order", first_come_first_served);
     live_add(suite, "full", the_queue_is_full);

@@ -225,6 +225,75 @@ START_TEST(tracking_refused)
 }
 END_TEST
 
+/* The first connection is made anew, however long that takes. */
+static void again(void)
+{
+    unsigned opens = rig->opens;
+
+    for (unsigned i = 0; i < 1000 && rig->opens == opens; i++)
+        rig_pass(rig, 10 * RL_MS);
+    rig_connect(rig);
+    rig_greet(rig);
+}
+
+/* In whatever way it ends the first connection, or does not belong there. */
+START_TEST(it_is_not_borne)
+{
+    static const char *const replies[] = {NULL, ":7\r\n", "*1\r\n:7\r\n", "+OKAY\r\n",
+                                          "$2\r\nOK\r\n+OK\r\n"};
+    rig_ready(rig);
+    want();
+    subscribe();
+    if (replies[_i] != NULL)
+        rig_reply(rig, replies[_i]);
+    ck_assert(!rl_tracker_tells(&rig->node));
+    if (rl_node_is_up(&rig->node))
+        rig_lose(rig);
+    for (unsigned i = 0; i < 5; i++) {
+        again();
+        rig_pass(rig, 20 * RL_SECOND);
+        ck_assert(rl_node_is_up(&rig->node));
+        rig_lose(rig);
+    }
+    ck_assert_uint_eq(rig->push_opens, 1);
+    again();
+    rig_pass(rig, 30 * RL_SECOND);
+    ck_assert_uint_eq(rig->push_opens, 2);
+    subscribe();
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(rl_tracker_tells(&rig->node));
+    rig_lose(rig); /* forgiven */
+    again();
+    rig_pass(rig, RL_MS);
+    ck_assert_uint_eq(rig->push_opens, 3);
+}
+END_TEST
+
+/* Sooner known to the server than to us. */
+START_TEST(it_is_gone_already)
+{
+    rig_ready(rig);
+    want();
+    subscribe();
+    rig_reply(rig, "-ERR The client ID you want redirect to does not exist\r\n");
+    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert_uint_ne(rig->node.tracker.state, RL_TRACKER_REFUSED);
+    rig_pass(rig, 100 * RL_MS);
+    ck_assert_uint_eq(rig->push_opens, 2);
+}
+END_TEST
+
+START_TEST(refused_without_a_word)
+{
+    rig_ready(rig);
+    want();
+    subscribe();
+    rig_reply(rig, "-\r\n");
+    ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
+    ck_assert_str_eq(rig->node.tracker.text, "unexpected reply");
+}
+END_TEST
+
 START_TEST(it_is_lost)
 {
     listen();
@@ -372,6 +441,9 @@ int main(void)
     tcase_add_loop_test(tcase, refused, 0, 6);
     tcase_add_test(tcase, the_name_is_not_needed);
     tcase_add_test(tcase, tracking_refused);
+    tcase_add_loop_test(tcase, it_is_not_borne, 0, 5);
+    tcase_add_test(tcase, it_is_gone_already);
+    tcase_add_test(tcase, refused_without_a_word);
     tcase_add_test(tcase, it_is_lost);
     tcase_add_test(tcase, it_cannot_be_had);
     tcase_add_test(tcase, the_first_one_is_lost);
