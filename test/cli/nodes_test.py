@@ -354,7 +354,7 @@ class Nodes(CommandCase):
             with self.subTest(less=less):
                 user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", less]
                 self.assertEqual(self.servers.ask(0, "ACL", "SETUSER", *user), b"OK")
-                servers = f"user:pw@{self.servers.list}"
+                servers = f"redis://user:pw@{self.servers.list}"
                 result = self.redlock("nodes", "--json", "-s", servers)
                 self.assertCode(result, 0)
                 seen = json.loads(result.stdout)
@@ -452,10 +452,10 @@ class Nodes(CommandCase):
         self.make_records()
         for less in "-hget", "-hset", "resetkeys ~redlock-nodes/*":
             with self.subTest(less=less):
-                user = ["user", "reset", "on", ">pw", "~*", "+@all", *less.split()]
+                user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", *less.split()]
                 self.assertEqual(self.servers.ask(1, "ACL", "SETUSER", *user), b"OK")
                 for index in 0, 2:
-                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user[:6]), b"OK")
+                    self.assertEqual(self.servers.ask(index, "ACL", "SETUSER", *user[:7]), b"OK")
                 login = {"REDLOCK_USER": "user", "REDLOCK_AUTH": "pw"}
                 found = self.fence_findings(code=1, **login)["warn", "noperm"]
                 self.assertEqual(found["node"], f"127.0.0.1:{self.servers.ports[1]}")
