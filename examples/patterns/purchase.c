@@ -10,8 +10,8 @@
  * Exit status: 0 bought, 1 sold to somebody else, 3 refused by the fence, 75 the item was not free
  * for the whole wait, 69 no quorum, 2 anything else. */
 #include "client.h"
+#include "database.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,6 @@
 #define MARGIN_MS       100
 #define BUSY_TIMEOUT_MS 5000
 #define EX_SOLD         1
-#define EX_TROUBLE      2
 #define EX_REFUSED      3
 
 struct sale {
@@ -35,12 +34,6 @@ static int volatile_records(redlock_config_t *config)
     return redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
 }
 
-static int trouble(sqlite3 *db, const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
-    return EX_TROUBLE;
-}
-
 /* 1: the item can be bought; 0: it is sold; -1: trouble. */
 static int is_for_sale(const struct sale *sale)
 {
@@ -51,7 +44,7 @@ static int is_for_sale(const struct sale *sale)
                            NULL) != SQLITE_OK ||
         sqlite3_bind_text(query, 1, sale->item, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_step(query) != SQLITE_ROW)
-        trouble(sale->db, "looking at the item");
+        example_trouble(sale->db, "looking at the item");
     else
         free = sqlite3_column_int(query, 0);
     sqlite3_finalize(query);
@@ -72,7 +65,7 @@ static int write_sale(const struct sale *sale, uint64_t fence)
         sqlite3_bind_int64(update, 2, (sqlite3_int64)fence) != SQLITE_OK ||
         sqlite3_bind_text(update, 3, sale->item, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_step(update) != SQLITE_DONE)
-        trouble(sale->db, "writing the sale");
+        example_trouble(sale->db, "writing the sale");
     else
         status = sqlite3_changes(sale->db) == 1 ? 0 : EX_REFUSED;
     sqlite3_finalize(update);
@@ -133,12 +126,9 @@ int main(int argc, char **argv)
     }
     sale.item = argv[2];
     sale.buyer = argv[3];
-    if (sqlite3_open_v2(argv[1], &sale.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_busy_timeout(sale.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
-        trouble(sale.db, argv[1]);
-        sqlite3_close(sale.db);
+    sale.db = example_database(argv[1], BUSY_TIMEOUT_MS);
+    if (sale.db == NULL)
         return EX_TROUBLE;
-    }
     redlock_t *rl = example_connect(volatile_records);
     int status = rl == NULL ? EX_CONFIG : buy_under_lock(&sale, rl);
     if (rl != NULL)

@@ -9,8 +9,8 @@
  * Exit status: 0 moved, 1 not enough there, 64 wrong usage, 75 not free for the whole wait, 69 no
  * quorum, 2 anything else. */
 #include "client.h"
+#include "database.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 
 #define TTL_MS          10000
@@ -18,19 +18,12 @@
 #define MARGIN_MS       2000
 #define BUSY_TIMEOUT_MS 1000
 #define EX_TOO_LITTLE   1
-#define EX_TROUBLE      2
 
 struct transfer {
     sqlite3 *db;
     const char *from, *to;
     sqlite3_int64 amount;
 };
-
-static int trouble(sqlite3 *db, const char *what)
-{
-    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
-    return EX_TROUBLE;
-}
 
 static int read_balance(const struct transfer *transfer, const char *id, sqlite3_int64 *ret)
 {
@@ -41,7 +34,7 @@ static int read_balance(const struct transfer *transfer, const char *id, sqlite3
                            NULL) != SQLITE_OK ||
         sqlite3_bind_text(query, 1, id, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_step(query) != SQLITE_ROW)
-        status = trouble(transfer->db, id);
+        status = example_trouble(transfer->db, id);
     else
         *ret = sqlite3_column_int64(query, 0);
     sqlite3_finalize(query);
@@ -58,7 +51,7 @@ static int write_balance(const struct transfer *transfer, const char *id, sqlite
         sqlite3_bind_int64(update, 1, balance) != SQLITE_OK ||
         sqlite3_bind_text(update, 2, id, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_step(update) != SQLITE_DONE)
-        status = trouble(transfer->db, id);
+        status = example_trouble(transfer->db, id);
     sqlite3_finalize(update);
     return status;
 }
@@ -67,7 +60,7 @@ static int execute(const struct transfer *transfer, const char *text)
 {
     return sqlite3_exec(transfer->db, text, NULL, NULL, NULL) == SQLITE_OK
                ? 0
-               : trouble(transfer->db, text);
+               : example_trouble(transfer->db, text);
 }
 
 static int write_both(const struct transfer *transfer, sqlite3_int64 from, sqlite3_int64 to)
@@ -137,12 +130,9 @@ int main(int argc, char **argv)
     transfer.from = argv[2];
     transfer.to = argv[3];
     transfer.amount = (sqlite3_int64)amount;
-    if (sqlite3_open_v2(argv[1], &transfer.db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        sqlite3_busy_timeout(transfer.db, BUSY_TIMEOUT_MS) != SQLITE_OK) {
-        trouble(transfer.db, argv[1]);
-        sqlite3_close(transfer.db);
+    transfer.db = example_database(argv[1], BUSY_TIMEOUT_MS);
+    if (transfer.db == NULL)
         return EX_TROUBLE;
-    }
     redlock_t *rl = example_connect(NULL);
     int status = rl == NULL ? EX_CONFIG : 0;
     for (; rl != NULL && times > 0 && status == 0; times--)

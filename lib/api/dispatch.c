@@ -297,8 +297,7 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
 {
     struct rl_op *op = &lock->op;
-    uint8_t state = lock->engine.lease.state;
-    bool held = !rl->closed && (state == RL_STATE_HELD || state == RL_STATE_EXTENDING);
+    bool held = !rl->closed && rl_lease_is_held(&lock->engine.lease);
 
     if (!op->done || op->status != REDLOCK_OK || held)
         return;

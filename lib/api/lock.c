@@ -64,7 +64,7 @@ char *rl_api_lock_token(struct redlock_lock *lock)
 void rl_api_lock_publish(struct redlock_lock *lock)
 {
     const struct rl_lease *lease = &lock->engine.lease;
-    bool held = lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING;
+    bool held = rl_lease_is_held(lease);
 
     atomic_store_explicit(&lock->deadline_boot_ns, lease->deadline.boot_ns, memory_order_relaxed);
     atomic_store_explicit(&lock->deadline_raw_ns, lease->deadline.raw_ns, memory_order_relaxed);
@@ -149,10 +149,9 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    uint8_t state = lock->engine.lease.state;
     if (lock->op.kind != RL_OP_NONE)
         error = REDLOCK_EBUSY;
-    else if (state != RL_STATE_HELD && state != RL_STATE_EXTENDING)
+    else if (!rl_lease_is_held(&lock->engine.lease))
         error = REDLOCK_ELOST;
     else
         rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_DETACH, 0, 0);
@@ -168,8 +167,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    uint8_t state = lock->engine.lease.state;
-    if (state != RL_STATE_HELD && state != RL_STATE_EXTENDING)
+    if (!rl_lease_is_held(&lock->engine.lease))
         error = REDLOCK_ELOST;
     else if (lock->retained == UINT32_MAX)
         error = REDLOCK_EINVAL;
@@ -186,8 +184,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
     struct redlock *rl = rl_client_ref(lock->rl); /* the mutex must outlive this call */
     bool entered = rl_client_enter(rl) == REDLOCK_OK;
     if (entered) {
-        uint8_t state = lock->engine.lease.state;
-        bool held = state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+        bool held = rl_lease_is_held(&lock->engine.lease);
         /* Nobody will hear of it any more. */
         lock->owned_by_user = false;
         lock->event_fn = NULL;

@@ -141,7 +141,7 @@ void rl_review_begin_shutdown(struct redlock *rl)
         if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
             state == RL_STATE_QUEUED)
             rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
-        else if (state == RL_STATE_HELD || state == RL_STATE_EXTENDING)
+        else if (rl_lease_is_held(&item->lease))
             rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);
     }
 }

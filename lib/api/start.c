@@ -242,11 +242,9 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
 /* May this call of the user touch the lock now? */
 static int check_lock(struct redlock_lock *lock)
 {
-    uint8_t state = lock->engine.lease.state;
-
     if (lock->op.kind != RL_OP_NONE)
         return REDLOCK_EBUSY;
-    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING ? REDLOCK_OK : REDLOCK_ELOST;
+    return rl_lease_is_held(&lock->engine.lease) ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
 int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call)

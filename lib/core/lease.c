@@ -41,7 +41,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params)
 
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now)
 {
-    if (lease->state != RL_STATE_HELD && lease->state != RL_STATE_EXTENDING)
+    if (!rl_lease_is_held(lease))
         return 0;
     return rl_remaining_ns(lease->deadline, now);
 }
@@ -116,7 +116,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
 /* The caller is about to be told that it holds the lock: is that still true? */
 static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if ((lease->state != RL_STATE_HELD && lease->state != RL_STATE_EXTENDING) || !RL_RULE(RECHECK))
+    if (!rl_lease_is_held(lease) || !RL_RULE(RECHECK))
         return;
     if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
         lease->params.validity_min_ns)
@@ -231,7 +231,7 @@ static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_vie
     if (lease->state == RL_STATE_ASKING && lease->params.kind != RL_LEASE_INSPECT) {
         rl_round_bar(&lease->round, nodes, view);
         rl_attempt_judge(lease, view, fx);
-    } else if (lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING) {
+    } else if (rl_lease_is_held(lease)) {
         rl_hold_doubt(lease, nodes, view, fx);
     }
 }

@@ -125,6 +125,17 @@ struct rl_lease {
     uint64_t wake_ns; /* on the boot clock: when to send the next TICK; RL_NEVER: not at all */
 };
 
+/* It is the user's: granted, and not given back, lost or ended since. */
+static inline bool rl_state_is_held(uint8_t state)
+{
+    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+}
+
+static inline bool rl_lease_is_held(const struct rl_lease *lease)
+{
+    return rl_state_is_held(lease->state);
+}
+
 enum rl_event_kind {
     RL_EVENT_START = 1,
     RL_EVENT_VOTE,    /* ballot */

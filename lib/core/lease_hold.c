@@ -232,7 +232,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
 void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                     struct rl_effects *fx)
 {
-    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING);
+    RL_ASSERT(rl_lease_is_held(lease));
     lease->manual = true;
     if (left_ns(lease, view) == 0) {
         lose(lease, fx);
@@ -336,8 +336,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                      struct rl_effects *fx)
 {
-    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING ||
-              lease->state == RL_STATE_NEW);
+    RL_ASSERT(rl_lease_is_held(lease) || lease->state == RL_STATE_NEW);
     rl_lease_move(lease, RL_STATE_RELEASING);
     lease->manual = false;
     lease->deadline = (struct rl_now){0, 0};
@@ -406,7 +405,7 @@ void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view 
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     (void)view;
-    RL_ASSERT(lease->state == RL_STATE_HELD || lease->state == RL_STATE_EXTENDING);
+    RL_ASSERT(rl_lease_is_held(lease));
     if (lease->manual)
         fx->flags |= RL_FX_DONE;
     fx->status = REDLOCK_ECANCELED;

@@ -237,8 +237,7 @@ void rl_engine_end_locks(struct rl_engine *engine)
     rl_engine_refresh(engine);
     while (engine->locks != NULL) {
         struct rl_lock *lock = engine->locks;
-        uint8_t state = lock->lease.state;
-        bool held = state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+        bool held = rl_lease_is_held(&lock->lease);
         rl_lock_event(engine, lock, held ? RL_EVENT_RELEASE : RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
         if (engine->locks == lock) /* the release is on its way; nobody waits for it */
             rl_lock_event(engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);

@@ -33,11 +33,6 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
     lock->active = false;
 }
 
-static bool is_held(uint8_t state)
-{
-    return state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
-}
-
 static bool is_waiting(uint8_t state)
 {
     return state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
@@ -87,9 +82,9 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
     struct rl_place *place = lock->seat.place;
     uint8_t state = lock->lease.state;
 
-    if (is_held(before) != is_held(state))
-        rl_contest_slot_held(&place->contest, lock->lease.permit.slot, is_held(state));
-    if (is_held(state))
+    if (rl_state_is_held(before) != rl_state_is_held(state))
+        rl_contest_slot_held(&place->contest, lock->lease.permit.slot, rl_state_is_held(state));
+    if (rl_state_is_held(state))
         rl_seats_pass(engine, lock);
     if (state == RL_STATE_WAITING && place->queue_first == NULL)
         rl_seats_take(engine, lock); /* held it for a moment, and it was not confirmed */
@@ -115,7 +110,7 @@ static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t b
         note_permit(engine, lock, before);
     else if (state == RL_STATE_HELD)
         rl_seats_take(engine, lock);
-    if (is_held(before) && !is_held(state))
+    if (rl_state_is_held(before) && !rl_state_is_held(state))
         rl_seats_nudge(engine, lock);
     if (state == RL_STATE_RELEASING)
         rl_seats_pass(engine, lock);
@@ -133,7 +128,8 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
     if (lock->lease.wake_ns != lock->due_ns || lock->heap_at == RL_HEAP_NONE)
         rl_heap_set(&engine->timers, lock);
     if (before != after) {
-        engine->stats.held += (uint64_t)is_held(after) - (uint64_t)is_held(before);
+        engine->stats.held +=
+            (uint64_t)rl_state_is_held(after) - (uint64_t)rl_state_is_held(before);
         engine->stats.waiting += (uint64_t)is_waiting(after) - (uint64_t)is_waiting(before);
         engine->stats.queued +=
             (uint64_t)(after == RL_STATE_QUEUED) - (uint64_t)(before == RL_STATE_QUEUED);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * The database of the patterns that have one. */
+#include "database.h"
+
+#include <stdio.h>
+
+int example_trouble(sqlite3 *db, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
+    return EX_TROUBLE;
+}
+
+sqlite3 *example_database(const char *path, int busy_ms)
+{
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_busy_timeout(db, busy_ms) == SQLITE_OK)
+        return db;
+    example_trouble(db, path);
+    sqlite3_close(db);
+    return NULL;
+}
