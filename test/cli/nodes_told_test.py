@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: MIT
+"""The doctor looks whether servers tell those who wait when a lock is given back."""
+
+import json
+import os
+import socket
+import sys
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import CommandCase, Servers, clean_environment  # noqa: E402
+
+
+def forward(source, target, hidden=None):
+    """Bytes from here to there, but for pieces with those."""
+    try:
+        while chunk := source.recv(65536):
+            if hidden is None or hidden not in chunk:
+                target.sendall(chunk)
+        target.shutdown(socket.SHUT_WR)
+    except OSError:
+        target.close()
+
+
+def say_nothing(listener, port):
+    """A proxy that passes everything but what a server tells unasked."""
+    while True:
+        try:
+            near = listener.accept()[0]
+        except OSError:
+            return
+        far = socket.create_connection(("127.0.0.1", port))
+        threading.Thread(target=forward, args=(near, far), daemon=True).start()
+        threading.Thread(target=forward, args=(far, near, b"$7\r\nmessage"), daemon=True).start()
+
+
+class Told(CommandCase):
+    """Three servers for each test."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = Servers(3)
+        self.addCleanup(self.servers.end)
+
+    def environment(self, **more):
+        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
+
+    def test_users_who_are_not_told(self):
+        """Locks work; who waits has to ask."""
+        for less in ("-client|tracking", "-client|id", "-subscribe", "resetchannels"):
+            with self.subTest(less=less):
+                user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", less]
+                self.assertEqual(self.servers.ask(0, "ACL", "SETUSER", *user), b"OK")
+                servers = f"redis://user:pw@{self.servers.list}"
+                result = self.redlock("nodes", "--json", "-s", servers)
+                self.assertCode(result, 0)
+                seen = json.loads(result.stdout)
+                self.assertEqual([node["wakeups"] for node in seen["nodes"]], ["refused", "on", "on"])
+                found = [finding for finding in seen["findings"] if finding["code"] == "no_wakeups"]
+                self.assertEqual([finding["severity"] for finding in found], ["note"])
+                self.assertEqual(found[0]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+                self.assertRegex(found[0]["cause"], "does not tell .*: NOPERM")
+                self.assertIn("redlock nodes --acl", found[0]["advice"])
+        result = self.redlock("nodes", "-s", servers)
+        self.assertCode(result, 0)
+        self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: does not tell who waits .*NOPERM.*\n *-> give the user")
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_a_proxy_that_does_not_tell(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        thread = threading.Thread(target=say_nothing, args=(listener, self.servers.ports[2]), daemon=True)
+        thread.start()
+        self.addCleanup(listener.close)
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        servers = ",".join(self.servers.list.split(",")[:2] + [address + "?fresh=1"])
+        result = self.redlock("nodes", "--json", "-s", servers)
+        self.assertCode(result, 0)
+        seen = json.loads(result.stdout)
+        self.assertEqual([node["wakeups"] for node in seen["nodes"]], ["on", "on", "silent"])
+        found = [finding for finding in seen["findings"] if finding["code"] == "no_wakeups"]
+        self.assertEqual([finding["node"] for finding in found], [address])
+        self.assertIn("although it said", found[0]["cause"])
+        self.assertIn("proxy", found[0]["advice"])
+
+
+if __name__ == "__main__":
+    tapcase.main()

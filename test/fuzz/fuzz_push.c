@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * The second connection of a node, on which the server tells of changes, beside the first one: any
+ * bytes on it, in pieces, between answers on the first one, closes, broken and blocked sockets,
+ * time. Checked all along: nothing that comes there ends the first connection, or is a vote; a key
+ * that is told stands so in what was said; nobody tells whose first connection is away. In the end
+ * an honest server is heard again.
+ *
+ *     2 bytes failing allocation, then events of 1 byte and their arguments */
+#include "fuzz.h"
+#include "node_rig.h"
+
+#include <string.h>
+
+#define EVENTS_MAX 400
+#define LOG_MAX    ((size_t)64 * 1024)
+#define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
+#define PUSH       "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
+
+static struct rig *rig;
+static struct rl_claim *claim;
+static unsigned asked, answered; /* GETs on the first connection */
+/* What was said on the open second connection. */
+static char said[LOG_MAX];
+static size_t said_len;
+
+static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
+{
+    (void)ctx;
+    MUST(node == &rig->node && node->state == RL_NODE_READY);
+    MUST(node->tracker.state == RL_TRACKER_LISTENING);
+    MUST(key.len <= RL_WORDS_BYTES_MAX);
+    rig->pushes++;
+    if (key.len != 0)
+        MUST(memmem(said, said_len, key.data, key.len) != NULL);
+}
+
+static void on_vote(void *ctx, struct rl_claim *of, const struct rl_ballot *ballot,
+                    const struct rl_reply *reply)
+{
+    (void)ctx;
+    (void)reply;
+    MUST(of == claim && ballot->verb == RL_VERB_GET && answered < asked);
+    answered++;
+}
+
+static void check(void)
+{
+    const struct rl_tracker *tracker = &rig->node.tracker;
+    bool in_use = tracker->state == RL_TRACKER_CONNECTING ||
+                  tracker->state == RL_TRACKER_GREETING || tracker->state == RL_TRACKER_LISTENING;
+
+    MUST(rig->push_open == in_use);
+    MUST(!tracker->on || (tracker->state == RL_TRACKER_LISTENING && rl_node_is_up(&rig->node)));
+    MUST(rig->node.state == RL_NODE_READY || !in_use);
+    MUST(memchr(tracker->text, '\0', sizeof tracker->text) != NULL);
+    for (const char *c = tracker->text; *c != '\0'; c++)
+        MUST(*c >= 0x20 && *c < 0x7f);
+}
+
+/* On the second connection; the first one lives on, and so does what it was asked. */
+static void hear(const char *bytes, size_t len)
+{
+    unsigned state = rig->node.state, votes = answered, closes = rig->closes;
+
+    if (!rig->push_open || said_len + len > LOG_MAX)
+        return;
+    memcpy(said + said_len, bytes, len);
+    said_len += len;
+    rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
+    MUST(rig->node.state == state && rig->closes == closes && answered == votes);
+    if (!rig->push_open)
+        said_len = 0;
+    rig_flush(rig);
+}
+
+static void say(const char *text)
+{
+    hear(text, strlen(text));
+}
+
+/* What the rig notes of it is of no use here. */
+static void forget_wires(void)
+{
+    rig->wire_len = 0;
+    if (rig->push_open)
+        rig->push_len = 0;
+    rig->push_room = sizeof rig->push_wire / 2;
+}
+
+static void first_comes_back(void)
+{
+    if (rig->node.state == RL_NODE_READY)
+        return;
+    unsigned opens = rig->opens;
+    for (unsigned i = 0; i < 1000 && !rig->is_open && rig->opens == opens; i++)
+        rig_pass(rig, 10 * RL_MS);
+    if (!rig->is_open)
+        return;
+    rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
+    rig_flush(rig);
+    rig->wire_len = 0;
+    if (rig->node.state == RL_NODE_GREETING)
+        rig_greet_as(rig, "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n",
+                     "role:master\r\n");
+}
+
+static void ask(void)
+{
+    if (rig->node.state == RL_NODE_READY && asked - answered < 100 &&
+        rl_node_ask(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
+        asked++;
+    rig_flush(rig);
+}
+
+static void piece(struct fuzz_input *input)
+{
+    size_t len;
+    const char *bytes = fuzz_bytes(input, (size_t)fuzz_byte(input) + 1, &len);
+
+    hear(bytes, len);
+}
+
+static void answer_of_first(struct fuzz_input *input)
+{
+    static const char *const answers[] = {"+OK\r\n",      "$-1\r\n",
+                                          "-ERR no\r\n",  ":1\r\n",
+                                          "$2\r\nab\r\n", "-ERR The client ID you want\r\n"};
+
+    if (rig->node.state == RL_NODE_READY)
+        rig_reply(rig, answers[fuzz_below(input, 6)]);
+}
+
+static void step(struct fuzz_input *input)
+{
+    static const char *const lines[] = {
+        "+OK\r\n",      ":77\r\n",  SUBSCRIBED, PUSH "*1\r\n$3\r\nkey\r\n",
+        PUSH "*-1\r\n", "-ERR\r\n", PUSH,       "*2\r\n",
+        "$3\r\nkey\r\n"};
+
+    switch (fuzz_byte(input) % 12) {
+    case 0:
+    case 1:
+        piece(input);
+        return;
+    case 2:
+    case 3:
+        say(lines[fuzz_below(input, sizeof lines / sizeof lines[0])]);
+        return;
+    case 4:
+        answer_of_first(input);
+        return;
+    case 5:
+        rl_tracker_want(&rig->node, rig->now_ns);
+        rl_node_tick(&rig->node, rig->now_ns);
+        return;
+    case 6:
+        if (rig->push_open)
+            rl_tracker_opened(&rig->node, fuzz_byte(input) % 8 != 0, rig->now_ns);
+        rig_flush(rig);
+        return;
+    case 7:
+        rig->push_broken = fuzz_byte(input) % 4 == 1;
+        rig->push_room = fuzz_byte(input);
+        rl_tracker_flush(&rig->node, rig->now_ns);
+        return;
+    case 8:
+        if (rig->push_open)
+            rl_tracker_closed(&rig->node, rig->now_ns);
+        return;
+    case 9:
+        rig_pass(rig, fuzz_short(input) * RL_MS);
+        return;
+    case 10:
+        ask();
+        return;
+    default:
+        if (rig->is_open && fuzz_byte(input) % 4 == 0)
+            rig_lose(rig);
+        first_comes_back();
+        return;
+    }
+}
+
+/* The server is honest from here on, and memory is back. */
+static void heal(void)
+{
+    rig->push_broken = false;
+    if (rig->is_open)
+        rig_lose(rig);
+    first_comes_back();
+    MUST(rig->node.state == RL_NODE_READY);
+    rl_tracker_want(&rig->node, rig->now_ns);
+    for (unsigned i = 0; i < 2000 && !rig->push_open; i++)
+        rig_pass(rig, 50 * RL_MS);
+    MUST(rig->push_open);
+    said_len = 0;
+    forget_wires();
+    rl_tracker_opened(&rig->node, true, rig->now_ns);
+    say("+OK\r\n:77\r\n" SUBSCRIBED);
+    rig_flush(rig);
+    rig_reply(rig, "+OK\r\n");
+    MUST(rl_tracker_tells(&rig->node));
+    unsigned pushes = rig->pushes;
+    say(PUSH "*1\r\n$3\r\nkey\r\n");
+    MUST(rig->pushes == pushes + 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    unsigned choice = fuzz_short(&input);
+
+    rig = rig_new();
+    rig->common.wakeups = true;
+    rig->common.listener.pushed = on_pushed;
+    rig->common.listener.vote = on_vote;
+    asked = answered = 0;
+    said_len = 0;
+    claim = rig_claim(rig, "token");
+    rig_ready(rig);
+    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_node_tick(&rig->node, rig->now_ns);
+    fuzz_alloc_choose(choice);
+    for (unsigned i = 0; i < EVENTS_MAX && input.left > 0; i++) {
+        unsigned opens = rig->push_opens;
+        step(&input);
+        if (rig->push_opens != opens)
+            said_len = 0;
+        check();
+        forget_wires();
+    }
+    (void)fuzz_alloc_end();
+    heal();
+    check();
+    claim->owner = NULL;
+    rig_done(rig);
+    rig_drop(claim);
+    return 0;
+}
