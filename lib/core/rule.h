@@ -38,6 +38,7 @@
     X(LOST_IN_TIME)                                                                                \
     X(NODE_TIMEOUT)                                                                                \
     X(ACCEPT_LARGER_ONLY)                                                                          \
+    X(START_GOES_ON)                                                                               \
     X(RECORD_IN_USE)                                                                               \
     X(FENCE_ABOVE_SEEN)                                                                            \
     X(FENCE_ACKED)                                                                                 \

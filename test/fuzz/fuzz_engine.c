@@ -228,7 +228,7 @@ static void play(struct fuzz_input *input)
 }
 
 /* All faults are over. Whoever waits gives up; then a lock must be had. If the first start has
- * reached a minority and then broke off, an operator has to decide. */
+ * reached a minority, broke off and cannot go on (records were lost), an operator has to decide. */
 static void heal(void)
 {
     for (unsigned i = 0; i < NODES; i++)

@@ -83,6 +83,19 @@ static bool is_in_use(const struct sim_world *world, unsigned node)
     return world->plan.durable || strcmp(server->record.cfg, run) == 0;
 }
 
+/* Nothing happened to a server, and nobody who may have begun is gone: a first start that broke off
+ * has to go on by itself. */
+static bool is_undisturbed(const struct sim_world *world)
+{
+    static const uint8_t kinds[] = {SIM_CRASH,   SIM_CRASH_EMPTY, SIM_FLUSH_ALL, SIM_DEMOTE,
+                                    SIM_PROMOTE, SIM_KILL,        SIM_LEAVE};
+
+    for (unsigned i = 0; i < sizeof kinds; i++)
+        if (world->injected[kinds[i]] != 0)
+            return false;
+    return !world->fences_restarted;
+}
+
 /* A majority of records is not in use: the clients cannot know what was granted. Then somebody who
  * knows that all is quiet takes those that are there. */
 void sim_fence_operate(struct sim_world *world)
@@ -101,6 +114,9 @@ void sim_fence_operate(struct sim_world *world)
     bool early = world->now_ns < world->healed_ns + 2 * world->plan.ttl_ns + ROUND_NS;
     if (good > world->plan.nodes / 2 || begun == 0 || early || !sim_client_runs(client))
         return;
+    if (is_undisturbed(world))
+        sim_violate(world, "%u nodes have a fence record, none has lost it, and nobody goes on",
+                    good);
     sim_note(world, "an operator takes records into use, % were", good, 0, 0, 0);
     world->fences_restarted = true;
     rl_engine_refresh(&client->engine);

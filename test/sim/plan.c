@@ -7,10 +7,11 @@
 #define SEED_BYTES 6000
 
 const char *const sim_fault_names[SIM_COUNTED] = {
-    "stall",  "partition", "one-way",      "disconnect", "crash",    "crash-empty",
-    "hang",   "busy",      "script-flush", "full",       "evict",    "flush-all",
-    "demote", "promote",   "node-step",    "stop",       "suspend",  "freeze",
-    "kill",   "leave",     "no-memory",    "rate",       "canceled", "late-turn",
+    "stall",       "partition", "one-way",  "disconnect",   "crash",
+    "crash-empty", "hang",      "busy",     "script-flush", "full",
+    "evict",       "flush-all", "demote",   "promote",      "node-step",
+    "stop",        "suspend",   "freeze",   "kill",         "leave",
+    "no-memory",   "rate",      "canceled", "late-turn",    "seed-refused",
 };
 
 /* What the assumptions do not cover, and what it does to them. */
@@ -272,6 +273,15 @@ static void choose_fences(struct sim_plan *plan, struct sim_random *random)
             plan->fences_outside || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
 }
 
+/* The first start finds fewer servers than it needs, when some are in use already, or none. */
+static void choose_refusals(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 27};
+
+    if (plan->fence != 0 && sim_chance(&own, 300))
+        plan->seeds_refused = (unsigned)sim_between(&own, 1, 2 * plan->nodes);
+}
+
 /* Permits, beside the locks; mostly fewer than there are users. */
 static void choose_permits(struct sim_plan *plan)
 {
@@ -307,4 +317,5 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_freezes(plan);
     choose_evictions(plan);
     choose_fences(plan, &random);
+    choose_refusals(plan);
 }

@@ -45,6 +45,7 @@ enum sim_fault_kind {
     /* Not planned one by one: */
     SIM_CANCELED = SIM_KINDS, /* a user gave up */
     SIM_LATE_TURN,            /* a process lost the processor inside a turn of its loop */
+    SIM_SEED_REFUSED, /* a server has no memory for its fence record: a first start breaks off */
     SIM_COUNTED
 };
 extern const char *const sim_fault_names[SIM_COUNTED];
@@ -97,6 +98,7 @@ struct sim_plan {
     bool fences_outside;    /* and one does not */
     unsigned permits;       /* of the semaphore; 0: there is none */
     bool fewer;             /* some clients count one less */
+    unsigned seeds_refused; /* at the first start, one after the other */
     bool foreign;           /* others have left keys of slots behind when the trouble ends */
     /* Of 1000: */
     unsigned permit, many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach,

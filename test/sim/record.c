@@ -221,6 +221,11 @@ static void seed_record(struct sim_call *call)
         say_letter(call, "S");
         return;
     }
+    if (!forced && call->world->injected[SIM_SEED_REFUSED] < call->world->plan.seeds_refused) {
+        call->world->injected[SIM_SEED_REFUSED]++;
+        sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        return;
+    }
     sim_disk_wrote(call);
     seed_numbers(call, record, words[7]);
     record->mark[0] = '\0';
