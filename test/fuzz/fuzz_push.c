@@ -51,6 +51,7 @@ static void check(void)
 
     MUST(rig->push_open == in_use);
     MUST(!tracker->on || (tracker->state == RL_TRACKER_LISTENING && rl_node_is_up(&rig->node)));
+    MUST(!tracker->on || tracker->asked == 0); /* the answer was to the last question */
     MUST(rig->node.state == RL_NODE_READY || !in_use);
     MUST(memchr(tracker->text, '\0', sizeof tracker->text) != NULL);
     for (const char *c = tracker->text; *c != '\0'; c++)

@@ -4,6 +4,7 @@
 
 #include "core/wire.h"
 #include "fake_fence.h"
+#include "fake_many.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -207,7 +208,7 @@ static int script_index(struct fake_arg text_or_sha)
 const char *fake_store_script_name(struct fake_arg text_or_sha)
 {
     int index = script_index(text_or_sha);
-    return index < 0 ? NULL : script_names[index];
+    return index < 0 ? fake_many_name(text_or_sha) : script_names[index];
 }
 
 static void do_script(struct call *call)
@@ -238,6 +239,9 @@ static void do_eval(struct call *call)
         return;
     }
     size_t argc_wanted = index == 0 ? 5 : 6;
+    if (index < 0 &&
+        fake_many_execute(call->store, call->now_ms, call->argv, call->argc, call->reply))
+        return;
     if (index < 0 || call->argc != argc_wanted || !fake_arg_is(call->argv[2], "1")) {
         fake_bytes_text(call->reply, "-ERR Error running script: not ours\r\n");
         return;

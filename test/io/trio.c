@@ -48,6 +48,9 @@ void trio_setup(void)
     trio.admission = REDLOCK_ADMISSION_STRICT;
     trio.fences = false;
     trio.retry_ms = 0;
+    trio.also = NULL;
+    trio.also_count = 0;
+    trio.permits = 0;
     trio.node_time_ms = NODE_TIME_MS;
 }
 
@@ -112,11 +115,22 @@ static void forget_report(void)
     report = NULL;
 }
 
+void trio_refine(redlock_opts_t *opts)
+{
+    opts->also = trio.also;
+    opts->also_count = trio.also_count;
+    if (trio.permits != 0) {
+        opts->kind = REDLOCK_PERMIT;
+        opts->permits = trio.permits;
+    }
+}
+
 int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     opts.wait_ms = wait_ms;
     opts.flags |= trio.fences ? REDLOCK_FENCE : 0;
+    trio_refine(&opts);
     forget_report();
     int status = redlock_acquire(trio.client, "resource", &opts, ret_lock, &report);
     ck_assert_ptr_nonnull(report);

@@ -19,11 +19,14 @@ struct trio {
     struct fdcheck before;
     struct fake_redis *fake[TRIO];
     redlock_t *client;
-    int admission;         /* of the next client */
-    uint32_t node_time_ms; /* of the next client; NODE_TIME_MS unless changed */
-    uint32_t retry_ms;     /* of the next client: both bounds; 0: 5 to 50 */
-    bool fences;           /* its locks have them; records are volatile */
-    uint64_t fence;        /* of the last lock acquired; 0: none */
+    int admission;           /* of the next client */
+    uint32_t node_time_ms;   /* of the next client; NODE_TIME_MS unless changed */
+    uint32_t retry_ms;       /* of the next client: both bounds; 0: 5 to 50 */
+    bool fences;             /* its locks have them; records are volatile */
+    const char *const *also; /* its locks are of these, too */
+    size_t also_count;
+    uint32_t permits; /* its locks are permits, so many; 0: plain locks */
+    uint64_t fence;   /* of the last lock acquired; 0: none */
 };
 extern struct trio trio;
 
@@ -37,6 +40,9 @@ void trio_teardown(void);
 void trio_connect(void);
 void trio_connect_as(const char *user, const char *url_rest);
 void trio_disconnect(void);
+
+/* What trio.also and trio.permits say. */
+void trio_refine(redlock_opts_t *opts);
 
 /* One acquisition. The report is kept until the next one, and is what the checks below look at. */
 int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms);

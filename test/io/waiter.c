@@ -56,8 +56,15 @@ uint64_t waiter_wakeups(void)
 
 static void take_by_another(void)
 {
-    for (size_t i = 0; i < TRIO; i++)
+    char key[64];
+
+    for (size_t i = 0; i < TRIO; i++) {
         fake_redis_put(trio.fake[i], WAITER_KEY, "another", 600000);
+        for (uint32_t slot = 0; slot < trio.permits; slot++) {
+            snprintf(key, sizeof key, WAITER_KEY "{#%u}", slot);
+            fake_redis_put(trio.fake[i], key, "another", 600000);
+        }
+    }
 }
 
 void waiter_begin(void)
@@ -65,6 +72,7 @@ void waiter_begin(void)
     redlock_opts_t opts = redlock_opts(TTL_MS);
 
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    trio_refine(&opts);
     take_by_another();
     uint64_t before = waiter_attempts();
     waiter.done = false;
@@ -125,6 +133,8 @@ void waiter_let_go(void)
     }
     if (last < TRIO)
         fake_redis_remove(trio.fake[last], WAITER_KEY);
+    for (size_t i = 0; i < TRIO && trio.permits != 0; i++)
+        fake_redis_flush(trio.fake[i]);
 }
 
 const char *waiter_states(void)

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * The scripts of locks on several keys on a fake server. */
+#ifndef TEST_FAKE_MANY_H
+#define TEST_FAKE_MANY_H
+
+#include "fake_store.h"
+
+/* Its name ("many-acquire", "many-heal", ...) by its text, or NULL. */
+const char *fake_many_name(struct fake_arg text);
+/* EVAL text count keys... token [ttl]; false if the script is none of these. In database 0. */
+bool fake_many_execute(struct fake_store *store, uint64_t now_ms, const struct fake_arg *argv,
+                       size_t argc, struct fake_bytes *reply);
+
+#endif
