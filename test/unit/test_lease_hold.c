@@ -403,6 +403,35 @@ START_TEST(releases)
 }
 END_TEST
 
+/* Votes were split: the two that denied it have not got the key, so the first of the three that
+ * confirms makes a majority without it. Where their answers are not known (they were cut off, say),
+ * all three have to. */
+START_TEST(releases_after_a_split)
+{
+    struct rig rig;
+
+    init(&rig, 5);
+    rig_start(&rig);
+    for (unsigned i = 0; i < 5; i++) {
+        if (i % 3 == 1 && _i == 0)
+            rig_deny(&rig, i);
+        else if (i % 3 != 1)
+            rig_grant(&rig, i);
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
+    rig_event(&rig, RL_EVENT_RELEASE);
+    ck_assert_uint_eq(rig.fx.ask, _i == 0 ? 0x0d : 0x1f);
+    rig_grant(&rig, 0);
+    if (_i == 1) {
+        rig_grant(&rig, 2);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_RELEASING);
+        rig_grant(&rig, 3);
+    }
+    ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_OK);
+}
+END_TEST
+
 START_TEST(detached)
 {
     struct rig rig;
@@ -463,6 +492,7 @@ int main(void)
     tcase_add_test(tcase, the_caller_overtakes_the_timer);
     tcase_add_test(tcase, loss_ends_what_the_caller_waits_for);
     tcase_add_test(tcase, releases);
+    tcase_add_loop_test(tcase, releases_after_a_split, 0, 2);
     tcase_add_test(tcase, detached);
     tcase_add_test(tcase, heals_go_to_those_that_may_vote);
     return suite_run(suite);
