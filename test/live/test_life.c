@@ -322,6 +322,37 @@ static void count_free(void *block, void *userdata)
     atomic_fetch_sub(&account->blocks, block != NULL);
 }
 
+static void lock_many_names(unsigned from, unsigned to)
+{
+    char name[32];
+
+    for (unsigned i = from; i < to; i++) {
+        redlock_lock_t *lock = NULL;
+        snprintf(name, sizeof name, "one of many %u", i);
+        CHECK_STATUS(live_acquire(name, LONG_TTL_MS, PATIENCE_MS, &lock), REDLOCK_OK);
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+    live_keep_report(NULL);
+}
+
+/* What a client remembers of resources does not grow with their number: a name for each request. */
+START_TEST(names_are_forgotten)
+{
+    static struct account account; /* outlives a case that fails */
+    const redlock_allocator_t allocator = {sizeof allocator, count_malloc, count_realloc,
+                                           count_free, &account};
+    redlock_config_t *config = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    live.client = live_open(config);
+    lock_many_names(0, 300);
+    const long blocks = atomic_load(&account.blocks);
+    lock_many_names(300, 1200);
+    ck_assert(WAIT_UNTIL(atomic_load(&account.blocks) < blocks + 100, PATIENCE_MS));
+    live_leave(); /* before its allocator goes */
+}
+END_TEST
+
 START_TEST(the_allocator_gets_everything_back)
 {
     struct account account = {.blocks = 0};
@@ -398,6 +429,7 @@ static Suite *life_suite(void)
     live_add_each(suite, "free, blocked", free_wakes_blocked_threads, 4);
     live_add(suite, "report", a_report_outlives_its_client);
     live_add(suite, "allocator", the_allocator_gets_everything_back);
+    live_add(suite, "names", names_are_forgotten);
     live_add_each(suite, "freed handle", a_freed_handle_releases, 3);
     live_add(suite, "many", many_clients_of_one_configuration);
     return suite;
