@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define SLOW_MS      500 /* a busy machine is no silent server */
+#define SLOW_MS      150 /* a busy machine is no silent server */
 #define KEYS         3
 #define WRAPPED      "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
 #define CAUSE(cause) (1u << REDLOCK_CAUSE_##cause)
