@@ -40,6 +40,8 @@ class Chaos(unittest.TestCase):
         for kind in report.CLIENTS:
             if foreign or kind != "foreign":
                 self.assertGreater(totals.grants[kind], 0, kind)
+        for lock in report.LOCKS:
+            self.assertGreater(totals.locks[lock], 0, lock)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Judges a history of a chaos run: exclusion, order of fences, nothing left behind, everybody gets a turn, nobody
-crashes.
+"""Judges a history of a chaos run: exclusion of every single key, no more holders than permits, locks on what was
+asked for, order of fences, nothing left behind, everybody gets a turn, nobody crashes.
 
 Some faults are outside of what exclusion is promised for: a server that forgets keys while it runs, or whose
 clock steps forward or runs faster than the drift that is allowed for. Two holders at once are then excused, and
@@ -8,11 +8,15 @@ counted apart; but only if such a fault happened after the first of the two coul
 had the lock. Fences are excused for nothing.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
+
+from history import lock_of
 
 LOSES_KEYS = {"clock_ahead", "flushall", "clock_fast"}
 # Ours do not count a server that came back without its keys until all locks of before are over; others do.
 FORGETS = {"kill_lose"}
+MANY_CALLS = 20
 GOES_ON_AFTER = {"clock_fast"}  # keys that were set meanwhile expire early, too
 
 
@@ -48,24 +52,67 @@ def excuse(history, first, second, longest_ttl_ns):
     return None
 
 
+def check_pair(history, verdict, key, other, grant, longest_ttl_ns):
+    why = excuse(history, other, grant, longest_ttl_ns)
+    if why:
+        verdict.excused.append((other, grant, why))
+        return
+    verdict.overlaps.append((other, grant))
+    verdict.violations.append(
+        f"exclusion: {key} was held by {other.client} (#{other.number}, {other.resource}) until "
+        f"{ms(other.end - history.start)} ms and by {grant.client} (#{grant.number}, {grant.resource}) from "
+        f"{ms(grant.start - history.start)} ms"
+    )
+
+
 def check_exclusion(history, verdict, longest_ttl_ns):
+    """Each key has one holder: a slot, and each of those that are held together."""
     holding = {}
     for grant in history.grants:  # by start
-        others = [other for other in holding.get(grant.resource, []) if other.end > grant.start]
-        for other in others:
-            if grant.end <= grant.start:
-                continue
-            why = excuse(history, other, grant, longest_ttl_ns)
-            if why:
-                verdict.excused.append((other, grant, why))
-                continue
-            verdict.overlaps.append((other, grant))
+        for key in grant.keys:
+            others = [other for other in holding.get(key, []) if other.end > grant.start]
+            for other in others:
+                if grant.end > grant.start:
+                    check_pair(history, verdict, key, other, grant, longest_ttl_ns)
+            holding[key] = others + [grant]
+
+
+def check_permits(history, verdict):
+    """At most so many holders as there are permits, whatever slots they say they have. Who is excused for being the
+    second on a slot is counted there."""
+    excused = {id(second) for _, second, _ in verdict.excused}
+    holding = {}
+    for grant in history.grants:
+        name, slot = grant.slot
+        permits = history.semaphores.get(name)
+        if permits is None:
+            continue
+        if slot >= permits:
             verdict.violations.append(
-                f"exclusion: {grant.resource} was held by {other.client} (#{other.number}) until "
-                f"{ms(other.end - history.start)} ms and by {grant.client} (#{grant.number}) from "
-                f"{ms(grant.start - history.start)} ms"
+                f"permits: {grant.client} (#{grant.number}) has {grant.resource}, of {permits}"
             )
-        holding[grant.resource] = others + [grant]
+        others = [other for other in holding.get(name, []) if other.end > grant.start]
+        if grant.end > grant.start and id(grant) not in excused:
+            others.append(grant)
+        holding[name] = others
+        if len(others) > permits:
+            verdict.violations.append(
+                f"permits: {name} has {len(others)} holders, not {permits}, at {ms(grant.start - history.start)} ms: "
+                + ", ".join(f"{other.client} (#{other.number}, {other.resource})" for other in others)
+            )
+
+
+def check_names(history, verdict):
+    """Held is what was asked for: all of it, and nothing else."""
+    for grant in history.grants:
+        if lock_of(grant.wish) == "permit":
+            right = grant.slot[0] == grant.wish.partition("*")[0]
+        else:
+            right = sorted(grant.keys) == sorted(grant.wish.split("+"))
+        if not right:
+            verdict.violations.append(
+                f"names: {grant.client} (#{grant.number}) asked for {grant.wish} and has {grant.resource}"
+            )
 
 
 def check_fences(history, verdict):
@@ -132,10 +179,19 @@ def check_turns(history, verdict):
             verdict.violations.append(f"turns: {name} got no lock in the time without faults")
 
 
+    granted = {lock_of(grant.wish) for grant in history.grants if grant.start >= history.peace}
+    called = Counter(lock_of(wish) for when, wish in history.calls if when >= history.peace)
+    for lock, count in called.items():
+        if count >= MANY_CALLS and lock not in granted:
+            verdict.violations.append(f"turns: nobody got {lock} of {count} calls without faults")
+
+
 def check(history):
     verdict = Verdict()
     longest = max((grant.ttl for grant in history.grants), default=0)
     check_exclusion(history, verdict, longest * 1000000)
+    check_permits(history, verdict)
+    check_names(history, verdict)
     check_fences(history, verdict)
     check_processes(history, verdict)
     check_leftovers(history, verdict)

@@ -42,12 +42,12 @@ class Forged:
     def say(self, name, when, words):
         self.clients[name].append((when, words))
 
-    def turn(self, name, resource, called, start, end=None, deadline=None, fence=0, ttl=TTL):
+    def turn(self, name, resource, called, start, end=None, deadline=None, fence=0, ttl=TTL, held=None):
         self.count += 1
         number = str(self.count)
         deadline = start + ttl - 20 if deadline is None else deadline
         self.say(name, called, f"call {resource} {number} {ttl}")
-        self.say(name, start, f"hold {resource} {number} {int(deadline * MS)} {fence}")
+        self.say(name, start, f"hold {held or resource} {number} {int(deadline * MS)} {fence}")
         if end is not None:
             self.say(name, end, f"end {resource} {number}")
         return number
@@ -178,6 +178,148 @@ class Exclusion(Case):
         self.forged.say(command, 600, f"alive r0 {number}")
         self.forged.turn(self.b, "r0", 300, 599, 700)
         self.assert_wrong("exclusion")
+
+
+class Several(Case):
+    """Locks of several names: each of them excludes everybody else who has it, alone or with others."""
+
+    def test_apart(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200)
+        self.forged.turn(self.b, "r2+r3", 100, 101, 200)
+        self.forged.turn(self.b, "r1+r0", 190, 201, 300)
+        self.assert_right()
+
+    def test_one_of_them(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200)
+        self.forged.turn(self.b, "r1", 120, 150, 300)
+        self.assert_wrong("exclusion: r1 was held by a.0 (#3, r0+r1)")
+
+    def test_the_other_way_round(self):
+        self.forged.turn(self.a, "r1", 100, 101, 200)
+        self.forged.turn(self.b, "r3+r2+r1", 120, 150, 300)
+        self.assert_wrong("exclusion: r1 was held by a.0")
+
+    def test_sets_that_meet_in_one_name(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200)
+        self.forged.turn(self.b, "r2+r0", 120, 150, 300)
+        self.assert_wrong("exclusion: r0 was held by a.0")
+
+    def test_sets_that_meet_in_two(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200)
+        self.forged.turn(self.b, "r1+r0", 120, 150, 300)
+        self.assert_wrong("exclusion", 2)
+
+    def test_an_extension_is_for_all(self):
+        number = self.forged.turn(self.a, "r0+r1", 100, 101, 2000, deadline=1000)
+        self.forged.say(self.a, 500, f"still r0+r1 {number} {1500 * MS} 0")
+        self.forged.turn(self.b, "r1", 900, 1400, 1450)
+        self.assert_wrong("exclusion")
+
+    def test_a_loss_is_of_all(self):
+        number = self.forged.turn(self.a, "r0+r1", 100, 101, None, deadline=1000)
+        self.forged.say(self.a, 500, f"lost r0+r1 {number} {490 * MS}")
+        self.forged.turn(self.b, "r1", 450, 495, 600)
+        self.assert_right()
+
+    def test_a_part_only(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200, held="r0")
+        self.assert_wrong("names: a.0 (#3) asked for r0+r1 and has r0")
+
+    def test_something_else(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200, held="r0+r2")
+        self.assert_wrong("names")
+
+    def test_lost_keys_excuse(self):
+        self.forged.turn(self.a, "r0+r1", 100, 101, 200)
+        self.forged.turn(self.b, "r1+r2", 120, 150, 300)
+        self.forged.fault("flushall", 3, 140)
+        self.assert_excused("flushall")
+
+    def test_nobody_gets_them(self):
+        for i in range(30):
+            self.forged.say(self.a, 8100 + 10 * i, f"call r0+r1 n{i} {TTL}")
+            self.forged.say(self.a, 8105 + 10 * i, f"fail r0+r1 n{i} REDLOCK_ECONTENDED")
+        self.assert_wrong("turns: nobody got several of 30")
+
+
+class Permits(Case):
+    def take(self, name, slot, start, end, called=None, **more):
+        called = start - 30 if called is None else called
+        return self.forged.turn(name, "s0*2", called, start, end, held=f"s0{{#{slot}}}", **more)
+
+    def test_as_many_as_there_are(self):
+        self.take(self.a, 0, 101, 200)
+        self.take(self.b, 1, 150, 300)
+        self.take(self.a, 0, 201, 300)
+        self.assert_right()
+
+    def test_two_on_a_slot(self):
+        self.take(self.a, 0, 101, 200)
+        self.take(self.b, 0, 150, 300)
+        self.assert_wrong("exclusion: s0{#0} was held by a.0")
+
+    def test_one_too_many(self):
+        self.take(self.a, 0, 101, 200)
+        self.take(self.b, 1, 120, 300)
+        self.take(self.b, 2, 150, 300)
+        found = self.verdict().violations
+        self.assertEqual(len(found), 2, found)
+        self.assertIn("permits: b.0 (#5) has s0{#2}, of 2", found[0])
+        self.assertIn("permits: s0 has 3 holders, not 2, at", found[1])
+
+    def test_a_slot_that_there_is_not(self):
+        self.take(self.a, 2, 101, 200)
+        self.assert_wrong("permits: a.0 (#3) has s0{#2}")
+
+    def test_a_plain_lock_on_a_slot(self):
+        self.take(self.a, 1, 101, 200)
+        other = self.forged.client("f.0", "foreign")
+        self.forged.turn(other, "s0{#1}", 120, 150, 300)
+        self.assert_wrong("exclusion: s0{#1}")
+
+    def test_a_plain_lock_counts(self):
+        self.take(self.a, 1, 101, 200)
+        self.take(self.b, 0, 101, 200)
+        other = self.forged.client("f.0", "foreign")
+        self.forged.turn(other, "s0{#7}", 120, 150, 300)
+        self.assertIn("s0 has 3 holders", self.verdict().violations[-1])
+
+    def test_another_semaphore(self):
+        self.forged.turn(self.a, "s0*2", 100, 101, 200, held="s1{#0}")
+        self.assert_wrong("names: a.0 (#3) asked for s0*2 and has s1{#0}")
+
+    def test_what_is_excused_is_not_counted_twice(self):
+        self.take(self.a, 0, 101, 200)
+        self.take(self.b, 1, 101, 200)
+        self.take(self.b, 0, 150, 190, called=120)
+        self.forged.fault("flushall", 3, 140)
+        self.assert_excused("flushall")
+
+    def test_a_loss_ends_it(self):
+        number = self.take(self.a, 0, 101, None, deadline=1000)
+        self.forged.say(self.a, 500, f"lost s0{{#0}} {number} {490 * MS}")
+        self.take(self.b, 0, 495, 600)
+        self.assert_right()
+
+    def test_an_extension_makes_it_longer(self):
+        number = self.take(self.a, 0, 101, 2000, deadline=1000)
+        self.forged.say(self.a, 500, f"still s0{{#0}} {number} {1500 * MS} 0")
+        self.take(self.b, 0, 1400, 1450)
+        self.assert_wrong("exclusion")
+
+    def test_fences_are_those_of_a_slot(self):
+        self.take(self.a, 0, 101, 110, fence=9)
+        self.take(self.b, 1, 121, 130, called=115, fence=8)
+        self.assert_right()
+        self.setUp()
+        self.take(self.a, 0, 101, 110, fence=9)
+        self.take(self.b, 0, 121, 130, called=115, fence=8)
+        self.assert_wrong("fences: s0{#0} b.0")
+
+    def test_nobody_gets_one(self):
+        for i in range(30):
+            self.forged.say(self.a, 8100 + 10 * i, f"call s0*2 n{i} {TTL}")
+        self.assert_wrong("turns: nobody got permit of 30")
 
 
 class Excuses(Case):

@@ -11,6 +11,7 @@ const Redlock = require("redlock5").default;
 const [, log, ttlText, urls] = process.argv.slice(2);
 const maxTtl = Number(ttlText);
 const RESOURCES = ["r0", "r1", "r2", "r3"];
+const SLOTS = ["s0{#0}", "s0{#1}", "s1{#0}", "s1{#1}", "s1{#2}"]; /* to it names like others */
 const file = fs.openSync(log, "a");
 const clients = urls.split(",").map((url) => new Redis(url, { maxRetriesPerRequest: 0 }));
 clients.forEach((client) => client.on("error", () => {}));
@@ -31,14 +32,25 @@ const write = (at, words) => fs.writeSync(file, `${at} ${words}\n`);
 const below = (limit) => Math.floor(Math.random() * limit);
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+const one = (names) => names[below(names.length)];
+
+/* One name, a slot of a semaphore, or two names together. */
+function choose() {
+  const kind = below(5);
+  if (kind === 0) return [one(SLOTS)];
+  const first = one(RESOURCES);
+  return kind === 1 ? [first, one(RESOURCES.filter((name) => name !== first))] : [first];
+}
+
 async function turn() {
-  const name = RESOURCES[below(RESOURCES.length)];
+  const names = choose();
+  const name = names.join("+");
   const id = `${process.pid}f${count++}`;
   const ttl = maxTtl / 2 + below(maxTtl / 2);
   write(now(), `call ${name} ${id} ${ttl}`);
   let lock;
   try {
-    lock = await redlock.acquire([name], ttl);
+    lock = await redlock.acquire(names, ttl);
   } catch (error) {
     write(now(), `fail ${name} ${id} ${error.name}`);
     return;

@@ -3,13 +3,15 @@
 
 A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
 
-    call RESOURCE ID TTL_MS               an acquisition begins; TTL 0: not known
-    hold RESOURCE ID DEADLINE FENCE       it returned; held until DEADLINE, by the client's account; FENCE 0: none
-    still RESOURCE ID DEADLINE 0          extended
-    alive RESOURCE ID                     what `redlock run` runs is at work
-    end RESOURCE ID                       about to be given back; from here on nobody claims to hold it
-    lost RESOURCE ID LAST                 found lost; LAST: when it was last found held
-    fail RESOURCE ID ERROR, ran RESOURCE ID STATUS
+    call WISH ID TTL_MS               an acquisition begins; TTL 0: not known
+    hold KEYS ID DEADLINE FENCE       it returned; held until DEADLINE, by the client's account; FENCE 0: none
+    still KEYS ID DEADLINE 0          extended
+    alive KEYS ID                     what `redlock run` runs is at work
+    end KEYS ID                       about to be given back; from here on nobody claims to hold it
+    lost KEYS ID LAST                 found lost; LAST: when it was last found held
+    fail WISH ID ERROR, ran WISH ID STATUS
+
+A WISH is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS that came of it `r0`, `r2+r0`, `s1{#2}`.
 
 and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by us),
 exit NAME STATUS (by itself, or when told to), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right after the
@@ -17,9 +19,11 @@ end), left NODE NAME VALUE PTTL (when it should have expired), over, skip REASON
 """
 
 import os
+import re
 from dataclasses import dataclass, field
 
 NEVER = 1 << 63
+SLOT = re.compile(r"(.+)\{#([0-9]+)\}")
 
 
 @dataclass
@@ -28,15 +32,32 @@ class Grant:
 
     client: str
     kind: str
-    resource: str
+    wish: str
     number: str
     called: int
     ttl: int = 0
+    resource: str = ""  # KEYS as it has them
     start: int = 0
     end: int = 0
     deadline: int = 0
     asked: int = 0  # not before this was any of its keys set
     fence: int = 0
+
+
+    @property
+    def keys(self):
+        return self.resource.split("+")
+
+    @property
+    def slot(self):
+        """(name of the semaphore, number), of a permit or of who took its key as any other; or (None, None)"""
+        found = SLOT.fullmatch(self.resource)
+        return (found[1], int(found[2])) if found else (None, None)
+
+
+def lock_of(wish):
+    """The kind of lock."""
+    return "permit" if "*" in wish else "several" if "+" in wish else "one"
 
 
 @dataclass
@@ -59,7 +80,8 @@ class History:
     keys: list = field(default_factory=list)  # (node, name, value, pttl)
     left: list = field(default_factory=list)
     skips: list = field(default_factory=list)
-    calls: int = 0
+    calls: list = field(default_factory=list)  # (when, wish)
+    semaphores: dict = field(default_factory=dict)  # name: permits
     start: int = 0
     peace: int = 0
     finish: int = 0
@@ -116,8 +138,9 @@ class Belief:
         self.alive = 0
         self.ended = self.lost_at = self.last = NEVER
 
-    def hold(self, when, deadline, fence):
+    def hold(self, when, keys, deadline, fence):
         self.grant.start = when
+        self.grant.resource = keys
         self.grant.deadline = deadline
         self.grant.fence = fence
         ttl_ns = self.grant.ttl * 1000000
@@ -137,7 +160,7 @@ class Belief:
 
 def note(belief, when, word, rest):
     if word == "hold":
-        belief.hold(when, int(rest[2]), int(rest[3]))
+        belief.hold(when, rest[0], int(rest[2]), int(rest[3]))
     elif word == "still":
         belief.grant.deadline = max(belief.grant.deadline, int(rest[2]))
     elif word == "alive":
@@ -157,7 +180,10 @@ def read_client(history, path, name):
         elif word == "heal":
             continue
         elif word == "call":
-            history.calls += 1
+            history.calls.append((when, rest[0]))
+            semaphore, _, permits = rest[0].partition("*")
+            if permits:
+                history.semaphores[semaphore] = int(permits)
             grant = Grant(name, kind, rest[0], rest[1], when, int(rest[2]))
             beliefs[rest[1]] = Belief(grant)
         else:

@@ -2,8 +2,12 @@
  * What `redlock run` runs in a chaos run: lives for a while, and writes down that it does. It does
  * not know until when it may: `redlock run` promises to end it in time.
  *
- *     chaos-hold LOG RESOURCE ID HOLD_MS */
+ *     chaos-hold LOG RESOURCES ID HOLD_MS
+ *
+ * RESOURCES: as the history has them; of a semaphore its name, and the slot is in the environment.
+ */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "history.h"
@@ -13,9 +17,14 @@
 
 int main(int argc, char **argv)
 {
+    char resource[64];
     if (argc != 5 || !history_open(argv[1]))
         return 64;
-    const char *resource = argv[2], *id = argv[3], *fence = getenv("REDLOCK_FENCE");
+    const char *id = argv[3], *fence = getenv("REDLOCK_FENCE"), *slot = getenv("REDLOCK_SLOT");
+    if (slot != NULL)
+        snprintf(resource, sizeof resource, "%s{#%s}", argv[2], slot);
+    else
+        snprintf(resource, sizeof resource, "%s", argv[2]);
     const uint64_t since_ns = history_now_ns();
     const uint64_t end_ns = since_ns + strtoull(argv[4], NULL, 10) * NS_PER_MS;
     history_write(since_ns, "hold %s %s %" PRIu64 " %s", resource, id, since_ns,

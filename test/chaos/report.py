@@ -4,6 +4,8 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from history import lock_of
+
 KINDS = [
     "kill_keep", "kill_lose", "restart", "stop", "cut_there", "cut_back", "cut_both", "cut_connections",
     "clock_ahead", "clock_back", "clock_little_fast", "clock_fast", "script_flush", "flushall", "memory_full",
@@ -11,6 +13,7 @@ KINDS = [
 ]  # fmt: skip
 NEED_LINKS = {"cut_there", "cut_back", "cut_both"}
 CLIENTS = ["threaded", "embedded", "hybrid", "command", "foreign"]
+LOCKS = ["one", "several", "permit"]
 
 
 @dataclass
@@ -22,6 +25,8 @@ class Totals:
     faults: Counter = field(default_factory=Counter)
     grants: Counter = field(default_factory=Counter)
     held_s: Counter = field(default_factory=Counter)
+    asked: Counter = field(default_factory=Counter)
+    locks: Counter = field(default_factory=Counter)
     excused: Counter = field(default_factory=Counter)
     keys: int = 0
     violations: list = field(default_factory=list)
@@ -30,11 +35,13 @@ class Totals:
     def add(self, history, verdict):
         self.runs += 1
         self.disturbed_s += ((history.peace or history.start) - history.start) / 1e9
-        self.calls += history.calls
+        self.calls += len(history.calls)
+        self.asked.update(lock_of(wish) for _, wish in history.calls)
         self.fenced += verdict.fenced
         self.faults.update(fault.kind for fault in history.faults)
         for grant in history.grants:
             self.grants[grant.kind] += 1
+            self.locks[lock_of(grant.wish)] += 1
             self.held_s[grant.kind] += (grant.end - grant.start) / 1e9
         self.excused.update(why.kind for _, _, why in verdict.excused)
         self.keys += len(history.keys)
@@ -51,6 +58,9 @@ class Totals:
         for kind in CLIENTS:
             yield f"{kind:20}{self.grants[kind]:8}{self.held_s[kind]:10.1f}"
         yield f"{'all':20}{sum(self.grants.values()):8}{sum(self.held_s.values()):10.1f}"
+        yield f"{'lock of':20}{'asked':>8}{'grants':>10}"
+        for lock in LOCKS:
+            yield f"{lock:20}{self.asked[lock]:8}{self.locks[lock]:10}"
         yield f"acquisitions begun: {self.calls}; grants with a fence: {self.fenced}"
         yield f"keys that killed clients left to their TTL: {self.keys}"
         yield f"two holders at once, excused by a fault outside of the assumptions: {sum(self.excused.values())}"

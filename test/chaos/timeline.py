@@ -81,17 +81,19 @@ def draw_scale(picture, origin):
 
 
 def draw_grants(picture, history, colours, marked):
-    for resource in sorted({grant.resource for grant in history.grants}):
-        picture.lane(resource)
+    """A lane for each key; a lock of several is in several, with an edge."""
+    for key in sorted({key for grant in history.grants for key in grant.keys}):
+        picture.lane(key)
         for grant in history.grants:
-            if grant.resource == resource and within(grant.start, grant.end, picture):
+            if key in grant.keys and within(grant.start, grant.end, picture):
                 name = grant.client.partition(".")[0]
                 bad = id(grant) in marked
+                edge = "#333" if len(grant.keys) > 1 else "none"
                 x, width = picture.box(
                     grant.start, grant.end, colours[name],
-                    f"{grant.client} #{grant.number} {(grant.end - grant.start) / 1e6:.1f} ms"
+                    f"{grant.client} #{grant.number} {grant.resource} {(grant.end - grant.start) / 1e6:.1f} ms"
                     + (f", fence {grant.fence}" if grant.fence else ""),
-                    "red" if bad else "none", 5 if bad else 2)  # fmt: skip
+                    "red" if bad else edge, 5 if bad else 2)  # fmt: skip
                 if width > 24:
                     picture.text(x + 3, picture.y + LANE * 0.7, name, 11)
         picture.next()

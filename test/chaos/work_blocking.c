@@ -46,7 +46,8 @@ static void *work(void *userdata)
     while (!atomic_load(&world.stop)) {
         redlock_lock_t *lock = NULL;
         turn_choose(&turn, &random);
-        const int status = redlock_acquire(self->client, turn.resource, &turn.opts, &lock, NULL);
+        const int status =
+            redlock_acquire(self->client, turn.wish.resource, &turn.opts, &lock, NULL);
         turn_began(&turn, status, lock);
         if (lock != NULL)
             hold(&turn);

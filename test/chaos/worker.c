@@ -53,28 +53,91 @@ redlock_t *worker_client(int mode)
     return client;
 }
 
-void turn_choose(struct turn *turn, uint64_t *random)
+static void wish_several(struct wish *wish, uint64_t *random)
+{
+    const char *names[RESOURCES] = {"r0", "r1", "r2", "r3"};
+    const unsigned count = 2 + draw(random, RESOURCES - 2);
+    size_t len = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned which = i + draw(random, RESOURCES - i);
+        const char *name = names[which];
+        names[which] = names[i];
+        if (i == 0)
+            wish->resource = name;
+        else
+            wish->also[wish->also_count++] = name;
+        len += (size_t)snprintf(wish->text + len, sizeof wish->text - len, "%s%s",
+                                i == 0 ? "" : "+", name);
+    }
+}
+
+void wish_choose(struct wish *wish, uint64_t *random)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
+    static const char *const semaphores[SEMAPHORES] = {"s0", "s1"};
+    const unsigned kind = draw(random, 10);
+    *wish = (struct wish){.resource = names[draw(random, RESOURCES)]};
+    if (kind < 2) {
+        wish_several(wish, random);
+    } else if (kind < 6) {
+        const unsigned which = draw(random, SEMAPHORES);
+        wish->resource = semaphores[which];
+        wish->permits = 2 + which; /* all clients agree on that */
+        snprintf(wish->text, sizeof wish->text, "%s*%u", wish->resource, wish->permits);
+    } else {
+        snprintf(wish->text, sizeof wish->text, "%s", wish->resource);
+    }
+}
+
+static void wish_tell(struct turn *turn)
+{
+    turn->opts.also = turn->wish.also;
+    turn->opts.also_count = turn->wish.also_count;
+    turn->opts.kind = turn->wish.permits != 0 ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
+    turn->opts.permits = turn->wish.permits;
+    if (world.fences && turn->wish.also_count == 0)
+        turn->opts.flags |= REDLOCK_FENCE;
+}
+
+void turn_choose(struct turn *turn, uint64_t *random)
+{
     const unsigned kind = draw(random, 40);
-    *turn = (struct turn){.id = history_new_id(), .resource = names[draw(random, RESOURCES)]};
+    *turn = (struct turn){.id = history_new_id()};
+    wish_choose(&turn->wish, random);
     turn->opts = redlock_opts(world.max_ttl_ms / 2 + draw(random, (unsigned)world.max_ttl_ms / 2));
     turn->opts.wait_ms = draw(random, 4) == 0 ? 0 : draw(random, 3000);
-    turn->hold_ms = draw(random, 40);
+    turn->hold_ms = draw(random, 40) * (1 + turn->wish.permits); /* so that there are too few */
     if (kind < 1) { /* longer than it lives: it is lost */
         turn->hold_ms = 3 * world.max_ttl_ms;
     } else if (kind < 3) {
         turn->opts.flags |= REDLOCK_AUTO_EXTEND;
         turn->hold_ms = draw(random, 2 * (unsigned)world.max_ttl_ms);
-    } else if (kind < 5) {
+    } else if (kind < 6) {
         turn->hold_ms = world.max_ttl_ms / 2;
         turn->extend = true;
     }
-    if (world.fences)
-        turn->opts.flags |= REDLOCK_FENCE;
+    wish_tell(turn);
     turn->drop = draw(random, 10) == 0;
-    history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->resource, turn->id,
+    history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->wish.text, turn->id,
                   turn->opts.ttl_ms);
+}
+
+/* In the words of the lock, not of the wish: the checker compares them. */
+static void look_at_names(struct turn *turn)
+{
+    const int slot = redlock_lock_permit(turn->lock);
+    const char *name = redlock_lock_resource(turn->lock, 0);
+    size_t len = 0;
+    if (slot >= 0) {
+        if (redlock_permit_name(turn->held, sizeof turn->held, name, (uint32_t)slot) != REDLOCK_OK)
+            exit(70);
+        return;
+    }
+    for (size_t i = 0; name != NULL && len < sizeof turn->held; i++) {
+        len += (size_t)snprintf(turn->held + len, sizeof turn->held - len, "%s%s",
+                                i == 0 ? "" : "+", name);
+        name = redlock_lock_resource(turn->lock, i + 1);
+    }
 }
 
 /* Until when the library says that it is held: the clock is read first, so that a pause between
@@ -85,7 +148,7 @@ static void look_at_deadline(struct turn *turn, uint64_t now_ns, const char *wor
     if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* not another one */
         return;
     turn->deadline_ns = deadline_ns;
-    history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->resource, turn->id,
+    history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->held, turn->id,
                   deadline_ns, redlock_lock_fence(turn->lock));
 }
 
@@ -94,19 +157,20 @@ void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
     const uint64_t now_ns = history_now_ns();
     turn->lock = lock;
     turn->since_ns = turn->held_ns = now_ns;
-    if (lock != NULL)
-        look_at_deadline(turn, now_ns, "hold");
-    else
-        history_write(now_ns, "fail %s %" PRIu64 " %s", turn->resource, turn->id,
+    if (lock == NULL) {
+        history_write(now_ns, "fail %s %" PRIu64 " %s", turn->wish.text, turn->id,
                       redlock_error_name(status));
+        return;
+    }
+    look_at_names(turn);
+    look_at_deadline(turn, now_ns, "hold");
 }
 
 bool turn_goes_on(struct turn *turn)
 {
     const uint64_t now_ns = history_now_ns();
     if (redlock_lock_check(turn->lock, 0) != REDLOCK_OK) {
-        history_write(now_ns, "lost %s %" PRIu64 " %" PRIu64, turn->resource, turn->id,
-                      turn->held_ns);
+        history_write(now_ns, "lost %s %" PRIu64 " %" PRIu64, turn->held, turn->id, turn->held_ns);
         return false;
     }
     turn->held_ns = now_ns;
@@ -116,5 +180,5 @@ bool turn_goes_on(struct turn *turn)
 
 void turn_ends(struct turn *turn)
 {
-    history_write(history_now_ns(), "end %s %" PRIu64, turn->resource, turn->id);
+    history_write(history_now_ns(), "end %s %" PRIu64, turn->held, turn->id);
 }

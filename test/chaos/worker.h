@@ -7,7 +7,9 @@
 #include <redlock/redlock.h>
 #include <stdatomic.h>
 
-#define RESOURCES 4
+#define RESOURCES  4
+#define SEMAPHORES 2
+#define WISH_LEN   64
 
 struct world {
     const char *name, *urls;
@@ -17,9 +19,20 @@ struct world {
 };
 extern struct world world;
 
+/* What a lock is to be on, as the history has it: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of
+ * three permits). Sets overlap, their names come in any order, and others want the same names
+ * singly. */
+struct wish {
+    const char *resource, *also[RESOURCES - 1];
+    unsigned also_count, permits; /* permits 0: not a semaphore */
+    char text[WISH_LEN];
+};
+void wish_choose(struct wish *wish, uint64_t *random);
+
 struct turn {
     uint64_t id;
-    const char *resource;
+    struct wish wish;
+    char held[WISH_LEN]; /* what the lock says that it is on: `s1{#0}` for a permit */
     redlock_opts_t opts;
     uint64_t hold_ms;  /* as long as it is held; more than the TTL: it may be lost */
     bool extend, drop; /* extend once in the middle; free the handle instead of a release */
