@@ -13,9 +13,11 @@
 #define ROW_MAX_NS RL_SECOND
 #define MISLED_MAX 3
 /* Weight of the latest number of wakes: one in so many. */
-#define CROWD_SHARE  4
-#define CROWD_UNIT   8u
-#define TIMID_MAX    5
+#define CROWD_SHARE 4
+#define CROWD_UNIT  8u
+#define TIMID_MAX   5
+/* After so many wakes without the resource, half of the lag that depends on them is left. */
+#define LAG_WAKES    32
 #define PAUSE_MAX_NS (16 * RL_MS)
 /* A split weighs as much as so many denials: see rl_contest_denied(). */
 #define SPLIT_WEIGHT 4u
@@ -47,10 +49,21 @@ static void heat(struct rl_contest *contest, uint64_t now_ns)
     contest->hot_until_ns = rl_add_sat(now_ns, RL_CONTEST_HOT_NS);
 }
 
+static void pass_over(struct rl_contest *contest, rl_nodes first)
+{
+    if (!RL_RULE(TIE_PASSED))
+        return;
+    contest->passed |= first;
+    if (contest->passed == rl_nodes_all(contest->nodes))
+        contest->passed = first; /* they cannot all be wrong */
+    contest->misled = contest->stale = 0;
+}
+
 void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns)
 {
     heat(contest, now_ns);
     contest->met_in_a_row = 0;
+    contest->divided = contest->divided || split;
     /* Two that take each other's votes may be denied by turns, and are to stay longer away from
      * each other each time. But who is only denied has stayed away for too long already: others,
      * who do not, are always there before him. */
@@ -58,14 +71,20 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
         contest->splits = (uint32_t)rl_min_u64(contest->splits + SPLIT_WEIGHT, SPLITS_MAX);
     else if (contest->splits > 0 && RL_RULE(SPLITS_FADE))
         contest->splits--;
+    if (first == RL_CONTEST_UNKNOWN)
+        return;
     contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
     contest->first = first;
-    if (contest->misled < MISLED_MAX || !RL_RULE(TIE_PASSED))
-        return;
-    contest->passed |= first;
-    if (contest->passed == rl_nodes_all(contest->nodes))
-        contest->passed = first; /* they cannot all be wrong */
-    contest->misled = 0;
+    if (contest->misled >= MISLED_MAX)
+        pass_over(contest, first);
+}
+
+void rl_contest_heard_first(struct rl_contest *contest, rl_nodes first, bool granted)
+{
+    if (granted)
+        contest->misled = contest->stale = 0;
+    else if (++contest->stale >= MISLED_MAX)
+        pass_over(contest, first);
 }
 
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns)
@@ -88,6 +107,8 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
     if (!rl_contest_is_hot(contest, now_ns)) {
         contest->passed = 0;
         contest->splits = 0;
+        contest->divided = false;
+        contest->stale = 0;
     }
 }
 
@@ -96,13 +117,16 @@ void rl_contest_won(struct rl_contest *contest)
     uint32_t wakes = contest->wakes * CROWD_UNIT;
 
     contest->splits = 0;
+    contest->divided = false;
     contest->wakes = 0;
     if (wakes == 0)
         return;
     if (contest->crowd == 0)
         contest->crowd = wakes;
+    else if (wakes > contest->crowd)
+        contest->crowd += (wakes - contest->crowd + CROWD_SHARE - 1) / CROWD_SHARE;
     else
-        contest->crowd = (contest->crowd * (CROWD_SHARE - 1) + wakes) / CROWD_SHARE;
+        contest->crowd -= (contest->crowd - wakes + CROWD_SHARE - 1) / CROWD_SHARE;
 }
 
 void rl_contest_met(struct rl_contest *contest)
@@ -147,7 +171,7 @@ static uint32_t square_root(uint64_t value)
     return root;
 }
 
-/* With a crowd of c, at 2 in 3 c^(3/4), more so the longer ago it got it last. Not 1 in c: each
+/* With a crowd of c, at 1 in c^(3/4), more so the longer ago it got it last. Not 1 in c: each
  * client knows only how often it wins itself, and those that happened to win would go ahead more
  * often, and win more often. */
 bool rl_contest_goes_ahead(const struct rl_contest *contest, uint64_t random)
@@ -155,14 +179,14 @@ bool rl_contest_goes_ahead(const struct rl_contest *contest, uint64_t random)
     uint64_t crowd = contest->crowd;
 
     /* A node that misleads is one less that can grant. */
-    if (crowd == 0 || contest->splits != 0 || contest->passed != 0 || contest->misled != 0)
+    if (crowd == 0 || contest->divided || contest->passed != 0 || contest->misled != 0)
         return false;
     /* Nobody else, it seems. If it always went ahead, it would never see that there are others. */
     if (crowd == CROWD_UNIT)
         return random % (UINT64_C(4) << contest->timid) < 3;
     uint64_t root = square_root(crowd * square_root(crowd * CROWD_UNIT));
     uint64_t patience = rl_min_u64(CROWD_UNIT * contest->wakes, 2 * crowd);
-    uint64_t range = (3 * root * crowd * crowd / 2) << contest->timid;
+    uint64_t range = root * crowd * crowd << contest->timid;
     return random % range < CROWD_UNIT * patience * patience;
 }
 
@@ -174,15 +198,18 @@ void rl_contest_went_ahead(struct rl_contest *contest, bool won)
         contest->timid--;
 }
 
-uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
-                           uint64_t round_trip_ns, uint64_t random)
+/* By the number of wakes, not by its ratio to the crowd: this one cannot be taken for another by
+ * those who win often. And never for nothing, however long ago: among those who have waited for
+ * long the same one would be last each time, as it is farther away, or told later. */
+uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
+                           uint64_t random)
 {
     uint64_t unit_ns = rl_max_u64(round_trip_ns, ROUND_TRIP_MIN_NS);
 
-    if (contest->crowd == 0)
+    if (contest->crowd == 0 && contest->wakes <= 1)
         return 0;
-    uint64_t age = rl_min_u64(waited_ns / (8 * unit_ns), UINT16_MAX);
-    return unit_ns / 8 + random % (unit_ns / 4) / (1 + age * age);
+    return unit_ns / 16 + random % (unit_ns / 16) +
+           unit_ns * LAG_WAKES / 2 / (LAG_WAKES + contest->wakes);
 }
 
 unsigned rl_contest_splits(const struct rl_contest *contest)

@@ -18,8 +18,10 @@ struct rl_contest {
     uint8_t nodes;
     uint32_t splits;       /* attempts since our last grant that some node granted and that failed,
                             * weighed; denials by all make it less */
+    bool divided;          /* some attempt has, since our last grant: it does not go ahead */
     rl_nodes first;        /* was asked first and did not say no, but the attempt was denied */
     uint32_t misled;       /* so often in a row */
+    uint32_t stale;        /* so often it denied what was won all the same, never granted */
     rl_nodes passed;       /* not asked first while it is hot: they had misled us */
     uint32_t in_a_row;     /* acquired right after our own release, so many times */
     uint64_t row_ns;       /* when that row began */
@@ -44,13 +46,19 @@ void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t 
 /* Others were met within the last second. */
 bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns);
 
-/* An attempt was denied; `split`: some node had granted it. `first`: was asked first, and did not
- * deny it: maybe it has lost the holder's key, or cannot store any. */
+/* An attempt was denied; `split`: some node had granted it. `first`: is asked first, and did not
+ * deny it: maybe it has lost the holder's key, or cannot store any. 0: it did;
+ * RL_CONTEST_UNKNOWN: the attempt did not show that. */
+#define RL_CONTEST_UNKNOWN (~(rl_nodes)0)
 void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns);
 /* A server told that the key has changed. */
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns);
 /* An attempt begins that no denial came before. */
 void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns);
+/* An attempt has won although the node that is asked first had denied it (`granted` false), or with
+ * its grant. If it denies again and again what others grant, and never grants, its key is nobody's.
+ */
+void rl_contest_heard_first(struct rl_contest *contest, rl_nodes first, bool granted);
 /* An attempt has won. */
 void rl_contest_won(struct rl_contest *contest);
 /* Some node has denied it, before it was won or later. */
@@ -67,9 +75,9 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
 bool rl_contest_goes_ahead(const struct rl_contest *contest, uint64_t random);
 /* What became of that. */
 void rl_contest_went_ahead(struct rl_contest *contest, bool won);
-/* How much later: who waits for a long time by now is sooner than others. */
-uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t waited_ns,
-                           uint64_t round_trip_ns, uint64_t random);
+/* How much later: who was woken more often since it got it last is sooner than others. */
+uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
+                           uint64_t random);
 
 /* So many attempts have split the votes, and not too many others were made since. */
 unsigned rl_contest_splits(const struct rl_contest *contest);

@@ -52,6 +52,23 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
     return rl_min_u64(delay, left - reserve);
 }
 
+/* The node that contenders ask first, if this attempt was denied although it was not denied there.
+ * An attempt that asked all at once may have heard it, too: from there, that the key is free, and
+ * from a majority, that it is another's. So the holder cannot reach that node, maybe. */
+static rl_nodes who_misled(const struct rl_lease *lease, const struct rl_view *view)
+{
+    const struct rl_round *round = &lease->round;
+
+    if (lease->wait.first != 0)
+        return lease->wait.first & ~round->denied;
+    rl_nodes first = rl_wait_first(lease, view);
+    if ((first & round->denied) != 0)
+        return 0;
+    if ((first & round->granted) != 0 && rl_nodes_count(round->denied) >= round->quorum)
+        return first;
+    return RL_CONTEST_UNKNOWN;
+}
+
 /* Ends an attempt: what it may have set anywhere is undone at once, then the caller is told or the
  * next attempt is scheduled. A node that answered nil has provably not executed our SET. */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
@@ -67,8 +84,8 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     fx->raise = 0;
     lease->round.outcome = RL_OUTCOME_FAILED;
     if (lease->contest != NULL && status == REDLOCK_ECONTENDED && rl_permit_met_others(lease))
-        rl_contest_denied(lease->contest, lease->round.granted != 0,
-                          lease->wait.first & ~lease->round.denied, view->now.boot_ns);
+        rl_contest_denied(lease->contest, lease->round.granted != 0, who_misled(lease, view),
+                          view->now.boot_ns);
     if (lease->contest != NULL && status == REDLOCK_ECONTENDED && lease->wait.all)
         rl_contest_went_ahead(lease->contest, false);
     if (!rl_permit_denied(lease, status, view, fx))
@@ -109,13 +126,17 @@ static int adoption_status(const struct rl_lease *lease)
     return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
 }
 
-static void note_won(struct rl_lease *lease)
+static void note_won(struct rl_lease *lease, const struct rl_view *view)
 {
+    rl_nodes first = rl_wait_first(lease, view);
+
     rl_contest_won(lease->contest);
     if (lease->round.denied != 0)
         rl_contest_met(lease->contest);
-    if ((lease->wait.first & lease->round.granted) != 0)
-        lease->contest->misled = 0; /* it is good for grants */
+    /* Whoever went ahead was denied there by one who came first and gives it back. */
+    if ((first & lease->round.granted) != 0 ||
+        ((first & lease->round.denied) != 0 && !lease->wait.all))
+        rl_contest_heard_first(lease->contest, first, (first & lease->round.granted) != 0);
     if (lease->wait.all)
         rl_contest_went_ahead(lease->contest, true);
 }
@@ -152,7 +173,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     }
     lease->failures = 0;
     if (lease->contest != NULL)
-        note_won(lease);
+        note_won(lease, view);
     rl_hold_begin(lease, deadline, view, fx);
     fx->status = REDLOCK_OK;
     fx->flags |= RL_FX_DONE | RL_FX_HELD;

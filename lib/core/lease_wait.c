@@ -96,9 +96,8 @@ static void line_up(struct rl_lease *lease, const struct rl_view *view)
     wait->all = may_go_ahead(lease, view) && rl_contest_goes_ahead(lease->contest, random);
     if (wait->all)
         return;
-    uint64_t lag_ns = rl_contest_lag_ns(lease->contest, rl_sub_sat(now_ns, lease->begun.boot_ns),
-                                        view->round_trip_ns, random >> 16);
-    if (rl_contest_splits(lease->contest) > 1 && RL_RULE(SPLIT_PAUSE))
+    uint64_t lag_ns = rl_contest_lag_ns(lease->contest, view->round_trip_ns, random >> 16);
+    if (rl_contest_splits(lease->contest) > 1)
         lag_ns = rl_add_sat(lag_ns, pause_ns);
     wait->go_ns = rl_max_u64(wait->go_ns, rl_add_sat(now_ns, lag_ns));
 }

@@ -52,7 +52,6 @@
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
     X(TIE_PASSED)                                                                                  \
-    X(SPLIT_PAUSE)                                                                                 \
     X(SPLITS_FADE)                                                                                 \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)                                                                                  \

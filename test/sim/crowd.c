@@ -27,6 +27,8 @@ void sim_crowd_begin(struct sim_world *world)
         for (unsigned j = i == 0 ? plan->crowd->first_slots : 1; j < plan->slots; j++)
             world->clients[i].slots[j].rounds = 0;
         world->links[i][plan->crowd->slow].delay_ns += plan->crowd->slow_ns / 2;
+        for (unsigned j = 0; j < plan->nodes; j++)
+            world->links[i][j].delay_ns += i * plan->crowd->spread_ns;
     }
     sim_foreign_begin(world);
     for (unsigned i = 0; i < plan->nodes; i++) {
@@ -108,6 +110,16 @@ uint64_t sim_crowd_percentile_ns(const struct sim_crowd *crowd, unsigned of_100)
     return count == 0 ? 0 : crowd->handover_ns[(count - 1) * of_100 / 100];
 }
 
+uint64_t sim_crowd_jain(const struct sim_world *world)
+{
+    const struct sim_crowd *crowd = world->plan.crowd;
+    uint64_t squares = 0;
+
+    for (unsigned i = 0; i < world->plan.clients; i++)
+        squares += crowd->grants[i] * crowd->grants[i];
+    return crowd->all * crowd->all * 1000 / rl_max_u64(squares * world->plan.clients, 1);
+}
+
 /* Whoever waits now has waited for so long already. */
 void sim_crowd_end(struct sim_world *world)
 {
@@ -160,6 +172,9 @@ static void judge(struct sim_world *world, const struct sim_crowd *crowd)
            bounds->most_ns / RL_US);
     expect(world, "split votes per 1000 grants", crowd->splits * 1000 / all, bounds->splits);
     expect(world, "attempts per 1000 grants", crowd->attempts * 1000 / all, bounds->attempts);
+    if (sim_crowd_jain(world) < bounds->jain_min)
+        sim_violate(world, "Jain's index of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+                    sim_crowd_jain(world), bounds->jain_min);
     expect(world, "share of one client of 1000", most * 1000 / all, bounds->share_max);
     if (least * 1000 / all < bounds->share_min)
         sim_violate(world,

@@ -19,6 +19,7 @@ struct sim_bounds {
     uint64_t attempts;         /* per 1000 grants */
     uint64_t grants_min;
     uint64_t share_max, share_min; /* of 1000 grants: of one client */
+    uint64_t jain_min;             /* of 1000: equal shares; 1000 / n: all for one of n */
 };
 
 struct sim_foreigner {
@@ -34,7 +35,8 @@ struct sim_crowd {
     struct sim_foreigner foreigners[SIM_FOREIGN_MAX];
     unsigned slow; /* this node answers so much later than the others */
     uint64_t slow_ns;
-    uint8_t orphans; /* nodes, bit by bit, with a key that nobody gives back */
+    uint64_t spread_ns; /* each client is so much farther from all nodes than the one before */
+    uint8_t orphans;    /* nodes, bit by bit, with a key that nobody gives back */
     struct sim_bounds bounds;
     /* Measured until the world heals: */
     bool over;
@@ -61,6 +63,8 @@ const struct sim_case *sim_case_find(const char *name);
 bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
                   struct sim_crowd *crowd);
 
+/* Jain's index of the numbers of grants, of 1000. */
+uint64_t sim_crowd_jain(const struct sim_world *world);
 /* A round trip of this plan, at the most. */
 uint64_t sim_crowd_trip_ns(const struct sim_plan *plan);
 /* The nodes in the order in which contenders ask them. */

@@ -68,6 +68,21 @@ static void set_up_storm(struct sim_plan *plan, struct sim_crowd *crowd)
     crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
 }
 
+/* Over a long way a little difference decides who is first, every time: whoever is farther from the
+ * servers, or is told later, must have his turn all the same. A lottery gives each the same share,
+ * one in so many draws. */
+static void set_up_uneven(struct sim_plan *plan, struct sim_crowd *crowd)
+{
+    plan->clients = 32;
+    plan->span_ns = 40 * RL_SECOND;
+    plan->delay_ns = 5 * RL_MS;
+    crowd->spread_ns = 20 * RL_US;
+    crowd->hold_ns = 0;
+    crowd->bounds.half_ns = handover_ns(plan);
+    crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
+    crowd->bounds.jain_min = 700;
+}
+
 /* The holder's next SET would always be right behind its own delete. */
 static void set_up_monopoly(struct sim_plan *plan, struct sim_crowd *crowd)
 {
@@ -85,12 +100,13 @@ static void set_up_long_held(struct sim_plan *plan, struct sim_crowd *crowd)
     crowd->bounds.longest_ns = ROW_MAX_NS + 2 * cycle_ns(plan);
 }
 
-/* Everybody is denied by the node that all ask first, and nobody is told of anything. */
+/* Everybody is denied by the node that all ask first, and nobody is told of anything: until they
+ * have seen that what it denies is granted by all others. */
 static void set_up_orphan(struct sim_plan *plan, struct sim_crowd *crowd)
 {
     plan->clients = 4;
     crowd->orphans = (uint8_t)(1u << sim_crowd_order()[0]);
-    crowd->bounds.grants_min = plan->span_ns / (POLL_MAX_NS + cycle_ns(plan));
+    crowd->bounds.grants_min = plan->span_ns / 2 / cycle_ns(plan);
     crowd->bounds.longest_ns = lottery_ns(plan, POLL_MAX_NS);
 }
 
@@ -179,6 +195,7 @@ static void set_up_inside(struct sim_plan *plan, struct sim_crowd *crowd)
 static void set_up_waiting(struct sim_plan *plan, struct sim_crowd *crowd)
 {
     plan->clients = 2;
+    plan->span_ns = 10 * RL_SECOND; /* for three, a timer may do by luck */
     crowd->hold_ns = 5 * RL_MS;
     crowd->bounds.half_ns = handover_ns(plan);
     crowd->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
@@ -200,13 +217,22 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_crowd *crowd)
     crowd->bounds.splits = splits(plan) + 1000;
 }
 const struct sim_case sim_cases[] = {
-    {"crowd", set_up_crowd},         {"storm", set_up_storm},
-    {"monopoly", set_up_monopoly},   {"long-held", set_up_long_held},
-    {"orphan", set_up_orphan},       {"slow", set_up_slow},
-    {"cut-off", set_up_cut_off},     {"hung", set_up_hung},
-    {"dead", set_up_dead},           {"full", set_up_full},
-    {"disagreed", set_up_disagreed}, {"inside", set_up_inside},
-    {"waiting", set_up_waiting},     {"lost-pushes", set_up_lost_pushes},
-    {"foreign", set_up_foreign},     {"slow-work", set_up_slow_work},
+    {"crowd", set_up_crowd},
+    {"storm", set_up_storm},
+    {"uneven", set_up_uneven},
+    {"monopoly", set_up_monopoly},
+    {"long-held", set_up_long_held},
+    {"orphan", set_up_orphan},
+    {"slow", set_up_slow},
+    {"cut-off", set_up_cut_off},
+    {"hung", set_up_hung},
+    {"dead", set_up_dead},
+    {"full", set_up_full},
+    {"disagreed", set_up_disagreed},
+    {"inside", set_up_inside},
+    {"waiting", set_up_waiting},
+    {"lost-pushes", set_up_lost_pushes},
+    {"foreign", set_up_foreign},
+    {"slow-work", set_up_slow_work},
 };
 const unsigned sim_case_count = sizeof sim_cases / sizeof sim_cases[0];

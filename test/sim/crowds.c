@@ -28,12 +28,12 @@ static void measure(const struct sim_case *it, const char *rule, uint64_t seed, 
     printf("%-12s %-14s %6" PRIu64 " grants, hand-over p50 %6" PRIu64 " p99 %6" PRIu64
            " us, longest wait %6" PRIu64 " ms; per 1000: %6" PRIu64 " splits %7" PRIu64
            " attempts %7" PRIu64 " commands, wait avg %" PRIu64 " us share %4" PRIu64
-           " to %4" PRIu64 "; %" PRIu64 " others' %" PRIu64 " events\n",
+           " to %4" PRIu64 " jain %4" PRIu64 "; %" PRIu64 " others' %" PRIu64 " events\n",
            it->name, rule, crowd->all, sim_crowd_percentile_ns(crowd, 50) / 1000,
            sim_crowd_percentile_ns(crowd, 99) / 1000, crowd->longest_ns / RL_MS,
            crowd->splits * 1000 / all, crowd->attempts * 1000 / all, crowd->commands * 1000 / all,
            crowd->waited_ns / all / 1000, least * 1000 / all, most * 1000 / all,
-           crowd->foreign_grants, world->events);
+           sim_crowd_jain(world), crowd->foreign_grants, world->events);
     if (!good)
         printf("    %s\n", world->violation);
     fflush(stdout);

@@ -34,6 +34,7 @@ static inline void begin(uint8_t kind)
 static inline void begin_hot(void)
 {
     rl_contest_woken(&contest, rig.view.now.boot_ns);
+    contest.wakes = 0; /* it was not: it is hot, no more */
     begin(RL_EVENT_START);
 }
 

@@ -156,9 +156,41 @@ START_TEST(many_wait_and_it_lags)
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     uint64_t slept_ns = sleep_until_asked();
-    ck_assert_uint_ge(slept_ns, RL_MS / 8);
-    ck_assert_uint_lt(slept_ns, RL_MS / 2);
+    ck_assert_uint_ge(slept_ns, RL_MS / 2); /* it was woken for the first time */
+    ck_assert_uint_lt(slept_ns, 5 * RL_MS / 8);
     ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+
+    setup();
+    contest.crowd = 8 * 1000;
+    deny_piped();
+    contest.wakes = 5000; /* others have won so often */
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_lt(sleep_until_asked(), RL_MS / 7);
+}
+END_TEST
+
+/* From the second split on: longer than any lag, now and then, and never much longer than that
+ * pause may be. */
+START_TEST(splits_keep_apart)
+{
+    for (unsigned splits = 1; splits <= 8; splits++) {
+        uint64_t most_ns = 0;
+        for (uint64_t salt = 0; salt < 100; salt++) {
+            setup();
+            rig.lease.params.salt = salt;
+            deny_piped();
+            for (unsigned i = 0; i < splits; i++)
+                rl_contest_denied(&contest, true, 0, rig.view.now.boot_ns);
+            wake(RL_NODE(FIRST));
+            most_ns = rl_max_u64(most_ns, sleep_until_asked());
+        }
+        if (splits < 2)
+            ck_assert_uint_lt(most_ns, 5 * RL_MS / 8);
+        else
+            ck_assert_uint_gt(most_ns, 2 * RL_MS);
+        ck_assert_uint_lt(most_ns, 17 * RL_MS);
+    }
 }
 END_TEST
 
@@ -197,6 +229,7 @@ int main(void)
     tcase_add_test(tcase, nobody_else_waits);
     tcase_add_test(tcase, nobody_goes_ahead_where_a_node_is_missing);
     tcase_add_test(tcase, many_wait_and_it_lags);
+    tcase_add_test(tcase, splits_keep_apart);
     tcase_add_test(tcase, a_denial_shows_others_whenever_it_comes);
     return suite_run(suite);
 }
