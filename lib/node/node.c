@@ -458,9 +458,13 @@ uint64_t rl_node_wake_ns(const struct rl_node *node)
     uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 
     wake = rl_min_u64(wake, rl_watch_due_ns(node));
-    wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
     wake = rl_min_u64(wake, node->tracker.due_ns);
-    if (node->state == RL_NODE_READY)
+    /* Asked for each node in each turn: what is seldom there is looked at first. */
+    if (node->admission.waitaof)
+        wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
+    if (node->bars != 0 && node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
-    return rl_min_u64(wake, rl_debts_wake_ns(node));
+    if (node->debt_count != 0)
+        wake = rl_min_u64(wake, rl_debts_wake_ns(node));
+    return wake;
 }

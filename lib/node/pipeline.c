@@ -13,8 +13,6 @@ static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
 
     while (cap < needed)
         cap *= 2;
-    if (cap == pipe->ring_cap)
-        return true;
     struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
     if (ring == NULL)
         return false;
@@ -32,8 +30,6 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
 
     while (cap < needed)
         cap *= 2;
-    if (cap == pipe->out_cap)
-        return true;
     char *out = rl_realloc_array(pipe->mem, NULL, cap, 1);
     if (out == NULL)
         return false;
@@ -45,16 +41,23 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
     return true;
 }
 
+static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
+{
+    uint64_t slots = pipe->tail - pipe->kept + requests;
+
+    return (slots <= pipe->ring_cap || grow_ring(pipe, slots)) &&
+           (pipe->out_len + bytes <= pipe->out_cap || grow_out(pipe, pipe->out_len + bytes));
+}
+
 bool rl_pipeline_reserve(struct rl_pipeline *pipe, size_t bytes, size_t undo_bytes)
 {
-    return grow_ring(pipe, pipe->tail - pipe->kept + 2) &&
-           grow_out(pipe, pipe->out_len + bytes + undo_bytes);
+    return has_room(pipe, 2, bytes + undo_bytes);
 }
 
 bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request, const char *bytes,
                       size_t len)
 {
-    if (!grow_ring(pipe, pipe->tail - pipe->kept + 1) || !grow_out(pipe, pipe->out_len + len))
+    if (!has_room(pipe, 1, len))
         return false;
     struct rl_request *slot = rl_pipeline_at(pipe, pipe->tail);
     *slot = *request;
