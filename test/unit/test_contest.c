@@ -230,6 +230,40 @@ START_TEST(about_one_of_a_crowd_goes_ahead)
 }
 END_TEST
 
+/* 2 in 3 c^(3/4) where it was waited for c wakes, of 16: one in twelve. */
+START_TEST(the_share_of_one_in_a_crowd)
+{
+    contest.crowd = 16 * 8;
+    contest.wakes = 16;
+    ck_assert_uint_gt(goes_ahead(), 55);
+    ck_assert_uint_lt(goes_ahead(), 110);
+    contest.wakes = 4; /* a quarter of the time: a sixteenth */
+    ck_assert_uint_lt(goes_ahead(), 12);
+    contest.wakes = 1000; /* four times the share, and no more */
+    ck_assert_uint_gt(goes_ahead(), 280);
+    ck_assert_uint_lt(goes_ahead(), 390);
+    rl_contest_went_ahead(&contest, false);
+    rl_contest_went_ahead(&contest, false);
+    ck_assert_uint_gt(goes_ahead(), 60); /* a quarter of that */
+    ck_assert_uint_lt(goes_ahead(), 110);
+    contest.passed = RL_NODE(1);
+    ck_assert_uint_eq(goes_ahead(), 0);
+}
+END_TEST
+
+/* One grant after many wakes is no crowd yet. */
+START_TEST(a_crowd_is_known_by_and_by)
+{
+    contest.crowd = 2 * 8;
+    contest.wakes = 34;
+    rl_contest_won(&contest);
+    ck_assert_uint_eq(contest.crowd, 10 * 8);
+    contest.wakes = 2;
+    rl_contest_won(&contest);
+    ck_assert_uint_eq(contest.crowd, 8 * 8);
+}
+END_TEST
+
 START_TEST(going_ahead_is_left_to_those_who_win_by_it)
 {
     learn(1);
@@ -424,6 +458,8 @@ int main(void)
     tcase_add_test(tcase, a_denial_on_the_way_shows_others);
     tcase_add_test(tcase, what_denies_and_never_comes_is_believed_less_and_less);
     tcase_add_test(tcase, about_one_of_a_crowd_goes_ahead);
+    tcase_add_test(tcase, the_share_of_one_in_a_crowd);
+    tcase_add_test(tcase, a_crowd_is_known_by_and_by);
     tcase_add_test(tcase, going_ahead_is_left_to_those_who_win_by_it);
     tcase_add_test(tcase, splits_are_forgotten_by_denials);
     tcase_add_test(tcase, denies_what_all_others_grant);
