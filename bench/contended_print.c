@@ -41,23 +41,24 @@ static void table_header(const struct environment *env, const struct contended_s
            "  library  redlock %s, compiler %s\n"
            "  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
-           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s\n",
+           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s%6s\n",
            env->cpu, env->cpus, env->kernel, env->servers, env->server, env->redlock, env->compiler,
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
            "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds", "jain",
-           "longest", "never", "self");
+           "longest", "never", "self", "fail");
     fflush(stdout);
 }
 
 static void table_add(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;
-    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%7.3f%9.0f%6" PRIu64 "%6.0f%%",
+    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%7.3f%9.0f%6" PRIu64
+           "%6.0f%%%6" PRIu64,
            contended_driver_names[what->driver], what->contenders, (double)what->hold_us / 1e3,
            what->delays, ms(result->trip_ns), per_second(result), ms(result->p50_ns),
            ms(result->p99_ns), trips(result, result->p50_ns), result->splits_per_grant,
            result->commands_per_grant, result->jain, ms(result->wait_max_ns), result->starved,
-           100.0 * self_share(result));
+           100.0 * self_share(result), result->errors);
     if (!contended_passed(result))
         printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors",
                result->violations, result->leftover_keys, result->errors);
@@ -70,7 +71,8 @@ static const char table_end[] =
     "(wait): ms\nover/s: hand-overs a second; p50, p99: from the call of release to the next "
     "holder; p50/tr: p50 in trips\nsplit: attempts in vain that some node had granted, per grant; "
     "cmds: commands on all servers per grant\njain: 1 is equal shares; never: contenders without "
-    "any; self: grants to the same one again, not counted\n";
+    "any; self: grants to the same one again, not counted\nfail: calls of ours that failed, mostly "
+    "as servers answered too late; up to one in a hundred grants is let pass\n";
 
 static json_t *json_result(const struct contended_result *result)
 {

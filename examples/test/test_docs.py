@@ -2,9 +2,11 @@
 """What README.md and docs/embedding.md show is extracted, compiled and run. meson passes CC,
 REDLOCK_INCLUDE and REDLOCK_LIBRARY."""
 
+import configparser
 import os
 import re
 import shlex
+import shutil
 import tempfile
 import unittest
 
@@ -88,6 +90,47 @@ class Readme(unittest.TestCase):
             for link in links:
                 target = os.path.join(SOURCE, os.path.dirname(path), link)
                 self.assertTrue(os.path.exists(target), f"{path}: {link}")
+
+
+class Recipes(unittest.TestCase):
+    """The unit and the line of a crontab as the readers of those files would take them."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def test_the_unit(self):
+        (unit,) = blocks("docs/recipes.md", "ini")
+        self.assertIn("redlock run importer --", unit)
+        unit = unit.replace("/usr/local/bin/redlock", REDLOCK).replace("/usr/local/bin/importer", "/bin/true")
+        parsed = configparser.ConfigParser(strict=True)
+        parsed.optionxform = str
+        parsed.read_string(unit)
+        self.assertEqual(parsed["Service"]["KillMode"], "mixed")
+        path = os.path.join(self.directory, "importer.service")
+        with open(path, "w", encoding="ascii") as file:
+            file.write(unit)
+        analyze = shutil.which("systemd-analyze")
+        if analyze is None:
+            print("# no systemd-analyze: the unit was parsed only", flush=True)
+            return
+        done = run([analyze, "verify", path])
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_the_line_of_a_crontab(self):
+        lines = [line for block in blocks("docs/recipes.md", "sh") for line in block.splitlines()]
+        (line,) = [line for line in lines if re.match(r"[0-9*]+ ", line)]
+        *when, command = line.split(None, 5)
+        for field, (least, most) in zip(when, [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)], strict=True):
+            self.assertTrue(field == "*" or least <= int(field) <= most, field)
+        self.assertNotIn("%", command)  # a line's end to cron
+        command = command.replace("redlock", shlex.quote(REDLOCK), 1).replace("20s", "20ms")
+        command = command.replace("/usr/local/bin/nightly-report", "/bin/true")
+        self.assertEqual(run(["/bin/sh", "-c", command]).returncode, 0)
+        with held("nightly-report"):
+            self.assertEqual(run(["/bin/sh", "-c", command]).returncode, 75)
+            self.assertEqual(run(["/bin/sh", "-c", command + " || [ $? = 75 ]"]).returncode, 0)
 
 
 class Embedding(unittest.TestCase):
