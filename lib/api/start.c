@@ -92,6 +92,23 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
     return REDLOCK_OK;
 }
 
+/* Durable records want somebody to attest that they are, for a majority: no wait would mend that.
+ */
+static int check_records(struct redlock *rl, redlock_report_t **refusal)
+{
+    unsigned attested = 0;
+
+    for (unsigned i = 0; i < rl->engine.count; i++)
+        attested += rl->engine.nodes[i].admission.durable;
+    if (rl->engine.params.fence_run_bound || attested >= rl->engine.quorum)
+        return REDLOCK_OK;
+    return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                            "nobody attests that fence records survive a restart on %u of %u "
+                            "nodes: write ?durable=1 or ?waitaof=1 behind at least %u addresses, "
+                            "or use volatile records",
+                            rl->engine.count - attested, rl->engine.count, rl->engine.quorum);
+}
+
 /* A fence comes from the nodes, or with a lock that is handed over. */
 static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
                        redlock_report_t **refusal)
@@ -114,7 +131,7 @@ static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adop
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.fence is missing: give the number that the lock was acquired "
                                 "with, it cannot be asked for");
-    return REDLOCK_OK;
+    return !adopt && fenced ? check_records(rl, refusal) : REDLOCK_OK;
 }
 
 static uint64_t ms_to_ns(uint64_t ms)

@@ -85,9 +85,10 @@ class Fence(Case):
 
     def test_durable_records_must_be_attested(self):
         environment = self.environment(REDLOCK_FENCE_RECORDS="durable")
-        result = self.redlock("run", "-n", "--fence", "job", *PRINT, env=environment)
-        self.assertCode(result, 69)
+        result = self.redlock("run", "--fence", "job", *PRINT, env=environment)  # waiting would not mend it
+        self.assertCode(result, 78)
         self.assertIn("nobody attests", result.stderr)
+        self.assertIn("on 5 of 5 nodes", result.stderr)
         servers = self.servers.list.replace("fresh=1", "durable=1")
         self.assertIn("durable=1", servers)
         self.fence(env=self.environment(REDLOCK_SERVERS=servers, REDLOCK_FENCE_RECORDS="durable"))
