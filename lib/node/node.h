@@ -24,6 +24,7 @@
 
 #define RL_DEBTS_MAX  512
 #define RL_UNSENT_MAX ((size_t)1 << 20)
+#define RL_RELIEF     ((size_t)60 << 10) /* so much is written before the tick ends */
 #define RL_TEXT_MAX   160
 #define RL_BUCKETS    32
 

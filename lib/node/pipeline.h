@@ -99,6 +99,9 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
  * gracefully, or the SET may be delivered after all. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
 
+/* Gives the memory of a burst back when nothing is under way any more. */
+void rl_pipeline_trim(struct rl_pipeline *pipe);
+
 /* Empties the stream; requests must have been popped. */
 void rl_pipeline_reset(struct rl_pipeline *pipe);
 void rl_pipeline_free(struct rl_pipeline *pipe);
