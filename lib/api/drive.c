@@ -31,6 +31,7 @@ static void park(struct redlock *rl)
 
     rl_clock_wait_until(&until, PARK_NS);
     rl->parked = true;
+    rl_wake_noted(rl);
     pthread_cond_timedwait(&rl->park, &rl->mutex, &until);
     rl->parked = false;
 }
@@ -39,7 +40,7 @@ void rl_drive_arrived(struct redlock *rl)
 {
     rl->polls = false;
     if (rl->at_door != NULL)
-        pthread_cond_signal(&rl->at_door->cond);
+        rl_wake_note(rl, rl->at_door);
 }
 
 void rl_drive_yield(struct redlock *rl)
@@ -56,8 +57,11 @@ void rl_drive_yield(struct redlock *rl)
         rl->yielding = rl->caller_drives || (rl->yielding && rl->drives != drives);
     }
     rl->yielding = false;
+    if (rl->flush_owed)
+        rl_engine_flush(&rl->engine);
+    rl->flush_owed = false;
     rl->polls = !atomic_load(&rl->stop);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
 }
 
 void rl_drive_recall(struct redlock *rl)
@@ -92,7 +96,7 @@ static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
     rl_io_wake(&rl->io);
     rl->at_door = waiter;
     while (rl->polls && !waiter->done)
-        pthread_cond_wait(&waiter->cond, &rl->mutex);
+        rl_wake_sleep(rl, waiter);
     rl->at_door = NULL;
 }
 
@@ -108,7 +112,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
         if (rl->client_ops != NULL)
             rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
         rl->driver_sleeps = true;
-        pthread_mutex_unlock(&rl->mutex);
+        rl_client_unlock(rl);
         int count = rl_io_wait(&rl->io, ready, -1);
         pthread_mutex_lock(&rl->mutex);
         rl->driver_sleeps = false;
@@ -129,6 +133,7 @@ void rl_drive_end(struct redlock *rl)
 {
     while (rl->caller_drives) {
         rl_io_wake(&rl->io);
+        rl_wake_noted(rl);
         pthread_cond_wait(&rl->park, &rl->mutex);
     }
 }
@@ -141,6 +146,6 @@ void rl_drive_wait(struct redlock *rl, struct rl_waiter *waiter)
     }
     rl->sleepers++;
     while (!waiter->done)
-        pthread_cond_wait(&waiter->cond, &rl->mutex);
+        rl_wake_sleep(rl, waiter);
     rl->sleepers--;
 }
