@@ -475,7 +475,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     rl_tracker_tick(node, now_ns);
 }
 
-uint64_t rl_node_wake_ns(const struct rl_node *node)
+uint64_t rl_node_wake_ns(struct rl_node *node)
 {
     uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 

@@ -193,7 +193,7 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 
 /* Does what is due; rl_node_wake_ns() says when (boot clock, RL_NEVER: nothing is due). */
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_node_wake_ns(const struct rl_node *node);
+uint64_t rl_node_wake_ns(struct rl_node *node);
 
 /* Closes the connection after the rules for SETs whose undo is not in the kernel. Requests in
  * flight fail with `cause`; undos among them are owed again. `retry` false: for good. */

@@ -131,6 +131,17 @@ void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim)
     pass_kept(pipe);
 }
 
+uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe)
+{
+    /* Whatever was told or removed stays so. */
+    if (pipe->untold < pipe->head)
+        pipe->untold = pipe->head;
+    while (pipe->untold != pipe->tail && (rl_pipeline_at(pipe, pipe->untold)->told ||
+                                          rl_pipeline_at(pipe, pipe->untold)->removed))
+        pipe->untold++;
+    return pipe->untold;
+}
+
 void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)

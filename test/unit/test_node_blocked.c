@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "redlock/redlock.h"
+#define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 
 #define TIMEOUT_NS (60 * RL_SECOND)
@@ -263,6 +264,50 @@ START_TEST(a_burst_leaves_nothing)
 }
 END_TEST
 
+static uint64_t look_for_untold(const struct rl_pipeline *pipe)
+{
+    uint64_t at = pipe->head;
+
+    while (at != pipe->tail &&
+           (rl_pipeline_at(pipe, at)->told || rl_pipeline_at(pipe, at)->removed))
+        at++;
+    return at;
+}
+
+/* The oldest request that is waited for is always the same as whoever looks at all of them finds,
+ * and those before it are not looked at again. */
+START_TEST(tombstones_are_passed_over_once)
+{
+    struct rl_pipeline pipe;
+    uint64_t word = 88172645463325252u;
+
+    mem = rl_mem_libc();
+    memset(&pipe, 0, sizeof pipe);
+    pipe.mem = &mem;
+    for (unsigned i = 0; i < 60000; i++) {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        struct rl_request request = {.round = 1, .told = word % 7 == 0};
+        uint64_t count = rl_pipeline_count(&pipe), at = pipe.head + (word >> 20) % (count + 1);
+        /* Phases of filling, of being told, and of emptying. */
+        if (word >> 32 & 1 && i / 1000 % 3 == 0)
+            ck_assert(rl_pipeline_push(&pipe, &request, "x", 1));
+        else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail)
+            *(word >> 33 & 1 ? &rl_pipeline_at(&pipe, at)->told
+                             : &rl_pipeline_at(&pipe, at)->removed) = true;
+        else if (count != 0)
+            (void)rl_pipeline_pop(&pipe);
+        rl_pipeline_sent(&pipe, pipe.out_len);
+        if (i % 3 != 0)
+            continue;
+        ck_assert_uint_eq(rl_pipeline_oldest_untold(&pipe), look_for_untold(&pipe));
+        ck_assert_uint_eq(pipe.untold, look_for_untold(&pipe));
+    }
+    rl_pipeline_free(&pipe);
+}
+END_TEST
+
 static Suite *node_blocked_suite(void)
 {
     Suite *suite = suite_create("node_blocked");
@@ -270,6 +315,7 @@ static Suite *node_blocked_suite(void)
     tcase_add_test(tcase, an_owed_undo_waits);
     tcase_add_test(tcase, a_burst_is_written_as_it_comes);
     tcase_add_test(tcase, a_burst_leaves_nothing);
+    tcase_add_test(tcase, tombstones_are_passed_over_once);
     tcase_add_test(tcase, a_full_socket_is_left_alone);
     tcase_add_test(tcase, a_break_is_heard_when_the_tick_ends);
     suite_add_tcase(suite, tcase);
