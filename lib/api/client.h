@@ -110,6 +110,7 @@ struct redlock {
     bool in_process;     /* embedded: starts need no wake-up, the tick sends at its end */
     pthread_cond_t park; /* where the I/O thread waits while callers drive (drive.c) */
     bool parked, yielding, caller_drives;
+    bool parks_long;           /* it does not look by itself soon whether they still do */
     bool polls;                /* the I/O thread is in the poller, or on its way there or back */
     struct rl_waiter *at_door; /* a caller that waits for it to come out; NULL: nobody */
     bool driver_sleeps; /* the driving caller is in the poller, where no condition reaches it */

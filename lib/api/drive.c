@@ -6,12 +6,15 @@
  * two in there, the one would sleep on while the other is woken again and again, and callbacks,
  * which are the I/O thread's, would wait with it. So a caller that finds it there wakes it, and
  * begins to drive when it has come out, unless its operation is done by then. It takes the loop
- * back when nobody has driven for PARK_NS, and is called back at once when something is left to do
- * that the leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon.
+ * back when nobody has driven for PARK_NS (the end of a long drive wakes it), and is called back at
+ * once when something is left to do that the leaving caller will not wait for: other sleepers,
+ * callbacks, a timer that is due soon.
  */
 #include "api/client.h"
 
 #define PARK_NS (2 * RL_MS)
+/* While one call drives for long there is nothing to look at: so seldom. */
+#define PARK_MAX_NS RL_SECOND
 /* So many blocking calls in a row, each the only one, before a caller asks for the wheel. */
 #define STREAK 8
 
@@ -25,11 +28,12 @@ void rl_drive_init(struct redlock *rl)
     pthread_condattr_destroy(&attr);
 }
 
-static void park(struct redlock *rl)
+static void park(struct redlock *rl, uint64_t ns)
 {
     struct timespec until;
 
-    rl_clock_wait_until(&until, PARK_NS);
+    rl_clock_wait_until(&until, ns);
+    rl->parks_long = ns > PARK_NS;
     rl->parked = true;
     rl_wake_noted(rl);
     pthread_cond_timedwait(&rl->park, &rl->mutex, &until);
@@ -45,6 +49,8 @@ void rl_drive_arrived(struct redlock *rl)
 
 void rl_drive_yield(struct redlock *rl)
 {
+    uint64_t park_ns = PARK_NS;
+
     pthread_mutex_lock(&rl->mutex);
     while (!atomic_load(&rl->stop)) {
         uint64_t drives = rl->drives;
@@ -53,7 +59,9 @@ void rl_drive_yield(struct redlock *rl)
             break;
         if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl))
             rl_loop_settle(rl); /* callbacks are ours, whoever reads the sockets */
-        park(rl);
+        park(rl, park_ns);
+        bool goes_on = rl->caller_drives && rl->drives == drives;
+        park_ns = goes_on ? rl_min_u64(4 * park_ns, PARK_MAX_NS) : PARK_NS;
         rl->yielding = rl->caller_drives || (rl->yielding && rl->drives != drives);
     }
     rl->yielding = false;
@@ -125,7 +133,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
     rl->caller_drives = false;
     if (rl->draining)
         pthread_cond_broadcast(&rl->park);
-    else if (rl->sleepers > 0 || rl_dispatch_has_news(rl) || is_due_soon(rl))
+    else if (rl->sleepers > 0 || rl->parks_long || rl_dispatch_has_news(rl) || is_due_soon(rl))
         rl_drive_recall(rl);
 }
 
