@@ -133,7 +133,8 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     threaded->holdings = client_holdings(settings);
     threaded->workers = calloc(settings->depth, sizeof *threaded->workers);
     (void)pthread_barrier_init(&threaded->start, NULL, settings->depth + 1);
-    if (threaded->holdings == NULL || threaded->workers == NULL || settings->depth > CLIENTS_MAX ||
+    if (threaded->holdings == NULL || threaded->workers == NULL ||
+        (settings->separate && settings->depth > CLIENTS_MAX) ||
         connect_clients(threaded, settings, error, error_size) != 0) {
         threaded_close(threaded);
         return NULL;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define FLUSH_SKIPS_MAX 16
+#define CROWD_MIN       2 /* callers that sleep */
 #define OWN_DESCRIPTORS 5 /* beside one for each node */
 
 struct redlock *rl_client_ref(struct redlock *rl)
@@ -64,25 +65,53 @@ void rl_client_drop(struct redlock *rl)
     rl_free(&mem, rl);
 }
 
-int rl_client_enter(struct redlock *rl)
+static bool is_own_callback(const struct redlock *rl)
+{
+    return rl->in_callback && pthread_equal(rl->callback_thread, pthread_self());
+}
+
+static int enter(struct redlock *rl, bool blocks)
 {
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
+    if (blocks && rl->mode == REDLOCK_MODE_EMBEDDED)
+        return REDLOCK_EMODE;
     atomic_fetch_add(&rl->entering, 1);
     pthread_mutex_lock(&rl->mutex);
     atomic_fetch_sub(&rl->entering, 1);
-    if (rl->closed) {
-        pthread_mutex_unlock(&rl->mutex);
-        return REDLOCK_ECLOSED;
+    bool deadlock = blocks && is_own_callback(rl);
+    if (deadlock || rl->closed) {
+        rl_client_unlock(rl);
+        return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
     }
     /* Inside a callback the time of the tick has passed on. */
     rl_engine_refresh(&rl->engine);
     return REDLOCK_OK;
 }
 
-static bool is_own_callback(const struct redlock *rl)
+int rl_client_enter(struct redlock *rl)
 {
-    return rl->in_callback && pthread_equal(rl->callback_thread, pthread_self());
+    return enter(rl, false);
+}
+
+int rl_client_enter_blocking(struct redlock *rl)
+{
+    return enter(rl, true);
+}
+
+/* Where many callers sleep, more are about to come: what this one has to say waits for the I/O
+ * thread, which says it for all, in one write for each node. */
+static bool leave_to_thread(struct redlock *rl)
+{
+    if (rl->sleepers < CROWD_MIN || rl->engine.dirty == 0 || rl->caller_drives || !rl->thread_runs)
+        return false;
+    if (rl->polls)
+        rl_io_wake(&rl->io);
+    else
+        rl_drive_recall(rl);
+    rl->flush_owed = true;
+    rl->flush_skips = 0;
+    return true;
 }
 
 void rl_client_push(struct redlock *rl)
@@ -102,7 +131,7 @@ void rl_client_push(struct redlock *rl)
      * in through that door sends what others left to it. */
     if (!inside && atomic_load(&rl->entering) != 0 && rl->flush_skips < FLUSH_SKIPS_MAX) {
         rl->flush_skips++;
-    } else {
+    } else if (inside || !leave_to_thread(rl)) {
         rl->flush_skips = 0;
         rl_engine_flush(&rl->engine);
     }
@@ -115,19 +144,7 @@ void rl_client_push(struct redlock *rl)
 void rl_client_leave(struct redlock *rl)
 {
     rl_client_push(rl);
-    pthread_mutex_unlock(&rl->mutex);
-}
-
-int rl_client_may_block(struct redlock *rl)
-{
-    if (rl_client_is_forked(rl))
-        return REDLOCK_EFORKED;
-    if (rl->mode == REDLOCK_MODE_EMBEDDED)
-        return REDLOCK_EMODE;
-    pthread_mutex_lock(&rl->mutex);
-    bool inside = is_own_callback(rl);
-    pthread_mutex_unlock(&rl->mutex);
-    return inside ? REDLOCK_EDEADLK : REDLOCK_OK;
+    rl_client_unlock(rl);
 }
 
 static int open_engine(struct redlock *rl)
@@ -271,7 +288,7 @@ static void free_in_child(struct redlock *rl)
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
         rl_io_abandon(&rl->io);
         rl->closed = true;
-        pthread_mutex_unlock(&rl->mutex);
+        rl_client_unlock(rl);
         while (rl->news_first != NULL) {
             struct redlock_lock *lock = rl->news_first;
             rl->news_first = lock->next_news;
@@ -299,7 +316,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     }
     pthread_mutex_lock(&rl->mutex);
     bool inside = is_own_callback(rl);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
     rl_loop_stop(rl);
@@ -311,7 +328,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     rl_io_close(&rl->io);
     rl->closed = true;
     rl_dispatch(rl);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     rl_client_drop(rl);
     return REDLOCK_OK;
 }
@@ -339,7 +356,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
         return REDLOCK_EMODE;
     pthread_mutex_lock(&rl->mutex);
     bool inside = is_own_callback(rl);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
     if (rl->mode == REDLOCK_MODE_EMBEDDED) {
@@ -352,7 +369,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     rl_engine_refresh(&rl->engine);
     rl_dispatch(rl);
     rl_client_push(rl);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     return REDLOCK_OK;
 }
 

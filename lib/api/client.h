@@ -33,9 +33,9 @@ enum rl_op_kind {
     RL_OP_FENCE_INIT /* of the client */
 };
 
-/* A thread that sleeps until its operation is done. */
+/* A thread that sleeps until its operation is done; on its stack. */
 struct rl_waiter {
-    pthread_cond_t cond;
+    atomic_uint word; /* changes each time that it is told something */
     bool done;
     bool want_report;
     int status;
@@ -78,6 +78,8 @@ struct redlock_lock {
     char bytes[];       /* each name, NUL; token, NUL */
 };
 
+#define RL_WAKES_MAX     64
+
 #define RL_NEWS_ACQUIRED (1u << 30)
 #define RL_NEWS_RELEASED (1u << 31)
 
@@ -108,16 +110,20 @@ struct redlock {
     bool in_process;     /* embedded: starts need no wake-up, the tick sends at its end */
     pthread_cond_t park; /* where the I/O thread waits while callers drive (drive.c) */
     bool parked, yielding, caller_drives;
+    bool parks_long;           /* it does not look by itself soon whether they still do */
     bool polls;                /* the I/O thread is in the poller, or on its way there or back */
     struct rl_waiter *at_door; /* a caller that waits for it to come out; NULL: nobody */
     bool driver_sleeps; /* the driving caller is in the poller, where no condition reaches it */
     unsigned sleepers, streak;
     uint64_t drives;
-    unsigned flush_skips; /* callers in a row that left the sending to the next one */
-    atomic_uint entering; /* threads on their way to the mutex */
-    atomic_bool cancels;  /* a cancel was triggered */
-    int wake_fd;          /* of the poller, as a duplicate that lives as long as the cancels */
-    int news_fd;          /* hybrid: readable when callbacks wait; else -1 */
+    unsigned flush_skips;             /* callers in a row that left the sending to the next one */
+    bool flush_owed;                  /* or to the I/O thread, before it waits again */
+    atomic_uint entering;             /* threads on their way to the mutex */
+    atomic_uint *wakes[RL_WAKES_MAX]; /* to be woken when the mutex is free */
+    unsigned wake_count;
+    atomic_bool cancels; /* a cancel was triggered */
+    int wake_fd;         /* of the poller, as a duplicate that lives as long as the cancels */
+    int news_fd;         /* hybrid: readable when callbacks wait; else -1 */
     struct redlock_lock *news_first, *news_last;
     struct rl_client_op *client_ops;  /* that run */
     struct rl_client_op *client_done; /* whose callbacks wait */
@@ -163,12 +169,22 @@ void rl_client_drop(struct redlock *rl);
 bool rl_client_is_forked(const struct redlock *rl);
 /* Takes the mutex and reads the clocks; EFORKED or ECLOSED, and then the mutex is not held. */
 int rl_client_enter(struct redlock *rl);
+/* The same of a call that blocks: EMODE or EDEADLK where it must not. */
+int rl_client_enter_blocking(struct redlock *rl);
 /* Sends what was queued, wakes whoever must go on, gives the mutex back. */
 void rl_client_leave(struct redlock *rl);
 /* The first half of leaving, for callers that go on to wait. */
 void rl_client_push(struct redlock *rl);
-/* EMODE or EDEADLK where a call must not block. */
-int rl_client_may_block(struct redlock *rl);
+
+/* wake.c; mutex held */
+/* The waiter was told something: it is woken when the mutex is given back, ... */
+void rl_wake_note(struct redlock *rl, struct rl_waiter *waiter);
+/* ... which is done by this, ... */
+void rl_client_unlock(struct redlock *rl);
+/* ... or now: the mutex is about to be given back in another way. */
+void rl_wake_noted(struct redlock *rl);
+/* Sleeps, without the mutex, until the waiter is told something; or for less. */
+void rl_wake_sleep(struct redlock *rl, struct rl_waiter *waiter);
 
 /* lock.c */
 /* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */

@@ -65,7 +65,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
     if (op->waiter != NULL) {
         op->waiter->done = true;
         op->waiter->status = status;
-        pthread_cond_signal(&op->waiter->cond);
+        rl_wake_note(rl, op->waiter);
         if (rl->driver_sleeps)
             rl_io_wake(&rl->io);
         if (news != 0 &&
@@ -227,7 +227,7 @@ static void begin_callback(struct redlock *rl)
 {
     rl->in_callback = true;
     rl->callback_thread = pthread_self();
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
 }
 
 static void end_callback(struct redlock *rl)

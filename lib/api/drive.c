@@ -6,12 +6,15 @@
  * two in there, the one would sleep on while the other is woken again and again, and callbacks,
  * which are the I/O thread's, would wait with it. So a caller that finds it there wakes it, and
  * begins to drive when it has come out, unless its operation is done by then. It takes the loop
- * back when nobody has driven for PARK_NS, and is called back at once when something is left to do
- * that the leaving caller will not wait for: other sleepers, callbacks, a timer that is due soon.
+ * back when nobody has driven for PARK_NS (the end of a long drive wakes it), and is called back at
+ * once when something is left to do that the leaving caller will not wait for: other sleepers,
+ * callbacks, a timer that is due soon.
  */
 #include "api/client.h"
 
 #define PARK_NS (2 * RL_MS)
+/* While one call drives for long there is nothing to look at: so seldom. */
+#define PARK_MAX_NS RL_SECOND
 /* So many blocking calls in a row, each the only one, before a caller asks for the wheel. */
 #define STREAK 8
 
@@ -25,12 +28,14 @@ void rl_drive_init(struct redlock *rl)
     pthread_condattr_destroy(&attr);
 }
 
-static void park(struct redlock *rl)
+static void park(struct redlock *rl, uint64_t ns)
 {
     struct timespec until;
 
-    rl_clock_wait_until(&until, PARK_NS);
+    rl_clock_wait_until(&until, ns);
+    rl->parks_long = ns > PARK_NS;
     rl->parked = true;
+    rl_wake_noted(rl);
     pthread_cond_timedwait(&rl->park, &rl->mutex, &until);
     rl->parked = false;
 }
@@ -39,11 +44,13 @@ void rl_drive_arrived(struct redlock *rl)
 {
     rl->polls = false;
     if (rl->at_door != NULL)
-        pthread_cond_signal(&rl->at_door->cond);
+        rl_wake_note(rl, rl->at_door);
 }
 
 void rl_drive_yield(struct redlock *rl)
 {
+    uint64_t park_ns = PARK_NS;
+
     pthread_mutex_lock(&rl->mutex);
     while (!atomic_load(&rl->stop)) {
         uint64_t drives = rl->drives;
@@ -52,12 +59,17 @@ void rl_drive_yield(struct redlock *rl)
             break;
         if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl))
             rl_loop_settle(rl); /* callbacks are ours, whoever reads the sockets */
-        park(rl);
+        park(rl, park_ns);
+        bool goes_on = rl->caller_drives && rl->drives == drives;
+        park_ns = goes_on ? rl_min_u64(4 * park_ns, PARK_MAX_NS) : PARK_NS;
         rl->yielding = rl->caller_drives || (rl->yielding && rl->drives != drives);
     }
     rl->yielding = false;
+    if (rl->flush_owed)
+        rl_engine_flush(&rl->engine);
+    rl->flush_owed = false;
     rl->polls = !atomic_load(&rl->stop);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
 }
 
 void rl_drive_recall(struct redlock *rl)
@@ -92,7 +104,7 @@ static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
     rl_io_wake(&rl->io);
     rl->at_door = waiter;
     while (rl->polls && !waiter->done)
-        pthread_cond_wait(&waiter->cond, &rl->mutex);
+        rl_wake_sleep(rl, waiter);
     rl->at_door = NULL;
 }
 
@@ -108,7 +120,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
         if (rl->client_ops != NULL)
             rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
         rl->driver_sleeps = true;
-        pthread_mutex_unlock(&rl->mutex);
+        rl_client_unlock(rl);
         int count = rl_io_wait(&rl->io, ready, -1);
         pthread_mutex_lock(&rl->mutex);
         rl->driver_sleeps = false;
@@ -121,7 +133,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
     rl->caller_drives = false;
     if (rl->draining)
         pthread_cond_broadcast(&rl->park);
-    else if (rl->sleepers > 0 || rl_dispatch_has_news(rl) || is_due_soon(rl))
+    else if (rl->sleepers > 0 || rl->parks_long || rl_dispatch_has_news(rl) || is_due_soon(rl))
         rl_drive_recall(rl);
 }
 
@@ -129,6 +141,7 @@ void rl_drive_end(struct redlock *rl)
 {
     while (rl->caller_drives) {
         rl_io_wake(&rl->io);
+        rl_wake_noted(rl);
         pthread_cond_wait(&rl->park, &rl->mutex);
     }
 }
@@ -141,6 +154,6 @@ void rl_drive_wait(struct redlock *rl, struct rl_waiter *waiter)
     }
     rl->sleepers++;
     while (!waiter->done)
-        pthread_cond_wait(&waiter->cond, &rl->mutex);
+        rl_wake_sleep(rl, waiter);
     rl->sleepers--;
 }

@@ -132,7 +132,7 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
                 rl_api_lock_signal_lost(lock);
         }
     }
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     return fd >= 0 ? fd : REDLOCK_ESYS;
 }
 

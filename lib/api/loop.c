@@ -12,6 +12,7 @@ void rl_loop_settle(struct redlock *rl)
         rl_review(rl);
         if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
             rl_dispatch(rl);
+        rl->flush_owed = false;
         rl_engine_flush(&rl->engine); /* also sets the timer, for what callbacks started, too */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
     if (rl->client_ops != NULL)
@@ -29,7 +30,7 @@ void rl_loop_turn(struct redlock *rl, int timeout_ms)
     rl_io_tick(&rl->io, ready, count);
     rl_loop_settle(rl);
     rl->in_process = false;
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
 }
 
 static void *run(void *arg)
@@ -65,7 +66,7 @@ void rl_loop_stop(struct redlock *rl)
     rl_io_wake(&rl->io);
     pthread_mutex_lock(&rl->mutex);
     rl_drive_recall(rl);
-    pthread_mutex_unlock(&rl->mutex);
+    rl_client_unlock(rl);
     pthread_join(rl->thread, NULL);
     rl->thread_runs = false;
 }

@@ -17,7 +17,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     rl_free(&rl->mem, item);
     waiter->done = true;
     waiter->status = status;
-    pthread_cond_signal(&waiter->cond);
+    rl_wake_note(rl, waiter);
     if (rl->driver_sleeps)
         rl_io_wake(&rl->io);
 }

@@ -43,7 +43,6 @@ static int finish(struct redlock *rl, struct redlock_lock *lock, struct rl_waite
     lock->op = (struct rl_op){.kind = RL_OP_NONE};
     if (cancel != NULL)
         rl_cancel_drop(cancel);
-    pthread_cond_destroy(&waiter->cond);
     return status;
 }
 
@@ -53,9 +52,7 @@ static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
         *ret_report = NULL;
     if (rl == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_may_block(rl);
-    if (error == REDLOCK_OK)
-        error = rl_client_enter(rl);
+    int error = rl_client_enter_blocking(rl);
     if (error == REDLOCK_OK)
         rl_client_ref(rl); /* redlock_free() may come while this thread sleeps */
     return error;
@@ -71,7 +68,7 @@ static void leave_blocking(struct redlock *rl)
 static int take(redlock_t *rl, const char *resource, const char *token, const redlock_opts_t *opts,
                 redlock_lock_t **ret_lock, redlock_report_t **ret_report)
 {
-    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
     struct redlock_lock *lock;
 
@@ -127,7 +124,7 @@ static int wait_on_lock(struct redlock_lock *lock, struct rl_waiter *waiter, int
 
 REDLOCK_API int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_report_t **ret_report)
 {
-    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
     int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
@@ -139,7 +136,7 @@ REDLOCK_API int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_re
 static int release(redlock_lock_t *lock, bool keep, uint64_t delay_ms,
                    redlock_report_t **ret_report)
 {
-    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
     int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
@@ -162,7 +159,7 @@ REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
 static int question(redlock_t *rl, const char *const *resources, size_t count, const char *token,
                     uint8_t kind, redlock_report_t **ret_report)
 {
-    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
     struct redlock_lock *lock;
 
@@ -201,7 +198,7 @@ REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_repor
 
 static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
 {
-    struct rl_waiter waiter = {.cond = PTHREAD_COND_INITIALIZER};
+    struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter};
 
     int error = enter_blocking(rl, NULL);
@@ -213,7 +210,6 @@ static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
         error = waiter.status;
     }
     leave_blocking(rl);
-    pthread_cond_destroy(&waiter.cond);
     return error;
 }
 

@@ -193,8 +193,8 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
         return REDLOCK_ENOMEM;
     if (params->fence && !rl_records_want(engine))
         return REDLOCK_ENOMEM;
-    lock->claim =
-        rl_lock_new_claim(engine, keys, count, token.len > RL_TOKEN_MAX ? token.len : RL_TOKEN_MAX);
+    size_t room = rl_lock_token_room(engine);
+    lock->claim = rl_lock_new_claim(engine, keys, count, token.len > room ? token.len : room);
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
     if (inspect)

@@ -20,6 +20,13 @@ void rl_lock_abandon_claim(struct rl_lock *lock)
     lock->claim = NULL;
 }
 
+size_t rl_lock_token_room(const struct rl_engine *engine)
+{
+    size_t owner_len = engine->params.owner_len;
+
+    return RL_TOKEN_HEX + (owner_len != 0 ? owner_len + 1 : 0);
+}
+
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
                                    unsigned count, size_t token_max)
 {
@@ -57,13 +64,13 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
     uint16_t slot = lock->lease.permit.slot;
     bool other_key = rl_slot_is(lock) && lock->claim->slot != slot;
+    size_t room = rl_lock_token_room(engine);
 
     if (lock->claim->refs > 1 || lock->claim->owner != lock || other_key) {
         struct rl_arg words = rl_slot_is(lock) ? rl_slot_key(key, rl_slot_name(lock), slot)
                                                : rl_claim_key(lock->claim);
-        struct rl_claim *claim = rl_slot_is(lock)
-                                     ? rl_lock_new_claim(engine, &words, 1, RL_TOKEN_MAX)
-                                     : rl_claim_new_like(lock->claim, RL_TOKEN_MAX);
+        struct rl_claim *claim = rl_slot_is(lock) ? rl_lock_new_claim(engine, &words, 1, room)
+                                                  : rl_claim_new_like(lock->claim, room);
         if (claim == NULL)
             return false;
         claim->slot = slot;

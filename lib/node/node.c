@@ -115,6 +115,22 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
     return encode_anew(node, claim, verb, form);
 }
 
+/* A burst, as when thousands of locks are given back in one tick, is written piece by piece: it
+ * must not meet the limit of what may wait, and need not be stored. What the transport says against
+ * it it says again when the tick ends: nothing may be closed, and no vote given, in here. */
+static void relieve(struct rl_node *node, size_t before)
+{
+    const struct rl_transport *transport = &node->common->transport;
+    struct rl_pipeline *pipe = &node->pipe;
+
+    if (before / RL_RELIEF == pipe->out_len / RL_RELIEF || pipe->out_len >= RL_UNSENT_MAX ||
+        node->state != RL_NODE_READY)
+        return;
+    ssize_t sent = transport->send(transport->ctx, node->index, pipe->out, pipe->out_len);
+    if (sent > 0)
+        rl_pipeline_sent(pipe, (size_t)sent);
+}
+
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns)
 {
@@ -127,11 +143,15 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
         .form = (uint8_t)form,
     };
 
+    size_t before = node->pipe.out_len;
+
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
     node->counters.requests++;
     if (node->state == RL_NODE_READY)
         node->common->listener.dirty(node->common->listener.ctx, node);
+    if (node->pipe.out_len >= RL_RELIEF)
+        relieve(node, before);
     return true;
 }
 
@@ -306,8 +326,10 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         else
             rl_answer_expect(node);
         int got = rl_decoder_next(&node->decoder);
-        if (got == 0)
+        if (got == 0) {
+            rl_pipeline_trim(&node->pipe);
             return;
+        }
         if (got < 0) {
             close_unreadable(node, now_ns);
             return;
@@ -453,7 +475,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
     rl_tracker_tick(node, now_ns);
 }
 
-uint64_t rl_node_wake_ns(const struct rl_node *node)
+uint64_t rl_node_wake_ns(struct rl_node *node)
 {
     uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
 

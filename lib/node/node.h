@@ -24,6 +24,7 @@
 
 #define RL_DEBTS_MAX  512
 #define RL_UNSENT_MAX ((size_t)1 << 20)
+#define RL_RELIEF     ((size_t)60 << 10) /* so much is written before the tick ends */
 #define RL_TEXT_MAX   160
 #define RL_BUCKETS    32
 
@@ -192,7 +193,7 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 
 /* Does what is due; rl_node_wake_ns() says when (boot clock, RL_NEVER: nothing is due). */
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_node_wake_ns(const struct rl_node *node);
+uint64_t rl_node_wake_ns(struct rl_node *node);
 
 /* Closes the connection after the rules for SETs whose undo is not in the kernel. Requests in
  * flight fail with `cause`; undos among them are owed again. `retry` false: for good. */

@@ -31,7 +31,7 @@ void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns);
 /* silence.c: what is due, when it is due next, and, after each answer, whether the node has caught
  * up. */
 void rl_silence_tick(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_silence_wake_ns(const struct rl_node *node);
+uint64_t rl_silence_wake_ns(struct rl_node *node);
 void rl_silence_review(struct rl_node *node, uint64_t now_ns);
 
 /* waitaof.c, of a node that is listed with waitaof=1: keeps a grant that has to be on disk before

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Bytes out, requests waiting. Both grow by doubling and are kept for the next connection. */
+ * Bytes out, requests waiting. Both grow by doubling; a burst's memory is given back, the rest is
+ * kept, for the next connection, too. */
 #include "node/pipeline.h"
 
 #include <string.h>
 
 #define RING_MIN 32
 #define OUT_MIN  4096
+/* So much is kept: a few hundred locks in flight shall not allocate anew each time. */
+#define RING_KEPT 512
+#define OUT_KEPT  ((size_t)64 << 10)
 
 static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
 {
@@ -127,6 +131,17 @@ void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim)
     pass_kept(pipe);
 }
 
+uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe)
+{
+    /* Whatever was told or removed stays so. */
+    if (pipe->untold < pipe->head)
+        pipe->untold = pipe->head;
+    while (pipe->untold != pipe->tail && (rl_pipeline_at(pipe, pipe->untold)->told ||
+                                          rl_pipeline_at(pipe, pipe->untold)->removed))
+        pipe->untold++;
+    return pipe->untold;
+}
+
 void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
@@ -194,6 +209,22 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
             bare |= request->claim->mark != marked;
     }
     return bare;
+}
+
+void rl_pipeline_trim(struct rl_pipeline *pipe)
+{
+    if (pipe->kept != pipe->tail)
+        return;
+    if (pipe->ring_cap > RING_KEPT) {
+        rl_free(pipe->mem, pipe->ring);
+        pipe->ring = NULL;
+        pipe->ring_cap = 0;
+    }
+    if (pipe->out_len == 0 && pipe->out_cap > OUT_KEPT) {
+        rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);
+        pipe->out = NULL;
+        pipe->out_cap = 0;
+    }
 }
 
 void rl_pipeline_reset(struct rl_pipeline *pipe)

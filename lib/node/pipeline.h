@@ -41,6 +41,7 @@ struct rl_pipeline {
     uint32_t ring_cap;   /* a power of two, or 0 */
     uint64_t head, tail; /* request i is ring[i % ring_cap] */
     uint64_t kept;       /* the first that was answered and kept; head: there is none */
+    uint64_t untold;     /* those between head and this one are waited for by nobody */
 };
 
 static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
@@ -85,6 +86,10 @@ bool rl_pipeline_take(struct rl_pipeline *pipe, struct rl_request *ret);
 /* Forgets what was kept of this claim. */
 void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim);
 
+/* The oldest request with a vote that was not given yet; `tail`: there is none. A server that is
+ * silent leaves tombstones by the thousands; they are passed over once, not in each turn. */
+uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe);
+
 /* Skips requests that were removed from the stream. */
 void rl_pipeline_skip_removed(struct rl_pipeline *pipe);
 
@@ -98,6 +103,9 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
 /* The kernel holds a SET without its whole undo behind it: the connection must not be closed
  * gracefully, or the SET may be delivered after all. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
+
+/* Gives the memory of a burst back when nothing is under way any more. */
+void rl_pipeline_trim(struct rl_pipeline *pipe);
 
 /* Empties the stream; requests must have been popped. */
 void rl_pipeline_reset(struct rl_pipeline *pipe);

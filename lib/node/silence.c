@@ -87,6 +87,10 @@ static void doubt_votes(struct rl_node *node, uint64_t now_ns)
     uint64_t end = node->pipe.tail;
 
     for (uint64_t i = node->pipe.kept; i < end; i = rl_max_u64(i + 1, node->pipe.kept)) {
+        if (i == node->pipe.head) /* what was kept comes first, then those that are waited for */
+            i = rl_pipeline_oldest_untold(&node->pipe);
+        if (i >= end)
+            break;
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         bool is_late = answer_limit_ns(node, i) <= now_ns;
         if (!request->told && !request->removed && (is_late || !request->doubted))
@@ -119,27 +123,17 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     doubt_votes(node, now_ns);
 }
 
-/* The oldest request with a vote that was not given yet; RL_NEVER: there is none. */
-static uint64_t oldest_untold(const struct rl_node *node)
-{
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (!request->removed && !request->told)
-            return i;
-    }
-    return RL_NEVER;
-}
-
-uint64_t rl_silence_wake_ns(const struct rl_node *node)
+uint64_t rl_silence_wake_ns(struct rl_node *node)
 {
     if (node->state != RL_NODE_READY || !RL_RULE(NODE_TIMEOUT))
         return RL_NEVER;
-    uint64_t oldest = oldest_untold(node);
+    uint64_t oldest = rl_pipeline_oldest_untold(&node->pipe);
+    bool waits = oldest != node->pipe.tail;
     if (node->suspect) {
         uint64_t close_ns = rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
-        return oldest != RL_NEVER ? rl_min_u64(close_ns, answer_limit_ns(node, oldest)) : close_ns;
+        return waits ? rl_min_u64(close_ns, answer_limit_ns(node, oldest)) : close_ns;
     }
-    return oldest != RL_NEVER ? silence_limit_ns(node, oldest) : RL_NEVER;
+    return waits ? silence_limit_ns(node, oldest) : RL_NEVER;
 }
 
 void rl_silence_tick(struct rl_node *node, uint64_t now_ns)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #define STREAK    24   /* blocking calls in a row: more than a caller needs to get the wheel */
 #define LATE_MS   800  /* what nobody needs to wait for is late then; scaled */
@@ -145,6 +146,36 @@ START_TEST(free_ends_what_a_driver_waits_for)
 }
 END_TEST
 
+/* ---- long drives ---- */
+
+#define WAITED_MS    1000
+#define SWITCHES_MAX 200
+
+static long switches(void)
+{
+    struct rusage usage;
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_nvcsw;
+}
+
+/* The I/O thread has nothing to do meanwhile, and does not look five hundred times a second. */
+START_TEST(a_long_drive_lets_the_thread_sleep)
+{
+    redlock_lock_t *lock = NULL;
+    connect_patient();
+    cluster_command_all(live.cluster, "SET taken somebody PX 30000");
+    take_the_wheel();
+    const long before = switches();
+    CHECK_STATUS(live_acquire("taken", LONG_TTL_MS, WAITED_MS, &lock), REDLOCK_ECONTENDED);
+    const long count = switches() - before;
+    cluster_command_all(live.cluster, "DEL taken");
+    ck_assert_msg(count < SWITCHES_MAX, "%ld switches", count);
+    const uint64_t begun_ms = wait_now_ms();
+    lock_and_unlock(0);
+    check_quick("the next one", begun_ms);
+}
+END_TEST
+
 /* ---- what ends by the clock ---- */
 
 START_TEST(shutdown_keeps_its_budget_while_it_drives)
@@ -222,6 +253,7 @@ static Suite *driving_suite(void)
     live_add(suite, "shutdown", shutdown_ends_what_a_driver_waits_for);
     live_add(suite, "cancel", cancel_ends_what_a_driver_waits_for);
     live_add(suite, "free", free_ends_what_a_driver_waits_for);
+    live_add(suite, "long", a_long_drive_lets_the_thread_sleep);
     live_add(suite, "shutdown drives", shutdown_keeps_its_budget_while_it_drives);
     live_add(suite, "wait_ready drives", wait_ready_keeps_its_time_while_it_drives);
     live_add_each(suite, "two wait", wait_ready_keeps_its_time_while_another_drives, 2);

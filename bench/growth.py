@@ -1,0 +1,222 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""How time, memory and commands grow: with nodes, held locks, threads, processes. Runs redlock-growth for each size,
+on the servers of REDLOCK_SERVERS (nine for all of it: redlock sandbox -n 9), prints a table, and writes CSV, JSON and plots."""
+
+import argparse
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NODES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+HELD = [1, 10, 100, 1000, 10000]
+LOOPS = [1, 4, 16, 64, 256]
+THREADS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+PROCESSES = [1, 2, 4, 8, 16, 32, 64]
+COUNTED = {1: (1000, 12000), 100: (3000, 4000), 10000: (30000, 12000)}  # held: ttl and time of holding, ms
+
+
+class Failed(Exception):
+    pass
+
+
+def count_servers():
+    words = re.split(r"[, \t\n]+", os.environ.get("REDLOCK_SERVERS", ""))
+    return len([word for word in words if word])
+
+
+class Runner:
+    def __init__(self, program, quick):
+        self.program, self.quick = program, quick
+        self.servers = count_servers()
+
+    def run(self, kind, *words, wrapper=()):
+        if kind == "held":  # thousands at once: a busy server is late, and not to blame
+            words += ("--node-timeout", 20000)
+        command = [*wrapper, self.program, kind, *[str(word) for word in words]]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not done.stdout:
+            raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+        result = json.loads(done.stdout)
+        result["passed"] = done.returncode == 0
+        return result
+
+    def sizes(self, sizes):
+        return sizes[:: len(sizes) - 1] if self.quick else sizes
+
+    def pairs(self, pairs):
+        return max(pairs // 50, 20) if self.quick else pairs
+
+    def nodes(self):
+        for nodes in self.sizes([n for n in NODES if n <= self.servers]):
+            row = self.run("loop", "--nodes", nodes, "--size", 64, "--pairs", self.pairs(20000))
+            held = self.run("held", "--nodes", nodes, "--size", 100, "--hold", 1)
+            row["client_bytes"] = held["client_bytes"]
+            row["bytes_per_lock"] = held["held_bytes"] / held["held"]
+            row["passed"] = row["passed"] and held["passed"]
+            yield nodes, row
+
+    def held(self):
+        hold = 300 if self.quick else 6000
+        for size in self.sizes(HELD):
+            row = self.run("held", "--nodes", self.five(), "--size", size, "--ttl", 6000, "--hold", hold)
+            row["bytes_per_lock"] = row["held_bytes"] / max(row["held"], 1)
+            row["take_us_per_lock"] = row["take_ms"] * 1000 / size
+            row["hold_cpu_us_per_renewal"] = row["hold_cpu_ms"] * 1000 / max(row["renewed"], 1)
+            row["commands_per_read"] = row["hold_commands"] / max(row["hold_reads"], 1)
+            yield size, row
+
+    def loop(self):
+        for size in self.sizes(LOOPS):
+            yield size, self.run("loop", "--nodes", self.five(), "--size", size, "--pairs", self.pairs(20000))
+
+    def threads(self):
+        for size in self.sizes(THREADS):
+            pairs = self.pairs(4000 if size < 8 else 12000)
+            yield size, self.run("threads", "--nodes", self.five(), "--size", size, "--pairs", pairs)
+
+    def processes(self):
+        for size in self.sizes(PROCESSES):
+            pairs = self.pairs(max(8000 // size, 200))
+            yield size, self.run("processes", "--nodes", self.five(), "--size", size, "--pairs", pairs)
+
+    def five(self):
+        return min(5, self.servers)
+
+    def instructions(self):
+        """Of the client, for each renewal of a held lock: callgrind counts within growth_hold() alone."""
+        if self.quick or not shutil.which("valgrind"):
+            return
+        for size, (ttl, hold) in COUNTED.items():
+            with tempfile.TemporaryDirectory() as directory:
+                path = os.path.join(directory, "out")
+                wrapper = ["valgrind", "--tool=callgrind", "--toggle-collect=growth_hold", f"--callgrind-out-file={path}"]
+                words = ["--nodes", self.five(), "--size", size, "--ttl", ttl, "--hold", hold]
+                row = self.run("held", *words, wrapper=wrapper)
+                with open(path, encoding="utf-8") as file:
+                    found = re.findall(r"^(?:totals|summary): (\d+)", file.read(), re.M)
+            count = int(found[-1]) if found else 0
+            yield size, {
+                "kind": "instructions",
+                "held": row["held"],
+                "renewed": row["renewed"],
+                "instructions_per_renewal": count / max(row["renewed"], 1),
+                "turns_per_renewal": row["hold_turns"] / max(row["renewed"], 1),
+                "passed": row["passed"],
+            }
+
+
+# For the table: heading, key, digits behind the point, factor.
+PAIR = [
+    ("pairs/s", "pairs_per_second", 0, 1),
+    ("p50 us", "p50_us", 0, 1),
+    ("p99 us", "p99_us", 0, 1),
+    ("cpu us/pair", "cpu_us_per_pair", 1, 1),
+    ("servers' us", "servers_cpu_us_per_pair", 1, 1),
+    ("cmds/pair", "commands_per_pair", 2, 1),
+    ("reads/pair", "reads_per_pair", 2, 1),
+]
+COLUMNS = {
+    "nodes": PAIR + [("client KiB", "client_bytes", 0, 1 / 1024), ("B/lock", "bytes_per_lock", 0, 1)],
+    "held": [
+        ("B/lock", "bytes_per_lock", 0, 1),
+        ("rss KiB", "held_rss", 0, 1 / 1024),
+        ("kept KiB", "after_bytes", 0, 1 / 1024),
+        ("take us", "take_us_per_lock", 1, 1),
+        ("renewed", "renewed", 0, 1),
+        ("most/10ms", "slice_most", 0, 1),
+        ("cpu us/ren", "hold_cpu_us_per_renewal", 1, 1),
+        ("cmds/read", "commands_per_read", 1, 1),
+        ("give ms", "give_ms", 0, 1),
+    ],
+    "loop": PAIR,
+    "threads": PAIR + [("switches", "switches_per_pair", 2, 1), ("rss KiB", "rss", 0, 1 / 1024)],
+    "processes": PAIR + [("switches", "switches_per_pair", 2, 1), ("pss KiB", "pss", 0, 1 / 1024)],
+    "instructions": [
+        ("renewed", "renewed", 0, 1),
+        ("instr/renewal", "instructions_per_renewal", 0, 1),
+        ("turns/renewal", "turns_per_renewal", 2, 1),
+    ],
+}
+SERIES = list(COLUMNS)
+
+
+def print_head(series, out):
+    print("\n" + f"{series:<13}" + "".join(f"{column[0]:>14}" for column in COLUMNS[series]), file=out)
+
+
+def print_row(series, size, row, out):
+    cells = (f"{row[key] * factor:>14.{digits}f}" for _, key, digits, factor in COLUMNS[series])
+    print(f"{size:<13}" + "".join(cells) + ("" if row["passed"] else "  FAILED"), file=out, flush=True)
+
+
+def measure(runner, chosen, out):
+    results = []
+    for series in chosen:
+        print_head(series, out)
+        for size, row in getattr(runner, series)():
+            results.append({**row, "series": series, "size": size})
+            print_row(series, size, row, out)
+    return results
+
+
+def write_csv(path, results):
+    names = ["series", "size"]
+    for row in results:
+        names += [name for name in row if name not in names]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        writer.writerows(results)
+
+
+def plot(directory, results):
+    """One line of text if there is no gnuplot."""
+    if not shutil.which("gnuplot"):
+        print("no plots: gnuplot is missing (Debian: gnuplot-nox)", file=sys.stderr)
+        return
+    for series in {row["series"] for row in results}:
+        with open(os.path.join(directory, f"{series}.dat"), "w", encoding="utf-8") as file:
+            for row in results:
+                if row["series"] == series:
+                    cells = (row[key] * factor for _, key, _, factor in COLUMNS[series])
+                    print(row["size"], *cells, file=file)
+    subprocess.run(["gnuplot", os.path.join(HERE, "growth.gnuplot")], cwd=directory, check=True)
+    print(f"plots: {directory}/growth.png, growth.svg")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="growth.py", description=__doc__)
+    parser.add_argument("program", help="redlock-growth")
+    parser.add_argument("--series", default=",".join(SERIES), help="of " + ",".join(SERIES))
+    parser.add_argument("--quick", action="store_true", help="the ends of each series, a moment each: does it work?")
+    parser.add_argument("--output", help="directory for growth.csv, growth.json and the plots")
+    given = parser.parse_args()
+    chosen = given.series.split(",")
+    for series in chosen:
+        if series not in SERIES:
+            parser.error(f"there is no series '{series}'")
+    if count_servers() == 0:
+        parser.error("no servers: REDLOCK_SERVERS is empty; redlock sandbox -n 9 sets it")
+    try:
+        results = measure(Runner(given.program, given.quick), chosen, sys.stdout)
+    except Failed as failed:
+        print(f"growth.py: {failed}", file=sys.stderr)
+        return 69
+    if given.output:
+        os.makedirs(given.output, exist_ok=True)
+        write_csv(os.path.join(given.output, "growth.csv"), results)
+        with open(os.path.join(given.output, "growth.json"), "w", encoding="utf-8") as file:
+            json.dump({"schema": "redlock.growth/1", "servers": count_servers(), "results": results}, file, indent=1)
+        plot(given.output, results)
+    return 0 if all(row["passed"] for row in results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

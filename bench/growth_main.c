@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * redlock-growth KIND [OPTION]...: the options of one measurement. */
+#include "growth.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXIT_USAGE 64
+
+static const char usage[] =
+    "usage: redlock-growth held|loop|threads|processes [OPTION]...\n"
+    "  --servers LIST   host:port,... ($REDLOCK_SERVERS)\n"
+    "  --nodes N        of these, the first N (5)\n"
+    "  --size N         locks held, in flight, threads or processes (1)\n"
+    "  --pairs N        loop, threads, processes (each): pairs of acquire and release (2000)\n"
+    "  --ttl MS         (10000)\n"
+    "  --hold MS        held: for so long (3000)\n"
+    "  --node-timeout MS  0: measured (0)\n";
+
+static int refuse(const char *text, const char *word)
+{
+    fprintf(stderr, "redlock-growth: %s %s\n%s", text, word, usage);
+    return EXIT_USAGE;
+}
+
+static bool number(const char *text, uint64_t max, uint64_t *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+/* The first `nodes` words of the list, with what is behind their question marks. */
+static bool choose(struct growth_settings *settings, const char *text, size_t nodes)
+{
+    char error[256], items[SERVERS_TEXT_MAX], *rest = NULL;
+    size_t count = 0, at = 0;
+    if (servers_parse(&settings->servers, text, error, sizeof error) != 0) {
+        fprintf(stderr, "redlock-growth: %s\n", error);
+        return false;
+    }
+    if (settings->servers.count < nodes) {
+        fprintf(stderr, "redlock-growth: %zu servers for %zu nodes\n", settings->servers.count,
+                nodes);
+        return false;
+    }
+    strcpy(items, text);
+    for (char *item = strtok_r(items, ", \t\n", &rest); item != NULL && count < nodes;
+         item = strtok_r(NULL, ", \t\n", &rest), count++)
+        at += (size_t)snprintf(settings->list + at, sizeof settings->list - at, "%s%s",
+                               count == 0 ? "" : ",", item);
+    settings->servers.count = nodes;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    struct growth_settings settings = {.held = 1};
+    const char *servers = getenv("REDLOCK_SERVERS");
+    uint64_t nodes = 5, size = 1, pairs = 2000, ttl = 10000, hold = 3000, timeout = 0;
+    const struct {
+        const char *name;
+        uint64_t *value;
+        uint64_t max;
+    } options[] = {
+        {"--nodes", &nodes, SERVERS_MAX}, {"--size", &size, 100000},
+        {"--pairs", &pairs, 1000000000},  {"--ttl", &ttl, 30000},
+        {"--hold", &hold, 600000},        {"--node-timeout", &timeout, 60000},
+    };
+    if (argc < 2)
+        return refuse("a kind is missing", "");
+    for (int i = 2; i < argc; i += 2) {
+        bool known = strcmp(argv[i], "--servers") == 0 && i + 1 < argc;
+        if (known)
+            servers = argv[i + 1];
+        for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
+            if (strcmp(argv[i], options[o].name) == 0 && i + 1 < argc)
+                known = number(argv[i + 1], options[o].max, options[o].value);
+        }
+        if (!known)
+            return refuse("not understood:", argv[i]);
+    }
+    if (nodes == 0 || size == 0 || pairs == 0 || ttl < 20)
+        return refuse("too small:", "a number");
+    if (servers == NULL)
+        return refuse("no servers:", "--servers");
+    if (!choose(&settings, servers, nodes))
+        return EXIT_USAGE;
+    snprintf(settings.prefix, sizeof settings.prefix, "redlock-bench:%ld:", (long)getpid());
+    settings.held = settings.threads = settings.processes = settings.depth = (unsigned)size;
+    settings.ttl_ms = ttl;
+    settings.hold_ms = hold;
+    settings.pairs = pairs;
+    settings.node_timeout_ms = (uint32_t)timeout;
+    if (strcmp(argv[1], "held") == 0)
+        return growth_held(&settings);
+    if (strcmp(argv[1], "loop") == 0)
+        return growth_loop(&settings);
+    if (strcmp(argv[1], "threads") == 0)
+        return growth_threads(&settings);
+    if (strcmp(argv[1], "processes") == 0)
+        return growth_processes(&settings);
+    return refuse("not understood:", argv[1]);
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""redlock-growth and growth.py work, and what must not grow does not: memory of a held lock and of a client, what is
+kept after a burst, commands for each lock. Times are not looked at."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import tapcase
+
+REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
+GROWTH = os.environ["REDLOCK_TEST_GROWTH"]
+DRIVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "growth.py")
+SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+DEADLINE_S = 120 * SLOW
+KIB = 1024
+CLIENT_MAX = 256 * KIB
+HELD_MAX = 1536  # of this the design wants 1024: docs/performance.md says what is missing
+KEPT_MAX = 768 * KIB  # beside the client, by tables and buffers that thousands of locks have made larger
+
+
+def run(*words, nodes=5):
+    # Servers may be late on a busy machine: that is not what is measured here.
+    command = [REDLOCK, "sandbox", "-n", str(nodes), "--", GROWTH, *[str(word) for word in words], "--node-timeout", "20000"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+
+
+class Growth(unittest.TestCase):
+    def measure(self, *words, **others):
+        done = run(*words, **others)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_held_lock(self):
+        few, many = (self.measure("held", "--size", size, "--ttl", 30000, "--hold", 10) for size in (100, 5000))
+        for row in (few, many):
+            self.assertEqual(row["failed"], 0)
+            self.assertEqual(row["left_bytes"], 0)
+            self.assertLessEqual(row["client_bytes"], CLIENT_MAX)
+            # Servers that are late have not had their turn when a phase ends, but when all is given back.
+            commands = row["take_commands"] + row["hold_commands"] + row["give_commands"]
+            self.assertGreaterEqual(commands, 10 * row["held"])
+            self.assertLessEqual(commands, 12 * row["held"])
+        # What each lock adds, without what the first ones make once.
+        each = (many["held_bytes"] - few["held_bytes"]) / (many["held"] - few["held"])
+        self.assertLessEqual(each, HELD_MAX)
+        blocks = (many["held_blocks"] - few["held_blocks"]) / (many["held"] - few["held"])
+        self.assertLess(blocks, 3.1)
+        self.assertLessEqual(many["after_bytes"] - many["client_bytes"], KEPT_MAX)
+
+    def test_renewals_leave_together(self):
+        row = self.measure("held", "--size", 2000, "--ttl", 3000, "--hold", 2500)
+        self.assertEqual(row["lost"], 0)
+        self.assertGreaterEqual(row["renewed"], 2000)
+        # Five commands for each; rounds may be repeated on a busy machine, and some may be under way at the end.
+        self.assertLessEqual(row["hold_commands"], 2 * 5 * row["renewed"])
+        self.assertGreater(row["hold_commands"] / row["hold_reads"], 3)
+
+    def test_pairs(self):
+        for kind in ("loop", "threads", "processes"):
+            with self.subTest(kind=kind):
+                row = self.measure(kind, "--size", 4, "--pairs", 40)
+                self.assertEqual(row["violations"], 0)
+                self.assertEqual(row["failed"], 0)
+                self.assertEqual(row["pairs"], 160 if kind == "processes" else 40)
+                # Ten, and what the library asked or made again on the way.
+                self.assertGreaterEqual(row["commands_per_pair"], 8)
+                self.assertLessEqual(row["commands_per_pair"], 13)
+
+    def test_nodes(self):
+        row = self.measure("loop", "--nodes", 3, "--size", 8, "--pairs", 80)
+        self.assertEqual(row["nodes"], 3)
+        self.assertLessEqual(row["commands_per_pair"], 8)
+
+    def test_driver(self):
+        with tempfile.TemporaryDirectory() as directory:
+            command = [REDLOCK, "sandbox", "-n", "3", "--", sys.executable, DRIVER, GROWTH, "--quick", "--output", directory]
+            command += ["--series", "nodes,loop"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+            # 1: some measurement has failed, as it may on a busy machine.
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            with open(os.path.join(directory, "growth.json"), encoding="utf-8") as file:
+                document = json.load(file)
+            self.assertEqual(document["schema"], "redlock.growth/1")
+            found = [(row["series"], row["size"]) for row in document["results"]]
+            self.assertEqual(found, [("nodes", 1), ("nodes", 3), ("loop", 1), ("loop", 256)])
+            with open(os.path.join(directory, "growth.csv"), encoding="utf-8") as file:
+                self.assertEqual([row["series"] for row in csv.DictReader(file)], ["nodes", "nodes", "loop", "loop"])
+            for number in ("1", "256"):
+                self.assertRegex(done.stdout, rf"(?m)^{number} ")
+            if "gnuplot is missing" not in done.stderr:
+                with open(os.path.join(directory, "growth.png"), "rb") as file:
+                    self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_refusals(self):
+        for words in (["nonsense"], ["held", "--size"], ["held", "--size", "x"], ["held", "--size", "0"], ["loop", "--nodes", "9"]):
+            with self.subTest(words=words):
+                environment = dict(os.environ, REDLOCK_SERVERS="127.0.0.1:1,127.0.0.1:2")
+                done = subprocess.run([GROWTH, *words], capture_output=True, text=True, env=environment, timeout=60, check=False)
+                self.assertEqual(done.returncode, 64, done.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()
