@@ -48,11 +48,12 @@ redlock_opts_t client_opts(const struct client_settings *settings)
     return opts;
 }
 
-void client_add_rounds(redlock_t *client, int sign, struct result *result)
+void client_add_stats(redlock_t *client, int sign, struct result *result)
 {
     redlock_stats_t stats;
     if (redlock_get_stats(client, &stats, sizeof stats) != REDLOCK_OK)
         return;
+    result->attempts += sign > 0 ? stats.attempts : -stats.attempts;
     result->one_round += sign > 0 ? stats.fence_one_round : -stats.fence_one_round;
     result->two_rounds += sign > 0 ? stats.fence_two_rounds : -stats.fence_two_rounds;
 }

@@ -30,8 +30,9 @@ struct holding {
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size);
 redlock_opts_t client_opts(const struct client_settings *settings);
-/* How many locks with a fence took one round or two so far; with a sign, to add differences. */
-void client_add_rounds(redlock_t *client, int sign, struct result *result);
+/* Attempts, and how many locks with a fence took one round or two so far; with a sign, to add
+ * differences. */
+void client_add_stats(redlock_t *client, int sign, struct result *result);
 struct holding *client_holdings(const struct client_settings *settings);
 
 /* Called when a lock was given: counts a violation if the resource is held already. */

@@ -35,14 +35,11 @@ static double self_share(const struct contended_result *result)
 
 static void table_header(const struct environment *env, const struct contended_settings *settings)
 {
-    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n"
-           "  machine  %s, %ld CPUs, %s\n"
-           "  servers  %zu x %s\n"
-           "  library  redlock %s, compiler %s\n"
-           "  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
+    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n");
+    environment_print(env, "  ");
+    printf("  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
            "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s%6s\n",
-           env->cpu, env->cpus, env->kernel, env->servers, env->server, env->redlock, env->compiler,
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
            "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds", "jain",
            "longest", "never", "self", "fail");
@@ -83,19 +80,20 @@ static json_t *json_result(const struct contended_result *result)
         (double)what->hold_us / 1e3, "delay", what->delays, "jitter", what->jitters,
         "round_trip_idle_ms", ms(result->trip_idle_ns), "round_trip_ms", ms(result->trip_ns));
     json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:f, "
+        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
+        "s:I, s:f, "
         "s:I, s:I, s:I, s:b}",
         "grants", (json_int_t)result->grants, "handovers", (json_int_t)result->handovers,
         "self_reacquires", (json_int_t)result->selfs, "handovers_per_s", per_second(result),
-        "handover_ms", "p50", ms(result->p50_ns), "p90", ms(result->p90_ns), "p99",
-        ms(result->p99_ns), "max", ms(result->max_ns), "p50_round_trips",
-        trips(result, result->p50_ns), "p99_round_trips", trips(result, result->p99_ns),
-        "split_votes_per_grant", result->splits_per_grant, "attempts_per_grant",
-        result->attempts_per_grant, "commands_per_grant", result->commands_per_grant,
-        "commands_by_name", result->commands, "jain", result->jain, "never_granted",
-        (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns), "violations",
-        (json_int_t)result->violations, "errors", (json_int_t)result->errors, "leftover_keys",
-        (json_int_t)result->leftover_keys, "passed", contended_passed(result));
+        "handover_ms", "p50", ms(result->p50_ns), "p90", ms(result->p90_ns), "p95",
+        ms(result->p95_ns), "p99", ms(result->p99_ns), "p99_9", ms(result->p99_9_ns), "max",
+        ms(result->max_ns), "p50_round_trips", trips(result, result->p50_ns), "p99_round_trips",
+        trips(result, result->p99_ns), "split_votes_per_grant", result->splits_per_grant,
+        "attempts_per_grant", result->attempts_per_grant, "commands_per_grant",
+        result->commands_per_grant, "commands_by_name", result->commands, "jain", result->jain,
+        "never_granted", (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns),
+        "violations", (json_int_t)result->violations, "errors", (json_int_t)result->errors,
+        "leftover_keys", (json_int_t)result->leftover_keys, "passed", contended_passed(result));
     json_object_update(object, more);
     json_decref(more);
     return object;
@@ -112,13 +110,11 @@ struct contended_printer *contended_printer_open(bool json, const struct environ
         return printer;
     }
     printer->results = json_array();
-    printer->document = json_pack(
-        "{s:s, s:{s:s, s:I, s:s, s:s, s:s, s:s, s:I}, s:I, s:I, s:I, s:I, s:O}", "schema",
-        "redlock.contended/1", "environment", "cpu", env->cpu, "cpus", (json_int_t)env->cpus,
-        "kernel", env->kernel, "compiler", env->compiler, "redlock", env->redlock, "server",
-        env->server, "servers", (json_int_t)env->servers, "seed", (json_int_t)settings->seed,
-        "ttl_ms", (json_int_t)settings->ttl_ms, "run_ms", (json_int_t)settings->run_ms, "warm_ms",
-        (json_int_t)settings->warm_ms, "results", printer->results);
+    printer->document =
+        json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:O}", "schema", "redlock.contended/1",
+                  "environment", environment_json(env), "seed", (json_int_t)settings->seed,
+                  "ttl_ms", (json_int_t)settings->ttl_ms, "run_ms", (json_int_t)settings->run_ms,
+                  "warm_ms", (json_int_t)settings->warm_ms, "results", printer->results);
     return printer;
 }
 

@@ -57,6 +57,8 @@ class Contended(unittest.TestCase):
                 self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
                 self.assertGreaterEqual(result["commands_per_grant"], 6)
                 self.assertLessEqual(result["jain"], 1.0)
+                times = list(result["handover_ms"].values())
+                self.assertEqual((len(times), times), (6, sorted(times)))
                 if result["delay"] == "2ms":
                     self.assertGreaterEqual(result["round_trip_idle_ms"], 4)
 

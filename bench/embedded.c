@@ -119,7 +119,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     uint64_t start_ns = result_now_ns();
     embedded->result = result;
     embedded->todo = pairs;
-    client_add_rounds(embedded->client, -1, result);
+    client_add_stats(embedded->client, -1, result);
     for (unsigned i = 0; i < embedded->depth; i++)
         start_next(&embedded->slots[i]);
     while (embedded->running > 0 && embedded->broken == 0) {
@@ -137,7 +137,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     if (embedded->broken != 0)
         fprintf(stderr, "redlock-bench: %s\n", redlock_strerror(embedded->broken));
     result->elapsed_ns += result_now_ns() - start_ns;
-    client_add_rounds(embedded->client, 1, result);
+    client_add_stats(embedded->client, 1, result);
     return embedded->broken == 0 ? 0 : -1;
 }
 

@@ -104,6 +104,7 @@ static int start_acquire(struct floor *floor, unsigned index)
     const char *argv[] = {"SET", slot->key, slot->token, "NX", "PX", floor->ttl};
     const size_t argvlen[] = {3, slot->key_len, TOKEN_HEX, 2, 2, strlen(floor->ttl)};
     floor->todo--;
+    floor->result->attempts++;
     floor->running++;
     return put_command(floor, index, 6, argv, argvlen);
 }

@@ -17,13 +17,17 @@
 #define CONTENDED_MS   30000
 #define HICCUP_MS      1000 /* a busy machine may delay answers: tried again, seen in the tail */
 #define LEFTOVER_MS    2000
+#define WARM_MIN       200
 
 const struct scenario scenarios[] = {
     {"embedded-1", SCENARIO_EMBEDDED, 1, 1, 10000, "poll loop, 1 in flight"},
+    {"embedded-8", SCENARIO_EMBEDDED, 8, 8, 30000, "poll loop, 8 in flight"},
     {"embedded-64", SCENARIO_EMBEDDED, 64, 64, 60000, "poll loop, 64 in flight"},
     {"embedded-256", SCENARIO_EMBEDDED, 256, 256, 120000, "poll loop, 256 in flight"},
     {"threaded-1", SCENARIO_THREADED, 1, 1, 10000, "one blocked caller"},
+    {"threaded-8", SCENARIO_THREADED, 8, 8, 20000, "8 blocked callers"},
     {"threaded-64", SCENARIO_THREADED, 64, 64, 40000, "64 blocked callers"},
+    {"threaded-256", SCENARIO_THREADED, 256, 256, 40000, "256 blocked callers"},
     {"contended", SCENARIO_CONTENDED, 16, 4, 1000, "16 blocked callers share 4 locks; no floor"},
     {"fenced-1", SCENARIO_FENCED, 1, 1, 10000, "poll loop, with fences against without"},
     {"fenced-64", SCENARIO_FENCED, 64, 64, 40000, "the same, 64 in flight"},
@@ -218,6 +222,15 @@ static void close_stage(struct stage *stage)
         threaded_close(stage->plain_threaded);
 }
 
+static uint64_t warm_pairs(const struct scenario_settings *settings,
+                           const struct scenario *scenario)
+{
+    uint64_t warm = UINT64_C(20) * scenario->depth;
+    if (settings->warm != UINT64_MAX)
+        return settings->warm;
+    return warm < WARM_MIN ? WARM_MIN : warm;
+}
+
 static int compare(struct stage *stage, const struct scenario *scenario,
                    struct scenario_result *result)
 {
@@ -228,6 +241,8 @@ static int compare(struct stage *stage, const struct scenario *scenario,
         .pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs,
         .slices = stopped ? SLICES_STOPPED : SLICES,
         .depth = scenario->depth,
+        .warm = warm_pairs(settings, scenario),
+        .budget_ns = settings->budget_ms * UINT64_C(1000000),
     };
     if (is_fenced(scenario)) {
         if (settings->sides != SCENARIO_FLOOR)

@@ -39,6 +39,8 @@ struct scenario_settings {
     uint32_t node_timeout_ms; /* 0: measured */
     bool verbose;             /* show what the library logs */
     uint64_t pairs;           /* 0: the scenario's default */
+    uint64_t warm;            /* pairs before, not counted; UINT64_MAX: the default */
+    uint64_t budget_ms;       /* of one scenario; 0: until all pairs are done */
     uint64_t seed;            /* goes on from run to run */
     enum scenario_sides sides;
 };

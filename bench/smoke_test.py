@@ -2,10 +2,11 @@
 """The benchmark works: every scenario, tiny, against five servers of a sandbox. Speed is not looked at."""
 
 import csv
-import io
 import json
 import os
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import tapcase
@@ -15,6 +16,7 @@ BENCH = os.environ["REDLOCK_TEST_BENCH"]
 FLOOR = os.environ["REDLOCK_TEST_FLOOR"]
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
+POINTS = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
 
 def run(*words, sandbox=True):
@@ -40,10 +42,13 @@ class Bench(unittest.TestCase):
             names,
             [
                 "embedded-1",
+                "embedded-8",
                 "embedded-64",
                 "embedded-256",
                 "threaded-1",
+                "threaded-8",
                 "threaded-64",
+                "threaded-256",
                 "contended",
                 "fenced-1",
                 "fenced-64",
@@ -59,16 +64,53 @@ class Bench(unittest.TestCase):
                     self.assertEqual(side["violations"], 0)
                     self.assertLess(side["failed"], 60)
                     self.assertGreater(side["pair_us"]["p50"], 0)
-                    self.assertGreaterEqual(side["pair_us"]["max"], side["pair_us"]["p50"])
+                    self.assertEqual(list(side["pair_us"]), list(POINTS))
+                    values = list(side["pair_us"].values())
+                    self.assertEqual(values, sorted(values))
+                    self.assertGreaterEqual(side["attempts_per_grant"], 1.0)
                     self.assertGreaterEqual(side["pair_us"]["p50"], side["acquire_us"]["p50"] / 2)
 
     def test_runs_in_csv(self):
         out = self.check(run(BENCH, "--ops", "40", "--runs", "2", "--scenario", "embedded-1", "--csv"))
-        rows = list(csv.DictReader(io.StringIO(out)))
+        lines = out.splitlines(keepends=True)
+        head = "".join(line for line in lines if line.startswith("#"))
+        for word in ("machine", "load", "servers  5 x", "library  redlock", "compiler", "-O", "seed", "runs 2"):
+            self.assertIn(word, head)
+        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
         self.assertEqual(
             [(row["run"], row["side"]) for row in rows],
             [("1", "library"), ("1", "floor"), ("2", "library"), ("2", "floor")],
         )
+        for row in rows:
+            self.assertEqual(row["pairs"], "40")  # those of the warm-up are not among them
+            self.assertGreaterEqual(float(row["attempts_per_grant"]), 1.0)
+            self.assertGreater(float(row["client_user_us_per_pair"]) + float(row["client_sys_us_per_pair"]), 0)
+            values = [float(row[f"pair_{point}_us"]) for point in POINTS]
+            self.assertEqual(values, sorted(values))
+
+    def test_json_besides_the_table(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "result.json")
+            out = self.check(run(BENCH, "--ops", "40", "--scenario", "embedded-1", "--save", path))
+            with open(path) as file:
+                document = json.load(file)
+        self.assertRegex(out, r"p50 us +p90 us +p95 us +p99 us +p99.9 us +max us +att/gr +cpu us")
+        for key in ("cpu", "kernel", "compiler", "flags", "server", "load"):
+            self.assertTrue(document["environment"][key], key)
+        for side in document["results"][0]["sides"]:
+            curve = side["pair_curve"]
+            self.assertEqual(curve, sorted(curve))
+            self.assertEqual(curve[-1], [100.0, side["pair_us"]["max"]])
+            self.assertIn([50.0, side["pair_us"]["p50"]], curve)
+
+    @unittest.skipUnless(shutil.which("strace") and SLOW == 1, "no strace, or an instrumented build")
+    def test_system_calls(self):
+        out = self.check(run(BENCH, "--syscalls", "--scenario", "embedded-1", "--json"))
+        counted = json.loads(out)
+        # Five servers, two commands, a write and a read for each; and the waiting in between.
+        for side in ("library", "floor"):
+            self.assertGreater(counted[side], 15)
+            self.assertLess(counted[side], 60)
 
     def test_one_side_in_a_table(self):
         out = self.check(run(BENCH, "--ops", "40", "--scenario", "threaded-1", "--side", "library"))

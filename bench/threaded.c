@@ -74,7 +74,7 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
     struct threaded *threaded = state;
     atomic_store(&threaded->todo, (long long)pairs);
     for (unsigned i = 0; i < threaded->clients_count; i++)
-        client_add_rounds(threaded->clients[i], -1, result);
+        client_add_stats(threaded->clients[i], -1, result);
     for (unsigned i = 0; i < threaded->depth; i++) {
         struct worker *worker = &threaded->workers[i];
         worker->result = (struct result){.pairs = 0};
@@ -97,7 +97,7 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
     }
     result->elapsed_ns += end_ns - start_ns;
     for (unsigned i = 0; i < threaded->clients_count; i++)
-        client_add_rounds(threaded->clients[i], 1, result);
+        client_add_stats(threaded->clients[i], 1, result);
     return 0;
 }
 
@@ -133,7 +133,8 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     threaded->holdings = client_holdings(settings);
     threaded->workers = calloc(settings->depth, sizeof *threaded->workers);
     (void)pthread_barrier_init(&threaded->start, NULL, settings->depth + 1);
-    if (threaded->holdings == NULL || threaded->workers == NULL || settings->depth > CLIENTS_MAX ||
+    if (threaded->holdings == NULL || threaded->workers == NULL ||
+        (settings->separate && settings->depth > CLIENTS_MAX) ||
         connect_clients(threaded, settings, error, error_size) != 0) {
         threaded_close(threaded);
         return NULL;
