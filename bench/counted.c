@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WORDS_MAX   20
+#define WORDS_MAX 20
 
 struct watcher {
     const char *program, *what, *schema, *option;
@@ -142,7 +142,9 @@ static double per_pair(const struct watcher *watcher, const struct scenario *sce
 {
     uint64_t few = count(watcher, scenario, settings, side, watcher->pairs_short);
     uint64_t many = few == 0 ? 0 : count(watcher, scenario, settings, side, watcher->pairs_long);
-    return many <= few ? 0.0 : (double)(many - few) / (double)(watcher->pairs_long - watcher->pairs_short);
+    return many <= few
+               ? 0.0
+               : (double)(many - few) / (double)(watcher->pairs_long - watcher->pairs_short);
 }
 
 int counted_run(enum counted what, const struct scenario *scenario,
@@ -153,9 +155,9 @@ int counted_run(enum counted what, const struct scenario *scenario,
     double library = floor > 0.0 ? per_pair(watcher, scenario, settings, "library") : 0.0;
     if (library <= 0.0)
         return 69;
-    bool fenced = scenario->kind == SCENARIO_FENCED;
+    bool variant = scenario->kind == SCENARIO_VARIANT;
     int digits = what == COUNTED_INSTRUCTIONS ? 0 : 2;
-    const char *a = fenced ? "fenced" : "library", *b = fenced ? "plain" : "floor";
+    const char *a = variant ? scenario->variant : "library", *b = variant ? "plain" : "floor";
     if (json)
         printf("{\"schema\":\"%s\",\"scenario\":\"%s\",\"%s\":%.*f,\"%s\":%.*f,\"ratio\":%.3f}\n",
                watcher->schema, scenario->name, a, digits, library, b, digits, floor,

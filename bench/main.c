@@ -13,36 +13,65 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS_DEFAULT 6
+#define SECONDS_DEFAULT 4
 #define EXIT_USAGE      64
 #define EXIT_NO_NODES   69
 #define EXIT_OS         71
 
-/* Or something that takes its place: --side floor is then the side without fences. */
+/* Or something that takes its place: --side floor is then the side with plain locks. */
 static bool has_floor(const struct scenario *scenario)
 {
     return scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED ||
-           scenario->kind == SCENARIO_FENCED || scenario->kind == SCENARIO_FENCED_CONTENDED;
+           scenario->kind == SCENARIO_VARIANT;
 }
 
 static int count_pairs(const struct options *options, const struct scenario_settings *settings)
 {
     int code = 0;
     for (size_t i = 0; i < options->scenarios_count && code == 0; i++) {
-        if (has_floor(options->scenarios[i]) &&
-            options->scenarios[i]->kind != SCENARIO_FENCED_CONTENDED)
+        if (has_floor(options->scenarios[i]) && !options->scenarios[i]->separate)
             code = counted_run(options->counted, options->scenarios[i], settings,
                                options->format == PRINT_JSON);
     }
     return code;
 }
 
-static int measure(const struct options *options, struct scenario_settings *settings)
+/* False, with a line: a scenario that nobody asked for by name and that cannot be run here. */
+static bool can_run(const struct options *options, const struct scenario *scenario,
+                    struct scenario_settings *settings)
+{
+    char error[256];
+    if (options->sides == SCENARIO_FLOOR && !has_floor(scenario))
+        return false;
+    if (options->chosen || !scenario_needs_processes(scenario) ||
+        servers_find_pids(&settings->servers, error, sizeof error) == 0)
+        return true;
+    fprintf(stderr, "redlock-bench: %s is left out: %s\n", scenario->name, error);
+    return false;
+}
+
+static int measure_one(const struct scenario *scenario, struct scenario_settings *settings,
+                       unsigned run, struct printer *printer)
 {
     static struct scenario_result result;
+    char error[1024];
+    int code = 0;
+    if (scenario_run(scenario, settings, &result, error, sizeof error) != 0) {
+        fprintf(stderr, "redlock-bench: %s: %s\n", scenario->name, error);
+        code = EXIT_NO_NODES;
+    } else {
+        result.run = run;
+        printer_add(printer, &result);
+        code = scenario_passed(&result) ? 0 : 1;
+    }
+    scenario_clear(&result);
+    return code;
+}
+
+static int measure(const struct options *options, struct scenario_settings *settings)
+{
     struct print_head head = {
         .seed = options->seed, .ttl_ms = options->ttl_ms, .runs = (unsigned)options->runs};
-    char error[1024];
     int code = 0;
     environment_read(&head.environment, &settings->servers);
     struct printer *printer = printer_open(options->format, options->save, &head);
@@ -53,18 +82,11 @@ static int measure(const struct options *options, struct scenario_settings *sett
     for (unsigned run = 1; run <= options->runs && code != EXIT_NO_NODES; run++) {
         for (size_t i = 0; i < options->scenarios_count && code != EXIT_NO_NODES; i++) {
             const struct scenario *scenario = options->scenarios[i];
-            if (options->sides == SCENARIO_FLOOR && !has_floor(scenario))
+            if (!can_run(options, scenario, settings))
                 continue;
             progress_begin(scenario->name, run, head.runs);
-            if (scenario_run(scenario, settings, &result, error, sizeof error) != 0) {
-                fprintf(stderr, "redlock-bench: %s: %s\n", scenario->name, error);
-                code = EXIT_NO_NODES;
-            } else {
-                result.run = run;
-                printer_add(printer, &result);
-                if (!scenario_passed(&result))
-                    code = 1;
-            }
+            int one = measure_one(scenario, settings, run, printer);
+            code = one > code ? one : code;
         }
     }
     if (printer_close(printer) != 0) {
@@ -105,6 +127,7 @@ int main(int argc, char **argv)
     settings.budget_ms = options.seconds * 1000;
     if (options.seconds == 0 && options.pairs == 0)
         settings.budget_ms = SECONDS_DEFAULT * 1000;
+    settings.rate_per_s = options.rate_per_s;
     settings.seed = options.seed;
     settings.sides = options.sides;
     settings.verbose = options.verbose;

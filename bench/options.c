@@ -18,7 +18,8 @@ static void print_usage(FILE *file)
           "  --scenario LIST  names from below, by comma (default: all)\n"
           "  --ops N          pairs of acquire and release per side and scenario\n"
           "  --warm N         pairs before, not counted (20 for each in flight, at least 200)\n"
-          "  --seconds N      end a scenario after so long (6; with --ops: when it is through)\n"
+          "  --seconds N      end a scenario after so long (4; with --ops: when it is through)\n"
+          "  --rate N         operations a second of open loops (1000; with faults 500)\n"
           "  --runs N         repeat everything, then show the middle ratios (1)\n"
           "  --seed N         order of the slices (default: from the clock; printed)\n"
           "  --ttl MS         time to live of a lock (10000)\n"
@@ -33,7 +34,7 @@ static void print_usage(FILE *file)
           "scenarios:\n",
           file);
     for (size_t i = 0; i < scenarios_count; i++)
-        fprintf(file, "  %-15s  %s\n", scenarios[i].name, scenarios[i].summary);
+        fprintf(file, "  %-13s  %s\n", scenarios[i].name, scenarios[i].summary);
     fputs("exit: 0 fine, 1 violation, leftover key or failed operations, 64 usage, 69 no servers\n"
           "example: redlock sandbox -- redlock-bench --scenario embedded-1,embedded-64 --runs 3\n",
           file);
@@ -63,6 +64,7 @@ static bool parse_scenarios(struct options *options, const char *list)
 {
     if (strcmp(list, "all") == 0)
         return true;
+    options->chosen = true;
     while (*list != '\0') {
         size_t len = strcspn(list, ",");
         const struct scenario *scenario = scenario_find(list, len);
@@ -99,6 +101,8 @@ static bool parse_option(struct options *options, int letter, const char *value)
         return parse_number("--warm", value, 0, UINT32_MAX, &options->warm);
     case 'T':
         return parse_number("--seconds", value, 1, 86400, &options->seconds);
+    case 'R':
+        return parse_number("--rate", value, 1, 1000000, &options->rate_per_s);
     case 'f':
         options->save = value;
         return true;
@@ -140,25 +144,17 @@ static bool parse_option(struct options *options, int letter, const char *value)
 
 bool options_parse(struct options *options, int argc, char **argv)
 {
-    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
-                                         {"scenario", required_argument, NULL, 'c'},
-                                         {"ops", required_argument, NULL, 'n'},
-                                         {"warm", required_argument, NULL, 'W'},
-                                         {"seconds", required_argument, NULL, 'T'},
-                                         {"save", required_argument, NULL, 'f'},
-                                         {"quiet", no_argument, NULL, 'q'},
-                                         {"runs", required_argument, NULL, 'r'},
-                                         {"seed", required_argument, NULL, 'S'},
-                                         {"ttl", required_argument, NULL, 't'},
-                                         {"node-timeout", required_argument, NULL, 'w'},
-                                         {"side", required_argument, NULL, 'o'},
-                                         {"instructions", no_argument, NULL, 'i'},
-                                         {"syscalls", no_argument, NULL, 'y'},
-                                         {"verbose", no_argument, NULL, 'V'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"csv", no_argument, NULL, 'v'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option list[] = {
+        {"servers", required_argument, NULL, 's'}, {"scenario", required_argument, NULL, 'c'},
+        {"ops", required_argument, NULL, 'n'},     {"warm", required_argument, NULL, 'W'},
+        {"seconds", required_argument, NULL, 'T'}, {"save", required_argument, NULL, 'f'},
+        {"quiet", no_argument, NULL, 'q'},         {"rate", required_argument, NULL, 'R'},
+        {"runs", required_argument, NULL, 'r'},    {"seed", required_argument, NULL, 'S'},
+        {"ttl", required_argument, NULL, 't'},     {"node-timeout", required_argument, NULL, 'w'},
+        {"side", required_argument, NULL, 'o'},    {"instructions", no_argument, NULL, 'i'},
+        {"syscalls", no_argument, NULL, 'y'},      {"verbose", no_argument, NULL, 'V'},
+        {"json", no_argument, NULL, 'j'},          {"csv", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "s:n:h", list, NULL)) != -1) {
         if (!parse_option(options, letter, optarg))

@@ -12,7 +12,8 @@ struct options {
     const char *servers;
     const struct scenario *scenarios[SCENARIOS_MAX];
     size_t scenarios_count;
-    uint64_t runs, pairs, warm, seconds, seed, ttl_ms, node_timeout_ms;
+    uint64_t runs, pairs, warm, seconds, rate_per_s, seed, ttl_ms, node_timeout_ms;
+    bool chosen; /* scenarios, by name */
     enum scenario_sides sides;
     enum print_format format;
     const char *save;

@@ -14,7 +14,7 @@ void csv_open(const struct print_head *head)
         for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
             printf(",%s_%s_us", kind == 0 ? "acquire" : "pair", histogram_point_columns[i]);
     }
-    printf(",attempts_per_grant,client_user_us_per_pair,client_sys_us_per_pair\n");
+    printf(",attempts_per_grant,client_user_us_per_pair,client_sys_us_per_pair,figures\n");
     fflush(stdout);
 }
 
@@ -29,13 +29,18 @@ static void csv_side(const struct scenario_result *result, const char *name,
         printf(",%.1f", print_percentile_us(&side->acquire, histogram_points[i]));
     for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
         printf(",%.1f", print_percentile_us(&side->pair, histogram_points[i]));
-    printf(",%.4f,%.2f,%.2f\n", result_attempts_per_grant(side),
+    printf(",%.4f,%.2f,%.2f,", result_attempts_per_grant(side),
            result_divide((double)side->user_us, pairs), result_divide((double)side->sys_us, pairs));
 }
 
 void csv_add(const struct scenario_result *result)
 {
     csv_side(result, result->name_a, &result->a);
-    if (result->name_b != NULL)
+    for (size_t i = 0; i < result->figures_count; i++)
+        printf("%s%s=%.6g", i == 0 ? "" : ";", result->figures[i].name, result->figures[i].value);
+    printf("\n");
+    if (result->name_b != NULL) {
         csv_side(result, result->name_b, &result->b);
+        printf("\n");
+    }
 }

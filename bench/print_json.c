@@ -6,6 +6,8 @@
 #include <redlock/redlock.h>
 #include <stdlib.h>
 
+#define BINS 100
+
 struct json_print {
     json_t *document, *results;
 };
@@ -60,6 +62,35 @@ static json_t *json_ratio(const struct ratio *ratio)
                      "pair_p99", ratio->p99);
 }
 
+/* 100 stretches of the run: [start, operations, failed, p50, p99, max], milliseconds. */
+static json_t *json_timeline(struct timeline *timeline)
+{
+    json_t *bins = json_array(), *marks = json_array();
+    timeline_sort(timeline);
+    uint64_t end_ns = timeline->count == 0 ? 0 : timeline->samples[timeline->count - 1].at_ns + 1;
+    size_t at = 0;
+    for (unsigned i = 1; i <= BINS; i++) {
+        struct timeline_bin bin;
+        timeline_bin(timeline, &at, end_ns * i / BINS, &bin);
+        json_array_append_new(
+            bins, json_pack("[f, I, I, f, f, f]", (double)(end_ns * (i - 1) / BINS) / 1e6,
+                            (json_int_t)bin.count, (json_int_t)bin.failed, (double)bin.p50_ns / 1e6,
+                            (double)bin.p99_ns / 1e6, (double)bin.max_ns / 1e6));
+    }
+    for (size_t i = 0; i < timeline->marks_count; i++)
+        json_array_append_new(marks, json_pack("[f, s]", (double)timeline->marks[i].at_ns / 1e6,
+                                               timeline->marks[i].text));
+    return json_pack("{s:o, s:o}", "bins", bins, "marks", marks);
+}
+
+static json_t *json_figures(const struct scenario_result *result)
+{
+    json_t *object = json_object();
+    for (size_t i = 0; i < result->figures_count; i++)
+        json_object_set_new(object, result->figures[i].name, json_real(result->figures[i].value));
+    return object;
+}
+
 struct json_print *json_print_open(const struct print_head *head)
 {
     struct json_print *json = calloc(1, sizeof *json);
@@ -86,6 +117,10 @@ void json_print_add(struct json_print *json, const struct scenario_result *resul
         json_array_append_new(sides, json_side(result->name_b, &result->b));
         json_object_set_new(object, "ratio", json_ratio(&ratio));
     }
+    if (result->figures_count != 0)
+        json_object_set_new(object, "figures", json_figures(result));
+    if (result->timeline != NULL)
+        json_object_set_new(object, "timeline", json_timeline(result->timeline));
     json_array_append_new(json->results, object);
 }
 

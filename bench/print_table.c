@@ -44,6 +44,19 @@ static void table_fences(const char *name, const struct result *result)
                print_one_round_percent(result), result->one_round + result->two_rounds);
 }
 
+/* Only one scenario has them: in words that say what they are. */
+static void table_figures(const struct scenario_result *result)
+{
+    for (size_t i = 0; i < result->figures_count; i++)
+        printf("%s%s %.6g", i == 0 ? "                         " : ", ", result->figures[i].name,
+               result->figures[i].value);
+    if (result->figures_count != 0)
+        printf("\n");
+    for (size_t i = 0; result->timeline != NULL && i < result->timeline->marks_count; i++)
+        printf("%-25s%.3f s: %s\n", "", (double)result->timeline->marks[i].at_ns / 1e9,
+               result->timeline->marks[i].text);
+}
+
 void table_add(const struct scenario_result *result)
 {
     table_side(result->scenario->name, result->name_a, &result->a);
@@ -55,6 +68,7 @@ void table_add(const struct scenario_result *result)
     table_fences(result->name_a, &result->a);
     if (result->name_b != NULL)
         table_fences(result->name_b, &result->b);
+    table_figures(result);
     uint64_t violations = result->a.violations + result->b.violations;
     if (violations != 0 || result->leftover_keys != 0)
         printf("%-14sWRONG: %" PRIu64 " violations, %ld keys left behind\n", "", violations,

@@ -25,6 +25,7 @@ struct threaded {
     redlock_t *clients[CLIENTS_MAX]; /* one that all share, or one for each thread */
     unsigned clients_count;
     redlock_opts_t opts;
+    struct client_settings settings; /* its texts are the caller's: only numbers are read later */
     struct holding *holdings;
     struct worker *workers;
     unsigned depth;
@@ -128,6 +129,7 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     if (threaded == NULL)
         return NULL;
     threaded->depth = settings->depth;
+    threaded->settings = *settings;
     threaded->contended = settings->resources < settings->depth;
     threaded->opts = client_opts(settings);
     threaded->holdings = client_holdings(settings);
@@ -157,6 +159,6 @@ void threaded_close(struct threaded *threaded)
     }
     (void)pthread_barrier_destroy(&threaded->start);
     free(threaded->workers);
-    free(threaded->holdings);
+    client_free_holdings(threaded->holdings, &threaded->settings);
     free(threaded);
 }
