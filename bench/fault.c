@@ -29,7 +29,8 @@ struct fault {
     int control;
 };
 
-static const char *const begin_texts[] = {"", "stopped", "killed", "killed", "20 ms each way"};
+static const char *const begin_texts[] = {"", "stopped", "killed", "killed",
+                                          "slow, 20 ms each way"};
 static const char *const end_texts[] = {"", "continued", "", "restarted", "fast again"};
 
 bool fault_needs_processes(enum fault_kind kind)

@@ -3,12 +3,15 @@
 #include "print_parts.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct printer {
     enum print_format format;
     struct json_print *json; /* printed or saved at the end */
     FILE *save;
+    struct limits limits;
     size_t series_count;
     struct series series[SERIES_MAX];
 };
@@ -29,18 +32,37 @@ double print_servers_us_per_pair(const struct result *result)
     return result_divide((double)result->servers_us, (double)result->pairs);
 }
 
-struct ratio ratio_of(const struct scenario_result *result)
+struct ratio ratio_of(const struct scenario_result *result, const struct limits *limits)
 {
     const struct histogram *a = &result->a.pair, *b = &result->b.pair;
-    return (struct ratio){
+    struct ratio ratio = {
         .p50 = result_divide(print_percentile_us(a, 5000), print_percentile_us(b, 5000)),
         .p99 = result_divide(print_percentile_us(a, 9900), print_percentile_us(b, 9900)),
         .rate =
             result_divide(result_pairs_per_second(&result->a), result_pairs_per_second(&result->b)),
     };
+    /* Of open loops the rate is given, and of held locks there are no pairs. */
+    bool closed = result->scenario->kind == SCENARIO_EMBEDDED ||
+                  result->scenario->kind == SCENARIO_THREADED ||
+                  result->scenario->kind == SCENARIO_VARIANT;
+    if (closed) {
+        ratio.pings = result_divide(print_percentile_us(&result->a.acquire, 5000), limits->ping_us);
+        ratio.share = result_divide(result_pairs_per_second(&result->a), limits->pairs_per_s);
+    }
+    return ratio;
 }
 
-static void remember(struct printer *printer, const struct scenario_result *result)
+static void remember_limits(struct limits *limits, const struct scenario_result *result)
+{
+    limits->ping_us = print_percentile_us(&result->a.pair, 5000);
+    for (size_t i = 0; i < result->figures_count; i++) {
+        if (strcmp(result->figures[i].name, SCENARIO_SERVERS_LIMIT) == 0)
+            limits->pairs_per_s = result->figures[i].value;
+    }
+}
+
+static void remember(struct printer *printer, const struct scenario_result *result,
+                     const struct ratio *ratio)
 {
     struct series *series = NULL;
     for (size_t i = 0; i < printer->series_count; i++) {
@@ -54,7 +76,7 @@ static void remember(struct printer *printer, const struct scenario_result *resu
         series->scenario = result->scenario;
     }
     if (series->count < RATIOS_MAX)
-        series->ratios[series->count++] = ratio_of(result);
+        series->ratios[series->count++] = *ratio;
 }
 
 static int compare_double(const void *a, const void *b)
@@ -63,19 +85,24 @@ static int compare_double(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static double middle_of(const struct series *series, size_t offset)
+{
+    double list[RATIOS_MAX];
+    for (size_t i = 0; i < series->count; i++)
+        memcpy(&list[i], (const char *)&series->ratios[i] + offset, sizeof list[i]);
+    qsort(list, series->count, sizeof list[0], compare_double);
+    return list[(series->count - 1) / 2];
+}
+
 struct ratio ratio_middle(const struct series *series)
 {
-    double p50[RATIOS_MAX], p99[RATIOS_MAX], rate[RATIOS_MAX];
-    for (size_t i = 0; i < series->count; i++) {
-        p50[i] = series->ratios[i].p50;
-        p99[i] = series->ratios[i].p99;
-        rate[i] = series->ratios[i].rate;
-    }
-    qsort(p50, series->count, sizeof p50[0], compare_double);
-    qsort(p99, series->count, sizeof p99[0], compare_double);
-    qsort(rate, series->count, sizeof rate[0], compare_double);
-    size_t at = (series->count - 1) / 2;
-    return (struct ratio){p50[at], p99[at], rate[at]};
+    return (struct ratio){
+        .p50 = middle_of(series, offsetof(struct ratio, p50)),
+        .p99 = middle_of(series, offsetof(struct ratio, p99)),
+        .rate = middle_of(series, offsetof(struct ratio, rate)),
+        .pings = middle_of(series, offsetof(struct ratio, pings)),
+        .share = middle_of(series, offsetof(struct ratio, share)),
+    };
 }
 
 struct printer *printer_open(enum print_format format, const char *save,
@@ -100,14 +127,17 @@ struct printer *printer_open(enum print_format format, const char *save,
 
 void printer_add(struct printer *printer, const struct scenario_result *result)
 {
+    struct ratio ratio = ratio_of(result, &printer->limits);
+    if (result->scenario->kind == SCENARIO_LIMITS)
+        remember_limits(&printer->limits, result);
     if (result->name_b != NULL)
-        remember(printer, result);
+        remember(printer, result, &ratio);
     if (printer->format == PRINT_TABLE)
-        table_add(result);
+        table_add(result, &ratio);
     else if (printer->format == PRINT_CSV)
         csv_add(result);
     if (printer->json != NULL)
-        json_print_add(printer->json, result);
+        json_print_add(printer->json, result, &ratio);
     fflush(stdout);
 }
 

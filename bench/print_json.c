@@ -58,8 +58,9 @@ static json_t *json_side(const char *name, const struct result *side)
 
 static json_t *json_ratio(const struct ratio *ratio)
 {
-    return json_pack("{s:f, s:f, s:f}", "pairs_per_s", ratio->rate, "pair_p50", ratio->p50,
-                     "pair_p99", ratio->p99);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "pairs_per_s", ratio->rate, "pair_p50",
+                     ratio->p50, "pair_p99", ratio->p99, "acquire_p50_pings", ratio->pings,
+                     "of_servers_limit", ratio->share);
 }
 
 /* 100 stretches of the run: [start, operations, failed, p50, p99, max], milliseconds. */
@@ -104,7 +105,8 @@ struct json_print *json_print_open(const struct print_head *head)
     return json;
 }
 
-void json_print_add(struct json_print *json, const struct scenario_result *result)
+void json_print_add(struct json_print *json, const struct scenario_result *result,
+                    const struct ratio *ratio)
 {
     json_t *sides = json_array();
     json_array_append_new(sides, json_side(result->name_a, &result->a));
@@ -113,9 +115,8 @@ void json_print_add(struct json_print *json, const struct scenario_result *resul
                                "leftover_keys", (json_int_t)result->leftover_keys, "passed",
                                scenario_passed(result), "sides", sides);
     if (result->name_b != NULL) {
-        struct ratio ratio = ratio_of(result);
         json_array_append_new(sides, json_side(result->name_b, &result->b));
-        json_object_set_new(object, "ratio", json_ratio(&ratio));
+        json_object_set_new(object, "ratio", json_ratio(ratio));
     }
     if (result->figures_count != 0)
         json_object_set_new(object, "figures", json_figures(result));

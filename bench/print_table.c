@@ -57,13 +57,12 @@ static void table_figures(const struct scenario_result *result)
                result->timeline->marks[i].text);
 }
 
-void table_add(const struct scenario_result *result)
+void table_add(const struct scenario_result *result, const struct ratio *ratio)
 {
     table_side(result->scenario->name, result->name_a, &result->a);
     if (result->name_b != NULL) {
-        struct ratio ratio = ratio_of(result);
         table_side("", result->name_b, &result->b);
-        printf("%-14s%-11s%8.2fx%8.2fx%26.2fx\n", "", "ratio", ratio.rate, ratio.p50, ratio.p99);
+        printf("%-14s%-11s%8.2fx%8.2fx%26.2fx\n", "", "ratio", ratio->rate, ratio->p50, ratio->p99);
     }
     table_fences(result->name_a, &result->a);
     if (result->name_b != NULL)
@@ -79,16 +78,33 @@ static const char table_end[] =
     "\npairs/s: acquired and given back; p50 to max: time of a pair; att/gr: attempts per grant\n"
     "cpu us: processor time of this process per pair, user and system\n";
 
+static const char ratios_head[] =
+    "\n%s\n"
+    "scenario      runs   pairs/s       p50       p99   acquire/PING   of servers' limit\n";
+
+/* What a floor was not measured for, or means nothing for, is left blank. */
+static void print_part(int width, double value, double factor, const char *unit)
+{
+    if (value > 0.0)
+        printf("%*.2f%s", width, value * factor, unit);
+    else
+        printf("%*s", width + 1, "");
+}
+
 void table_close(const struct series *series, size_t count)
 {
     fputs(table_end, stdout);
-    if (count == 0 || series[0].count < 2)
+    if (count == 0)
         return;
-    printf("\nmiddle ratio of the runs\n%-14s%10s%10s%10s%10s\n", "scenario", "runs", "pairs/s",
-           "p50", "p99");
+    printf(ratios_head, series[0].count > 1
+                            ? "to the other side and to the floors, middle of the runs"
+                            : "to the other side and to the floors");
     for (size_t i = 0; i < count; i++) {
         struct ratio ratio = ratio_middle(&series[i]);
-        printf("%-14s%10zu%9.2fx%9.2fx%9.2fx\n", series[i].scenario->name, series[i].count,
-               ratio.rate, ratio.p50, ratio.p99);
+        printf("%-14s%4zu%9.2fx%9.2fx%9.2fx", series[i].scenario->name, series[i].count, ratio.rate,
+               ratio.p50, ratio.p99);
+        print_part(14, ratio.pings, 1.0, "x");
+        print_part(19, ratio.share, 100.0, "%");
+        printf("\n");
     }
 }

@@ -2,15 +2,18 @@
  * Runs a scenario, whatever its kind, and looks for what it left behind. */
 #include "scenario.h"
 
+#include "limits.h"
 #include "renewals.h"
 #include "scenario_parts.h"
+#include "usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LEFTOVER_MS 2000
+#define LEFTOVER_MS    2000
+#define LIMIT_REQUESTS 50000
 
 void scenario_figure(struct scenario_result *result, const char *name, double value)
 {
@@ -52,6 +55,33 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
     return 0;
 }
 
+static int run_limits(const struct scenario *scenario, const struct scenario_settings *settings,
+                      struct scenario_result *result, char *error, size_t error_size)
+{
+    struct server_limits limits;
+    uint64_t pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs;
+    result->name_a = "PING";
+    usage_add(&result->a, -1);
+    int failed = ping_run(&settings->servers, pairs, settings->budget_ms * UINT64_C(1000000) / 2,
+                          &result->a, error, error_size);
+    usage_add(&result->a, 1);
+    if (failed != 0)
+        return -1;
+    int status = server_limits_run(&settings->servers, settings->prefix,
+                                   settings->pairs != 0 ? settings->pairs : LIMIT_REQUESTS, &limits,
+                                   error, error_size);
+    if (status > 0)
+        fputs("redlock-bench: the servers' limit is left out: no redis-benchmark in PATH\n",
+              stderr);
+    if (status != 0)
+        return status > 0 ? 0 : -1;
+    scenario_figure(result, "set_per_s", limits.set_per_s);
+    scenario_figure(result, "release_per_s", limits.release_per_s);
+    scenario_figure(result, SCENARIO_SERVERS_LIMIT,
+                    1.0 / (1.0 / limits.set_per_s + 1.0 / limits.release_per_s));
+    return 0;
+}
+
 /* What the library deletes behind the caller's back may take a moment; a key that stays is an
  * error. */
 static long leftover_keys(const struct scenario_settings *settings)
@@ -74,6 +104,8 @@ int scenario_run(const struct scenario *scenario, struct scenario_settings *sett
     error[0] = '\0';
     if (scenario->kind == SCENARIO_OPEN || scenario->kind == SCENARIO_FAULT)
         failed = scenario_run_paced(scenario, settings, ret_result, error, error_size);
+    else if (scenario->kind == SCENARIO_LIMITS)
+        failed = run_limits(scenario, settings, ret_result, error, error_size);
     else if (scenario->kind == SCENARIO_RENEWALS)
         failed = run_renewals(scenario, settings, ret_result, error, error_size);
     else

@@ -18,7 +18,8 @@ enum scenario_kind {
     SCENARIO_VARIANT = 5,   /* another kind of lock against plain ones */
     SCENARIO_OPEN = 6,      /* operations at set times */
     SCENARIO_FAULT = 7,     /* the same, and something happens to servers */
-    SCENARIO_RENEWALS = 8   /* locks that are held */
+    SCENARIO_RENEWALS = 8,  /* locks that are held */
+    SCENARIO_LIMITS = 9     /* what others are measured by; no locks */
 };
 
 struct scenario {
@@ -69,6 +70,9 @@ struct figure {
     const char *name;
     double value;
 };
+
+/* The figure of "limits" that others are compared with. */
+#define SCENARIO_SERVERS_LIMIT "servers_pairs_per_s"
 
 struct scenario_result {
     const struct scenario *scenario;

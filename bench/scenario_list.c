@@ -22,6 +22,11 @@
     }
 
 const struct scenario scenarios[] = {
+    {.name = "limits",
+     .kind = SCENARIO_LIMITS,
+     .depth = 1,
+     .pairs = 10000,
+     .summary = "PING to the q-th server; what the servers do at most"},
     EMBEDDED(1, 10000),
     EMBEDDED(8, 30000),
     EMBEDDED(64, 60000),
