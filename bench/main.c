@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS_DEFAULT 4
+#define SECONDS_DEFAULT 3
 #define EXIT_USAGE      64
 #define EXIT_NO_NODES   69
 #define EXIT_OS         71

@@ -18,7 +18,7 @@ static void print_usage(FILE *file)
           "  --scenario LIST  names from below, by comma (default: all)\n"
           "  --ops N          pairs of acquire and release per side and scenario\n"
           "  --warm N         pairs before, not counted (20 for each in flight, at least 200)\n"
-          "  --seconds N      end a scenario after so long (4; with --ops: when it is through)\n"
+          "  --seconds N      end a scenario after so long (3; with --ops: when it is through)\n"
           "  --rate N         operations a second of open loops (1000; with faults 500)\n"
           "  --runs N         repeat everything, then show the middle ratios (1)\n"
           "  --seed N         order of the slices (default: from the clock; printed)\n"

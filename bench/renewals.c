@@ -21,7 +21,8 @@ struct holder {
     struct crowd *crowd;
     redlock_lock_t *lock;
     uint64_t start_ns;
-    uint64_t deadline_ns; /* by what was left when it was told last */
+    uint64_t told_ns;     /* when it was told last how much is left */
+    uint64_t deadline_ns; /* by that */
 };
 
 struct crowd {
@@ -39,7 +40,7 @@ struct crowd {
 static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_ms)
 {
     struct crowd *crowd = holder->crowd;
-    uint64_t due_ns = holder->deadline_ns - crowd->opts.extend_at_ms * MS_NS;
+    uint64_t due_ns = holder->told_ns + (holder->deadline_ns - holder->told_ns) / 3;
     uint64_t left_ms = holder->deadline_ns > now_ns ? (holder->deadline_ns - now_ns) / MS_NS : 0;
     if (crowd->counting) {
         crowd->result->pairs++;
@@ -47,6 +48,7 @@ static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_m
         if (left_ms < crowd->renewals->least_left_ms)
             crowd->renewals->least_left_ms = left_ms;
     }
+    holder->told_ns = now_ns;
     holder->deadline_ns = now_ns + remaining_ms * MS_NS;
 }
 
@@ -79,6 +81,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     }
     crowd->held++;
     holder->lock = lock;
+    holder->told_ns = now_ns;
     holder->deadline_ns = now_ns + redlock_lock_remaining_ms(lock) * MS_NS;
     histogram_record(&crowd->result->acquire, now_ns - holder->start_ns);
 }
@@ -189,7 +192,6 @@ static int open_crowd(struct crowd *crowd, const struct client_settings *setting
     crowd->holders = calloc(crowd->count, sizeof *crowd->holders);
     crowd->opts = client_opts(settings);
     crowd->opts.flags |= REDLOCK_AUTO_EXTEND;
-    crowd->opts.extend_at_ms = settings->ttl_ms * 2 / 3;
     crowd->opts.event_fn = event;
     if (crowd->holdings == NULL || crowd->holders == NULL)
         return -1;
@@ -203,6 +205,17 @@ static int open_crowd(struct crowd *crowd, const struct client_settings *setting
     return status == REDLOCK_OK ? 0 : -1;
 }
 
+static void note_nodes(struct crowd *crowd)
+{
+    for (size_t i = 0; i < redlock_node_count(crowd->client); i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(crowd->client, i, &stats, sizeof stats) != REDLOCK_OK)
+            continue;
+        crowd->renewals->timeouts += stats.timeouts;
+        crowd->renewals->reconnects += stats.reconnects;
+    }
+}
+
 static void close_crowd(struct crowd *crowd, const struct client_settings *settings)
 {
     if (crowd->client != NULL) {
@@ -212,6 +225,7 @@ static void close_crowd(struct crowd *crowd, const struct client_settings *setti
         int status = wait_for(crowd, &wait, started);
         if (status != REDLOCK_OK)
             fprintf(stderr, "redlock-bench: shutdown: %s\n", redlock_strerror(status));
+        note_nodes(crowd);
         (void)redlock_free(crowd->client);
     }
     for (size_t i = 0; crowd->holders != NULL && i < crowd->count; i++)

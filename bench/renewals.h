@@ -7,10 +7,11 @@
 #include "servers.h"
 
 struct renewals {
-    uint64_t fill_per_s;          /* acquisitions a second before */
-    uint64_t lost, failed_rounds; /* locks that were lost; rounds that found no majority */
-    uint64_t least_left_ms;       /* of validity, when a renewal was done */
-    double commands_per_renewal;  /* on all servers */
+    uint64_t fill_per_s;           /* acquisitions a second before */
+    uint64_t lost, failed_rounds;  /* locks that were lost; rounds that found no majority */
+    uint64_t least_left_ms;        /* of validity, when a renewal was done */
+    uint64_t timeouts, reconnects; /* of all servers, with the releases at the end */
+    double commands_per_renewal;   /* on all servers */
 };
 
 /* Takes settings->resources locks, settings->depth at a time, and holds them for `duration_ms`. In

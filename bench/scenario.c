@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define LEFTOVER_MS    2000
-#define LIMIT_REQUESTS 50000
+#define LIMIT_REQUESTS 20000
 
 void scenario_figure(struct scenario_result *result, const char *name, double value)
 {
@@ -50,6 +50,8 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
     scenario_figure(result, "commands_per_renewal", renewals.commands_per_renewal);
     scenario_figure(result, "failed_rounds", (double)renewals.failed_rounds);
     scenario_figure(result, "lost", (double)renewals.lost);
+    scenario_figure(result, "timeouts", (double)renewals.timeouts);
+    scenario_figure(result, "reconnects", (double)renewals.reconnects);
     scenario_figure(result, "least_left_ms", (double)renewals.least_left_ms);
     result->a.failed += renewals.lost;
     return 0;

@@ -8,7 +8,6 @@
 
 #define RATE_OPEN   1000
 #define RATE_FAULT  500
-#define DURATION_MS 4000
 #define PATIENCE_MS 10000 /* an acquisition waits for a majority that is stopped */
 
 static struct client_settings client_of(const struct scenario *scenario,
@@ -33,8 +32,7 @@ static struct paced_plan plan_of(const struct scenario *scenario,
     struct paced_plan plan = {.rate_per_s = settings->rate_per_s, .count_max = settings->pairs};
     if (plan.rate_per_s == 0)
         plan.rate_per_s = scenario->kind == SCENARIO_OPEN ? RATE_OPEN : RATE_FAULT;
-    plan.duration_ns =
-        (settings->budget_ms != 0 ? settings->budget_ms : DURATION_MS) * UINT64_C(1000000);
+    plan.duration_ns = settings->budget_ms * UINT64_C(1000000);
     if (plan.count_max != 0)
         plan.duration_ns = paced_due_ns(0, plan.rate_per_s, plan.count_max) + 1000000;
     return plan;
