@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define ALSO_NAME_MAX 112
+
 static void log_line(int level, const char *message, void *userdata)
 {
     (void)level;
@@ -44,30 +46,64 @@ redlock_opts_t client_opts(const struct client_settings *settings)
 {
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);
     opts.wait_ms = settings->wait_ms;
+    opts.kind = settings->permits != 0 ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
+    opts.permits = settings->permits;
+    opts.also_count = settings->also;
     opts.flags = settings->fence_key != NULL ? REDLOCK_FENCE : 0;
     return opts;
 }
 
-void client_add_rounds(redlock_t *client, int sign, struct result *result)
+void client_add_stats(redlock_t *client, int sign, struct result *result)
 {
     redlock_stats_t stats;
     if (redlock_get_stats(client, &stats, sizeof stats) != REDLOCK_OK)
         return;
+    result->attempts += sign > 0 ? stats.attempts : -stats.attempts;
     result->one_round += sign > 0 ? stats.fence_one_round : -stats.fence_one_round;
     result->two_rounds += sign > 0 ? stats.fence_two_rounds : -stats.fence_two_rounds;
+}
+
+/* One block: the pointers, and the names behind them. */
+static const char **also_names(const char *resource, unsigned also)
+{
+    const char **list = calloc(also, sizeof *list + ALSO_NAME_MAX);
+    char *names = list == NULL ? NULL : (char *)(list + also);
+    for (unsigned i = 0; list != NULL && i < also; i++) {
+        char *name = names + (size_t)i * ALSO_NAME_MAX;
+        snprintf(name, ALSO_NAME_MAX, "%s+%u", resource, i);
+        list[i] = name;
+    }
+    return list;
 }
 
 struct holding *client_holdings(const struct client_settings *settings)
 {
     struct holding *holdings = calloc(settings->resources, sizeof *holdings);
-    for (unsigned i = 0; holdings != NULL && i < settings->resources; i++)
-        snprintf(holdings[i].resource, sizeof holdings[i].resource, "%s%u", settings->prefix, i);
+    for (unsigned i = 0; holdings != NULL && i < settings->resources; i++) {
+        struct holding *holding = &holdings[i];
+        snprintf(holding->resource, sizeof holding->resource, "%s%u", settings->prefix, i);
+        holding->holders_max = settings->permits == 0 ? 1 : settings->permits;
+        if (settings->also == 0)
+            continue;
+        holding->also = also_names(holding->resource, settings->also);
+        if (holding->also == NULL) {
+            client_free_holdings(holdings, settings);
+            return NULL;
+        }
+    }
     return holdings;
+}
+
+void client_free_holdings(struct holding *holdings, const struct client_settings *settings)
+{
+    for (unsigned i = 0; holdings != NULL && i < settings->resources; i++)
+        free((void *)holdings[i].also);
+    free(holdings);
 }
 
 void holding_taken(struct holding *holding, struct result *result)
 {
-    if (atomic_fetch_add(&holding->held, 1) != 0)
+    if (atomic_fetch_add(&holding->held, 1) >= holding->holders_max)
         result->violations++;
 }
 

@@ -13,7 +13,10 @@ struct client_settings {
     const char *servers; /* list of URLs */
     const char *prefix;  /* of the resources */
     unsigned depth;      /* callers or operations in flight */
-    unsigned resources;  /* that they share; as many as `depth` if there is no contention */
+    unsigned resources;  /* that they share; as many as `depth` if there is no contention, and
+                          * more, a multiple of it, if each takes another one every time */
+    unsigned permits;    /* each resource is a semaphore of so many; 0: a lock */
+    unsigned also;       /* so many further resources are locked together with each */
     uint64_t ttl_ms, wait_ms;
     const char *fence_key; /* locks have a fence, whose records are there; NULL: they have none */
     bool separate;         /* threaded: a client for each thread, as if they were processes */
@@ -21,18 +24,22 @@ struct client_settings {
     bool verbose;             /* what the library logs goes to stderr */
 };
 
-/* A resource and how many callers were told that it is theirs: more than one is a violation. */
+/* A resource and how many callers were told that it is theirs: too many are a violation. */
 struct holding {
     char resource[96];
     atomic_uint held;
+    unsigned holders_max;
+    const char **also; /* names, or NULL */
 };
 
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size);
 redlock_opts_t client_opts(const struct client_settings *settings);
-/* How many locks with a fence took one round or two so far; with a sign, to add differences. */
-void client_add_rounds(redlock_t *client, int sign, struct result *result);
+/* Attempts, and how many locks with a fence took one round or two so far; with a sign, to add
+ * differences. */
+void client_add_stats(redlock_t *client, int sign, struct result *result);
 struct holding *client_holdings(const struct client_settings *settings);
+void client_free_holdings(struct holding *holdings, const struct client_settings *settings);
 
 /* Called when a lock was given: counts a violation if the resource is held already. */
 void holding_taken(struct holding *holding, struct result *result);

@@ -57,10 +57,10 @@ struct contended_result {
     uint64_t trip_idle_ns, trip_ns; /* PING to the q-th node: before, and during the run */
     uint64_t grants, handovers, selfs;
     uint64_t window_ns;
-    uint64_t p50_ns, p90_ns, p99_ns, max_ns; /* of a hand-over */
-    uint64_t wait_max_ns;                    /* of one acquisition, ended or not */
-    double jain;                             /* of the numbers of grants */
-    uint64_t starved;                        /* contenders that never had it */
+    uint64_t p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns, max_ns; /* of a hand-over */
+    uint64_t wait_max_ns; /* of one acquisition, ended or not */
+    double jain;          /* of the numbers of grants */
+    uint64_t starved;     /* contenders that never had it */
     double splits_per_grant, attempts_per_grant;
     double commands_per_grant;
     char commands[256]; /* by name */

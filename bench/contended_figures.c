@@ -18,9 +18,10 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned percent)
+/* The smallest one that at least so many of all do not exceed; 5000 is the median. */
+static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned basis_points)
 {
-    return count == 0 ? 0 : sorted[(count - 1) * percent / 100];
+    return count == 0 ? 0 : sorted[(count * basis_points + 9999) / 10000 - 1];
 }
 
 /* All of them, also those of the warm-up and of the end. */
@@ -51,10 +52,12 @@ static void hand_overs(const struct hold *holds, size_t count, uint64_t from_ns,
     }
     qsort(latencies, n, sizeof *latencies, compare_u64);
     result->handovers = n;
-    result->p50_ns = percentile(latencies, n, 50);
-    result->p90_ns = percentile(latencies, n, 90);
-    result->p99_ns = percentile(latencies, n, 99);
-    result->max_ns = percentile(latencies, n, 100);
+    result->p50_ns = percentile(latencies, n, 5000);
+    result->p90_ns = percentile(latencies, n, 9000);
+    result->p95_ns = percentile(latencies, n, 9500);
+    result->p99_ns = percentile(latencies, n, 9900);
+    result->p99_9_ns = percentile(latencies, n, 9990);
+    result->max_ns = percentile(latencies, n, 10000);
 }
 
 static void shares(const struct contender *contenders, unsigned count, uint64_t from_ns,

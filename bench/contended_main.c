@@ -24,7 +24,7 @@ struct options {
     const char *jitters;
     bool drivers[DRIVERS_COUNT];
     uint64_t runs;
-    bool json;
+    enum contended_format format;
 };
 
 static void print_usage(FILE *file)
@@ -46,7 +46,7 @@ static void print_usage(FILE *file)
           "  --seed N           of names, and of the jitter (default: from the clock; printed)\n"
           "  --ttl MS           time to live of a lock (10000)\n"
           "  --no-wakeups       ours ask by a timer only\n"
-          "  --json             instead of the table\n"
+          "  --json, --csv      instead of the table\n"
           "  A TIME: 5ms, 250us, 1s; a number alone is ms.\n"
           "exit: 0 fine, 1 violation, leftover key or failed calls, 64 usage, 69 no servers\n"
           "example: redlock sandbox -- redlock-contended --contenders 2,32 --delay 5ms\n",
@@ -162,7 +162,10 @@ static bool parse_option(struct options *options, struct contended_settings *set
         settings->no_wakeups = true;
         return true;
     case 'j':
-        options->json = true;
+        options->format = CONTENDED_JSON;
+        return true;
+    case 'v':
+        options->format = CONTENDED_CSV;
         return true;
     case 'h':
         print_usage(stdout);
@@ -180,21 +183,15 @@ static bool parse_option(struct options *options, struct contended_settings *set
 static bool parse_options(struct options *options, struct contended_settings *settings, int argc,
                           char **argv)
 {
-    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
-                                         {"contenders", required_argument, NULL, 'c'},
-                                         {"hold", required_argument, NULL, 'H'},
-                                         {"delay", required_argument, NULL, 'd'},
-                                         {"jitter", required_argument, NULL, 'J'},
-                                         {"driver", required_argument, NULL, 'D'},
-                                         {"peer", required_argument, NULL, 'p'},
-                                         {"seconds", required_argument, NULL, 'T'},
-                                         {"runs", required_argument, NULL, 'r'},
-                                         {"seed", required_argument, NULL, 'S'},
-                                         {"ttl", required_argument, NULL, 't'},
-                                         {"no-wakeups", no_argument, NULL, 'w'},
-                                         {"json", no_argument, NULL, 'j'},
-                                         {"help", no_argument, NULL, 'h'},
-                                         {NULL, 0, NULL, 0}};
+    static const struct option list[] = {
+        {"servers", required_argument, NULL, 's'}, {"contenders", required_argument, NULL, 'c'},
+        {"hold", required_argument, NULL, 'H'},    {"delay", required_argument, NULL, 'd'},
+        {"jitter", required_argument, NULL, 'J'},  {"driver", required_argument, NULL, 'D'},
+        {"peer", required_argument, NULL, 'p'},    {"seconds", required_argument, NULL, 'T'},
+        {"runs", required_argument, NULL, 'r'},    {"seed", required_argument, NULL, 'S'},
+        {"ttl", required_argument, NULL, 't'},     {"no-wakeups", no_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},          {"csv", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "s:c:h", list, NULL)) != -1) {
         if (!parse_option(options, settings, letter, optarg))
@@ -246,7 +243,7 @@ static int measure(const struct options *options, struct contended_settings *set
     int code = 0;
     environment_read(&environment, &settings->servers);
     struct contended_printer *printer =
-        contended_printer_open(options->json, &environment, settings);
+        contended_printer_open(options->format, &environment, settings);
     if (printer == NULL)
         return 71;
     size_t inner = options->contenders_count, middle = options->holds_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A line for each measurement, or a JSON document. */
+ * A line for each measurement, for people or as CSV, or a JSON document. */
 #include "contended_print.h"
 
 #include <inttypes.h>
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 
 struct contended_printer {
-    json_t *document, *results; /* NULL: a table */
+    enum contended_format format;
+    json_t *document, *results; /* NULL: no JSON */
 };
 
 static double ms(uint64_t ns)
@@ -35,14 +36,11 @@ static double self_share(const struct contended_result *result)
 
 static void table_header(const struct environment *env, const struct contended_settings *settings)
 {
-    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n"
-           "  machine  %s, %ld CPUs, %s\n"
-           "  servers  %zu x %s\n"
-           "  library  redlock %s, compiler %s\n"
-           "  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
+    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n");
+    environment_print(env, "  ");
+    printf("  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
            "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s%6s\n",
-           env->cpu, env->cpus, env->kernel, env->servers, env->server, env->redlock, env->compiler,
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
            "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds", "jain",
            "longest", "never", "self", "fail");
@@ -66,6 +64,37 @@ static void table_add(const struct contended_result *result)
     fflush(stdout);
 }
 
+static void csv_header(const struct environment *env, const struct contended_settings *settings)
+{
+    environment_print(env, "# ");
+    printf("# seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
+           " not counted\n",
+           settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms);
+    printf("driver,run,contenders,hold_ms,delay,jitter,round_trip_ms,grants,handovers,"
+           "self_reacquires,handovers_per_s,p50_ms,p90_ms,p95_ms,p99_ms,p99_9_ms,max_ms,"
+           "p50_round_trips,split_votes_per_grant,attempts_per_grant,commands_per_grant,jain,"
+           "never_granted,longest_wait_ms,violations,errors,leftover_keys\n");
+    fflush(stdout);
+}
+
+/* The delays of several servers are a list by comma: hence the quotes. */
+static void csv_add(const struct contended_result *result)
+{
+    const struct contended_case *what = &result->what;
+    printf("%s,%u,%u,%.3f,\"%s\",\"%s\",%.4f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.2f",
+           contended_driver_names[what->driver], result->run, what->contenders,
+           (double)what->hold_us / 1e3, what->delays, what->jitters, ms(result->trip_ns),
+           result->grants, result->handovers, result->selfs, per_second(result));
+    printf(",%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f", ms(result->p50_ns), ms(result->p90_ns),
+           ms(result->p95_ns), ms(result->p99_ns), ms(result->p99_9_ns), ms(result->max_ns),
+           trips(result, result->p50_ns));
+    printf(",%.3f,%.3f,%.2f,%.4f,%" PRIu64 ",%.1f,%" PRIu64 ",%" PRIu64 ",%ld\n",
+           result->splits_per_grant, result->attempts_per_grant, result->commands_per_grant,
+           result->jain, result->starved, ms(result->wait_max_ns), result->violations,
+           result->errors, result->leftover_keys);
+    fflush(stdout);
+}
+
 static const char table_end[] =
     "\nproc: contenders; hold, delay (each way), trip (PING to the q-th node meanwhile), longest "
     "(wait): ms\nover/s: hand-overs a second; p50, p99: from the call of release to the next "
@@ -83,49 +112,54 @@ static json_t *json_result(const struct contended_result *result)
         (double)what->hold_us / 1e3, "delay", what->delays, "jitter", what->jitters,
         "round_trip_idle_ms", ms(result->trip_idle_ns), "round_trip_ms", ms(result->trip_ns));
     json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, s:I, s:f, "
+        "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
+        "s:I, s:f, "
         "s:I, s:I, s:I, s:b}",
         "grants", (json_int_t)result->grants, "handovers", (json_int_t)result->handovers,
         "self_reacquires", (json_int_t)result->selfs, "handovers_per_s", per_second(result),
-        "handover_ms", "p50", ms(result->p50_ns), "p90", ms(result->p90_ns), "p99",
-        ms(result->p99_ns), "max", ms(result->max_ns), "p50_round_trips",
-        trips(result, result->p50_ns), "p99_round_trips", trips(result, result->p99_ns),
-        "split_votes_per_grant", result->splits_per_grant, "attempts_per_grant",
-        result->attempts_per_grant, "commands_per_grant", result->commands_per_grant,
-        "commands_by_name", result->commands, "jain", result->jain, "never_granted",
-        (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns), "violations",
-        (json_int_t)result->violations, "errors", (json_int_t)result->errors, "leftover_keys",
-        (json_int_t)result->leftover_keys, "passed", contended_passed(result));
+        "handover_ms", "p50", ms(result->p50_ns), "p90", ms(result->p90_ns), "p95",
+        ms(result->p95_ns), "p99", ms(result->p99_ns), "p99_9", ms(result->p99_9_ns), "max",
+        ms(result->max_ns), "p50_round_trips", trips(result, result->p50_ns), "p99_round_trips",
+        trips(result, result->p99_ns), "split_votes_per_grant", result->splits_per_grant,
+        "attempts_per_grant", result->attempts_per_grant, "commands_per_grant",
+        result->commands_per_grant, "commands_by_name", result->commands, "jain", result->jain,
+        "never_granted", (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns),
+        "violations", (json_int_t)result->violations, "errors", (json_int_t)result->errors,
+        "leftover_keys", (json_int_t)result->leftover_keys, "passed", contended_passed(result));
     json_object_update(object, more);
     json_decref(more);
     return object;
 }
 
-struct contended_printer *contended_printer_open(bool json, const struct environment *env,
+struct contended_printer *contended_printer_open(enum contended_format format,
+                                                 const struct environment *env,
                                                  const struct contended_settings *settings)
 {
     struct contended_printer *printer = calloc(1, sizeof *printer);
     if (printer == NULL)
         return NULL;
-    if (!json) {
+    printer->format = format;
+    if (format == CONTENDED_TABLE)
         table_header(env, settings);
+    else if (format == CONTENDED_CSV)
+        csv_header(env, settings);
+    if (format != CONTENDED_JSON)
         return printer;
-    }
     printer->results = json_array();
-    printer->document = json_pack(
-        "{s:s, s:{s:s, s:I, s:s, s:s, s:s, s:s, s:I}, s:I, s:I, s:I, s:I, s:O}", "schema",
-        "redlock.contended/1", "environment", "cpu", env->cpu, "cpus", (json_int_t)env->cpus,
-        "kernel", env->kernel, "compiler", env->compiler, "redlock", env->redlock, "server",
-        env->server, "servers", (json_int_t)env->servers, "seed", (json_int_t)settings->seed,
-        "ttl_ms", (json_int_t)settings->ttl_ms, "run_ms", (json_int_t)settings->run_ms, "warm_ms",
-        (json_int_t)settings->warm_ms, "results", printer->results);
+    printer->document =
+        json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:O}", "schema", "redlock.contended/1",
+                  "environment", environment_json(env), "seed", (json_int_t)settings->seed,
+                  "ttl_ms", (json_int_t)settings->ttl_ms, "run_ms", (json_int_t)settings->run_ms,
+                  "warm_ms", (json_int_t)settings->warm_ms, "results", printer->results);
     return printer;
 }
 
 void contended_printer_add(struct contended_printer *printer, const struct contended_result *result)
 {
-    if (printer->document == NULL)
+    if (printer->format == CONTENDED_TABLE)
         table_add(result);
+    else if (printer->format == CONTENDED_CSV)
+        csv_add(result);
     else
         json_array_append_new(printer->results, json_result(result));
 }
@@ -137,7 +171,7 @@ void contended_printer_close(struct contended_printer *printer)
         printf("\n");
         json_decref(printer->results);
         json_decref(printer->document);
-    } else {
+    } else if (printer->format == CONTENDED_TABLE) {
         fputs(table_end, stdout);
     }
     free(printer);

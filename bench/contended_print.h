@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Table and JSON of the measurements under contention. */
+ * Table, CSV and JSON of the measurements under contention. */
 #ifndef BENCH_CONTENDED_PRINT_H
 #define BENCH_CONTENDED_PRINT_H
 
@@ -8,7 +8,10 @@
 
 struct contended_printer;
 
-struct contended_printer *contended_printer_open(bool json, const struct environment *environment,
+enum contended_format { CONTENDED_TABLE = 0, CONTENDED_CSV = 1, CONTENDED_JSON = 2 };
+
+struct contended_printer *contended_printer_open(enum contended_format format,
+                                                 const struct environment *environment,
                                                  const struct contended_settings *settings);
 void contended_printer_add(struct contended_printer *printer,
                            const struct contended_result *result);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """redlock-contended works: tiny runs against five servers of a sandbox. Speed is not looked at."""
 
+import csv
 import json
 import os
 import subprocess
@@ -35,6 +36,20 @@ def run(*words, sandbox=True, **environment):
 
 
 class Contended(unittest.TestCase):
+    def test_csv(self):
+        done = run("--contenders", "2", "--delay", "0/1ms/0/0/0", "--seconds", "1", "--csv", "--driver", "redlock")
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+        lines = done.stdout.splitlines()
+        self.assertIn("servers  5 x", "".join(line for line in lines if line.startswith("#")))
+        (row,) = csv.DictReader(line for line in lines if not line.startswith("#"))
+        self.assertEqual((row["driver"], row["contenders"], row["delay"]), ("redlock", "2", "0,1ms,0,0,0"))
+        self.assertEqual(row["violations"], "0")
+        times = [float(row[name + "_ms"]) for name in ("p50", "p90", "p95", "p99", "p99_9", "max")]
+        self.assertEqual(times, sorted(times))
+        self.assertGreater(times[0], 0)
+        self.assertNotIn(None, row)
+        self.assertNotIn(None, row.values())
+
     def test_direct_and_delayed(self):
         done = run("--contenders", "2,6", "--delay", "0,2ms", "--jitter", "1ms", "--hold", "1ms",
                    "--seconds", "1", "--seed", "11", "--json")  # fmt: skip
@@ -57,6 +72,8 @@ class Contended(unittest.TestCase):
                 self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
                 self.assertGreaterEqual(result["commands_per_grant"], 6)
                 self.assertLessEqual(result["jain"], 1.0)
+                times = list(result["handover_ms"].values())
+                self.assertEqual((len(times), times), (6, sorted(times)))
                 if result["delay"] == "2ms":
                     self.assertGreaterEqual(result["round_trip_idle_ms"], 4)
 

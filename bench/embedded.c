@@ -17,6 +17,7 @@
 struct embedded_slot {
     struct embedded *embedded;
     struct holding *holding;
+    unsigned at; /* the number of its next resource */
     redlock_lock_t *lock;
     uint64_t start_ns;
 };
@@ -24,6 +25,7 @@ struct embedded_slot {
 struct embedded {
     redlock_t *client;
     redlock_opts_t opts;
+    struct client_settings settings; /* its texts are the caller's: only numbers are read later */
     struct holding *holdings;
     struct embedded_slot *slots;
     unsigned depth;
@@ -42,6 +44,9 @@ static void start_next(struct embedded_slot *slot)
         return;
     embedded->todo--;
     embedded->running++;
+    slot->holding = &embedded->holdings[slot->at];
+    slot->at = (slot->at + embedded->depth) % embedded->settings.resources;
+    embedded->opts.also = slot->holding->also;
     slot->start_ns = result_now_ns();
     int status = redlock_acquire_start(embedded->client, slot->holding->resource, &embedded->opts,
                                        acquired, slot);
@@ -119,7 +124,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     uint64_t start_ns = result_now_ns();
     embedded->result = result;
     embedded->todo = pairs;
-    client_add_rounds(embedded->client, -1, result);
+    client_add_stats(embedded->client, -1, result);
     for (unsigned i = 0; i < embedded->depth; i++)
         start_next(&embedded->slots[i]);
     while (embedded->running > 0 && embedded->broken == 0) {
@@ -137,7 +142,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     if (embedded->broken != 0)
         fprintf(stderr, "redlock-bench: %s\n", redlock_strerror(embedded->broken));
     result->elapsed_ns += result_now_ns() - start_ns;
-    client_add_rounds(embedded->client, 1, result);
+    client_add_stats(embedded->client, 1, result);
     return embedded->broken == 0 ? 0 : -1;
 }
 
@@ -215,6 +220,7 @@ struct embedded *embedded_open(const struct client_settings *settings, char *err
     if (embedded == NULL)
         return NULL;
     embedded->depth = settings->depth;
+    embedded->settings = *settings;
     embedded->opts = client_opts(settings);
     embedded->holdings = client_holdings(settings);
     embedded->slots = calloc(settings->depth, sizeof *embedded->slots);
@@ -226,7 +232,7 @@ struct embedded *embedded_open(const struct client_settings *settings, char *err
     }
     for (unsigned i = 0; i < settings->depth; i++) {
         embedded->slots[i].embedded = embedded;
-        embedded->slots[i].holding = &embedded->holdings[i % settings->resources];
+        embedded->slots[i].at = i % settings->resources;
     }
     struct wait wait = {.done = false};
     int started = redlock_wait_ready_start(embedded->client, READY_WAIT_MS, NULL, waited, &wait);
@@ -251,6 +257,6 @@ void embedded_close(struct embedded *embedded)
         (void)redlock_free(embedded->client);
     }
     free(embedded->slots);
-    free(embedded->holdings);
+    client_free_holdings(embedded->holdings, &embedded->settings);
     free(embedded);
 }

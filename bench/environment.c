@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The header of a report: machine, kernel, versions. */
+ * Asks the machine, the compiler and the servers. */
 #include "environment.h"
 
 #include <hiredis/hiredis.h>
 #include <redlock/redlock.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -27,6 +28,19 @@ static void read_cpu(char *cpu, size_t size)
     fclose(file);
 }
 
+/* One version, or the different ones, by comma. */
+static void read_versions(char *text, size_t size, const struct servers *servers)
+{
+    text[0] = '\0';
+    for (size_t i = 0; i < servers->count; i++) {
+        char version[64];
+        size_t len = strlen(text);
+        servers_version(&servers->list[i], version, sizeof version);
+        if (strstr(text, version) == NULL)
+            snprintf(text + len, size - len, "%s%s", len == 0 ? "" : ", ", version);
+    }
+}
+
 void environment_read(struct environment *ret_environment, const struct servers *servers)
 {
     struct environment *env = ret_environment;
@@ -38,12 +52,19 @@ void environment_read(struct environment *ret_environment, const struct servers 
     if (uname(&name) == 0)
         snprintf(env->kernel, sizeof env->kernel, "%.20s %.60s %.20s", name.sysname, name.release,
                  name.machine);
+#ifdef __clang__
     snprintf(env->compiler, sizeof env->compiler, "%s", __VERSION__);
+#else
+    snprintf(env->compiler, sizeof env->compiler, "gcc %s", __VERSION__);
+#endif
+    snprintf(env->flags, sizeof env->flags, "%s", BENCH_FLAGS);
+    if (getloadavg(env->load, 3) != 3)
+        memset(env->load, 0, sizeof env->load);
     snprintf(env->redlock, sizeof env->redlock, "%u.%u.%u", version >> 16, version >> 8 & 255,
              version & 255);
     snprintf(env->hiredis, sizeof env->hiredis, "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR,
              HIREDIS_PATCH);
     snprintf(env->libsodium, sizeof env->libsodium, "%s", sodium_version_string());
-    servers_version(&servers->list[0], env->server, sizeof env->server);
+    read_versions(env->server, sizeof env->server, servers);
     env->servers = servers->count;
 }

@@ -25,8 +25,8 @@
 #define COMMAND_MAX 512
 #define WAIT_MAX_MS 5000
 
-static const char release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
-                                     "return redis.call('del',KEYS[1]) else return 0 end";
+const char floor_release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
+                                    "return redis.call('del',KEYS[1]) else return 0 end";
 
 /* One resource that is locked and unlocked over and over. */
 struct slot {
@@ -104,6 +104,7 @@ static int start_acquire(struct floor *floor, unsigned index)
     const char *argv[] = {"SET", slot->key, slot->token, "NX", "PX", floor->ttl};
     const size_t argvlen[] = {3, slot->key_len, TOKEN_HEX, 2, 2, strlen(floor->ttl)};
     floor->todo--;
+    floor->result->attempts++;
     floor->running++;
     return put_command(floor, index, 6, argv, argvlen);
 }
@@ -251,7 +252,7 @@ int floor_run(struct floor *floor, uint64_t pairs, struct result *result)
 static int open_peer(struct floor *floor, const struct server *server, char *error,
                      size_t error_size)
 {
-    if (servers_load_script(server, release_script, floor->sha) != 0) {
+    if (servers_load_script(server, floor_release_script, floor->sha) != 0) {
         snprintf(error, error_size, "%s:%s: SCRIPT LOAD failed: is the server running?",
                  server->host, server->port);
         return -1;

@@ -7,6 +7,9 @@
 #include "result.h"
 #include "servers.h"
 
+/* Compare and delete. */
+extern const char floor_release_script[];
+
 struct floor;
 
 /* Connects, loads the script, prepares `depth` resources named <prefix><number>. NULL and a text in

@@ -36,8 +36,6 @@ static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t 
 
 static void print_result(const struct result *result, uint64_t depth, bool json)
 {
-    const unsigned points[] = {5000, 9000, 9900, 9990, 10000};
-    const char *names[] = {"p50", "p90", "p99", "p99.9", "max"};
     if (json)
         printf("{\"depth\":%" PRIu64 ",\"pairs\":%" PRIu64 ",\"failed\":%" PRIu64, depth,
                result->pairs, result->failed);
@@ -46,9 +44,10 @@ static void print_result(const struct result *result, uint64_t depth, bool json)
                result->pairs, result->failed);
     printf(json ? ",\"pairs_per_s\":%.0f,\"pair_us\":{" : "%.0f pairs/s; us: ",
            result_pairs_per_second(result));
-    for (size_t i = 0; i < sizeof points / sizeof points[0]; i++) {
-        double us = (double)histogram_percentile(&result->pair, points[i]) / 1000.0;
-        printf(json ? "%s\"%s\":%.1f" : "%s%s %.1f", i == 0 ? "" : json ? "," : "  ", names[i], us);
+    for (size_t i = 0; i < HISTOGRAM_POINTS; i++) {
+        double us = (double)histogram_percentile(&result->pair, histogram_points[i]) / 1000.0;
+        const char *name = json ? histogram_point_columns[i] : histogram_point_names[i];
+        printf(json ? "%s\"%s\":%.1f" : "%s%s %.1f", i == 0 ? "" : json ? "," : "  ", name, us);
     }
     printf(json ? "}}\n" : "\n");
 }

@@ -5,6 +5,12 @@
 
 #include <string.h>
 
+const unsigned histogram_points[HISTOGRAM_POINTS] = {5000, 9000, 9500, 9900, 9990, 10000};
+const char *const histogram_point_names[HISTOGRAM_POINTS] = {"p50", "p90",   "p95",
+                                                             "p99", "p99.9", "max"};
+const char *const histogram_point_columns[HISTOGRAM_POINTS] = {"p50", "p90",   "p95",
+                                                               "p99", "p99_9", "max"};
+
 void histogram_reset(struct histogram *histogram)
 {
     memset(histogram, 0, sizeof *histogram);

@@ -26,4 +26,10 @@ void histogram_add(struct histogram *sum, const struct histogram *histogram);
  * 0 if nothing was recorded. */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points);
 
+/* What reports show, in basis points, and what they call it. */
+#define HISTOGRAM_POINTS 6
+extern const unsigned histogram_points[HISTOGRAM_POINTS];
+extern const char *const histogram_point_names[HISTOGRAM_POINTS];   /* "p99.9" */
+extern const char *const histogram_point_columns[HISTOGRAM_POINTS]; /* "p99_9" */
+
 #endif

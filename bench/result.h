@@ -18,6 +18,8 @@ struct result {
     uint64_t one_round;       /* locks with a fence that took one round, ... */
     uint64_t two_rounds;      /* ... and two */
     uint64_t servers_us;      /* processor time of all servers; 0: not looked at */
+    uint64_t attempts;        /* rounds of asking that began, for all of `pairs` */
+    uint64_t user_us, sys_us; /* processor time of this process */
 };
 
 static inline uint64_t result_now_ns(void)
@@ -40,6 +42,25 @@ static inline void result_add(struct result *sum, const struct result *part)
     sum->one_round += part->one_round;
     sum->two_rounds += part->two_rounds;
     sum->servers_us += part->servers_us;
+    sum->attempts += part->attempts;
+    sum->user_us += part->user_us;
+    sum->sys_us += part->sys_us;
+}
+
+static inline double result_divide(double a, double b)
+{
+    return b > 0.0 ? a / b : 0.0;
+}
+
+/* acquire.count is the number of grants. */
+static inline double result_attempts_per_grant(const struct result *result)
+{
+    return result_divide((double)result->attempts, (double)result->acquire.count);
+}
+
+static inline double result_client_us_per_pair(const struct result *result)
+{
+    return result_divide((double)(result->user_us + result->sys_us), (double)result->pairs);
 }
 
 static inline double result_pairs_per_second(const struct result *result)

@@ -1,257 +1,87 @@
 /* SPDX-License-Identifier: MIT
- * Builds the two sides of each scenario, compares them, and looks for what they left behind. */
+ * Runs a scenario, whatever its kind, and looks for what it left behind. */
 #include "scenario.h"
 
-#include "client.h"
-#include "floor.h"
-#include "side.h"
+#include "limits.h"
+#include "renewals.h"
+#include "scenario_parts.h"
+#include "usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SLICES         20
-#define SLICES_STOPPED 6
-#define STOPPED        2
-#define CONTENDED_MS   30000
-#define HICCUP_MS      1000 /* a busy machine may delay answers: tried again, seen in the tail */
 #define LEFTOVER_MS    2000
+#define LIMIT_REQUESTS 20000
 
-const struct scenario scenarios[] = {
-    {"embedded-1", SCENARIO_EMBEDDED, 1, 1, 10000, "poll loop, 1 in flight"},
-    {"embedded-64", SCENARIO_EMBEDDED, 64, 64, 60000, "poll loop, 64 in flight"},
-    {"embedded-256", SCENARIO_EMBEDDED, 256, 256, 120000, "poll loop, 256 in flight"},
-    {"threaded-1", SCENARIO_THREADED, 1, 1, 10000, "one blocked caller"},
-    {"threaded-64", SCENARIO_THREADED, 64, 64, 40000, "64 blocked callers"},
-    {"contended", SCENARIO_CONTENDED, 16, 4, 1000, "16 blocked callers share 4 locks; no floor"},
-    {"fenced-1", SCENARIO_FENCED, 1, 1, 10000, "poll loop, with fences against without"},
-    {"fenced-64", SCENARIO_FENCED, 64, 64, 40000, "the same, 64 in flight"},
-    {"fenced-busy", SCENARIO_FENCED_CONTENDED, 32, 1, 1280, "32 clients want 1 lock, the same"},
-    {"stopped", SCENARIO_STOPPED, 1, 1, 3000, "two servers stopped, against all running"},
-};
-const size_t scenarios_count = sizeof scenarios / sizeof scenarios[0];
-
-const struct scenario *scenario_find(const char *name, size_t len)
+void scenario_figure(struct scenario_result *result, const char *name, double value)
 {
-    for (size_t i = 0; i < scenarios_count; i++) {
-        if (strlen(scenarios[i].name) == len && memcmp(scenarios[i].name, name, len) == 0)
-            return &scenarios[i];
-    }
-    return NULL;
+    if (result->figures_count < FIGURES_MAX)
+        result->figures[result->figures_count++] = (struct figure){name, value};
 }
 
-/* A run being prepared: what has to be closed again, whatever happens. */
-struct stage {
-    struct scenario_settings *settings;
-    struct embedded *embedded, *plain_embedded;
-    struct threaded *threaded, *plain_threaded;
-    struct floor *floor;
-    char fence_key[96];
-};
-
-static bool is_fenced(const struct scenario *scenario)
+/* Each lock is renewed twice in that time, and it is the same for all TTLs. */
+static int run_renewals(const struct scenario *scenario, struct scenario_settings *settings,
+                        struct scenario_result *result, char *error, size_t error_size)
 {
-    return scenario->kind == SCENARIO_FENCED || scenario->kind == SCENARIO_FENCED_CONTENDED;
-}
-
-static int run_floor(void *state, uint64_t pairs, struct result *result)
-{
-    return floor_run(state, pairs, result);
-}
-
-/* The same, and what the servers have worked for it; asking them is not measured. */
-static int run_priced(struct stage *stage, int (*run)(void *, uint64_t, struct result *),
-                      void *state, uint64_t pairs, struct result *result)
-{
-    uint64_t before_us = servers_cpu_us(&stage->settings->servers);
-    int status = run(state, pairs, result);
-    uint64_t after_us = servers_cpu_us(&stage->settings->servers);
-    if (before_us != 0 && after_us > before_us)
-        result->servers_us += after_us - before_us;
-    return status;
-}
-
-static int run_fenced(void *state, uint64_t pairs, struct result *result)
-{
-    struct stage *stage = state;
-    if (stage->embedded != NULL)
-        return run_priced(stage, embedded_run, stage->embedded, pairs, result);
-    return run_priced(stage, threaded_run, stage->threaded, pairs, result);
-}
-
-static int run_plain(void *state, uint64_t pairs, struct result *result)
-{
-    struct stage *stage = state;
-    if (stage->plain_embedded != NULL)
-        return run_priced(stage, embedded_run, stage->plain_embedded, pairs, result);
-    return run_priced(stage, threaded_run, stage->plain_threaded, pairs, result);
-}
-
-static int settle_fenced(void *state)
-{
-    struct stage *stage = state;
-    return stage->embedded != NULL ? embedded_settle(stage->embedded) : 0;
-}
-
-static int settle_plain(void *state)
-{
-    struct stage *stage = state;
-    return stage->plain_embedded != NULL ? embedded_settle(stage->plain_embedded) : 0;
-}
-
-static int continue_servers(void *state)
-{
-    struct stage *stage = state;
-    servers_stop(&stage->settings->servers, STOPPED, false);
-    return embedded_wait_votes(stage->embedded);
-}
-
-static int stop_servers(void *state)
-{
-    struct stage *stage = state;
-    servers_stop(&stage->settings->servers, STOPPED, true);
-    return 0;
-}
-
-static int run_staged(void *state, uint64_t pairs, struct result *result)
-{
-    struct stage *stage = state;
-    return embedded_run(stage->embedded, pairs, result);
-}
-
-static int settle_staged(void *state)
-{
-    struct stage *stage = state;
-    return embedded_settle(stage->embedded);
-}
-
-static int prepare_stopped(struct scenario_settings *settings, char *error, size_t error_size)
-{
-    const char *directory = getenv("REDLOCK_SANDBOX_DIR");
-    if (settings->servers.count < 2 * STOPPED + 1) {
-        snprintf(error, error_size, "'stopped' needs at least %d servers", 2 * STOPPED + 1);
-        return -1;
-    }
-    if (directory == NULL || servers_read_pids(&settings->servers, directory) != 0) {
-        snprintf(error, error_size,
-                 "'stopped' needs the process ids of a sandbox (REDLOCK_SANDBOX_DIR): run it as\n"
-                 "  redlock sandbox -- redlock-bench");
-        return -1;
-    }
-    return 0;
-}
-
-/* One side with fences and one without, or only one of them. */
-static int open_fenced(struct stage *stage, struct client_settings *client, char *error,
-                       size_t error_size)
-{
-    enum scenario_sides sides = stage->settings->sides;
-    bool fine = true;
-    if (sides != SCENARIO_FLOOR) {
-        client->fence_key = stage->fence_key;
-        if (client->separate)
-            fine = (stage->threaded = threaded_open(client, error, error_size)) != NULL;
-        else
-            fine = (stage->embedded = embedded_open(client, error, error_size)) != NULL;
-        client->fence_key = NULL;
-    }
-    if (fine && sides != SCENARIO_LIBRARY) {
-        if (client->separate)
-            fine = (stage->plain_threaded = threaded_open(client, error, error_size)) != NULL;
-        else
-            fine = (stage->plain_embedded = embedded_open(client, error, error_size)) != NULL;
-    }
-    return fine ? 0 : -1;
-}
-
-static int open_stage(struct stage *stage, const struct scenario *scenario, char *error,
-                      size_t error_size)
-{
-    struct scenario_settings *settings = stage->settings;
-    char ours[64], theirs[64];
-    snprintf(ours, sizeof ours, "%slibrary:", settings->prefix);
-    snprintf(theirs, sizeof theirs, "%sfloor:", settings->prefix);
-    struct client_settings client = {
+    char prefix[64];
+    struct renewals renewals;
+    snprintf(prefix, sizeof prefix, "%slibrary:", settings->prefix);
+    unsigned locks = scenario->resources;
+    if (settings->pairs != 0 && settings->pairs < locks)
+        locks = (unsigned)settings->pairs;
+    const struct client_settings client = {
         .servers = settings->servers.text,
-        .prefix = ours,
+        .prefix = prefix,
         .depth = scenario->depth,
-        .resources = scenario->resources,
+        .resources = locks,
         .ttl_ms = settings->ttl_ms,
+        .wait_ms = HICCUP_MS,
         .node_timeout_ms = settings->node_timeout_ms,
         .verbose = settings->verbose,
-        .wait_ms = scenario->resources < scenario->depth ? CONTENDED_MS : HICCUP_MS,
-        .separate = scenario->kind == SCENARIO_FENCED_CONTENDED,
     };
-    snprintf(stage->fence_key, sizeof stage->fence_key, "%sfence", settings->prefix);
-    if (is_fenced(scenario))
-        return open_fenced(stage, &client, error, error_size);
-    bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
-    bool blocking = scenario->kind == SCENARIO_THREADED || scenario->kind == SCENARIO_CONTENDED;
-    if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
+    result->name_a = "renewal";
+    if (renewals_run(&client, &settings->servers, settings->ttl_ms * 2 / 3, &result->a, &renewals,
+                     error, error_size) != 0)
         return -1;
-    if (has_floor && settings->sides != SCENARIO_LIBRARY) {
-        stage->floor = floor_open(&settings->servers, scenario->depth, theirs, settings->ttl_ms,
-                                  error, error_size);
-        if (stage->floor == NULL)
-            return -1;
-    }
-    if (settings->sides == SCENARIO_FLOOR)
-        return 0;
-    if (blocking)
-        stage->threaded = threaded_open(&client, error, error_size);
-    else
-        stage->embedded = embedded_open(&client, error, error_size);
-    return stage->threaded == NULL && stage->embedded == NULL ? -1 : 0;
+    scenario_figure(result, "locks", (double)locks);
+    scenario_figure(result, "taken_per_s", (double)renewals.fill_per_s);
+    scenario_figure(result, "commands_per_renewal", renewals.commands_per_renewal);
+    scenario_figure(result, "failed_rounds", (double)renewals.failed_rounds);
+    scenario_figure(result, "lost", (double)renewals.lost);
+    scenario_figure(result, "timeouts", (double)renewals.timeouts);
+    scenario_figure(result, "reconnects", (double)renewals.reconnects);
+    scenario_figure(result, "least_left_ms", (double)renewals.least_left_ms);
+    result->a.failed += renewals.lost;
+    return 0;
 }
 
-static void close_stage(struct stage *stage)
+static int run_limits(const struct scenario *scenario, const struct scenario_settings *settings,
+                      struct scenario_result *result, char *error, size_t error_size)
 {
-    floor_close(stage->floor);
-    if (stage->embedded != NULL)
-        embedded_close(stage->embedded);
-    if (stage->plain_embedded != NULL)
-        embedded_close(stage->plain_embedded);
-    if (stage->threaded != NULL)
-        threaded_close(stage->threaded);
-    if (stage->plain_threaded != NULL)
-        threaded_close(stage->plain_threaded);
-}
-
-static int compare(struct stage *stage, const struct scenario *scenario,
-                   struct scenario_result *result)
-{
-    struct scenario_settings *settings = stage->settings;
-    struct side a = {.name = "library"}, b = {.name = NULL};
-    bool stopped = scenario->kind == SCENARIO_STOPPED;
-    const struct comparison comparison = {
-        .pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs,
-        .slices = stopped ? SLICES_STOPPED : SLICES,
-        .depth = scenario->depth,
-    };
-    if (is_fenced(scenario)) {
-        if (settings->sides != SCENARIO_FLOOR)
-            a = (struct side){"fenced", stage, run_fenced, NULL, settle_fenced};
-        if (settings->sides != SCENARIO_LIBRARY)
-            b = (struct side){"plain", stage, run_plain, NULL, settle_plain};
-    } else if (stopped) {
-        a = (struct side){"2 stopped", stage, run_staged, stop_servers, continue_servers};
-        b = (struct side){"healthy", stage, run_staged, NULL, settle_staged};
-    } else if (stage->embedded != NULL) {
-        a = (struct side){"library", stage->embedded, embedded_run, NULL, embedded_settle};
-    } else if (stage->threaded != NULL) {
-        a = (struct side){"library", stage->threaded, threaded_run, NULL, NULL};
-    }
-    if (stage->floor != NULL)
-        b = (struct side){"floor", stage->floor, run_floor, NULL, NULL};
-    if (a.run == NULL) {
-        a = b;
-        b.name = NULL;
-    }
-    result->name_a = a.name;
-    result->name_b = b.name;
-    return side_compare(&comparison, &a, &result->a, b.name == NULL ? NULL : &b, &result->b,
-                        &settings->seed);
+    struct server_limits limits;
+    uint64_t pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs;
+    result->name_a = "PING";
+    usage_add(&result->a, -1);
+    int failed = ping_run(&settings->servers, pairs, settings->budget_ms * UINT64_C(1000000) / 2,
+                          &result->a, error, error_size);
+    usage_add(&result->a, 1);
+    if (failed != 0)
+        return -1;
+    int status = server_limits_run(&settings->servers, settings->prefix,
+                                   settings->pairs != 0 ? settings->pairs : LIMIT_REQUESTS, &limits,
+                                   error, error_size);
+    if (status > 0)
+        fputs("redlock-bench: the servers' limit is left out: no redis-benchmark in PATH\n",
+              stderr);
+    if (status != 0)
+        return status > 0 ? 0 : -1;
+    scenario_figure(result, "set_per_s", limits.set_per_s);
+    scenario_figure(result, "release_per_s", limits.release_per_s);
+    scenario_figure(result, SCENARIO_SERVERS_LIMIT,
+                    1.0 / (1.0 / limits.set_per_s + 1.0 / limits.release_per_s));
+    return 0;
 }
 
 /* What the library deletes behind the caller's back may take a moment; a key that stays is an
@@ -270,23 +100,27 @@ static long leftover_keys(const struct scenario_settings *settings)
 int scenario_run(const struct scenario *scenario, struct scenario_settings *settings,
                  struct scenario_result *ret_result, char *error, size_t error_size)
 {
-    struct stage stage = {.settings = settings};
+    int failed;
     memset(ret_result, 0, sizeof *ret_result);
     ret_result->scenario = scenario;
     error[0] = '\0';
-    int failed = open_stage(&stage, scenario, error, error_size);
-    if (failed == 0 && compare(&stage, scenario, ret_result) != 0) {
-        snprintf(error, error_size, "%s could not be finished", scenario->name);
-        failed = -1;
-    }
-    if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)
-        servers_stop(&settings->servers, STOPPED, false);
-    close_stage(&stage);
-    if (is_fenced(scenario))
-        servers_delete(&settings->servers, stage.fence_key);
+    if (scenario->kind == SCENARIO_OPEN || scenario->kind == SCENARIO_FAULT)
+        failed = scenario_run_paced(scenario, settings, ret_result, error, error_size);
+    else if (scenario->kind == SCENARIO_LIMITS)
+        failed = run_limits(scenario, settings, ret_result, error, error_size);
+    else if (scenario->kind == SCENARIO_RENEWALS)
+        failed = run_renewals(scenario, settings, ret_result, error, error_size);
+    else
+        failed = scenario_run_sides(scenario, settings, ret_result, error, error_size);
     if (failed == 0)
         ret_result->leftover_keys = leftover_keys(settings);
     return failed;
+}
+
+void scenario_clear(struct scenario_result *result)
+{
+    free(result->timeline);
+    result->timeline = NULL;
 }
 
 static bool side_passed(const struct result *result)

@@ -266,6 +266,17 @@ int servers_read_pids(struct servers *servers, const char *directory)
     return 0;
 }
 
+int servers_find_pids(struct servers *servers, char *error, size_t error_size)
+{
+    const char *directory = getenv("REDLOCK_SANDBOX_DIR");
+    if (directory != NULL && servers_read_pids(servers, directory) == 0)
+        return 0;
+    snprintf(error, error_size,
+             "it needs the process ids of a sandbox (REDLOCK_SANDBOX_DIR): run it as\n"
+             "  redlock sandbox -- redlock-bench");
+    return -1;
+}
+
 /* Stopped servers outlive us: whoever interrupts the benchmark gets them back running. */
 static pid_t stopped_pids[SERVERS_MAX];
 

@@ -50,6 +50,9 @@ int servers_load_script(const struct server *server, const char *script, char sh
  * of them is missing. */
 int servers_read_pids(struct servers *servers, const char *directory);
 
+/* The same, of the sandbox that this process runs in. 0, or -1 and a text in `error`. */
+int servers_find_pids(struct servers *servers, char *error, size_t error_size);
+
 /* Stops (SIGSTOP) or continues the last `count` servers. */
 void servers_stop(const struct servers *servers, size_t count, bool stop);
 

@@ -2,8 +2,12 @@
  * Runs two sides in interleaved slices. */
 #include "side.h"
 
+#include "progress.h"
+#include "usage.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TURNS_MIN 20
@@ -21,9 +25,25 @@ static int run_slice(const struct side *side, uint64_t pairs, struct result *res
 {
     if (side->enter != NULL && side->enter(side->state) != 0)
         return -1;
-    if (side->run(side->state, pairs, result) != 0)
+    usage_add(result, -1);
+    int status = side->run(side->state, pairs, result);
+    usage_add(result, 1);
+    if (status != 0)
         return -1;
     return side->leave == NULL ? 0 : side->leave(side->state);
+}
+
+/* What it counts is thrown away, but for violations. */
+static int warm(const struct side *side, uint64_t pairs, struct result *result)
+{
+    if (side == NULL || pairs == 0)
+        return 0;
+    struct result *scratch = calloc(1, sizeof *scratch);
+    int status = scratch == NULL ? -1 : run_slice(side, pairs, scratch);
+    if (status == 0)
+        result->violations += scratch->violations;
+    free(scratch);
+    return status;
 }
 
 int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
@@ -38,7 +58,13 @@ int side_compare(const struct comparison *comparison, const struct side *a, stru
     memset(ret_a, 0, sizeof *ret_a);
     if (b != NULL)
         memset(ret_b, 0, sizeof *ret_b);
+    if (warm(a, comparison->warm, ret_a) != 0 || warm(b, comparison->warm, ret_b) != 0)
+        return -1;
+    uint64_t start_ns = result_now_ns();
     for (uint64_t done = 0; done < comparison->pairs; done += slice) {
+        if (done > 0 && comparison->budget_ns != 0 &&
+            result_now_ns() - start_ns > comparison->budget_ns)
+            break;
         uint64_t now = comparison->pairs - done < slice ? comparison->pairs - done : slice;
         bool b_first = b != NULL && (next_random(seed) & 1) != 0;
         if (b_first && run_slice(b, now, ret_b) != 0)
@@ -47,6 +73,7 @@ int side_compare(const struct comparison *comparison, const struct side *a, stru
             return -1;
         if (b != NULL && !b_first && run_slice(b, now, ret_b) != 0)
             return -1;
+        progress_show(done + now, comparison->pairs);
     }
     return 0;
 }

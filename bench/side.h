@@ -19,12 +19,16 @@ struct side {
 };
 
 struct comparison {
-    uint64_t pairs;  /* per side, in all slices */
-    unsigned slices; /* per side */
-    unsigned depth;  /* a slice has at least 20 turns of each resource */
+    uint64_t pairs;     /* per side, in all slices */
+    uint64_t warm;      /* per side, before: not counted */
+    unsigned slices;    /* per side */
+    unsigned depth;     /* a slice has at least 20 turns of each resource */
+    uint64_t budget_ns; /* no further slices after so long; 0: all */
 };
 
-/* Runs both sides slice by slice; `seed` decides who is first each time. `b` may be NULL. */
+/* Runs both sides slice by slice; `seed` decides who is first each time. `b` may be NULL. The
+ * processor time of this process is added while a side runs: whoever waits meanwhile does nothing
+ * but answer a heartbeat now and then. */
 int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
                  const struct side *b, struct result *ret_b, uint64_t *seed);
 

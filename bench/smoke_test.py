@@ -2,19 +2,47 @@
 """The benchmark works: every scenario, tiny, against five servers of a sandbox. Speed is not looked at."""
 
 import csv
-import io
 import json
 import os
+import re
+import shutil
+import struct
 import subprocess
+import sys
+import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import tapcase
 
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 BENCH = os.environ["REDLOCK_TEST_BENCH"]
 FLOOR = os.environ["REDLOCK_TEST_FLOOR"]
+PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
+LOOPS = [
+    "limits", "embedded-1", "embedded-8", "embedded-64", "embedded-256",
+    "threaded-1", "threaded-8", "threaded-64", "threaded-256", "contended",
+    "fenced-1", "fenced-64", "fenced-busy", "many", "permits", "permits-busy", "several", "stopped",
+]  # fmt: skip
+PACED = [
+    "open", "stalled", "stopped-1", "stopped-2", "killed-1", "killed-2",
+    "restarted-1", "restarted-2", "slow-1", "slow-2",
+]  # fmt: skip
+# Stops the benchmark for 1.5 of 4 seconds, when it says how far it is.
+STOPPER = """
+import select, signal, subprocess, sys
+command = [sys.argv[1], "--scenario", "open", "--seconds", "4", "--rate", "100", "--json"]
+bench = subprocess.Popen(command, stderr=subprocess.PIPE)
+bench.stderr.readline()
+bench.send_signal(signal.SIGSTOP)
+select.select([], [], [], 1.5)
+bench.send_signal(signal.SIGCONT)
+bench.stderr.read()
+sys.exit(bench.wait())
+"""
+POINTS = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
 
 def run(*words, sandbox=True):
@@ -27,48 +55,188 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
-    def test_every_scenario_in_json(self):
-        done = run(BENCH, "--ops", "60", "--seed", "7", "--json")
+    def document(self, done):
         # 1 also means that more than one in a hundred failed: so few tell nothing on a busy machine.
         self.assertIn(done.returncode, (0, 1), done.stderr)
         document = json.loads(done.stdout)
-        self.assertEqual(document["schema"], "redlock.bench/1")
-        self.assertEqual(document["seed"], 7)
-        self.assertEqual(document["environment"]["servers"], 5)
-        names = [result["scenario"] for result in document["results"]]
-        self.assertEqual(
-            names,
-            [
-                "embedded-1",
-                "embedded-64",
-                "embedded-256",
-                "threaded-1",
-                "threaded-64",
-                "contended",
-                "fenced-1",
-                "fenced-64",
-                "fenced-busy",
-                "stopped",
-            ],
-        )
+        self.assertEqual(done.returncode == 0, all(result["passed"] for result in document["results"]))
         for result in document["results"]:
             with self.subTest(scenario=result["scenario"]):
                 self.assertEqual(result["leftover_keys"], 0)
                 for side in result["sides"]:
-                    self.assertEqual(side["pairs"], 60)
                     self.assertEqual(side["violations"], 0)
+                    self.assertEqual(list(side["pair_us"]), list(POINTS))
+                    values = list(side["pair_us"].values())
+                    self.assertEqual(values, sorted(values))
+        return document
+
+    def test_help_names_them_all(self):
+        out = self.check(run(BENCH, "--help", sandbox=False))
+        listed = out[out.index("scenarios:") : out.index("exit:")]
+        self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), LOOPS + PACED + ["renewals"])
+
+    def test_every_loop_in_json(self):
+        document = self.document(run(BENCH, "--ops", "60", "--seed", "7", "--scenario", ",".join(LOOPS), "--json"))
+        self.assertEqual(document["schema"], "redlock.bench/1")
+        self.assertEqual(document["seed"], 7)
+        self.assertEqual(document["environment"]["servers"], 5)
+        self.assertEqual([result["scenario"] for result in document["results"]], LOOPS)
+        for result in document["results"]:
+            with self.subTest(scenario=result["scenario"]):
+                self.assertEqual(len(result["sides"]), 1 if result["scenario"] in ("limits", "contended") else 2)
+                for side in result["sides"]:
+                    self.assertEqual(side["pairs"], 60)
                     self.assertLess(side["failed"], 60)
                     self.assertGreater(side["pair_us"]["p50"], 0)
-                    self.assertGreaterEqual(side["pair_us"]["max"], side["pair_us"]["p50"])
+                    self.assertGreaterEqual(side["attempts_per_grant"], 1.0)
                     self.assertGreaterEqual(side["pair_us"]["p50"], side["acquire_us"]["p50"] / 2)
+        figures = document["results"][0].get("figures", {})
+        self.assertEqual(bool(shutil.which("redis-benchmark")), bool(figures))
+        if figures:
+            both = 1 / figures["set_per_s"] + 1 / figures["release_per_s"]
+            self.assertAlmostEqual(figures["servers_pairs_per_s"] * both, 1, 3)
+            ratio = document["middle_ratios"]["embedded-1"]
+            self.assertGreater(ratio["acquire_p50_pings"], 0)
+            self.assertGreater(ratio["of_servers_limit"], 0)
+
+    def test_every_open_loop_in_json(self):
+        document = self.document(run(BENCH, "--ops", "60", "--scenario", ",".join(PACED), "--json"))
+        self.assertEqual([result["scenario"] for result in document["results"]], PACED)
+        marks = {"stopped": ["stopped", "continued"], "killed": ["killed"], "restarted": ["killed", "restarted"],
+                 "slow": ["slow, 20 ms each way", "fast again"]}  # fmt: skip
+        for result in document["results"]:
+            with self.subTest(scenario=result["scenario"]):
+                self.assertEqual(result["sides"][0]["pairs"], 60)
+                bins = result["timeline"]["bins"]
+                self.assertEqual(sum(bin[1] for bin in bins), 60)
+                self.assertEqual([bin[0] for bin in bins], sorted(bin[0] for bin in bins))
+                if result["scenario"][-2:] in ("-1", "-2"):
+                    word, number = result["scenario"].split("-")
+                    texts = [text for _, text in result["timeline"]["marks"]]
+                    self.assertEqual(texts, [f"{number} {text}" for text in marks[word]])
+
+    def test_a_stall_is_seen_by_the_open_loop_only(self):
+        # Three servers stand still for 1.5 of 4 seconds. Who asked then has waited; a closed loop has asked once.
+        document = self.document(run(BENCH, "--seconds", "4", "--scenario", "stalled", "--json"))
+        (result,) = document["results"]
+        opened, closed = (side["pair_us"] for side in result["sides"])
+        (begin, stopped), (end, continued) = result["timeline"]["marks"]
+        self.assertEqual([stopped, continued], ["3 stopped", "3 continued"])
+        # One of ten has asked when most of the stall was still to come.
+        self.assertGreater(opened["p90"], (end - begin) * 1000 * 0.6)
+        self.assertGreater(closed["max"], 500000)
+        self.assertLess(closed["p90"], opened["p90"] / 2)
+
+    def test_time_counts_from_the_intended_start(self):
+        # The benchmark itself is stopped: nothing was sent late by its own account, and all was late.
+        done = run("python3", "-c", STOPPER, BENCH)
+        (result,) = self.document(done)["results"]
+        intended, sent = (side["pair_us"] for side in result["sides"])
+        self.assertGreater(intended["p90"], 900000)
+        self.assertLess(sent["p90"], intended["p90"] / 2)
+
+    def test_renewals(self):
+        document = self.document(run(BENCH, "--scenario", "renewals", "--ops", "50", "--ttl", "1500", "--json"))
+        (result,) = document["results"]
+        figures, (side,) = result["figures"], result["sides"]
+        self.assertEqual(figures["locks"], 50)
+        self.assertGreaterEqual(side["pairs"], 50 - figures["lost"])
+        self.assertGreaterEqual(figures["commands_per_renewal"], 4)
+        self.assertLess(figures["least_left_ms"], 1500)
+        self.assertGreater(side["client_user_us_per_pair"] + side["client_sys_us_per_pair"], 0)
+
+    def test_without_a_sandbox_faults_are_left_out(self):
+        script = (
+            "import os, subprocess, sys\n"
+            "del os.environ['REDLOCK_SANDBOX_DIR']\n"
+            "sys.exit(subprocess.call(sys.argv[1:]))\n"
+        )
+        done = run("python3", "-c", script, BENCH, "--ops", "30", "--ttl", "1000", "--json")
+        names = [result["scenario"] for result in self.document(done)["results"]]
+        self.assertIn("slow-1", names)
+        self.assertNotIn("stopped", names)
+        self.assertNotIn("killed-1", names)
+        self.assertIn("killed-1 is left out", done.stderr)
+        done = run("python3", "-c", script, BENCH, "--scenario", "killed-1")
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("sandbox", done.stderr)
 
     def test_runs_in_csv(self):
         out = self.check(run(BENCH, "--ops", "40", "--runs", "2", "--scenario", "embedded-1", "--csv"))
-        rows = list(csv.DictReader(io.StringIO(out)))
+        lines = out.splitlines(keepends=True)
+        head = "".join(line for line in lines if line.startswith("#"))
+        for word in ("machine", "load", "servers  5 x", "library  redlock", "compiler", "-O", "seed", "runs 2"):
+            self.assertIn(word, head)
+        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
         self.assertEqual(
             [(row["run"], row["side"]) for row in rows],
             [("1", "library"), ("1", "floor"), ("2", "library"), ("2", "floor")],
         )
+        for row in rows:
+            self.assertEqual(row["pairs"], "40")  # those of the warm-up are not among them
+            self.assertGreaterEqual(float(row["attempts_per_grant"]), 1.0)
+            self.assertGreater(float(row["client_user_us_per_pair"]) + float(row["client_sys_us_per_pair"]), 0)
+            values = [float(row[f"pair_{point}_us"]) for point in POINTS]
+            self.assertEqual(values, sorted(values))
+
+    def test_json_besides_the_table(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "result.json")
+            out = self.check(run(BENCH, "--ops", "40", "--scenario", "embedded-1", "--save", path))
+            with open(path) as file:
+                document = json.load(file)
+        self.assertRegex(out, r"p50 us +p90 us +p95 us +p99 us +p99.9 us +max us +att/gr +cpu us")
+        for key in ("cpu", "kernel", "compiler", "flags", "server", "load"):
+            self.assertTrue(document["environment"][key], key)
+        for side in document["results"][0]["sides"]:
+            curve = side["pair_curve"]
+            self.assertEqual(curve, sorted(curve))
+            self.assertEqual(curve[-1], [100.0, side["pair_us"]["max"]])
+            self.assertIn([50.0, side["pair_us"]["p50"]], curve)
+
+    def test_without_redis_benchmark(self):
+        script = "import os, sys; os.environ['PATH'] = '/nowhere'; os.execv(sys.argv[1], sys.argv[1:])"
+        done = run("python3", "-c", script, BENCH, "--scenario", "limits,embedded-1", "--ops", "40")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("no redis-benchmark in PATH", done.stderr)
+        self.assertRegex(done.stdout, r"embedded-1 +1 +[0-9.]+x +[0-9.]+x +[0-9.]+x +[0-9.]+x *\n")
+
+    def test_without_gnuplot(self):
+        done = subprocess.run([sys.executable, PLOTS, "none.json", "."], capture_output=True, text=True,
+                              env={"PATH": "/nowhere"}, timeout=DEADLINE_S, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get install gnuplot-nox", done.stderr)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_plots(self):
+        names = ["percentiles", "throughput", "stalled", "time-stalled", "time-killed-1"]
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "result.json")
+            scenarios = "limits,embedded-1,embedded-8,threaded-1,threaded-8,stalled,killed-1"
+            done = run(BENCH, "--ops", "400", "--scenario", scenarios, "--save", path)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
+            done = subprocess.run([sys.executable, PLOTS, path, directory], capture_output=True, text=True,
+                                  timeout=DEADLINE_S, check=False)  # fmt: skip
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for name in names:
+                with open(os.path.join(directory, name + ".png"), "rb") as file:
+                    head = file.read(24)
+                self.assertEqual(head[:8], b"\x89PNG\r\n\x1a\n")
+                self.assertEqual(struct.unpack(">II", head[16:24]), (1200, 720))
+                texts = "".join(xml.etree.ElementTree.parse(os.path.join(directory, name + ".svg")).getroot().itertext())
+                for word in ("5 x redis", "per second" if name == "throughput" else "(ms)"):
+                    self.assertIn(word, texts, name)
+                if name == "time-killed-1":
+                    self.assertIn("1 killed", texts)
+
+    @unittest.skipUnless(shutil.which("strace") and SLOW == 1, "no strace, or an instrumented build")
+    def test_system_calls(self):
+        out = self.check(run(BENCH, "--syscalls", "--scenario", "embedded-1", "--json"))
+        counted = json.loads(out)
+        # Five servers, two commands, a write and a read for each; and the waiting in between.
+        for side in ("library", "floor"):
+            self.assertGreater(counted[side], 15)
+            self.assertLess(counted[side], 60)
 
     def test_one_side_in_a_table(self):
         out = self.check(run(BENCH, "--ops", "40", "--scenario", "threaded-1", "--side", "library"))

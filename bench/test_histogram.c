@@ -84,12 +84,29 @@ START_TEST(random_values_against_sorting)
 }
 END_TEST
 
+/* What reports show, of 1000 values: each of 1 to 200 five times. */
+START_TEST(points_of_reports)
+{
+    const uint64_t exact[HISTOGRAM_POINTS] = {100, 180, 190, 198, 200, 200};
+    histogram_reset(&histogram);
+    for (unsigned i = 0; i < 1000; i++)
+        histogram_record(&histogram, i % 200 + 1);
+    for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
+        ck_assert_uint_eq(histogram_percentile(&histogram, histogram_points[i]), exact[i]);
+    histogram_record(&histogram, 1000000);
+    ck_assert_uint_eq(histogram_percentile(&histogram, histogram_points[4]), 200);
+    histogram_record(&histogram, 1000000);
+    ck_assert_uint_eq(histogram_percentile(&histogram, histogram_points[4]), 1000000);
+}
+END_TEST
+
 int main(void)
 {
     TCase *tc = tcase_create("histogram");
     tcase_add_test(tc, empty_is_zero);
     tcase_add_test(tc, small_values_are_exact);
     tcase_add_test(tc, edges_of_buckets);
+    tcase_add_test(tc, points_of_reports);
     tcase_add_loop_test(tc, random_values_against_sorting, 0, 8);
     Suite *suite = suite_create("bench_histogram");
     suite_add_tcase(suite, tc);

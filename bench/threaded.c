@@ -25,6 +25,7 @@ struct threaded {
     redlock_t *clients[CLIENTS_MAX]; /* one that all share, or one for each thread */
     unsigned clients_count;
     redlock_opts_t opts;
+    struct client_settings settings; /* its texts are the caller's: only numbers are read later */
     struct holding *holdings;
     struct worker *workers;
     unsigned depth;
@@ -74,7 +75,7 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
     struct threaded *threaded = state;
     atomic_store(&threaded->todo, (long long)pairs);
     for (unsigned i = 0; i < threaded->clients_count; i++)
-        client_add_rounds(threaded->clients[i], -1, result);
+        client_add_stats(threaded->clients[i], -1, result);
     for (unsigned i = 0; i < threaded->depth; i++) {
         struct worker *worker = &threaded->workers[i];
         worker->result = (struct result){.pairs = 0};
@@ -97,7 +98,7 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
     }
     result->elapsed_ns += end_ns - start_ns;
     for (unsigned i = 0; i < threaded->clients_count; i++)
-        client_add_rounds(threaded->clients[i], 1, result);
+        client_add_stats(threaded->clients[i], 1, result);
     return 0;
 }
 
@@ -128,6 +129,7 @@ struct threaded *threaded_open(const struct client_settings *settings, char *err
     if (threaded == NULL)
         return NULL;
     threaded->depth = settings->depth;
+    threaded->settings = *settings;
     threaded->contended = settings->resources < settings->depth;
     threaded->opts = client_opts(settings);
     threaded->holdings = client_holdings(settings);
@@ -157,6 +159,6 @@ void threaded_close(struct threaded *threaded)
     }
     (void)pthread_barrier_destroy(&threaded->start);
     free(threaded->workers);
-    free(threaded->holdings);
+    client_free_holdings(threaded->holdings, &threaded->settings);
     free(threaded);
 }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * Instructions and system calls per acquire and release, counted in child processes. */
+#include "counted.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WORDS_MAX 20
+
+struct watcher {
+    const char *program, *what, *schema, *option;
+    const char *words[4]; /* before the name of the file that it writes */
+    const char *glue;     /* the last of them and the name are one word */
+    uint64_t (*read_total)(FILE *file);
+    uint64_t pairs_short, pairs_long;
+};
+
+static uint64_t read_callgrind(FILE *file)
+{
+    char line[512];
+    uint64_t total = 0;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "totals:", 7) == 0 || (total == 0 && strncmp(line, "summary:", 8) == 0))
+            total = strtoull(strchr(line, ':') + 1, NULL, 10);
+    }
+    return total;
+}
+
+/* The last line of the table: per cent, seconds, microseconds a call, calls, errors if there are
+ * any, "total". */
+static uint64_t read_strace(FILE *file)
+{
+    char line[512];
+    uint64_t total = 0, calls;
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strstr(line, " total") != NULL && sscanf(line, "%*f %*f %*u %" SCNu64, &calls) == 1)
+            total = calls;
+    }
+    return total;
+}
+
+static const struct watcher watchers[] = {
+    [COUNTED_INSTRUCTIONS] = {"valgrind",
+                              "instructions",
+                              "redlock.bench.instructions/1",
+                              "--instructions",
+                              {"--tool=callgrind"},
+                              "--callgrind-out-file=",
+                              read_callgrind,
+                              1000,
+                              4000},
+    [COUNTED_SYSCALLS] = {"strace",
+                          "system calls",
+                          "redlock.bench.syscalls/1",
+                          "--syscalls",
+                          {"-f", "-c", "-o"},
+                          "",
+                          read_strace,
+                          500,
+                          2000},
+};
+
+static void exec_child(const char *const *argv)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0) {
+        (void)dup2(null, STDOUT_FILENO);
+        (void)dup2(null, STDERR_FILENO);
+    }
+    execvp(argv[0], (char *const *)(uintptr_t)argv);
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static bool run_child(const struct watcher *watcher, const char *const *argv)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        exec_child(argv);
+    int status = 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        fprintf(stderr, "redlock-bench: %s needs %s: apt-get install %s\n", watcher->option,
+                watcher->program, watcher->program);
+    else
+        fprintf(stderr, "redlock-bench: the measured program failed under %s\n", watcher->program);
+    return false;
+}
+
+static uint64_t read_total(const struct watcher *watcher, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return 0;
+    uint64_t total = watcher->read_total(file);
+    fclose(file);
+    return total;
+}
+
+/* The total of one whole child, 0 if it failed. */
+static uint64_t count(const struct watcher *watcher, const struct scenario *scenario,
+                      const struct scenario_settings *settings, const char *side, uint64_t pairs)
+{
+    char program[4096], directory[] = "/tmp/redlock-bench-XXXXXX";
+    char path[64], output[96], number[24];
+    ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (len <= 0 || mkdtemp(directory) == NULL) {
+        perror("redlock-bench");
+        return 0;
+    }
+    program[len] = '\0';
+    snprintf(path, sizeof path, "%s/out", directory);
+    snprintf(output, sizeof output, "%s%s", watcher->glue, path);
+    snprintf(number, sizeof number, "%" PRIu64, pairs);
+    /* Everything is slow in there, and no node is to blame: hence the node timeout. */
+    const char *const tail[] = {
+        output,       program,        "--servers",      settings->servers.text,
+        "--scenario", scenario->name, "--side",         side,
+        "--ops",      number,         "--node-timeout", "60000",
+        NULL};
+    const char *argv[WORDS_MAX] = {watcher->program};
+    size_t words = 1;
+    for (size_t i = 0; i < 4 && watcher->words[i] != NULL; i++)
+        argv[words++] = watcher->words[i];
+    memcpy(argv + words, tail, sizeof tail);
+    uint64_t total = run_child(watcher, argv) ? read_total(watcher, path) : 0;
+    (void)unlink(path);
+    (void)rmdir(directory);
+    return total;
+}
+
+static double per_pair(const struct watcher *watcher, const struct scenario *scenario,
+                       const struct scenario_settings *settings, const char *side)
+{
+    uint64_t few = count(watcher, scenario, settings, side, watcher->pairs_short);
+    uint64_t many = few == 0 ? 0 : count(watcher, scenario, settings, side, watcher->pairs_long);
+    return many <= few
+               ? 0.0
+               : (double)(many - few) / (double)(watcher->pairs_long - watcher->pairs_short);
+}
+
+int counted_run(enum counted what, const struct scenario *scenario,
+                const struct scenario_settings *settings, bool json)
+{
+    const struct watcher *watcher = &watchers[what];
+    double floor = per_pair(watcher, scenario, settings, "floor");
+    double library = floor > 0.0 ? per_pair(watcher, scenario, settings, "library") : 0.0;
+    if (library <= 0.0)
+        return 69;
+    bool variant = scenario->kind == SCENARIO_VARIANT;
+    int digits = what == COUNTED_INSTRUCTIONS ? 0 : 2;
+    const char *a = variant ? scenario->variant : "library", *b = variant ? "plain" : "floor";
+    if (json)
+        printf("{\"schema\":\"%s\",\"scenario\":\"%s\",\"%s\":%.*f,\"%s\":%.*f,\"ratio\":%.3f}\n",
+               watcher->schema, scenario->name, a, digits, library, b, digits, floor,
+               library / floor);
+    else
+        printf("%-14s %s per pair: %s %.*f, %s %.*f, ratio %.2fx\n", scenario->name, watcher->what,
+               a, digits, library, b, digits, floor, library / floor);
+    fflush(stdout);
+    return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT
+ * The open loop: library in embedded mode, one poll with the time of the next start. */
+#include "paced.h"
+
+#include "progress.h"
+#include "usage.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#define SECOND_NS    UINT64_C(1000000000)
+#define READY_MS     5000
+#define SHUTDOWN_MS  5000
+#define STRAGGLER_NS (15 * SECOND_NS) /* all have ended so long after the last start */
+#define SILENCE_NS   (SECOND_NS / 2)
+#define WARM         200
+#define CLOSED_MAX   1000000 /* samples of a closed loop */
+
+struct paced;
+
+struct paced_slot {
+    struct paced *paced;
+    struct paced_slot *next_free;
+    struct holding *holding;
+    uint64_t due_ns, sent_ns;
+};
+
+struct paced {
+    const struct paced_plan *plan;
+    redlock_t *client;
+    redlock_opts_t opts;
+    struct holding *holdings;
+    struct paced_slot *slots, *free_slots;
+    struct result *intended, *sent;
+    struct timeline *timeline;
+    uint64_t start_ns, begun, total, running;
+    uint64_t step_ns; /* since the beginning */
+    bool warming;
+    int broken;
+};
+
+static void give_back_slot(struct paced_slot *slot)
+{
+    slot->next_free = slot->paced->free_slots;
+    slot->paced->free_slots = slot;
+    slot->paced->running--;
+}
+
+static void finish(struct paced_slot *slot, int status)
+{
+    struct paced *paced = slot->paced;
+    uint64_t now_ns = result_now_ns();
+    if (!paced->warming) {
+        paced->intended->pairs++;
+        paced->sent->pairs++;
+        if (status == REDLOCK_OK) {
+            histogram_record(&paced->intended->pair, now_ns - slot->due_ns);
+            histogram_record(&paced->sent->pair, now_ns - slot->sent_ns);
+        } else {
+            paced->intended->failed++;
+            paced->sent->failed++;
+            paced->intended->last_error = paced->sent->last_error = status;
+        }
+        timeline_add(paced->timeline, slot->due_ns - paced->start_ns, now_ns - slot->due_ns,
+                     status != REDLOCK_OK);
+    }
+    give_back_slot(slot);
+}
+
+static void released(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    (void)client;
+    (void)report;
+    redlock_lock_free(lock);
+    finish(userdata, status);
+}
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct paced_slot *slot = userdata;
+    struct paced *paced = slot->paced;
+    uint64_t now_ns = result_now_ns();
+    (void)client;
+    (void)report;
+    if (status != REDLOCK_OK) {
+        finish(slot, status);
+        return;
+    }
+    if (!paced->warming) {
+        histogram_record(&paced->intended->acquire, now_ns - slot->due_ns);
+        histogram_record(&paced->sent->acquire, now_ns - slot->sent_ns);
+    }
+    holding_taken(slot->holding, paced->intended);
+    holding_given_back(slot->holding);
+    status = redlock_release_start(lock, released, slot);
+    if (status != REDLOCK_OK) {
+        redlock_lock_free(lock);
+        finish(slot, status);
+    }
+}
+
+static void start_one(struct paced *paced, uint64_t due_ns)
+{
+    struct paced_slot *slot = paced->free_slots;
+    paced->free_slots = slot->next_free;
+    paced->running++;
+    paced->begun++;
+    slot->due_ns = due_ns;
+    slot->sent_ns = result_now_ns();
+    int status =
+        redlock_acquire_start(paced->client, slot->holding->resource, &paced->opts, acquired, slot);
+    if (status != REDLOCK_OK) {
+        paced->broken = status;
+        give_back_slot(slot);
+    }
+}
+
+/* Begins what is due. When is it to be called again? */
+static uint64_t start_due(struct paced *paced, uint64_t now_ns)
+{
+    const struct paced_plan *plan = paced->plan;
+    while (paced->begun < paced->total && paced->free_slots != NULL && paced->broken == 0) {
+        uint64_t due_ns = now_ns;
+        if (plan->rate_per_s == 0) {
+            if (paced->running > 0 || now_ns - paced->start_ns >= plan->duration_ns)
+                return UINT64_MAX;
+        } else {
+            due_ns = paced_due_ns(paced->start_ns, plan->rate_per_s, paced->begun);
+            if (due_ns > now_ns)
+                return due_ns;
+        }
+        start_one(paced, due_ns);
+    }
+    return UINT64_MAX;
+}
+
+static void wait_until(struct paced *paced, uint64_t now_ns, uint64_t until_ns)
+{
+    uint64_t wait_ns = until_ns <= now_ns ? 0 : until_ns - now_ns;
+    struct pollfd pollfd = {.fd = redlock_get_fd(paced->client), .events = POLLIN};
+    if (wait_ns > SILENCE_NS)
+        wait_ns = SILENCE_NS;
+    const struct timespec timeout = {.tv_sec = 0, .tv_nsec = (long)wait_ns};
+    int status =
+        ppoll(&pollfd, 1, &timeout, NULL) > 0 ? redlock_process(paced->client) : REDLOCK_OK;
+    if (status != REDLOCK_OK && paced->broken == 0)
+        paced->broken = status;
+}
+
+static uint64_t take_steps(struct paced *paced, uint64_t elapsed_ns)
+{
+    const struct paced_plan *plan = paced->plan;
+    if (plan->step == NULL || paced->warming)
+        return UINT64_MAX;
+    if (elapsed_ns >= paced->step_ns)
+        paced->step_ns = plan->step(plan->step_state, elapsed_ns, paced->timeline);
+    return paced->step_ns == UINT64_MAX ? UINT64_MAX : paced->start_ns + paced->step_ns;
+}
+
+static bool is_over(const struct paced *paced, uint64_t elapsed_ns)
+{
+    bool closed = paced->plan->rate_per_s == 0 && !paced->warming;
+    return paced->running == 0 &&
+           (paced->begun == paced->total || (closed && elapsed_ns >= paced->plan->duration_ns));
+}
+
+/* 0, or -1 if it does not come to its end. */
+static int run(struct paced *paced)
+{
+    paced->begun = 0;
+    paced->start_ns = result_now_ns();
+    uint64_t patience_ns = paced->plan->duration_ns + STRAGGLER_NS, now_ns = paced->start_ns;
+    while (!is_over(paced, now_ns - paced->start_ns) && paced->broken == 0) {
+        if (now_ns - paced->start_ns > patience_ns)
+            return -1;
+        uint64_t step_ns = take_steps(paced, now_ns - paced->start_ns);
+        uint64_t due_ns = start_due(paced, now_ns);
+        wait_until(paced, result_now_ns(), step_ns < due_ns ? step_ns : due_ns);
+        if (!paced->warming)
+            progress_show(now_ns - paced->start_ns, paced->plan->duration_ns);
+        now_ns = result_now_ns();
+    }
+    return paced->broken == 0 ? 0 : -1;
+}
+
+static int warm(struct paced *paced, const struct paced_plan *plan)
+{
+    const struct paced_plan closed = {.rate_per_s = 0, .duration_ns = UINT64_MAX / 2};
+    uint64_t total = paced->total;
+    paced->plan = &closed;
+    paced->total = WARM;
+    paced->warming = true;
+    int status = run(paced);
+    paced->warming = false;
+    paced->plan = plan;
+    paced->total = total;
+    return status;
+}
+
+struct wait {
+    bool done;
+    int status;
+};
+
+static void waited(redlock_t *client, int status, redlock_lock_t *lock,
+                   const redlock_report_t *report, void *userdata)
+{
+    struct wait *wait = userdata;
+    (void)client;
+    (void)lock;
+    (void)report;
+    wait->done = true;
+    wait->status = status;
+}
+
+static int wait_for(struct paced *paced, const struct wait *wait, int started)
+{
+    while (started == REDLOCK_OK && !wait->done && paced->broken == 0)
+        wait_until(paced, 0, SILENCE_NS);
+    return started != REDLOCK_OK ? started : wait->status;
+}
+
+static int open_paced(struct paced *paced, const struct client_settings *settings, char *error,
+                      size_t error_size)
+{
+    struct wait wait = {.done = false};
+    paced->opts = client_opts(settings);
+    paced->holdings = client_holdings(settings);
+    paced->slots = calloc(settings->depth, sizeof *paced->slots);
+    uint64_t size = paced->total < CLOSED_MAX ? paced->total : CLOSED_MAX;
+    paced->timeline = timeline_new(size);
+    snprintf(error, error_size, "no memory");
+    if (paced->holdings == NULL || paced->slots == NULL || paced->timeline == NULL)
+        return -1;
+    for (unsigned i = settings->depth; i-- > 0;) {
+        paced->slots[i] = (struct paced_slot){
+            .paced = paced, .next_free = paced->free_slots, .holding = &paced->holdings[i]};
+        paced->free_slots = &paced->slots[i];
+    }
+    paced->client = client_new(settings, REDLOCK_MODE_EMBEDDED, error, error_size);
+    if (paced->client == NULL)
+        return -1;
+    int started = redlock_wait_ready_start(paced->client, READY_MS, NULL, waited, &wait);
+    int status = wait_for(paced, &wait, started);
+    if (status != REDLOCK_OK)
+        snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
+    return status == REDLOCK_OK ? 0 : -1;
+}
+
+static void close_paced(struct paced *paced, const struct client_settings *settings)
+{
+    if (paced->client != NULL) {
+        struct wait wait = {.done = false};
+        int started = redlock_shutdown_start(paced->client, SHUTDOWN_MS, waited, &wait);
+        paced->broken = 0;
+        /* A server that was killed cannot be told: its keys are gone anyway. */
+        (void)wait_for(paced, &wait, started);
+        (void)redlock_free(paced->client);
+    }
+    free(paced->slots);
+    client_free_holdings(paced->holdings, settings);
+}
+
+int paced_run(const struct client_settings *settings, const struct paced_plan *plan,
+              struct result *intended, struct result *sent, struct timeline **ret_timeline,
+              char *error, size_t error_size)
+{
+    struct result *scratch = calloc(1, sizeof *scratch);
+    struct paced paced = {.plan = plan, .intended = intended, .sent = sent};
+    uint64_t total = plan->rate_per_s == 0
+                         ? UINT64_MAX
+                         : plan->rate_per_s * (plan->duration_ns / 1000) / 1000000;
+    paced.total = plan->count_max != 0 && plan->count_max < total ? plan->count_max : total;
+    if (sent == NULL)
+        paced.sent = scratch;
+    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* the next start is not to wait for other timers */
+    int failed = scratch == NULL ? -1 : open_paced(&paced, settings, error, error_size);
+    if (failed == 0) {
+        snprintf(error, error_size, "it does not come to an end");
+        failed = warm(&paced, plan);
+    }
+    if (failed == 0) {
+        client_add_stats(paced.client, -1, intended);
+        usage_add(intended, -1);
+        failed = run(&paced);
+        usage_add(intended, 1);
+        client_add_stats(paced.client, 1, intended);
+        intended->elapsed_ns = paced.sent->elapsed_ns = result_now_ns() - paced.start_ns;
+        paced.sent->attempts = intended->attempts;
+        paced.sent->user_us = intended->user_us;
+        paced.sent->sys_us = intended->sys_us;
+    }
+    if (paced.broken != 0)
+        snprintf(error, error_size, "%s", redlock_strerror(paced.broken));
+    close_paced(&paced, settings);
+    free(scratch);
+    *ret_timeline = paced.timeline;
+    return failed;
+}

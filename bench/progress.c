@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * Progress on stderr. */
+#include "progress.h"
+
+#include "result.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define EACH_NS (UINT64_C(2) * 1000 * 1000 * 1000)
+
+static struct {
+    const char *what;
+    unsigned run, runs;
+    uint64_t shown_ns;
+    bool silent;
+} progress;
+
+void progress_begin(const char *what, unsigned run, unsigned runs)
+{
+    progress.what = what;
+    progress.run = run;
+    progress.runs = runs;
+    progress.shown_ns = result_now_ns();
+}
+
+void progress_show(uint64_t done, uint64_t total)
+{
+    uint64_t now_ns = result_now_ns();
+    if (progress.silent || progress.what == NULL || now_ns - progress.shown_ns < EACH_NS)
+        return;
+    progress.shown_ns = now_ns;
+    fprintf(stderr, "redlock-bench: %s", progress.what);
+    if (progress.runs > 1)
+        fprintf(stderr, ", run %u of %u", progress.run, progress.runs);
+    fprintf(stderr, ": %u %%\n", (unsigned)(100.0 * result_divide((double)done, (double)total)));
+}
+
+void progress_silence(void)
+{
+    progress.silent = true;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Locks with REDLOCK_AUTO_EXTEND in embedded mode; their events say when each was renewed. */
+#include "renewals.h"
+
+#include "progress.h"
+#include "servers_commands.h"
+#include "usage.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS_NS       UINT64_C(1000000)
+#define READY_MS    5000
+#define SHUTDOWN_MS 20000
+#define TURN_MS     100
+#define FILL_NS     (UINT64_C(60) * 1000 * MS_NS)
+
+struct holder {
+    struct crowd *crowd;
+    redlock_lock_t *lock;
+    uint64_t start_ns;
+    uint64_t told_ns;     /* when it was told last how much is left */
+    uint64_t deadline_ns; /* by that */
+};
+
+struct crowd {
+    redlock_t *client;
+    redlock_opts_t opts;
+    struct holding *holdings;
+    struct holder *holders;
+    size_t count, begun, held, ended;
+    bool counting;
+    int broken;
+    struct result *result;
+    struct renewals *renewals;
+};
+
+static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_ms)
+{
+    struct crowd *crowd = holder->crowd;
+    uint64_t due_ns = holder->told_ns + (holder->deadline_ns - holder->told_ns) / 3;
+    uint64_t left_ms = holder->deadline_ns > now_ns ? (holder->deadline_ns - now_ns) / MS_NS : 0;
+    if (crowd->counting) {
+        crowd->result->pairs++;
+        histogram_record(&crowd->result->pair, now_ns > due_ns ? now_ns - due_ns : 0);
+        if (left_ms < crowd->renewals->least_left_ms)
+            crowd->renewals->least_left_ms = left_ms;
+    }
+    holder->told_ns = now_ns;
+    holder->deadline_ns = now_ns + remaining_ms * MS_NS;
+}
+
+static void event(redlock_t *client, const redlock_event_t *event, void *userdata)
+{
+    struct holder *holder = userdata;
+    struct crowd *crowd = holder->crowd;
+    (void)client;
+    if (event->kind == REDLOCK_EVENT_EXTENDED)
+        renewed(holder, result_now_ns(), event->remaining_ms);
+    else if (event->kind == REDLOCK_EVENT_EXTEND_FAILED)
+        crowd->renewals->failed_rounds += crowd->counting;
+    else if (event->kind == REDLOCK_EVENT_LOST)
+        crowd->renewals->lost++;
+}
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct holder *holder = userdata;
+    struct crowd *crowd = holder->crowd;
+    uint64_t now_ns = result_now_ns();
+    (void)client;
+    (void)report;
+    crowd->ended++;
+    if (status != REDLOCK_OK) {
+        crowd->result->failed++;
+        crowd->result->last_error = status;
+        return;
+    }
+    crowd->held++;
+    holder->lock = lock;
+    holder->told_ns = now_ns;
+    holder->deadline_ns = now_ns + redlock_lock_remaining_ms(lock) * MS_NS;
+    histogram_record(&crowd->result->acquire, now_ns - holder->start_ns);
+}
+
+static void turn(struct crowd *crowd)
+{
+    struct pollfd pollfd = {.fd = redlock_get_fd(crowd->client), .events = POLLIN};
+    int status = poll(&pollfd, 1, TURN_MS) > 0 ? redlock_process(crowd->client) : REDLOCK_OK;
+    if (status != REDLOCK_OK && crowd->broken == 0)
+        crowd->broken = status;
+}
+
+/* Takes all locks, `depth` at a time. */
+static int fill(struct crowd *crowd, unsigned depth)
+{
+    uint64_t start_ns = result_now_ns();
+    while (crowd->ended < crowd->count && crowd->broken == 0) {
+        while (crowd->begun < crowd->count && crowd->begun - crowd->ended < depth) {
+            struct holder *holder = &crowd->holders[crowd->begun];
+            redlock_opts_t opts = crowd->opts;
+            holder->crowd = crowd;
+            holder->start_ns = result_now_ns();
+            opts.event_userdata = holder;
+            int status = redlock_acquire_start(
+                crowd->client, crowd->holdings[crowd->begun].resource, &opts, acquired, holder);
+            if (status != REDLOCK_OK) {
+                crowd->broken = status;
+                return -1;
+            }
+            crowd->begun++;
+        }
+        turn(crowd);
+        progress_show(crowd->ended, 2 * crowd->count);
+        if (result_now_ns() - start_ns > FILL_NS)
+            return -1;
+    }
+    crowd->renewals->fill_per_s =
+        (uint64_t)result_divide((double)crowd->held * 1e9, (double)(result_now_ns() - start_ns));
+    return crowd->broken == 0 && crowd->held > 0 ? 0 : -1;
+}
+
+/* Of commands that clients send; the scripts' own are inside. */
+static uint64_t count_sent(const struct servers *servers)
+{
+    static const char *const names[] = {"set", "eval", "evalsha", "delex", "delifeq"};
+    struct commands commands;
+    uint64_t sum = 0;
+    if (servers_commands(servers, &commands) != 0)
+        return 0;
+    for (size_t i = 0; i < commands.count; i++) {
+        for (size_t j = 0; j < sizeof names / sizeof names[0]; j++)
+            sum += strcmp(commands.list[i].name, names[j]) == 0 ? commands.list[i].calls : 0;
+    }
+    return sum;
+}
+
+static void hold(struct crowd *crowd, const struct servers *servers, uint64_t duration_ms)
+{
+    uint64_t commands = count_sent(servers), cpu_us = servers_cpu_us(servers);
+    uint64_t start_ns = result_now_ns(), elapsed_ns = 0;
+    crowd->counting = true;
+    usage_add(crowd->result, -1);
+    while (elapsed_ns < duration_ms * MS_NS && crowd->broken == 0) {
+        turn(crowd);
+        elapsed_ns = result_now_ns() - start_ns;
+        progress_show(duration_ms * MS_NS + elapsed_ns, 2 * duration_ms * MS_NS);
+    }
+    usage_add(crowd->result, 1);
+    crowd->counting = false;
+    crowd->result->elapsed_ns = elapsed_ns;
+    uint64_t after_us = servers_cpu_us(servers);
+    if (cpu_us != 0 && after_us > cpu_us)
+        crowd->result->servers_us = after_us - cpu_us;
+    crowd->renewals->commands_per_renewal =
+        result_divide((double)(count_sent(servers) - commands), (double)crowd->result->pairs);
+}
+
+struct wait {
+    bool done;
+    int status;
+};
+
+static void waited(redlock_t *client, int status, redlock_lock_t *lock,
+                   const redlock_report_t *report, void *userdata)
+{
+    struct wait *wait = userdata;
+    (void)client;
+    (void)lock;
+    (void)report;
+    wait->done = true;
+    wait->status = status;
+}
+
+static int wait_for(struct crowd *crowd, const struct wait *wait, int started)
+{
+    while (started == REDLOCK_OK && !wait->done && crowd->broken == 0)
+        turn(crowd);
+    return started != REDLOCK_OK ? started : wait->status;
+}
+
+static int open_crowd(struct crowd *crowd, const struct client_settings *settings, char *error,
+                      size_t error_size)
+{
+    struct wait wait = {.done = false};
+    snprintf(error, error_size, "no memory");
+    crowd->count = settings->resources;
+    crowd->holdings = client_holdings(settings);
+    crowd->holders = calloc(crowd->count, sizeof *crowd->holders);
+    crowd->opts = client_opts(settings);
+    crowd->opts.flags |= REDLOCK_AUTO_EXTEND;
+    crowd->opts.event_fn = event;
+    if (crowd->holdings == NULL || crowd->holders == NULL)
+        return -1;
+    crowd->client = client_new(settings, REDLOCK_MODE_EMBEDDED, error, error_size);
+    if (crowd->client == NULL)
+        return -1;
+    int started = redlock_wait_ready_start(crowd->client, READY_MS, NULL, waited, &wait);
+    int status = wait_for(crowd, &wait, started);
+    if (status != REDLOCK_OK)
+        snprintf(error, error_size, "the servers are not ready: %s", redlock_strerror(status));
+    return status == REDLOCK_OK ? 0 : -1;
+}
+
+static void note_nodes(struct crowd *crowd)
+{
+    for (size_t i = 0; i < redlock_node_count(crowd->client); i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(crowd->client, i, &stats, sizeof stats) != REDLOCK_OK)
+            continue;
+        crowd->renewals->timeouts += stats.timeouts;
+        crowd->renewals->reconnects += stats.reconnects;
+    }
+}
+
+static void close_crowd(struct crowd *crowd, const struct client_settings *settings)
+{
+    if (crowd->client != NULL) {
+        struct wait wait = {.done = false};
+        crowd->broken = 0;
+        int started = redlock_shutdown_start(crowd->client, SHUTDOWN_MS, waited, &wait);
+        int status = wait_for(crowd, &wait, started);
+        if (status != REDLOCK_OK)
+            fprintf(stderr, "redlock-bench: shutdown: %s\n", redlock_strerror(status));
+        note_nodes(crowd);
+        (void)redlock_free(crowd->client);
+    }
+    for (size_t i = 0; crowd->holders != NULL && i < crowd->count; i++)
+        redlock_lock_free(crowd->holders[i].lock);
+    free(crowd->holders);
+    client_free_holdings(crowd->holdings, settings);
+}
+
+int renewals_run(const struct client_settings *settings, const struct servers *servers,
+                 uint64_t duration_ms, struct result *result, struct renewals *ret_renewals,
+                 char *error, size_t error_size)
+{
+    struct crowd crowd = {.result = result, .renewals = ret_renewals};
+    memset(ret_renewals, 0, sizeof *ret_renewals);
+    ret_renewals->least_left_ms = UINT64_MAX;
+    int failed = open_crowd(&crowd, settings, error, error_size);
+    if (failed == 0) {
+        client_add_stats(crowd.client, -1, result);
+        failed = fill(&crowd, settings->depth);
+        client_add_stats(crowd.client, 1, result);
+        snprintf(error, error_size, "the locks could not be taken: %s",
+                 redlock_strerror(crowd.broken));
+    }
+    if (failed == 0)
+        hold(&crowd, servers, duration_ms);
+    if (failed == 0 && crowd.broken != 0) {
+        snprintf(error, error_size, "%s", redlock_strerror(crowd.broken));
+        failed = -1;
+    }
+    close_crowd(&crowd, settings);
+    if (ret_renewals->least_left_ms == UINT64_MAX)
+        ret_renewals->least_left_ms = 0;
+    return failed;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT
+ * The two sides of a scenario that compares closed loops: opened, run slice by slice, closed. */
+#include "client.h"
+#include "floor.h"
+#include "scenario_parts.h"
+#include "side.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SLICES         20
+#define SLICES_STOPPED 6
+#define STOPPED        2
+#define WARM_MIN       200
+
+/* A run being prepared: what has to be closed again, whatever happens. */
+struct stage {
+    struct scenario_settings *settings;
+    struct embedded *embedded, *plain_embedded;
+    struct threaded *threaded, *plain_threaded;
+    struct floor *floor;
+    char fence_key[96];
+};
+
+static int run_floor(void *state, uint64_t pairs, struct result *result)
+{
+    return floor_run(state, pairs, result);
+}
+
+/* The same, and what the servers have worked for it; asking them is not measured. */
+static int run_priced(struct stage *stage, int (*run)(void *, uint64_t, struct result *),
+                      void *state, uint64_t pairs, struct result *result)
+{
+    uint64_t before_us = servers_cpu_us(&stage->settings->servers);
+    int status = run(state, pairs, result);
+    uint64_t after_us = servers_cpu_us(&stage->settings->servers);
+    if (before_us != 0 && after_us > before_us)
+        result->servers_us += after_us - before_us;
+    return status;
+}
+
+static int run_variant(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    if (stage->embedded != NULL)
+        return run_priced(stage, embedded_run, stage->embedded, pairs, result);
+    return run_priced(stage, threaded_run, stage->threaded, pairs, result);
+}
+
+static int run_plain(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    if (stage->plain_embedded != NULL)
+        return run_priced(stage, embedded_run, stage->plain_embedded, pairs, result);
+    return run_priced(stage, threaded_run, stage->plain_threaded, pairs, result);
+}
+
+static int settle_variant(void *state)
+{
+    struct stage *stage = state;
+    return stage->embedded != NULL ? embedded_settle(stage->embedded) : 0;
+}
+
+static int settle_plain(void *state)
+{
+    struct stage *stage = state;
+    return stage->plain_embedded != NULL ? embedded_settle(stage->plain_embedded) : 0;
+}
+
+static int continue_servers(void *state)
+{
+    struct stage *stage = state;
+    servers_stop(&stage->settings->servers, STOPPED, false);
+    return embedded_wait_votes(stage->embedded);
+}
+
+static int stop_servers(void *state)
+{
+    struct stage *stage = state;
+    servers_stop(&stage->settings->servers, STOPPED, true);
+    return 0;
+}
+
+static int run_staged(void *state, uint64_t pairs, struct result *result)
+{
+    struct stage *stage = state;
+    return embedded_run(stage->embedded, pairs, result);
+}
+
+static int settle_staged(void *state)
+{
+    struct stage *stage = state;
+    return embedded_settle(stage->embedded);
+}
+
+static int prepare_stopped(struct scenario_settings *settings, char *error, size_t error_size)
+{
+    if (settings->servers.count < 2 * STOPPED + 1) {
+        snprintf(error, error_size, "'stopped' needs at least %d servers", 2 * STOPPED + 1);
+        return -1;
+    }
+    return servers_find_pids(&settings->servers, error, error_size);
+}
+
+static bool open_one(const struct client_settings *client, struct embedded **ret_embedded,
+                     struct threaded **ret_threaded, char *error, size_t error_size)
+{
+    if (client->separate)
+        return (*ret_threaded = threaded_open(client, error, error_size)) != NULL;
+    return (*ret_embedded = embedded_open(client, error, error_size)) != NULL;
+}
+
+/* One side with locks of another kind and one with plain ones, or only one of them. */
+static int open_variant(struct stage *stage, const struct scenario *scenario,
+                        struct client_settings *client, char *error, size_t error_size)
+{
+    enum scenario_sides sides = stage->settings->sides;
+    struct client_settings variant = *client;
+    variant.fence_key = scenario->fenced ? stage->fence_key : NULL;
+    variant.permits = scenario->permits;
+    variant.also = scenario->also;
+    if (scenario->plain_resources != 0)
+        client->resources = scenario->plain_resources;
+    if (sides != SCENARIO_FLOOR &&
+        !open_one(&variant, &stage->embedded, &stage->threaded, error, error_size))
+        return -1;
+    if (sides != SCENARIO_LIBRARY &&
+        !open_one(client, &stage->plain_embedded, &stage->plain_threaded, error, error_size))
+        return -1;
+    return 0;
+}
+
+static int open_stage(struct stage *stage, const struct scenario *scenario, char *error,
+                      size_t error_size)
+{
+    struct scenario_settings *settings = stage->settings;
+    char ours[64], theirs[64];
+    snprintf(ours, sizeof ours, "%slibrary:", settings->prefix);
+    snprintf(theirs, sizeof theirs, "%sfloor:", settings->prefix);
+    struct client_settings client = {
+        .servers = settings->servers.text,
+        .prefix = ours,
+        .depth = scenario->depth,
+        .resources = scenario->resources,
+        .ttl_ms = settings->ttl_ms,
+        .node_timeout_ms = settings->node_timeout_ms,
+        .verbose = settings->verbose,
+        .wait_ms = scenario->resources < scenario->depth ? CONTENDED_MS : HICCUP_MS,
+        .separate = scenario->separate,
+    };
+    snprintf(stage->fence_key, sizeof stage->fence_key, "%sfence", settings->prefix);
+    if (scenario->kind == SCENARIO_VARIANT)
+        return open_variant(stage, scenario, &client, error, error_size);
+    bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
+    bool blocking = scenario->kind == SCENARIO_THREADED || scenario->kind == SCENARIO_CONTENDED;
+    if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
+        return -1;
+    if (has_floor && settings->sides != SCENARIO_LIBRARY) {
+        stage->floor = floor_open(&settings->servers, scenario->depth, theirs, settings->ttl_ms,
+                                  error, error_size);
+        if (stage->floor == NULL)
+            return -1;
+    }
+    if (settings->sides == SCENARIO_FLOOR)
+        return 0;
+    if (blocking)
+        stage->threaded = threaded_open(&client, error, error_size);
+    else
+        stage->embedded = embedded_open(&client, error, error_size);
+    return stage->threaded == NULL && stage->embedded == NULL ? -1 : 0;
+}
+
+static void close_stage(struct stage *stage)
+{
+    floor_close(stage->floor);
+    if (stage->embedded != NULL)
+        embedded_close(stage->embedded);
+    if (stage->plain_embedded != NULL)
+        embedded_close(stage->plain_embedded);
+    if (stage->threaded != NULL)
+        threaded_close(stage->threaded);
+    if (stage->plain_threaded != NULL)
+        threaded_close(stage->plain_threaded);
+}
+
+static uint64_t warm_pairs(const struct scenario_settings *settings,
+                           const struct scenario *scenario)
+{
+    uint64_t warm = UINT64_C(20) * scenario->depth;
+    if (settings->warm != UINT64_MAX)
+        return settings->warm;
+    return warm < WARM_MIN ? WARM_MIN : warm;
+}
+
+static int compare(struct stage *stage, const struct scenario *scenario,
+                   struct scenario_result *result)
+{
+    struct scenario_settings *settings = stage->settings;
+    struct side a = {.name = "library"}, b = {.name = NULL};
+    bool stopped = scenario->kind == SCENARIO_STOPPED;
+    const struct comparison comparison = {
+        .pairs = settings->pairs != 0 ? settings->pairs : scenario->pairs,
+        .slices = stopped ? SLICES_STOPPED : SLICES,
+        .depth = scenario->depth,
+        .warm = warm_pairs(settings, scenario),
+        .budget_ns = settings->budget_ms * UINT64_C(1000000),
+    };
+    if (scenario->kind == SCENARIO_VARIANT) {
+        if (settings->sides != SCENARIO_FLOOR)
+            a = (struct side){scenario->variant, stage, run_variant, NULL, settle_variant};
+        if (settings->sides != SCENARIO_LIBRARY)
+            b = (struct side){"plain", stage, run_plain, NULL, settle_plain};
+    } else if (stopped) {
+        a = (struct side){"2 stopped", stage, run_staged, stop_servers, continue_servers};
+        b = (struct side){"healthy", stage, run_staged, NULL, settle_staged};
+    } else if (stage->embedded != NULL) {
+        a = (struct side){"library", stage->embedded, embedded_run, NULL, embedded_settle};
+    } else if (stage->threaded != NULL) {
+        a = (struct side){"library", stage->threaded, threaded_run, NULL, NULL};
+    }
+    if (stage->floor != NULL)
+        b = (struct side){"floor", stage->floor, run_floor, NULL, NULL};
+    if (a.run == NULL) {
+        a = b;
+        b.name = NULL;
+    }
+    result->name_a = a.name;
+    result->name_b = b.name;
+    return side_compare(&comparison, &a, &result->a, b.name == NULL ? NULL : &b, &result->b,
+                        &settings->seed);
+}
+
+int scenario_run_sides(const struct scenario *scenario, struct scenario_settings *settings,
+                       struct scenario_result *result, char *error, size_t error_size)
+{
+    struct stage stage = {.settings = settings};
+    int failed = open_stage(&stage, scenario, error, error_size);
+    if (failed == 0 && compare(&stage, scenario, result) != 0) {
+        snprintf(error, error_size, "it could not be finished");
+        failed = -1;
+    }
+    if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)
+        servers_stop(&settings->servers, STOPPED, false);
+    close_stage(&stage);
+    if (scenario->fenced)
+        servers_delete(&settings->servers, stage.fence_key);
+    return failed;
+}
