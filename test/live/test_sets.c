@@ -336,6 +336,27 @@ START_TEST(fences)
 }
 END_TEST
 
+/* Time passes for all sets. */
+START_TEST(kept)
+{
+    char name[64];
+    redlock_lock_t *locks[2];
+    connect_client();
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_opts_t opts = redlock_opts(wait_scaled_ms(2000));
+        opts.flags = REDLOCK_AUTO_EXTEND;
+        opts.extend_at_ms = opts.ttl_ms * 9 / 10;
+        CHECK_STATUS(
+            redlock_acquire(live.client, name_in(set, "kept", 0, name), &opts, &locks[set], NULL),
+            REDLOCK_OK);
+    }
+    for (unsigned set = 0; set < 2; set++) {
+        ck_assert(WAIT_UNTIL(set_stats(set).extended >= 2, PATIENCE_MS));
+        CHECK_STATUS(live_release(locks[set]), REDLOCK_OK);
+    }
+}
+END_TEST
+
 /* In the loop of somebody else, too; what is held in both is given back by a shutdown. */
 START_TEST(modes_and_shutdown)
 {
@@ -425,6 +446,7 @@ static Suite *sets_suite(void)
     live_add(suite, "waiting", waiting);
     live_add(suite, "fences", fences);
     live_add_each(suite, "modes", modes_and_shutdown, 3);
+    live_add(suite, "kept", kept);
     live_add(suite, "canceled", canceled);
     live_add(suite, "forked", forked);
     return suite;

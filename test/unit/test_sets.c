@@ -298,7 +298,7 @@ START_TEST(passwords_are_not_shown)
         "east=redis://u:secret@h:1;west=h:x",   "east=h:x;west=redis://u:secret@h:1",
         "east=redis://u:secret,x@h:1",          "east=u:secret@h:1",
         "east=redis://u:secret@h:1,h:1;west=h", "east=redis://u:secret@h:y",
-        "east=redis://u:secret west=x@h",
+        "east=redis://u:secret west=x@h",       "east=redis://se$cret;west=x@h:1",
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         if (redlock_config_add_nodes(config, lists[i]) == REDLOCK_OK)
