@@ -114,10 +114,32 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
     return -1;
 }
 
-void client_warn_count(const struct settings *settings, const redlock_t *rl)
+static size_t count_of_set(redlock_t *rl, size_t set)
 {
-    size_t count = redlock_node_count(rl);
+    redlock_node_stats_t node;
+    size_t count = 0;
+
+    for (size_t i = 0; i < redlock_node_count(rl); i++)
+        count += redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
+                 node.set_index == set;
+    return count;
+}
+
+void client_warn_count(const struct settings *settings, redlock_t *rl)
+{
     bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
+    size_t sets = redlock_set_count(rl);
+
+    for (size_t set = 0; set < sets; set++) {
+        const char *name = redlock_set_name(rl, set);
+        size_t count = count_of_set(rl, set);
+        if (sets > 1 && (count == 1 || count % 2 == 0))
+            say(SAY_WARNING, "set %s: %zu server%s; use three or five", name, count,
+                count == 1 ? ": the locks of this set are lost with it" : "s");
+    }
+    if (sets > 1)
+        return;
+    size_t count = redlock_node_count(rl);
 
     if (count == 1)
         say(SAY_WARNING, "%sone server: the lock is lost with it; use three or five%s",

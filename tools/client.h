@@ -14,7 +14,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
 int client_start(redlock_config_t *config, redlock_t **ret_rl);
 
 /* One server or an even count of them. */
-void client_warn_count(const struct settings *settings, const redlock_t *rl);
+void client_warn_count(const struct settings *settings, redlock_t *rl);
 
 /* Gives the connections time to be made, until every server has said something. A lock needs no
  * more than a blink, CLIENT_SETTLE_MS, and not even that; but a server that is listed twice is

@@ -23,13 +23,13 @@
 static void read_nodes(redlock_t *rl, struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
-        redlock_get_node_stats(rl, i, &exam->nodes[i], sizeof exam->nodes[i]);
+        redlock_get_node_stats(rl, exam->first + i, &exam->nodes[i], sizeof exam->nodes[i]);
 }
 
 /* A name needs time to be resolved and a connection to be made; then every node has said
  * something, or the time is over. */
 static void wait_for_answers(redlock_t *rl, const struct settings *settings,
-                             struct examination *exam)
+                             struct examination *exams, size_t sets)
 {
     uint64_t patience_ms = client_patience_ms(settings);
 
@@ -37,7 +37,19 @@ static void wait_for_answers(redlock_t *rl, const struct settings *settings,
     int ready = redlock_wait_ready(rl, patience_ms);
     say(SAY_DEBUG, "ready: %s", redlock_strerror(ready));
     client_settle(rl, patience_ms);
-    read_nodes(rl, exam);
+    for (size_t i = 0; i < sets; i++)
+        read_nodes(rl, &exams[i]);
+}
+
+char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *stem)
+{
+    char *name = text_copy(stem);
+
+    for (unsigned i = 1; redlock_set_of(rl, name) != (int)exam->set; i++) {
+        free(name);
+        name = text_format("%s/%u", stem, i);
+    }
+    return name;
 }
 
 static int by_size(const void *a, const void *b)
@@ -54,16 +66,18 @@ static void measure(redlock_t *rl, struct examination *exam)
     uint64_t times[REDLOCK_NODES_MAX][MEASURE_ROUNDS] = {0};
     unsigned answers[REDLOCK_NODES_MAX] = {0};
     redlock_node_report_t node;
+    char *name = nodes_name_in(rl, exam, "redlock-nodes");
 
     for (int round = 0; round < MEASURE_ROUNDS; round++) {
         redlock_report_t *report = NULL;
-        int error = redlock_inspect(rl, "redlock-nodes", &report);
+        int error = redlock_inspect(rl, name, &report);
         say(SAY_DEBUG, "question: %s", redlock_strerror(error));
         for (size_t i = 0; report && i < exam->count; i++)
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK && node.rtt_us)
                 times[i][answers[i]++] = node.rtt_us;
         redlock_report_free(report);
     }
+    free(name);
     read_nodes(rl, exam);
     for (size_t i = 0; i < exam->count; i++) {
         qsort(times[i], answers[i], sizeof times[i][0], by_size);
@@ -92,21 +106,30 @@ static bool all_vote(const struct examination *exam)
     return true;
 }
 
-/* Until all vote, or a reason that does not pass by itself is found, or the time is over. */
-static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exam)
+static bool sets_vote(redlock_t *rl, struct examination *exams, size_t sets,
+                      int told[REDLOCK_NODES_MAX])
+{
+    bool all = true;
+
+    for (size_t i = 0; i < sets; i++) {
+        read_nodes(rl, &exams[i]);
+        all = all_vote(&exams[i]) && all;
+        tell_waiting(&exams[i], told + exams[i].first);
+    }
+    return all;
+}
+
+/* Until all vote, or the time is over. */
+static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exams, size_t sets)
 {
     int told[REDLOCK_NODES_MAX] = {0};
     uint64_t start_ns = boottime_ns();
 
-    read_nodes(rl, exam);
-    while (!all_vote(exam)) {
-        tell_waiting(exam, told);
+    while (!sets_vote(rl, exams, sets, told)) {
         if (wait_ms != REDLOCK_WAIT_FOREVER && boottime_ns() - start_ns >= wait_ms * NS_PER_MS)
             return;
         poll(NULL, 0, WAIT_STEP_MS);
-        read_nodes(rl, exam);
     }
-    tell_waiting(exam, told);
 }
 
 static const char *health_name(enum health_exit health)
@@ -161,6 +184,8 @@ static void print_text(const struct examination *exam)
 {
     char text[160], rtt[24];
 
+    if (*exam->set_name)
+        printf("%sset %s\n", exam->set > 0 ? "\n" : "", exam->set_name);
     printf("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
@@ -199,7 +224,7 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
         finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
 }
 
-static void print_json(const struct examination *exam)
+static json_t *json_of_set(const struct examination *exam)
 {
     json_t *nodes = must(json_array()), *findings = must(json_array());
     char text[160];
@@ -209,16 +234,70 @@ static void print_json(const struct examination *exam)
     for (size_t i = 0; i < exam->finding_count; i++)
         json_array_append_new(findings, json_of_finding(exam, &exam->findings[i]));
     doctor_verdict(exam, text, sizeof text);
-    json_print(json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "schema", "redlock.nodes/1",
-                         "state", health_name(exam->health), "text", text, "configured",
-                         (int)exam->count, "quorum", (int)exam->quorum, "may_vote",
-                         (int)exam->may_vote, "nodes", nodes, "findings", findings));
+    return must(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "state", health_name(exam->health),
+                          "text", text, "configured", (int)exam->count, "quorum", (int)exam->quorum,
+                          "may_vote", (int)exam->may_vote, "nodes", nodes, "findings", findings));
+}
+
+static enum health_exit worst_of(const struct examination *exams, size_t sets)
+{
+    enum health_exit worst = HEALTH_OK;
+
+    for (size_t i = 0; i < sets; i++)
+        worst = exams[i].health > worst ? exams[i].health : worst;
+    return worst;
+}
+
+static void print_json(const struct examination *exams, size_t sets)
+{
+    json_t *object = must(json_pack("{s:s}", "schema", "redlock.nodes/1"));
+    json_t *only = sets == 1 ? json_of_set(&exams[0]) : NULL, *list = must(json_array());
+
+    for (size_t i = 0; !only && i < sets; i++) {
+        json_t *set = json_of_set(&exams[i]);
+        json_object_set_new(set, "set", json_string(exams[i].set_name));
+        json_array_append_new(list, set);
+    }
+    if (only) {
+        json_object_update(object, only);
+    } else {
+        json_object_set_new(object, "state", json_string(health_name(worst_of(exams, sets))));
+        json_object_set(object, "sets", list);
+    }
+    json_decref(only);
+    json_decref(list);
+    json_print(object);
+}
+
+static void print_all(const struct options *options, const struct examination *exams, size_t sets)
+{
+    if (options->json)
+        print_json(exams, sets);
+    for (size_t i = 0; !options->json && i < sets; i++)
+        print_text(&exams[i]);
+}
+
+/* Which servers belong to which set. */
+static struct examination *lay_out(redlock_t *rl)
+{
+    size_t sets = redlock_set_count(rl), count = redlock_node_count(rl);
+    struct examination *exams = must(calloc(sets, sizeof *exams));
+    redlock_node_stats_t node;
+
+    for (size_t i = 0; i < count; i++) {
+        if (redlock_get_node_stats(rl, i, &node, sizeof node) != REDLOCK_OK)
+            continue;
+        struct examination *exam = &exams[node.set_index];
+        exam->set_name = node.set;
+        exam->set = node.set_index;
+        exam->first = exam->count++ == 0 ? i : exam->first;
+    }
+    return exams;
 }
 
 int cmd_nodes(const struct options *options)
 {
     struct settings settings;
-    struct examination exam = {0};
     redlock_t *rl;
 
     if (options->operand_count > 0) {
@@ -234,20 +313,21 @@ int cmd_nodes(const struct options *options)
         return HEALTH_UNKNOWN;
     if (result >= 0)
         return result;
-    exam.count = redlock_node_count(rl);
-    wait_for_answers(rl, &settings, &exam);
+    size_t sets = redlock_set_count(rl);
+    struct examination *exams = lay_out(rl);
+    wait_for_answers(rl, &settings, exams, sets);
     if (options->wait_all)
-        wait_for_votes(rl, settings.wait_ms, &exam);
-    measure(rl, &exam);
-    nodes_probe(&settings, &exam);
-    if (options->fence)
-        nodes_fence(rl, &settings, &exam);
-    doctor_judge(&exam);
-    if (options->json)
-        print_json(&exam);
-    else
-        print_text(&exam);
-    result = (int)exam.health;
+        wait_for_votes(rl, settings.wait_ms, exams, sets);
+    for (size_t i = 0; i < sets; i++) {
+        measure(rl, &exams[i]);
+        nodes_probe(&settings, &exams[i]);
+        if (options->fence)
+            nodes_fence(rl, &settings, &exams[i]);
+        doctor_judge(&exams[i]);
+    }
+    print_all(options, exams, sets);
+    result = (int)worst_of(exams, sets);
+    free(exams);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);
     return result;

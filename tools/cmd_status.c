@@ -86,6 +86,8 @@ static json_t *holding_json(const char *schema, const char *name, const struct e
         json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
         (int)(evidence ? evidence->info.quorum : 0), "nodes", nodes_json(evidence, holding.owner)));
 
+    if (evidence && *evidence->set)
+        json_object_set_new(object, "set", json_string(evidence->set));
     if (holding.pttl_min_ms != UINT64_MAX)
         json_object_set_new(object, "ttl_ms",
                             json_pack("{s:I, s:I}", "min", (json_int_t)holding.pttl_min_ms, "max",
@@ -108,6 +110,8 @@ static void print_holding(const char *name, const struct evidence *evidence)
     if (holding.pttl_min_ms != UINT64_MAX)
         printf(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
                holding.pttl_max_ms);
+    if (evidence && *evidence->set)
+        printf(" (set %s)", evidence->set);
     printf("\n");
     for (size_t i = 0; i < count; i++) {
         const struct evidence_node *node = &evidence->nodes[i];

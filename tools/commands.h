@@ -15,9 +15,11 @@ int cmd_status(const struct options *options);
 int cmd_nodes(const struct options *options);
 int nodes_init(const struct options *options); /* nodes --init */
 int nodes_acl(const struct options *options);  /* nodes --acl */
-/* Takes a lock for a moment on each server that may vote, and notes what it did not do. */
 struct examination;
 struct settings;
+/* A name that begins with `stem` and belongs to that set. */
+char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *stem);
+/* Takes a lock for a moment on each server that may vote, and notes what it did not do. */
 void nodes_probe(const struct settings *settings, struct examination *exam);
 /* Looks at the fence records, and takes a fenced lock if all have one; makes none. */
 void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam);

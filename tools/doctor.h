@@ -40,7 +40,10 @@ struct wakefulness {
 
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
+/* Of one set of servers; most clients have only one. */
 struct examination {
+    const char *set_name; /* "" if it is the only one */
+    size_t set, first;    /* its index; its first server among those of all sets */
     size_t count, quorum, may_vote;
     size_t useful; /* of those that may vote: they grant, extend and release */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];

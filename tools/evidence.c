@@ -18,6 +18,8 @@ struct evidence *evidence_copy(const redlock_report_t *report)
         return NULL;
     struct evidence *copy = must(calloc(1, sizeof *copy));
     redlock_report_get_info(report, &copy->info, sizeof copy->info);
+    snprintf(copy->set, sizeof copy->set, "%s", copy->info.set ? copy->info.set : "");
+    copy->info.set = copy->set;
     snprintf(copy->text, sizeof copy->text, "%s", redlock_report_text(report));
     while (copy->count < REDLOCK_NODES_MAX &&
            redlock_report_get_node(report, copy->count, &node, sizeof node) == REDLOCK_OK) {

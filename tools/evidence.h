@@ -16,6 +16,7 @@ struct evidence_node {
 
 struct evidence {
     redlock_report_info_t info;
+    char set[72]; /* "": the client has only one */
     char text[512];
     size_t count;
     struct evidence_node nodes[REDLOCK_NODES_MAX];

@@ -4,20 +4,32 @@
  */
 #include "mask.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "say.h"
 
+/* A ';' that another set begins behind: "; east=redis://". */
+static bool is_between_sets(const char *at)
+{
+    if (*at != ';')
+        return false;
+    at += 1 + strspn(at + 1, " \t");
+    size_t len = strcspn(at, "=,;:/@ \t");
+    return len > 0 && at[len] == '=';
+}
+
 /* Where the address that `from` stands in ends: before the word of the next "://". A "://" without
- * a comma or blank in front of its word begins nothing: it stands in a password. */
+ * a comma or blank in front of its word, or a ';' that ends a set, begins nothing: it stands in a
+ * password. */
 static const char *end_of_address(const char *from)
 {
     const char *at = from, *next;
 
     while ((next = strstr(at, "://")) != NULL) {
         const char *word = next;
-        while (word > from && word[-1] != ',' && word[-1] != ' ')
+        while (word > from && word[-1] != ',' && word[-1] != ' ' && !is_between_sets(word - 1))
             word--;
         if (word > from)
             return word;

@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "doctor.h"
 #include "say.h"
+#include "sets.h"
 
 #define CLOSE_BUDGET_MS 200
 #define PATIENCE_MS     2000
@@ -76,13 +77,18 @@ static void look_at_records(const struct settings *settings, struct examination 
 {
     struct settings bare = *settings; /* nothing of it is freed */
     char empty[] = "";
+    char *servers = sets_addresses(settings->values[SET_SERVERS].text, exam->set);
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
     redlock_config_t *config;
     redlock_node_report_t node;
     redlock_t *rl;
 
     bare.values[SET_PREFIX].text = empty;
-    if (client_configure(&bare, &config) >= 0)
+    bare.values[SET_SERVERS].text = servers; /* the key is in one set, its hash is in all */
+    int result = client_configure(&bare, &config);
+    explicit_bzero(servers, strlen(servers));
+    free(servers);
+    if (result >= 0)
         return;
     if (client_start(config, &rl) < 0) {
         while (!all_seen(exam) && boottime_ns() < give_up_ns) {
@@ -102,11 +108,11 @@ static void look_at_records(const struct settings *settings, struct examination 
 
 /* A majority ends a round, and a refusal out of a script takes longer than a grant: who refuses may
  * be the last each time, and is never heard. But errors are counted. */
-static bool refuses_unheard(redlock_t *rl, size_t i, uint64_t errors_before)
+static bool refuses_unheard(redlock_t *rl, size_t node, uint64_t errors_before)
 {
     redlock_node_stats_t stats;
 
-    return redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK &&
+    return redlock_get_node_stats(rl, node, &stats, sizeof stats) == REDLOCK_OK &&
            stats.errors >= errors_before + ERRORS_ENOUGH;
 }
 
@@ -119,19 +125,23 @@ static void note_unheard(struct examination *exam, size_t i)
              "takes no part in fenced locks: answers their scripts with errors");
 }
 
-static void count_errors(redlock_t *rl, size_t count, uint64_t ret_errors[REDLOCK_NODES_MAX])
+static void count_errors(redlock_t *rl, const struct examination *exam,
+                         uint64_t ret_errors[REDLOCK_NODES_MAX])
 {
     redlock_node_stats_t stats = {0};
 
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < exam->count; i++)
         ret_errors[i] =
-            redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK ? stats.errors : 0;
+            redlock_get_node_stats(rl, exam->first + i, &stats, sizeof stats) == REDLOCK_OK
+                ? stats.errors
+                : 0;
 }
 
 /* It is repeated until all have said something. */
 static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
-    char *name = text_format("redlock-nodes/%s", client_owner());
+    char *stem = text_format("redlock-nodes/%s", client_owner());
+    char *name = nodes_name_in(rl, exam, stem);
     redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
     bool answered[REDLOCK_NODES_MAX] = {false}, all;
@@ -139,7 +149,7 @@ static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examina
     redlock_node_report_t node;
 
     opts.flags = REDLOCK_FENCE;
-    count_errors(rl, exam->count, errors);
+    count_errors(rl, exam, errors);
     do {
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
@@ -149,7 +159,7 @@ static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examina
         for (size_t i = 0; report && i < exam->count; i++) {
             if (redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK)
                 see_fenced_vote(exam, &answered[i], i, &node);
-            if (!answered[i] && refuses_unheard(rl, i, errors[i])) {
+            if (!answered[i] && refuses_unheard(rl, exam->first + i, errors[i])) {
                 answered[i] = true;
                 note_unheard(exam, i);
             }
@@ -163,6 +173,7 @@ static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examina
             poll(NULL, 0, PAUSE_MS);
     } while (!all && boottime_ns() < give_up_ns);
     free(name);
+    free(stem);
 }
 
 void nodes_fence(redlock_t *rl, const struct settings *settings, struct examination *exam)

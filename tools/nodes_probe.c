@@ -12,6 +12,7 @@
 #include "doctor.h"
 #include "nodes_wake.h"
 #include "say.h"
+#include "sets.h"
 
 #define TTL_MS          1000
 #define WAIT_TTL_MS     5000
@@ -99,17 +100,18 @@ static void probe_alone(const struct settings *settings, const char *address,
 /* The addresses stand in the list in the order of the nodes. */
 void nodes_probe(const struct settings *settings, struct examination *exam)
 {
-    char *list = text_copy(settings->values[SET_SERVERS].text);
+    char *list = sets_addresses(settings->values[SET_SERVERS].text, exam->set);
+    size_t len = strlen(list);
     char *rest = list, *address;
     size_t i = 0;
 
-    while ((address = strsep(&rest, ", \t\r\n")) && i < exam->count) {
+    while ((address = strsep(&rest, ",")) && i < exam->count) {
         if (!*address)
             continue;
         if (exam->nodes[i].may_vote)
             probe_alone(settings, address, &exam->troubles[i], &exam->wakes[i]);
         i++;
     }
-    explicit_bzero(list, strlen(settings->values[SET_SERVERS].text));
+    explicit_bzero(list, len);
     free(list);
 }

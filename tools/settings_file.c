@@ -10,10 +10,13 @@
 
 #include "exits.h"
 #include "say.h"
+#include "sets.h"
 #include "settings.h"
 
 /* inih cuts longer lines in two, silently. */
 #define LINE_MAX_CHARS 190
+/* And the name of a section after 49, as silently; a name that was cut would be another set. */
+#define SET_NAME_MAX 44
 /* As many servers as there can be, a commented section for each, take a tenth of it. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
@@ -24,6 +27,7 @@ struct reading {
     unsigned line;
     bool refused;
     bool seen[SET_COUNT];
+    char set[SET_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
 };
 
 static int refuse(struct reading *reading, const char *what, const char *where, const char *advice)
@@ -75,6 +79,36 @@ static void add_servers(struct reading *reading, const char *value)
     reading->seen[SET_SERVERS] = true;
 }
 
+/* Servers of a set follow its name; what stands behind those of a set would be one of its own. */
+static int add_servers_of(struct reading *reading, const char *set, const char *value)
+{
+    bool first = !reading->seen[SET_SERVERS];
+
+    if (strlen(set) > SET_NAME_MAX)
+        return refuse(reading, "the name of the set is too long", "",
+                      "in a file it may have 44 characters");
+    if (sets_are_named(value))
+        return refuse(reading, "sets of servers in one line", "",
+                      "write a section [set.NAME] for each, with servers = ...");
+    if (!first && (*set == '\0') != (*reading->set == '\0'))
+        return refuse(reading, "servers with and without a set", "",
+                      "write all of them into sections [set.NAME], or none");
+    if (strcmp(set, reading->set) != 0) {
+        snprintf(reading->set, sizeof reading->set, "%s", set);
+        char *text = text_format("%s=%s", set, value);
+        bool good = sets_are_named(text);
+        if (good)
+            add_servers(reading, text);
+        explicit_bzero(text, strlen(text));
+        free(text);
+        return good ? 1
+                    : refuse(reading, "the name of the set is none: ", set,
+                             "use letters, digits, '.', '_' and '-'");
+    }
+    add_servers(reading, value);
+    return 1;
+}
+
 static int handle(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
@@ -85,21 +119,23 @@ static int handle(void *user, const char *section, const char *name, const char 
     if (!strncmp(section, "node.", 5) && section[5]) {
         if (strcmp(name, "url") != 0)
             return refuse(reading, "unknown key ", name, "a [node.NAME] section has: url");
-        add_servers(reading, value);
-        return 1;
+        return add_servers_of(reading, "", value);
+    }
+    if (!strncmp(section, "set.", 4) && section[4]) {
+        if (strcmp(name, "servers") != 0)
+            return refuse(reading, "unknown key ", name, "a [set.NAME] section has: servers");
+        return add_servers_of(reading, section + 4, value);
     }
     if (strcmp(section, "redlock") != 0)
         return refuse(reading, "unknown section ", *section ? section : "(none)",
-                      "write [redlock] or [node.NAME]");
+                      "write [redlock], [node.NAME] or [set.NAME]");
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
                       "known are: servers prefix user pass-file password max-ttl ttl wait grace "
                       "renew connect-timeout node-timeout fence-key fence-records admission "
                       "drift heartbeat clock-slack");
-    if (id == SET_SERVERS) {
-        add_servers(reading, value);
-        return 1;
-    }
+    if (id == SET_SERVERS)
+        return add_servers_of(reading, "", value);
     if (reading->seen[id])
         return refuse(reading, "second value for ", name, "keep one");
     reading->seen[id] = true;

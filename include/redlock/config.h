@@ -74,6 +74,20 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
  * for a server that is in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock
  * need the same nodes, listed in the same way. */
 REDLOCK_CHECK int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
+/* Several sets of nodes instead of one, for more than one set can do: each resource belongs to one
+ * of them, by a hash of its name and of theirs, and each set is a quorum of its own. The order of
+ * the calls does not matter. name: 1..64 letters, digits, '.', '_' and '-'; what the set is known
+ * by, the same in all clients, whatever becomes of its nodes. urls: as above. All clients need the
+ * same sets: where they differ, two clients can hold one lock. EINVAL also for a name that is
+ * taken, a server of another set, beyond REDLOCK_SETS_MAX, beyond REDLOCK_NODES_MAX in all, and
+ * after redlock_config_add_nodes() without sets. The same in one text, also for
+ * redlock_config_add_nodes(): "name=url,url,url; name=url,url,url".
+ *
+ * If a resource has braces with something in between, only what is between the first two is hashed:
+ * "{order:7}:pay" and "{order:7}:ship" are in one set, as locks on several resources at once need
+ * it. Adding a set moves some resources: docs/embedding.md says how. */
+REDLOCK_CHECK int redlock_config_add_set(redlock_config_t *config, const char *name,
+                                         const char *urls);
 /* For nodes whose URL has no user and password. user NULL or "": the default user; password NULL:
  * no login (then user must be NULL, too). */
 REDLOCK_CHECK int redlock_config_set_auth(redlock_config_t *config, const char *user,

@@ -63,7 +63,8 @@ REDLOCK_API uint32_t redlock_version_number(void);
  * [any thread] */
 REDLOCK_API const char *redlock_build_text(void);
 
-#define REDLOCK_NODES_MAX        31
+#define REDLOCK_NODES_MAX        31 /* of a client, in all its sets */
+#define REDLOCK_SETS_MAX         16
 #define REDLOCK_RESOURCE_LEN_MAX 512
 #define REDLOCK_RESOURCES_MAX    64 /* of one lock */
 #define REDLOCK_TTL_MS_MIN       10

@@ -59,18 +59,19 @@ extern "C" {
  * [builder] */
 REDLOCK_CHECK int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
-/* Waits until a majority of nodes is connected and may vote; not needed before other calls.
- * wait_ms: REDLOCK_WAIT_FOREVER is possible. When it is over: ENOQUORUM, EAUTH or EREFUSED, as
- * most nodes say; at once: EDUPLICATE (two addresses are one server), ECLOSED. [blocks] */
+/* Waits until a majority of nodes, of each set, is connected and may vote; not needed before other
+ * calls. wait_ms: REDLOCK_WAIT_FOREVER is possible. When it is over: ENOQUORUM, EAUTH or EREFUSED,
+ * as most nodes say; at once: EDUPLICATE (two addresses are one server), ECLOSED. [blocks] */
 REDLOCK_CHECK int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
 /* An operator's decision: takes the fence records of all nodes that answer into use, whatever they
  * say, with the largest numbers that any of them has, and not below the time of day. For a majority
  * of records that were lost, and after a change of what all clients must agree on (nodes, max_ttl,
- * prefix, kind of records). The first start needs it only if not all nodes answer or not all are
- * empty. Not while fenced locks are being taken: a number granted in this moment may be missed.
+ * prefix, kind of records, sets). The first start needs it only if not all nodes answer or not all
+ * are empty. Not while fenced locks are being taken: a number granted in this moment may be missed.
  * ENOQUORUM: too few nodes answered in wait_ms, nothing was changed; EFENCE: too few obeyed;
- * EDUPLICATE. [blocks] */
+ * EDUPLICATE. With several sets it is about all of them, and the error that of one; the others may
+ * have been changed. [blocks] */
 REDLOCK_CHECK int redlock_fence_init(redlock_t *rl, uint64_t wait_ms);
 
 /* Ends what waits (ECLOSED), releases what is held, and sends the deletes that are still owed;
@@ -167,7 +168,8 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * With opts.also it is one lock of several resources: each server grants all of them or none in one
  * step, and whatever is done to the lock is done to all of them. While it waits it keeps none from
  * anybody else, so nobody waits for each other for ever, in whichever order they are named; where
- * they are busy all the time it may wait for long. It is held as long as all of them are.
+ * they are busy all the time it may wait for long. It is held as long as all of them are. EINVAL:
+ * they belong to more than one set of nodes (redlock_config_add_set()).
  * EFENCE: the fence records of too many nodes cannot be used (the report says why).
  * ENOQUORUM: too few answered. ETOOSLOW: less than opts.validity_ms_min was left. EREFUSED: too
  * many replicas, loading or cluster nodes. At once, without waiting: EINVAL (the report says why),

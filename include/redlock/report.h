@@ -58,6 +58,10 @@ typedef struct redlock_report_info {
                                       * words, if there are any, are what they said to that one */
     uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
     uint64_t validity_ms;            /* left when this was written, 0 if none */
+    const char *set;                 /* which set of nodes this is about (redlock_set_name()); the
+                                      * report's; NULL: refused arguments */
+    uint32_t node_first;             /* the first of its nodes, as redlock_get_node_stats() counts
+                                      * them: the index of a node there is this plus its index here */
 } redlock_report_info_t;
 
 typedef struct redlock_node_report {

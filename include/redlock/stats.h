@@ -65,14 +65,27 @@ typedef struct redlock_node_stats {
     int32_t wakeups;          /* gauge: enum redlock_wakeups */
     uint64_t pushes;          /* times that it told of changes */
     char wakeups_text[96];    /* gauge: for people: why it refuses to tell; "" if it does not */
+    const char *set;          /* which it belongs to: redlock_set_name(); borrowed as `node` */
+    uint32_t set_index;
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were
- * added, up to redlock_node_count() - 1. [any thread] */
+ * added, up to redlock_node_count() - 1, over all sets. [any thread] */
 REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
 REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size);
+
+/* Sets of nodes (redlock_config_add_set()); a client without them has one, called "". index: the
+ * order in which they were added, up to redlock_set_count() - 1. [any thread] */
+REDLOCK_API size_t redlock_set_count(const redlock_t *rl);
+/* NULL: no such set; borrowed: until redlock_free(). */
+REDLOCK_API const char *redlock_set_name(const redlock_t *rl, size_t index);
+/* Which set this name belongs to: its index, or EINVAL: no name. */
+REDLOCK_API int redlock_set_of(const redlock_t *rl, const char *resource);
+/* redlock_get_stats() of one set: those of all sets add up to the client's. */
+REDLOCK_API int redlock_get_set_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
+                                      size_t size);
 
 #ifdef __cplusplus
 }

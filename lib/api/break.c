@@ -44,7 +44,7 @@ static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
 }
 
 /* A release of what was seen on node `index`, on all nodes, on behalf of the parent. */
-static void start_part(struct redlock *rl, struct redlock_lock *parent, unsigned index)
+static void start_part(struct redlock_lock *parent, unsigned index)
 {
     const struct rl_seen *seen = &parent->engine.seen[index];
     struct rl_arg value = {seen->value, seen->len};
@@ -52,7 +52,7 @@ static void start_part(struct redlock *rl, struct redlock_lock *parent, unsigned
     struct rl_lease_params params = parent->engine.lease.params;
     const struct rl_names names = {
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
-    struct redlock_lock *part = rl_api_lock_new(rl, &names, 0);
+    struct redlock_lock *part = rl_api_lock_new(parent->set, &names, 0);
 
     if (part == NULL)
         return;
@@ -62,7 +62,8 @@ static void start_part(struct redlock *rl, struct redlock_lock *parent, unsigned
     part->parts = index;
     parent->parts++;
     rl_api_lock_ref(parent);
-    if (rl_lock_start(&rl->engine, &part->engine, &params, keys.list[0], value) != REDLOCK_OK) {
+    if (rl_lock_start(&parent->set->engine, &part->engine, &params, keys.list[0], value) !=
+        REDLOCK_OK) {
         parent->parts--;
         part->parent = NULL;
         rl_api_lock_drop(part);
@@ -89,7 +90,7 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
             lock->merged->failed |= RL_NODE(i);
             lock->merged->cause[i] = REDLOCK_CAUSE_WRONGTYPE;
         } else if (is_first_of_its_kind(lock->engine.seen, i)) {
-            start_part(rl, lock, i);
+            start_part(lock, i);
         }
     }
     if (--lock->parts == 0)

@@ -85,7 +85,7 @@ static int enter(struct redlock *rl, bool blocks)
         return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
     }
     /* Inside a callback the time of the tick has passed on. */
-    rl_engine_refresh(&rl->engine);
+    rl_io_refresh(&rl->io);
     return REDLOCK_OK;
 }
 
@@ -103,7 +103,8 @@ int rl_client_enter_blocking(struct redlock *rl)
  * thread, which says it for all, in one write for each node. */
 static bool leave_to_thread(struct redlock *rl)
 {
-    if (rl->sleepers < CROWD_MIN || rl->engine.dirty == 0 || rl->caller_drives || !rl->thread_runs)
+    if (rl->sleepers < CROWD_MIN || !rl_io_is_dirty(&rl->io) || rl->caller_drives ||
+        !rl->thread_runs)
         return false;
     if (rl->polls)
         rl_io_wake(&rl->io);
@@ -133,7 +134,7 @@ void rl_client_push(struct redlock *rl)
         rl->flush_skips++;
     } else if (inside || !leave_to_thread(rl)) {
         rl->flush_skips = 0;
-        rl_engine_flush(&rl->engine);
+        rl_io_flush(&rl->io);
     }
     if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl)) {
         rl_io_wake(&rl->io);
@@ -147,15 +148,16 @@ void rl_client_leave(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
-static int open_engine(struct redlock *rl)
+static int open_set(struct redlock *rl, const struct rl_config_set *from)
 {
     struct redlock_config *config = rl->config;
+    struct rl_set *set = &rl->sets[rl->set_count];
     uint64_t max_ttl_ns = config->max_ttl_ms * RL_MS;
     const struct rl_engine_params params = {
         .mem = &rl->mem,
         .log = &rl->log,
-        .specs = config->nodes,
-        .nodes = (unsigned)config->node_count,
+        .specs = config->nodes + from->first,
+        .nodes = from->count,
         .user = config->user,
         .password = config->password,
         .owner = config->owner,
@@ -168,18 +170,35 @@ static int open_engine(struct redlock *rl)
         .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
         .fence_record = {config->fence_key, config->fence_key_len},
-        .fence_config = {rl->fence_config, rl_fence_config_text(config, rl->fence_config)},
+        .fence_config = {set->fence_config, rl_fence_config_text(config, from, set->fence_config)},
         .fence_wait_ns = rl_add_sat(max_ttl_ns, rl_drift_ns(max_ttl_ns, &config->drift)),
         .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
         .heartbeat_ns = config->heartbeat_ms * RL_MS,
         .wakeups = config->wakeups,
         .queue_max = config->queue_max,
     };
-    const struct rl_engine_listener listener = rl_dispatch_listener(rl);
+    const struct rl_engine_listener listener = rl_dispatch_listener(set);
 
-    int error = rl_io_open(&rl->io, &rl->engine, &params, &listener);
+    set->rl = rl;
+    set->config = from;
+    int error = rl_io_add(&rl->io, &set->side, &set->engine, &params, &listener);
+    rl->set_count += error == REDLOCK_OK;
+    return error;
+}
+
+static int open_sets(struct redlock *rl)
+{
+    const struct redlock_config *config = rl->config;
+
+    int error = rl_io_open(&rl->io);
     if (error != REDLOCK_OK)
         return error;
+    for (unsigned i = 0; error == REDLOCK_OK && i < config->set_count; i++)
+        error = open_set(rl, &config->sets[i]);
+    if (error != REDLOCK_OK) {
+        rl_io_close(&rl->io);
+        return error;
+    }
     rl->wake_fd = fcntl(rl->io.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
     if (rl->mode == REDLOCK_MODE_HYBRID)
         rl->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -192,22 +211,25 @@ static int open_engine(struct redlock *rl)
     return error;
 }
 
-static void warn_about_count(const struct redlock *rl)
+static void warn_about_count(const struct redlock *rl, const struct rl_config_set *set)
 {
-    size_t count = rl->config->node_count;
+    const char *name = set->name, *colon = name[0] != '\0' ? ": " : "";
 
-    if (count == 1)
+    if (set->count == 1)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "one node: its loss is the loss of all locks; use three or five");
-    else if (count % 2 == 0)
+                "%s%sone node: its loss is the loss of all locks; use three or five", name, colon);
+    else if (set->count % 2 == 0)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
-                "%zu nodes tolerate no more losses than %zu: use an odd number", count, count - 1);
+                "%s%s%u nodes tolerate no more losses than %u: use an odd number", name, colon,
+                set->count, set->count - 1);
 }
 
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
-        rl_config_refuse(config, "no node was added: call redlock_config_add_nodes() first");
+        rl_config_refuse(
+            config,
+            "no node was added: call redlock_config_add_nodes() or redlock_config_add_set() first");
         return REDLOCK_EINVAL;
     }
     uint64_t ttl_ns = config->max_ttl_ms * RL_MS;
@@ -238,7 +260,8 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     int error = check_config(config);
     if (error != REDLOCK_OK)
         return error;
-    struct redlock *rl = rl_alloc(&config->mem, sizeof *rl);
+    struct redlock *rl =
+        rl_alloc(&config->mem, sizeof *rl + config->set_count * sizeof rl->sets[0]);
     if (rl == NULL)
         return refuse_start(config, REDLOCK_ENOMEM);
     rl->mem = config->mem;
@@ -254,8 +277,9 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     pthread_mutex_init(&rl->mutex, NULL);
     rl_drive_init(rl);
     mark_process(rl);
-    warn_about_count(rl);
-    error = open_engine(rl);
+    for (unsigned i = 0; i < rl->config->set_count; i++)
+        warn_about_count(rl, &rl->config->sets[i]);
+    error = open_sets(rl);
     if (error != REDLOCK_OK) {
         rl->closed = true;
         rl_client_drop(rl);
@@ -323,7 +347,8 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     pthread_mutex_lock(&rl->mutex);
     rl_review_begin_shutdown(rl);
     rl_review_end_all(rl, REDLOCK_ECLOSED);
-    rl_engine_end_locks(&rl->engine);
+    for (unsigned i = 0; i < rl->set_count; i++)
+        rl_engine_end_locks(&rl->sets[i].engine);
     rl_drive_end(rl);
     rl_io_close(&rl->io);
     rl->closed = true;
@@ -366,7 +391,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     if (read(rl->news_fd, &count, sizeof count) < 0)
         count = 0; /* nothing was signalled; look all the same */
     pthread_mutex_lock(&rl->mutex);
-    rl_engine_refresh(&rl->engine);
+    rl_io_refresh(&rl->io);
     rl_dispatch(rl);
     rl_client_push(rl);
     rl_client_unlock(rl);

@@ -56,6 +56,7 @@ struct rl_op {
 struct redlock_lock {
     struct rl_lock engine; /* first: the engine's pointer is ours */
     struct redlock *rl;    /* referenced */
+    struct rl_set *set;    /* of the client: where all of this happens */
     atomic_uint refs;
     atomic_bool held; /* with both deadlines: what redlock_lock_check() reads */
     atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns;
@@ -90,20 +91,30 @@ struct rl_client_op {
     struct rl_client_op *next;
 };
 
+/* One set of nodes, and the engine that works on it. */
+struct rl_set {
+    struct redlock *rl;
+    const struct rl_config_set *config;
+    char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of what fenced clients must agree on */
+    struct rl_engine engine;
+    struct rl_io_side side;
+    uint8_t node_news[RL_NODES_MAX];
+    uint8_t node_last_cause[RL_NODES_MAX];
+    bool node_was_up[RL_NODES_MAX];
+};
+
 struct redlock {
     atomic_uint refs;
     struct rl_mem mem;
     struct redlock_config *config; /* our copy */
     struct rl_log log;
-    char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of what fenced clients must agree on */
     int mode;
     pthread_mutex_t mutex;
-    struct rl_engine engine;
     struct rl_io io;
     pthread_t thread;
     bool thread_runs;
     atomic_bool stop;
-    bool closed;   /* the engine is gone */
+    bool closed;   /* the engines are gone */
     bool draining; /* shutdown began: nothing new starts */
     bool in_callback;
     pthread_t callback_thread;
@@ -127,12 +138,11 @@ struct redlock {
     struct redlock_lock *news_first, *news_last;
     struct rl_client_op *client_ops;  /* that run */
     struct rl_client_op *client_done; /* whose callbacks wait */
-    uint8_t node_news[RL_NODES_MAX];
-    uint8_t node_last_cause[RL_NODES_MAX];
-    bool node_was_up[RL_NODES_MAX];
     bool has_node_news;
     const unsigned char *fork_mark; /* a page that a forked child finds zeroed; NULL: pid it is */
     int pid;
+    unsigned set_count;
+    struct rl_set sets[]; /* behind the client, so that the first has a fixed place */
 };
 
 struct redlock_cancel {
@@ -140,6 +150,20 @@ struct redlock_cancel {
     atomic_bool triggered;
     struct redlock *rl; /* referenced */
 };
+
+/* sets.c */
+/* The time that was read last; mutex held. */
+static inline struct rl_now rl_client_now(const struct redlock *rl)
+{
+    return rl->sets[0].engine.view.now;
+}
+struct rl_names;
+/* Where these names belong. EINVAL: to more than one set; `refusal` (may be NULL) says so. */
+int rl_sets_find(struct redlock *rl, const struct rl_names *names, struct rl_set **ret,
+                 redlock_report_t **refusal);
+/* Of a node of the client, counted over all sets. */
+struct rl_set *rl_sets_of_node(struct redlock *rl, size_t index);
+const char *rl_set_node_name(const struct rl_set *set, unsigned node);
 
 /* names.c */
 struct rl_names {
@@ -188,7 +212,7 @@ void rl_wake_sleep(struct redlock *rl, struct rl_waiter *waiter);
 
 /* lock.c */
 /* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */
-struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *names,
+struct redlock_lock *rl_api_lock_new(struct rl_set *set, const struct rl_names *names,
                                      size_t token_len);
 void rl_api_lock_ref(struct redlock_lock *lock);
 void rl_api_lock_drop(struct redlock_lock *lock);
@@ -198,7 +222,7 @@ void rl_api_lock_publish(struct redlock_lock *lock);
 void rl_api_lock_signal_lost(struct redlock_lock *lock);
 
 /* dispatch.c */
-struct rl_engine_listener rl_dispatch_listener(struct redlock *rl);
+struct rl_engine_listener rl_dispatch_listener(struct rl_set *set);
 /* Runs callbacks; mutex held on entry and exit, free while a callback runs. */
 void rl_dispatch(struct redlock *rl);
 bool rl_dispatch_has_news(const struct redlock *rl);
@@ -281,8 +305,9 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 int rl_copy_out(void *to, size_t size, const void *from, size_t known);
 
 /* fence.c */
-/* Writes the fingerprint of a configuration; returns its length. */
-size_t rl_fence_config_text(const struct redlock_config *config, char ret[RL_FENCE_TEXT_MAX + 1]);
+/* Writes the fingerprint of a configuration on the nodes of a set; returns its length. */
+size_t rl_fence_config_text(const struct redlock_config *config, const struct rl_config_set *set,
+                            char ret[RL_FENCE_TEXT_MAX + 1]);
 
 /* cancel.c */
 redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel);

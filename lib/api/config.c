@@ -28,6 +28,7 @@
 #define DURATION_MS_MAX            60000 /* of timeouts and of retry delays */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
+_Static_assert(REDLOCK_SETS_MAX == RL_SETS_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_RESOURCE_LEN_MAX == RL_RESOURCE_MAX, "public and internal limits agree");
 
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
@@ -112,19 +113,6 @@ REDLOCK_API void redlock_config_free(redlock_config_t *config)
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *config)
 {
     return config == NULL ? "no configuration given" : config->error;
-}
-
-REDLOCK_API int redlock_config_add_nodes(redlock_config_t *config, const char *urls)
-{
-    if (config == NULL)
-        return REDLOCK_EINVAL;
-    if (urls == NULL) {
-        rl_config_refuse(config, "node addresses: NULL given; name at least one, as "
-                                 "redis://host:6379");
-        return REDLOCK_EINVAL;
-    }
-    return rl_url_parse_list(&config->mem, urls, &config->nodes, &config->node_count, config->error,
-                             sizeof config->error);
 }
 
 /* NULL if `text` may be used, else what is wrong with it. */

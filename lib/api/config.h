@@ -11,10 +11,19 @@
 
 #include <redlock/redlock.h>
 
+#define RL_SET_NAME_MAX 64
+
+struct rl_config_set {
+    char name[RL_SET_NAME_MAX + 1]; /* "": the only one, of redlock_config_add_nodes() */
+    unsigned first, count;          /* its nodes */
+};
+
 struct redlock_config {
     struct rl_mem mem;
     struct rl_node_spec *nodes;
     size_t node_count;
+    struct rl_config_set sets[RL_SETS_MAX]; /* in the order of their nodes */
+    unsigned set_count;
     char *user, *password; /* for nodes whose address has none; NULL: none */
     int mode;              /* enum redlock_mode */
     char prefix[RL_PREFIX_MAX + 1];

@@ -97,33 +97,35 @@ void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
 /* Something lives longer than any lock of ours may. */
 static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
 {
-    struct redlock *rl = ctx;
+    struct rl_set *set = ctx;
+    struct redlock *rl = set->rl;
 
     rl_logf(&rl->log, REDLOCK_LOG_WARN,
             "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
             "or a clock was set back; guards last as long once a majority shows it",
-            rl->engine.nodes[node].name, (unsigned long long)pttl_ms);
+            set->engine.nodes[node].name, (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;
-    rl->node_news[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
+    set->node_news[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
     rl->has_node_news = true;
     signal_news(rl);
 }
 
-static void note_long_ttls(struct redlock *rl, const struct redlock_lock *lock)
+static void note_long_ttls(const struct redlock_lock *lock)
 {
     const struct rl_seen *seen = lock->engine.seen;
+    struct rl_engine *engine = &lock->set->engine;
 
-    for (unsigned i = 0; seen != NULL && i < rl->engine.count; i++) {
-        if (seen[i].present && rl_admission_saw_ttl(&rl->engine.common.admission, i,
-                                                    seen[i].pttl_ms, rl->engine.view.now.boot_ns))
-            on_long_ttl(rl, i, (uint64_t)seen[i].pttl_ms);
+    for (unsigned i = 0; seen != NULL && i < engine->count; i++) {
+        if (seen[i].present && rl_admission_saw_ttl(&engine->common.admission, i, seen[i].pttl_ms,
+                                                    engine->view.now.boot_ns))
+            on_long_ttl(lock->set, i, (uint64_t)seen[i].pttl_ms);
     }
 }
 
 static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
 {
-    struct redlock *rl = ctx;
+    struct redlock *rl = ((struct rl_set *)ctx)->rl;
     struct redlock_lock *lock = (struct redlock_lock *)engine_lock;
     uint32_t events =
         RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
@@ -146,7 +148,7 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         queue_news(rl, lock, flags & events);
     }
     if (flags & RL_FX_DONE) {
-        note_long_ttls(rl, lock);
+        note_long_ttls(lock);
         if (lock->op.kind == RL_OP_BREAK)
             rl_break_inspected(rl, lock);
         else if (lock->parent != NULL)
@@ -175,7 +177,7 @@ static void log_node(struct redlock *rl, const struct rl_node *node, uint8_t kin
 {
     char text[RL_TEXT_MAX];
 
-    rl_admission_text(&node->admission, node->bars, rl->engine.view.now.boot_ns, text, sizeof text);
+    rl_admission_text(&node->admission, node->bars, rl_client_now(rl).boot_ns, text, sizeof text);
     if (kind != REDLOCK_EVENT_NODE_UP)
         rl_logf(&rl->log, REDLOCK_LOG_WARN, "%s: %s", node->name, up ? text : node->text);
     else if (node->run_id[0] == '\0' || node->info.refused)
@@ -189,38 +191,39 @@ static void log_node(struct redlock *rl, const struct rl_node *node, uint8_t kin
 
 static void on_node(void *ctx, unsigned index)
 {
-    struct redlock *rl = ctx;
-    const struct rl_node *node = &rl->engine.nodes[index];
+    struct rl_set *set = ctx;
+    struct redlock *rl = set->rl;
+    const struct rl_node *node = &set->engine.nodes[index];
     bool up = rl_node_answers(node);
-    bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
-    uint8_t cause = up ? rl->engine.view.cause[index] : node->cause;
+    bool votes = up && (set->engine.view.voters & RL_NODE(index)) != 0;
+    uint8_t cause = up ? set->engine.view.cause[index] : node->cause;
     uint8_t kind = 0;
 
     if (node->state == RL_NODE_DOWN && node->due_ns == RL_NEVER)
         return; /* the client is being closed */
-    if (votes && !rl->node_was_up[index])
+    if (votes && !set->node_was_up[index])
         kind = REDLOCK_EVENT_NODE_UP;
-    else if (!up && rl->node_was_up[index])
+    else if (!up && set->node_was_up[index])
         kind = REDLOCK_EVENT_NODE_DOWN;
-    else if (!votes && cause != rl->node_last_cause[index] && (up || is_refusal(cause)))
+    else if (!votes && cause != set->node_last_cause[index] && (up || is_refusal(cause)))
         kind = REDLOCK_EVENT_NODE_REFUSED;
     if (up || node->state == RL_NODE_DOWN)
-        rl->node_last_cause[index] = cause;
-    rl->node_was_up[index] = votes;
+        set->node_last_cause[index] = cause;
+    set->node_was_up[index] = votes;
     if (kind == 0)
         return;
     log_node(rl, node, kind, up);
     if (rl->config->event_fn == NULL)
         return;
-    rl->node_news[index] = kind;
+    set->node_news[index] = kind;
     rl->has_node_news = true;
     signal_news(rl);
 }
 
-struct rl_engine_listener rl_dispatch_listener(struct redlock *rl)
+struct rl_engine_listener rl_dispatch_listener(struct rl_set *set)
 {
     return (struct rl_engine_listener){
-        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = rl};
+        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = set};
 }
 
 static void begin_callback(struct redlock *rl)
@@ -235,7 +238,7 @@ static void end_callback(struct redlock *rl)
     pthread_mutex_lock(&rl->mutex);
     rl->in_callback = false;
     if (!rl->closed)
-        rl_engine_refresh(&rl->engine);
+        rl_io_refresh(&rl->io);
 }
 
 static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, int status)
@@ -254,7 +257,8 @@ static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, 
         .lock = lock->owned_by_user ? lock : NULL,
         .resource = lock->bytes,
         .report = &report,
-        .remaining_ms = rl_lease_remaining_ns(&lock->engine.lease, rl->engine.view.now) / RL_MS,
+        .remaining_ms =
+            rl_lease_remaining_ns(&lock->engine.lease, lock->set->engine.view.now) / RL_MS,
     };
     begin_callback(rl);
     if (lock_fn != NULL)
@@ -311,7 +315,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
     bool gave_up;
 
     lock->op.done = false; /* whoever fails it now tells again */
-    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
+    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
     gave_up = lock->op.done;
     bool retries = lock->engine.active && lock->engine.lease.state == RL_STATE_WAITING;
     lock->op.done = gave_up || !retries;
@@ -328,7 +332,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock)
     if (!grant)
         return;
     if (!rl->closed)
-        rl_engine_refresh(&rl->engine);
+        rl_engine_refresh(&lock->set->engine);
     if (rl->closed || !lock->engine.active)
         rl_dispatch_disown(rl, lock);
     else
@@ -397,18 +401,17 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
         rl_api_lock_drop(lock); /* the engine's reference */
 }
 
-static void tell_nodes(struct redlock *rl)
+static void tell_nodes(struct redlock *rl, struct rl_set *set)
 {
-    rl->has_node_news = false;
-    for (unsigned i = 0; i < rl->config->node_count; i++) {
-        uint8_t kind = rl->node_news[i];
-        rl->node_news[i] = 0;
+    for (unsigned i = 0; i < set->config->count; i++) {
+        uint8_t kind = set->node_news[i];
+        set->node_news[i] = 0;
         if (kind == 0 || rl->config->event_fn == NULL)
             continue;
         const redlock_event_t event = {
             .size = sizeof event,
             .kind = kind,
-            .node = rl->config->nodes[i].name,
+            .node = rl_set_node_name(set, i),
         };
         begin_callback(rl);
         rl->config->event_fn(rl, &event, rl->config->event_userdata);
@@ -458,7 +461,9 @@ void rl_dispatch(struct redlock *rl)
         tell_lock(rl, lock);
         rl_api_lock_drop(lock); /* the queue's reference */
     }
-    if (rl->has_node_news)
-        tell_nodes(rl);
+    bool tell = rl->has_node_news;
+    rl->has_node_news = false;
+    for (unsigned i = 0; tell && i < rl->set_count; i++)
+        tell_nodes(rl, &rl->sets[i]);
     tell_client_ops(rl);
 }

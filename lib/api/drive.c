@@ -66,7 +66,7 @@ void rl_drive_yield(struct redlock *rl)
     }
     rl->yielding = false;
     if (rl->flush_owed)
-        rl_engine_flush(&rl->engine);
+        rl_io_flush(&rl->io);
     rl->flush_owed = false;
     rl->polls = !atomic_load(&rl->stop);
     rl_client_unlock(rl);
@@ -91,12 +91,15 @@ static bool may_drive(struct redlock *rl)
 
 static bool is_due_soon(const struct redlock *rl)
 {
-    const struct rl_lock *first = rl_heap_first(&rl->engine.timers);
-    uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
+    uint64_t due_ns = rl_review_wake_ns(rl);
 
-    due_ns = rl_min_u64(due_ns, rl->engine.nodes_wake_ns);
-    due_ns = rl_min_u64(due_ns, rl_review_wake_ns(rl));
-    return due_ns <= rl_add_sat(rl->engine.view.now.boot_ns, PARK_NS);
+    for (unsigned i = 0; i < rl->set_count; i++) {
+        const struct rl_engine *engine = &rl->sets[i].engine;
+        const struct rl_lock *first = rl_heap_first(&engine->timers);
+        due_ns = rl_min_u64(due_ns, first != NULL ? first->due_ns : RL_NEVER);
+        due_ns = rl_min_u64(due_ns, engine->nodes_wake_ns);
+    }
+    return due_ns <= rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
 }
 
 static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
@@ -126,7 +129,7 @@ static void drive(struct redlock *rl, struct rl_waiter *waiter)
         rl->driver_sleeps = false;
         rl_io_tick(&rl->io, ready, count);
         rl_review(rl);
-        rl_engine_flush(&rl->engine);
+        rl_io_flush(&rl->io);
         if (rl_dispatch_has_news(rl))
             rl_drive_recall(rl);
     }

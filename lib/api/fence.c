@@ -6,36 +6,63 @@
 
 #include <string.h>
 
-/* In the order of their names: clients may list them in any order. */
-static void hash_nodes(const struct redlock_config *config, char ret[RL_HASH_TEXT_LEN + 1])
+/* Of several texts, whose order does not matter. */
+static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_LEN + 1])
 {
-    const char *names[RL_NODES_MAX];
     char all[RL_NODES_MAX * RL_HASH_TEXT_LEN + 1];
-    size_t count = config->node_count;
 
-    for (size_t i = 0; i < count; i++) {
-        const char *name = rl_node_spec_id(&config->nodes[i]);
+    for (size_t i = 1; i < count; i++) {
+        const char *text = texts[i];
         size_t at = i;
-        for (; at > 0 && strcmp(names[at - 1], name) > 0; at--)
-            names[at] = names[at - 1];
-        names[at] = name;
+        for (; at > 0 && strcmp(texts[at - 1], text) > 0; at--)
+            texts[at] = texts[at - 1];
+        texts[at] = text;
     }
     for (size_t i = 0; i < count; i++)
-        rl_hash_text(names[i], strlen(names[i]), all + i * RL_HASH_TEXT_LEN);
+        rl_hash_text(texts[i], strlen(texts[i]), all + i * RL_HASH_TEXT_LEN);
     rl_hash_text(all, count * RL_HASH_TEXT_LEN, ret);
 }
 
-size_t rl_fence_config_text(const struct redlock_config *config, char ret[RL_FENCE_TEXT_MAX + 1])
+static void hash_nodes(const struct redlock_config *config, const struct rl_config_set *set,
+                       char ret[RL_HASH_TEXT_LEN + 1])
 {
-    char set[RL_HASH_TEXT_LEN + 1], prefix[RL_HASH_TEXT_LEN + 1];
+    const char *names[RL_NODES_MAX];
 
-    hash_nodes(config, set);
+    for (size_t i = 0; i < set->count; i++)
+        names[i] = rl_node_spec_id(&config->nodes[set->first + i]);
+    hash_texts(names, set->count, ret);
+}
+
+/* Where a resource belongs depends on which sets there are, not on who is in the others. */
+static void hash_set(const struct redlock_config *config, const struct rl_config_set *set,
+                     char ret[RL_HASH_TEXT_LEN + 1])
+{
+    const char *names[RL_SETS_MAX];
+    char parts[3 * RL_HASH_TEXT_LEN + 1];
+
+    hash_nodes(config, set, ret);
+    if (config->set_count == 1)
+        return;
+    for (size_t i = 0; i < config->set_count; i++)
+        names[i] = config->sets[i].name;
+    memcpy(parts, ret, RL_HASH_TEXT_LEN);
+    rl_hash_text(set->name, strlen(set->name), parts + RL_HASH_TEXT_LEN);
+    hash_texts(names, config->set_count, parts + 2 * RL_HASH_TEXT_LEN);
+    rl_hash_text(parts, sizeof parts - 1, ret);
+}
+
+size_t rl_fence_config_text(const struct redlock_config *config, const struct rl_config_set *set,
+                            char ret[RL_FENCE_TEXT_MAX + 1])
+{
+    char hash[RL_HASH_TEXT_LEN + 1], prefix[RL_HASH_TEXT_LEN + 1];
+
+    hash_set(config, set, hash);
     rl_hash_text(config->prefix, config->prefix_len, prefix);
     return rl_fence_fingerprint(ret, &(struct rl_fence_config){
-                                         .nodes = (unsigned)config->node_count,
+                                         .nodes = set->count,
                                          .max_ttl_ms = config->max_ttl_ms,
                                          .durable = config->fence_records == REDLOCK_FENCE_DURABLE,
-                                         .set = set,
+                                         .set = hash,
                                          .prefix = prefix,
                                      });
 }

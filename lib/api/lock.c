@@ -9,9 +9,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *names,
+struct redlock_lock *rl_api_lock_new(struct rl_set *set, const struct rl_names *names,
                                      size_t token_len)
 {
+    struct redlock *rl = set->rl;
     size_t len = 0;
     for (unsigned i = 0; i < names->count; i++)
         len += names->lens[i] + 1u;
@@ -22,6 +23,7 @@ struct redlock_lock *rl_api_lock_new(struct redlock *rl, const struct rl_names *
     if (lock == NULL)
         return NULL;
     lock->rl = rl_client_ref(rl);
+    lock->set = set;
     atomic_init(&lock->refs, 1);
     atomic_init(&lock->lost_fd, -1);
     lock->names = (uint8_t)names->count;
@@ -47,7 +49,7 @@ void rl_api_lock_drop(struct redlock_lock *lock)
     int fd = atomic_load(&lock->lost_fd);
     if (fd >= 0)
         close(fd);
-    rl_lock_free_seen(&rl->engine, &lock->engine);
+    rl_lock_free_seen(&lock->set->engine, &lock->engine);
     rl_free(&rl->mem, lock->merged);
     if (lock->op.cancel != NULL)
         rl_cancel_drop(lock->op.cancel);
@@ -154,7 +156,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
     else if (!rl_lease_is_held(&lock->engine.lease))
         error = REDLOCK_ELOST;
     else
-        rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_DETACH, 0, 0);
+        rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_DETACH, 0, 0);
     rl_client_leave(rl);
     return error;
 }

@@ -13,7 +13,7 @@ void rl_loop_settle(struct redlock *rl)
         if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
             rl_dispatch(rl);
         rl->flush_owed = false;
-        rl_engine_flush(&rl->engine); /* also sets the timer, for what callbacks started, too */
+        rl_io_flush(&rl->io); /* also sets the timer, for what callbacks started, too */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
     if (rl->client_ops != NULL)
         rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));

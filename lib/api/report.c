@@ -53,7 +53,7 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
 static bool describe_bar(char *text, struct redlock_report *report, const struct rl_node *node,
                          unsigned i)
 {
-    uint64_t now_ns = report->rl->engine.view.now.boot_ns;
+    uint64_t now_ns = report->set->engine.view.now.boot_ns;
     bool same = node != NULL && report->round.cause[i] == rl_admission_cause(node->bars);
 
     if (!same || (report->round.failed & RL_NODE(i)) != 0 || !is_uncounted(&report->round, i))
@@ -68,7 +68,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
     const struct redlock *rl = report->rl;
-    const struct rl_node *node = rl->closed ? NULL : &rl->engine.nodes[i];
+    const struct rl_node *node = rl->closed ? NULL : &report->set->engine.nodes[i];
     rl_nodes bit = RL_NODE(i);
     bool denied = (round->denied & bit) != 0;
 
@@ -82,9 +82,9 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
                           cause == REDLOCK_CAUSE_NOT_ON_DISK);
         if (node != NULL && cause == REDLOCK_CAUSE_DUPLICATE)
             snprintf(text, RL_TEXT_MAX, "same server as %.120s",
-                     rl->config->nodes[node->duplicate_of].name);
+                     rl_set_node_name(report->set, node->duplicate_of));
         else if (node != NULL && cause == REDLOCK_CAUSE_FENCE)
-            rl_records_text(&rl->engine, i, text, RL_TEXT_MAX);
+            rl_records_text(&report->set->engine, i, text, RL_TEXT_MAX);
         else if (own_words)
             snprintf(text, RL_TEXT_MAX, "%s", node->text);
         else
@@ -183,7 +183,7 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
             at >= (int)sizeof report->line)
             continue;
         at += snprintf(report->line + at, sizeof report->line - (size_t)at, "; %s: %s",
-                       report->rl->config->nodes[i].name, report->texts + (size_t)i * RL_TEXT_MAX);
+                       rl_set_node_name(report->set, i), report->texts + (size_t)i * RL_TEXT_MAX);
     }
 }
 
@@ -191,10 +191,11 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
                     const struct redlock_lock *lock, int status)
 {
     const struct rl_lease *lease = &lock->engine.lease;
-    struct rl_now now = rl->engine.view.now;
+    struct rl_now now = lock->set->engine.view.now;
 
     memset(&report->info, 0, sizeof report->info);
     report->rl = rl;
+    report->set = lock->set;
     report->mem = rl->mem;
     report->borrowed = true;
     report->texts = report->owners = NULL;
@@ -202,6 +203,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
     report->round = lock->merged != NULL ? *lock->merged : lease->round;
     report->info.status = status;
+    report->info.set = lock->set->config->name;
+    report->info.node_first = lock->set->config->first;
     report->info.nodes = lease->params.nodes;
     report->info.quorum = lease->params.quorum;
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
@@ -305,7 +308,7 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
                             ? "had not answered yet"
                             : rl_cause_text(cause);
     const redlock_node_report_t node = {
-        .node = report->rl->config->nodes[i].name,
+        .node = rl_set_node_name(report->set, i),
         .vote = vote,
         .cause = cause,
         .rtt_us = round->rtt_us[i],

@@ -6,7 +6,8 @@
 #include "api/client.h"
 
 struct redlock_report {
-    struct redlock *rl; /* names of the nodes; referenced unless borrowed; NULL: a refusal */
+    struct redlock *rl;       /* referenced unless borrowed */
+    const struct rl_set *set; /* of the client: names of the nodes; NULL: a refusal */
     struct rl_mem mem;
     bool borrowed;
     redlock_report_info_t info;

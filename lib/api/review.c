@@ -22,13 +22,54 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
         rl_io_wake(&rl->io);
 }
 
+static bool is_settled(const struct redlock *rl)
+{
+    bool settled = true;
+
+    for (unsigned i = 0; i < rl->set_count; i++)
+        settled = settled && rl_engine_is_settled(&rl->sets[i].engine);
+    return settled;
+}
+
+/* Why too few nodes of a set may vote. */
+static int judge_nodes(const struct rl_engine *engine)
+{
+    unsigned auth = 0, refused = 0;
+
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node *node = &engine->nodes[i];
+        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
+        auth += node->cause == REDLOCK_CAUSE_AUTH;
+        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
+                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
+    }
+    unsigned spare = engine->count - engine->quorum;
+    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
+}
+
+/* Of one set; 1: not over yet. */
+static int judge_set(const struct rl_engine *engine, uint8_t kind, bool late)
+{
+    int status;
+
+    if (engine->view.duplicate)
+        return REDLOCK_EDUPLICATE;
+    if (kind == RL_OP_FENCE_INIT) {
+        bool done = rl_records_init_is_done(engine, &status);
+        return done ? status : late ? REDLOCK_ENOQUORUM : 1;
+    }
+    if (rl_engine_is_ready(engine))
+        return REDLOCK_OK;
+    return late ? judge_nodes(engine) : 1;
+}
+
 /* 1: not over yet. */
 static int judge(const struct redlock *rl, const struct rl_client_op *item)
 {
-    bool late = rl_remaining_ns(item->until, rl->engine.view.now) == 0;
+    bool late = rl_remaining_ns(item->until, rl_client_now(rl)) == 0;
 
     if (item->op.kind == RL_OP_SHUTDOWN) {
-        if (rl_engine_is_settled(&rl->engine))
+        if (is_settled(rl))
             return REDLOCK_OK;
         return late ? REDLOCK_ENOQUORUM : 1;
     }
@@ -36,27 +77,18 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         return REDLOCK_ECANCELED;
     if (rl->draining)
         return REDLOCK_ECLOSED;
-    if (rl->engine.view.duplicate)
-        return REDLOCK_EDUPLICATE;
-    if (item->op.kind == RL_OP_FENCE_INIT) {
-        int status;
-        bool done = rl_records_init_is_done(&rl->engine, &status);
-        return done ? status : late ? REDLOCK_ENOQUORUM : 1;
+    /* Good when all sets are. Who waits to be ready is told of the first that cannot be. */
+    int failed = REDLOCK_OK;
+    bool pending = false;
+    for (unsigned i = 0; i < rl->set_count; i++) {
+        int status = judge_set(&rl->sets[i].engine, item->op.kind, late);
+        if (status == 1)
+            pending = true;
+        else if (failed == REDLOCK_OK)
+            failed = status;
     }
-    if (rl_engine_is_ready(&rl->engine))
-        return REDLOCK_OK;
-    if (!late)
-        return 1;
-    unsigned auth = 0, refused = 0;
-    for (unsigned i = 0; i < rl->engine.count; i++) {
-        const struct rl_node *node = &rl->engine.nodes[i];
-        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
-        auth += node->cause == REDLOCK_CAUSE_AUTH;
-        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
-                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
-    }
-    unsigned spare = rl->engine.count - rl->engine.quorum;
-    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
+    bool told = !pending || (failed != REDLOCK_OK && item->op.kind == RL_OP_READY);
+    return told ? failed : 1;
 }
 
 static void review_client_ops(struct redlock *rl)
@@ -75,25 +107,26 @@ static void review_client_ops(struct redlock *rl)
     }
 }
 
-static void review_cancels(struct redlock *rl)
+static void review_cancels(struct rl_engine *engine)
 {
     struct rl_lock *next;
 
-    if (!atomic_exchange(&rl->cancels, false))
-        return;
-    for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
+    for (struct rl_lock *item = engine->locks; item != NULL; item = next) {
         struct redlock_lock *lock = (struct redlock_lock *)item;
         next = item->next;
         bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done && lock->op.cancel != NULL &&
                    atomic_load(&lock->op.cancel->triggered);
         if (hit)
-            rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+            rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     }
 }
 
 void rl_review(struct redlock *rl)
 {
-    review_cancels(rl);
+    bool canceled = atomic_exchange(&rl->cancels, false);
+
+    for (unsigned i = 0; canceled && i < rl->set_count; i++)
+        review_cancels(&rl->sets[i].engine);
     if (rl->client_ops != NULL)
         review_client_ops(rl);
 }
@@ -124,24 +157,30 @@ void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status
         rl_dispatch_done(rl, lock, status);
     if (status == REDLOCK_ECLOSED)
         rl_api_lock_signal_lost(lock); /* its holder has not asked for this */
-    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+}
+
+static void end_locks(struct redlock *rl, struct rl_engine *engine)
+{
+    struct rl_lock *next;
+
+    for (struct rl_lock *item = engine->locks; item != NULL; item = next) {
+        uint8_t state = item->lease.state;
+        next = item->next;
+        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
+            state == RL_STATE_QUEUED)
+            rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
+        else if (rl_lease_is_held(&item->lease))
+            rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);
+    }
 }
 
 /* What waits is ended, what is held is released, nothing new starts. */
 void rl_review_begin_shutdown(struct redlock *rl)
 {
-    struct rl_lock *next;
-
     if (rl->draining)
         return;
     rl->draining = true;
-    for (struct rl_lock *item = rl->engine.locks; item != NULL; item = next) {
-        uint8_t state = item->lease.state;
-        next = item->next;
-        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
-            state == RL_STATE_QUEUED)
-            rl_lock_event(&rl->engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
-        else if (rl_lease_is_held(&item->lease))
-            rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);
-    }
+    for (unsigned i = 0; i < rl->set_count; i++)
+        end_locks(rl, &rl->sets[i].engine);
 }

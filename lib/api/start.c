@@ -94,25 +94,27 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
 
 /* Durable records want somebody to attest that they are, for a majority: no wait would mend that.
  */
-static int check_records(struct redlock *rl, redlock_report_t **refusal)
+static int check_records(const struct rl_set *set, redlock_report_t **refusal)
 {
+    const struct rl_engine *engine = &set->engine;
     unsigned attested = 0;
 
-    for (unsigned i = 0; i < rl->engine.count; i++)
-        attested += rl->engine.nodes[i].admission.durable;
-    if (rl->engine.params.fence_run_bound || attested >= rl->engine.quorum)
+    for (unsigned i = 0; i < engine->count; i++)
+        attested += engine->nodes[i].admission.durable;
+    if (engine->params.fence_run_bound || attested >= engine->quorum)
         return REDLOCK_OK;
-    return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+    return rl_report_refuse(set->rl, refusal, REDLOCK_EINVAL,
                             "nobody attests that fence records survive a restart on %u of %u "
                             "nodes: write ?durable=1 or ?waitaof=1 behind at least %u addresses, "
                             "or use volatile records",
-                            rl->engine.count - attested, rl->engine.count, rl->engine.quorum);
+                            engine->count - attested, engine->count, engine->quorum);
 }
 
 /* A fence comes from the nodes, or with a lock that is handed over. */
-static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
+static int check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,
                        redlock_report_t **refusal)
 {
+    struct redlock *rl = set->rl;
     bool fenced = (opts->flags & REDLOCK_FENCE) != 0;
 
     if (opts->also_count != 0 && (fenced || opts->fence != 0))
@@ -131,7 +133,7 @@ static int check_fence(struct redlock *rl, const redlock_opts_t *opts, bool adop
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.fence is missing: give the number that the lock was acquired "
                                 "with, it cannot be asked for");
-    return !adopt && fenced ? check_records(rl, refusal) : REDLOCK_OK;
+    return !adopt && fenced ? check_records(set, refusal) : REDLOCK_OK;
 }
 
 static uint64_t ms_to_ns(uint64_t ms)
@@ -139,13 +141,15 @@ static uint64_t ms_to_ns(uint64_t ms)
     return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
 }
 
-static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kind,
+static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kind,
                                            const redlock_opts_t *opts)
 {
+    const struct redlock *rl = set->rl;
+
     return (struct rl_lease_params){
         .kind = kind,
-        .nodes = (uint8_t)rl->engine.count,
-        .quorum = (uint8_t)rl->engine.quorum,
+        .nodes = (uint8_t)set->engine.count,
+        .quorum = (uint8_t)set->engine.quorum,
         .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
         .permits = (uint16_t)opts->permits,
         .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
@@ -153,7 +157,7 @@ static struct rl_lease_params lease_params(const struct redlock *rl, uint8_t kin
         .extends_max = opts->extends_max,
         .drift = rl->config->drift,
         .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
-        .backoff = rl->engine.params.backoff,
+        .backoff = set->engine.params.backoff,
         .ttl_ns = ms_to_ns(opts->ttl_ms),
         .wait_ns = ms_to_ns(opts->wait_ms),
         .validity_min_ns = ms_to_ns(rl_max_u64(opts->validity_ms_min, 1)),
@@ -175,8 +179,8 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
 }
 
 /* Sets the engine to work on a new lock. The caller's reference is that of the operation. */
-static int launch(struct redlock *rl, struct redlock_lock *lock,
-                  const struct rl_lease_params *params, const char *token)
+static int launch(struct redlock_lock *lock, const struct rl_lease_params *params,
+                  const char *token)
 {
     struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
@@ -184,8 +188,8 @@ static int launch(struct redlock *rl, struct redlock_lock *lock,
     rl_api_lock_ref(lock); /* the engine's reference */
     int error = REDLOCK_ENOMEM;
     if (rl_names_keys(lock, &keys)) {
-        error =
-            rl_lock_start_many(&rl->engine, &lock->engine, params, keys.list, keys.count, words);
+        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, keys.list, keys.count,
+                                   words);
         rl_names_keys_done(lock, &keys);
     }
     if (error == REDLOCK_OK)
@@ -219,12 +223,15 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
 {
     redlock_opts_t own;
     struct rl_names names;
+    struct rl_set *set;
     struct rl_call with_cancel = *call;
     redlock_report_t **refusal = call->ret_refusal;
 
     int error = copy_opts(rl, opts, &own, refusal);
     if (error == REDLOCK_OK)
         error = rl_names_collect(rl, resource, own.also, own.also_count, &names, refusal);
+    if (error == REDLOCK_OK)
+        error = rl_sets_find(rl, &names, &set, refusal);
     if (error == REDLOCK_OK && token != NULL)
         error = check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
@@ -232,7 +239,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error == REDLOCK_OK)
         error = check_validity(rl, &own, refusal);
     if (error == REDLOCK_OK)
-        error = check_fence(rl, &own, token != NULL, refusal);
+        error = check_fence(set, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
     if (error != REDLOCK_OK)
@@ -242,7 +249,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error != REDLOCK_OK)
         return error;
     bool adopt = token != NULL;
-    struct redlock_lock *lock = rl_api_lock_new(rl, &names, adopt ? strlen(token) : 0);
+    struct redlock_lock *lock = rl_api_lock_new(set, &names, adopt ? strlen(token) : 0);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
     if (adopt)
@@ -251,9 +258,9 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     lock->event_userdata = own.event_userdata;
     begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
     struct rl_lease_params params =
-        lease_params(rl, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
+        lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
     *ret_lock = lock;
-    return launch(rl, lock, &params, token);
+    return launch(lock, &params, token);
 }
 
 /* May this call of the user touch the lock now? */
@@ -277,7 +284,7 @@ int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
     rl_api_lock_ref(lock);
     begin_op(lock, RL_OP_EXTEND, call);
-    rl_lock_event(&rl->engine, &lock->engine, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
+    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
@@ -304,7 +311,7 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
     }
     begin_op(lock, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
-    rl_lock_event(&rl->engine, &lock->engine, kind, delay_ms * RL_MS, 0);
+    rl_lock_event(&lock->set->engine, &lock->engine, kind, delay_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
@@ -315,6 +322,7 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     redlock_report_t **refusal = call->ret_refusal;
     redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
     struct rl_names names;
+    struct rl_set *set;
 
     if (resources == NULL || count == 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "no resource is named");
@@ -322,18 +330,33 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
         error = check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
+        error = rl_sets_find(rl, &names, &set, refusal);
+    if (error == REDLOCK_OK)
         error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    struct redlock_lock *lock = rl_api_lock_new(rl, &names, 0);
+    struct redlock_lock *lock = rl_api_lock_new(set, &names, 0);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
     begin_op(lock, kind, call);
     bool release = kind == RL_OP_RELEASE_TOKEN;
     struct rl_lease_params params =
-        lease_params(rl, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
+        lease_params(set, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
     *ret_lock = lock;
-    return launch(rl, lock, &params, release ? token : NULL);
+    return launch(lock, &params, release ? token : NULL);
+}
+
+/* An operator's decision is one about all sets: memory for them comes first. */
+static bool init_records(struct redlock *rl)
+{
+    for (unsigned i = 1; i < rl->set_count; i++) {
+        if (!rl_records_want(&rl->sets[i].engine))
+            return false;
+    }
+    bool begun = true;
+    for (unsigned i = 0; begun && i < rl->set_count; i++)
+        begun = rl_records_init(&rl->sets[i].engine);
+    return begun;
 }
 
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
@@ -346,7 +369,7 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
     if (item == NULL)
         return REDLOCK_ENOMEM;
-    if (kind == RL_OP_FENCE_INIT && !rl_records_init(&rl->engine)) {
+    if (kind == RL_OP_FENCE_INIT && !init_records(rl)) {
         rl_free(&rl->mem, item);
         return REDLOCK_ENOMEM;
     }
@@ -357,7 +380,7 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
         .waiter = call->waiter,
         .cancel = call->cancel != NULL ? rl_cancel_ref(call->cancel) : NULL,
     };
-    item->until = rl_later(rl->engine.view.now, ms_to_ns(budget_ms));
+    item->until = rl_later(rl_client_now(rl), ms_to_ns(budget_ms));
     item->next = rl->client_ops;
     rl->client_ops = item;
     if (kind == RL_OP_SHUTDOWN)

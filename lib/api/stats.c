@@ -15,42 +15,61 @@ int rl_copy_out(void *to, size_t size, const void *from, size_t known)
     return REDLOCK_OK;
 }
 
-REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size)
+static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
 {
-    redlock_stats_t stats;
+    to->acquired += from->acquired;
+    to->contended += from->contended;
+    to->no_quorum += from->no_quorum;
+    to->too_slow += from->too_slow;
+    to->refused += from->refused;
+    to->canceled += from->canceled;
+    to->attempts += from->attempts;
+    to->split_votes += from->split_votes;
+    to->extended += from->extended;
+    to->extend_failed += from->extend_failed;
+    to->lost += from->lost;
+    to->released += from->released;
+    to->release_failed += from->release_failed;
+    to->undone += from->undone;
+    to->held += from->held;
+    to->waiting += from->waiting;
+    to->fence_one_round += from->fence_one_round;
+    to->fence_two_rounds += from->fence_two_rounds;
+    to->queue_full += from->queue_full;
+    to->wakeups += from->wakeups;
+    to->queued += from->queued;
+    for (size_t i = 0; i < RL_BUCKETS; i++)
+        to->wait_us_hist[i] += from->wait_us_hist[i];
+}
 
-    if (rl == NULL || ret_stats == NULL || size == 0)
-        return REDLOCK_EINVAL;
+/* Of `count` sets from `first` on. */
+static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t *ret_stats,
+                     size_t size)
+{
+    redlock_stats_t stats = {0};
+
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    const struct rl_engine_stats *from = &rl->engine.stats;
-    stats = (redlock_stats_t){
-        .acquired = from->acquired,
-        .contended = from->contended,
-        .no_quorum = from->no_quorum,
-        .too_slow = from->too_slow,
-        .refused = from->refused,
-        .canceled = from->canceled,
-        .attempts = from->attempts,
-        .split_votes = from->split_votes,
-        .extended = from->extended,
-        .extend_failed = from->extend_failed,
-        .lost = from->lost,
-        .released = from->released,
-        .release_failed = from->release_failed,
-        .undone = from->undone,
-        .held = from->held,
-        .waiting = from->waiting,
-        .fence_one_round = from->fence_one_round,
-        .fence_two_rounds = from->fence_two_rounds,
-        .queue_full = from->queue_full,
-        .wakeups = from->wakeups,
-        .queued = from->queued,
-    };
-    memcpy(stats.wait_us_hist, from->wait_us_hist, sizeof stats.wait_us_hist);
+    for (size_t i = 0; i < count; i++)
+        add_stats(&stats, &rl->sets[first + i].engine.stats);
     rl_client_leave(rl);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
+}
+
+REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size)
+{
+    if (rl == NULL || ret_stats == NULL || size == 0)
+        return REDLOCK_EINVAL;
+    return get_stats(rl, 0, rl->set_count, ret_stats, size);
+}
+
+REDLOCK_API int redlock_get_set_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
+                                      size_t size)
+{
+    if (rl == NULL || ret_stats == NULL || size == 0 || index >= rl->set_count)
+        return REDLOCK_EINVAL;
+    return get_stats(rl, index, 1, ret_stats, size);
 }
 
 static uint64_t votes_again_ms(const struct rl_node *node, uint64_t now_ns)
@@ -76,9 +95,9 @@ static void fill_facts(const struct rl_node *node, redlock_node_stats_t *stats)
     memcpy(stats->policy, info->policy, sizeof stats->policy);
 }
 
-static int wakeups_of(const struct redlock *rl, const struct rl_node *node)
+static int wakeups_of(const struct rl_set *set, const struct rl_node *node)
 {
-    if (!rl->engine.params.wakeups)
+    if (!set->engine.params.wakeups)
         return REDLOCK_WAKEUPS_OFF;
     if (node->tracker.state == RL_TRACKER_REFUSED)
         return REDLOCK_WAKEUPS_REFUSED;
@@ -87,19 +106,19 @@ static int wakeups_of(const struct redlock *rl, const struct rl_node *node)
     return rl_tracker_tells(node) ? REDLOCK_WAKEUPS_ON : REDLOCK_WAKEUPS_PENDING;
 }
 
-static void fill_node(const struct redlock *rl, unsigned index, redlock_node_stats_t *stats)
+static void fill_node(const struct rl_set *set, unsigned index, redlock_node_stats_t *stats)
 {
-    const struct rl_node *node = &rl->engine.nodes[index];
+    const struct rl_node *node = &set->engine.nodes[index];
     bool up = rl_node_answers(node);
-    bool votes = up && (rl->engine.view.voters & RL_NODE(index)) != 0;
+    bool votes = up && (set->engine.view.voters & RL_NODE(index)) != 0;
     struct rl_now now = rl_clock_now();
     int64_t wall_offset_us = (int64_t)rl_clock_wall_us() - (int64_t)(now.boot_ns / RL_US);
     const struct rl_node_counters *counters = &node->counters;
 
     *stats = (redlock_node_stats_t){
-        .node = rl->config->nodes[index].name,
+        .node = rl_set_node_name(set, index),
         .may_vote = votes,
-        .cause = votes ? REDLOCK_CAUSE_NONE : rl->engine.view.cause[index],
+        .cause = votes ? REDLOCK_CAUSE_NONE : set->engine.view.cause[index],
         .requests = counters->requests,
         .granted = counters->granted,
         .denied = counters->denied,
@@ -111,8 +130,10 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
         .uptime_s = node->info.uptime_s,
         .undos_pending = rl_node_undos_pending(node),
         .features = node->features,
-        .wakeups = wakeups_of(rl, node),
+        .wakeups = wakeups_of(set, node),
         .pushes = counters->pushes,
+        .set = set->config->name,
+        .set_index = (uint32_t)(set - set->rl->sets),
     };
     memcpy(stats->rtt_us_hist, counters->rtt_us_hist, sizeof stats->rtt_us_hist);
     memcpy(stats->version, node->info.version, sizeof stats->version);
@@ -130,7 +151,7 @@ static void fill_node(const struct redlock *rl, unsigned index, redlock_node_sta
         stats->votes_again_ms = votes_again_ms(node, now.boot_ns);
     } else if (node->duplicate)
         snprintf(stats->text, sizeof stats->text, "same server as %.120s",
-                 rl->config->nodes[node->duplicate_of].name);
+                 rl_set_node_name(set, node->duplicate_of));
     else
         snprintf(stats->text, sizeof stats->text, "%s",
                  node->text[0] != '\0' ? node->text : "not connected yet");
@@ -146,7 +167,8 @@ REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    fill_node(rl, (unsigned)index, &stats);
+    const struct rl_set *set = rl_sets_of_node(rl, index);
+    fill_node(set, (unsigned)index - set->config->first, &stats);
     rl_client_leave(rl);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }

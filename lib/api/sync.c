@@ -22,7 +22,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_wai
             rl_dispatch_disown(rl, lock);
             return;
         }
-        rl_engine_refresh(&rl->engine);
+        rl_engine_refresh(&lock->set->engine);
         waiter->done = false;
         if (rl_dispatch_confirm(rl, lock)) {
             waiter->done = true;

@@ -290,11 +290,23 @@ static void read_clocks(struct rl_engine *engine)
     }
 }
 
+static void draw(struct rl_engine *engine)
+{
+    engine->view.random = rl_random_word(&engine->random);
+    engine->common.random = engine->view.random;
+}
+
 void rl_engine_refresh(struct rl_engine *engine)
 {
     read_clocks(engine);
-    engine->view.random = rl_random_word(&engine->random);
-    engine->common.random = engine->view.random;
+    draw(engine);
+}
+
+void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other)
+{
+    engine->view.now = other->view.now;
+    engine->view.wall_us = other->view.wall_us;
+    draw(engine);
 }
 
 /* Somebody has set the wall clock ahead: each lock looks whether that is too far for it. */

@@ -101,6 +101,8 @@ void rl_engine_abandon(struct rl_engine *engine);
 
 /* Reads the clocks; before anything that depends on time. */
 void rl_engine_refresh(struct rl_engine *engine);
+/* The same, but takes what another engine has just read. */
+void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other);
 
 /* Does what is due, then sends. The clocks were read and what arrived was handed over before. The
  * timer is as it was: rl_engine_flush() follows before anybody waits for it. */

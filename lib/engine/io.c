@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The outside of an engine in real life: sockets, the poller, the clocks of this machine. */
+ * The outside of engines in real life: sockets, the poller, the clocks of this machine. */
 #include "engine/io.h"
 
 #include "platform/clock.h"
@@ -7,10 +7,10 @@
 
 static struct rl_now now(void *ctx)
 {
-    struct rl_io *io = ctx;
+    struct rl_io_side *side = ctx;
     struct rl_now read = rl_clock_now();
 
-    io->sockets.now_ns = read.boot_ns;
+    side->sockets.now_ns = read.boot_ns;
     return read;
 }
 
@@ -23,14 +23,14 @@ static uint64_t wall_us(void *ctx)
 static void take_up(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     for (int i = 0; i < count; i++)
-        rl_sockets_ready(&io->sockets, &ready[i]);
+        rl_sockets_ready(&io->sides[ready[i].tag / RL_SOCKET_TAGS]->sockets, &ready[i]);
 }
 
 /* `ready` of the tick may be older than the time we had to wait for the client, and what its
  * servers have answered meanwhile lies in our own sockets. */
 static void catch_up(void *ctx)
 {
-    struct rl_io *io = ctx;
+    struct rl_io *io = ((struct rl_io_side *)ctx)->io;
     struct rl_ready ready[RL_READY_MAX];
 
     take_up(io, ready, rl_poller_look(&io->poller, ready, RL_READY_MAX));
@@ -38,56 +38,88 @@ static void catch_up(void *ctx)
 
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
-    struct rl_io *io = ctx;
+    struct rl_io *io = ((struct rl_io_side *)ctx)->io;
 
     rl_poller_arm(&io->poller, boot_ns);
 }
 
-int rl_io_open(struct rl_io *io, struct rl_engine *engine, const struct rl_engine_params *params,
-               const struct rl_engine_listener *listener)
+int rl_io_open(struct rl_io *io)
 {
-    int error = rl_poller_open(&io->poller);
+    io->count = 0;
+    return rl_poller_open(&io->poller);
+}
 
-    if (error != REDLOCK_OK)
-        return error;
-    io->engine = engine;
-    rl_sockets_init(&io->sockets, &io->poller);
+int rl_io_add(struct rl_io *io, struct rl_io_side *side, struct rl_engine *engine,
+              const struct rl_engine_params *params, const struct rl_engine_listener *listener)
+{
+    RL_ASSERT(io->count < RL_SETS_MAX);
+    side->io = io;
+    side->engine = engine;
+    rl_sockets_init(&side->sockets, &io->poller, io->count * RL_SOCKET_TAGS);
     const struct rl_outside outside = {
-        .transport = rl_sockets_transport(&io->sockets),
+        .transport = rl_sockets_transport(&side->sockets),
         .entropy = rl_entropy_kernel(),
         .now = now,
         .wall_us = wall_us,
         .catch_up = catch_up,
         .wake_at = wake_at,
-        .ctx = io,
+        .ctx = side,
     };
-    error = rl_engine_open(engine, params, &outside, listener);
-    if (error != REDLOCK_OK) {
-        rl_poller_close(&io->poller);
+    int error = rl_engine_open(engine, params, &outside, listener);
+    if (error != REDLOCK_OK)
         return error;
-    }
     for (unsigned i = 0; i < engine->count; i++)
-        rl_sockets_add(&io->sockets, &params->specs[i], &engine->nodes[i]);
+        rl_sockets_add(&side->sockets, &params->specs[i], &engine->nodes[i]);
+    io->sides[io->count++] = side;
     rl_poller_wake(&io->poller);
     return REDLOCK_OK;
 }
 
 void rl_io_close_descriptors(struct rl_io *io)
 {
-    rl_sockets_abandon(&io->sockets);
+    for (unsigned i = 0; i < io->count; i++)
+        rl_sockets_abandon(&io->sides[i]->sockets);
     rl_poller_close(&io->poller);
 }
 
 void rl_io_close(struct rl_io *io)
 {
-    rl_engine_close(io->engine);
+    for (unsigned i = 0; i < io->count; i++)
+        rl_engine_close(io->sides[i]->engine);
     rl_io_close_descriptors(io);
 }
 
 void rl_io_abandon(struct rl_io *io)
 {
-    rl_engine_abandon(io->engine);
+    for (unsigned i = 0; i < io->count; i++)
+        rl_engine_abandon(io->sides[i]->engine);
     rl_io_close_descriptors(io);
+}
+
+void rl_io_refresh(struct rl_io *io)
+{
+    const struct rl_engine *first = io->sides[0]->engine;
+
+    rl_engine_refresh(io->sides[0]->engine);
+    for (unsigned i = 1; i < io->count; i++) {
+        rl_engine_refresh_from(io->sides[i]->engine, first);
+        io->sides[i]->sockets.now_ns = first->view.now.boot_ns;
+    }
+}
+
+bool rl_io_is_dirty(const struct rl_io *io)
+{
+    bool dirty = false;
+
+    for (unsigned i = 0; i < io->count; i++)
+        dirty |= io->sides[i]->engine->dirty != 0;
+    return dirty;
+}
+
+void rl_io_flush(struct rl_io *io)
+{
+    for (unsigned i = 0; i < io->count; i++)
+        rl_engine_flush(io->sides[i]->engine);
 }
 
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms)
@@ -102,8 +134,10 @@ void rl_io_wake(struct rl_io *io)
 
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
 {
-    rl_engine_refresh(io->engine);
+    rl_io_refresh(io);
     take_up(io, ready, count);
-    rl_sockets_tick(&io->sockets);
-    rl_engine_tick(io->engine);
+    for (unsigned i = 0; i < io->count; i++) {
+        rl_sockets_tick(&io->sides[i]->sockets);
+        rl_engine_tick(io->sides[i]->engine);
+    }
 }

@@ -18,10 +18,11 @@
 /* What a peer may send while we leave, before it is left all the same. */
 #define DISCARDS_MAX 256
 
-void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller)
+void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag)
 {
     memset(sockets, 0, sizeof *sockets);
     sockets->poller = poller;
+    sockets->tag = tag;
 }
 
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
@@ -35,9 +36,9 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
     sockets->count++;
 }
 
-static uint32_t number_of(const struct rl_socket *sock)
+static uint32_t tag_of(const struct rl_sockets *sockets, const struct rl_socket *sock)
 {
-    return sock->node->index | (sock->push ? RL_PUSH_LANE : 0);
+    return sockets->tag + (uint32_t)(sock - sockets->list);
 }
 
 /* Whoever has asked for the connection. */
@@ -117,7 +118,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
                        const struct sockaddr *address, socklen_t len)
 {
-    uint32_t tag = number_of(sock);
+    uint32_t tag = tag_of(sockets, sock);
     int on = 1;
 
     sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -181,7 +182,7 @@ static void socket_open(void *ctx, unsigned node)
 
 void rl_sockets_tick(struct rl_sockets *sockets)
 {
-    for (unsigned i = 0; sockets->lookups > 0 && i < 2 * RL_PUSH_LANE; i++) {
+    for (unsigned i = 0; sockets->lookups > 0 && i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
         if (sock->lookup == NULL)
             continue;
@@ -217,7 +218,7 @@ static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t l
         return -1;
     if (sent < (ssize_t)len && !sock->want_write) {
         sock->want_write = true;
-        if (rl_poller_change(sockets->poller, sock->fd, (uint32_t)node, true) != REDLOCK_OK)
+        if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), true) != REDLOCK_OK)
             return -1;
     }
     return sent < 0 ? 0 : sent;
@@ -278,7 +279,7 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     sock->want_write = false;
     /* The next connection starts with a fresh look-up: the name may have moved by then. */
     sock->next_address = sock->addresses.count;
-    if (rl_poller_change(sockets->poller, sock->fd, number_of(sock), false) != REDLOCK_OK) {
+    if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), false) != REDLOCK_OK) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;
     }
@@ -306,7 +307,7 @@ static void receive(struct rl_sockets *sockets, struct rl_socket *sock)
 
 void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
 {
-    struct rl_socket *sock = &sockets->list[ready->tag];
+    struct rl_socket *sock = &sockets->list[ready->tag - sockets->tag];
 
     if (sock->fd < 0)
         return; /* closed earlier in this tick */
@@ -325,7 +326,7 @@ void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
 
 void rl_sockets_abandon(struct rl_sockets *sockets)
 {
-    for (unsigned i = 0; i < 2 * RL_PUSH_LANE; i++) {
+    for (unsigned i = 0; i < RL_SOCKET_TAGS; i++) {
         struct rl_socket *sock = &sockets->list[i];
         if (sock->spec == NULL)
             continue;

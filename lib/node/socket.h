@@ -10,6 +10,7 @@
 #include "platform/poller.h"
 
 #define RL_RECEIVE_BYTES (16 * 1024)
+#define RL_SOCKET_TAGS   (2 * RL_PUSH_LANE)
 
 struct rl_socket {
     const struct rl_node_spec *spec;
@@ -24,20 +25,22 @@ struct rl_socket {
 
 struct rl_sockets {
     struct rl_poller *poller;
-    struct rl_socket list[2 * RL_PUSH_LANE]; /* by the number that the transport is called with */
+    uint32_t tag;                          /* what the poller calls number 0 */
+    struct rl_socket list[RL_SOCKET_TAGS]; /* by the number that the transport is called with */
     unsigned count;
     unsigned lookups; /* that are running */
     uint64_t now_ns;  /* boot clock of this tick */
     char buffer[RL_RECEIVE_BYTES];
 };
 
-void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller);
+/* Their tags are RL_SOCKET_TAGS numbers from `tag` on. */
+void rl_sockets_init(struct rl_sockets *sockets, struct rl_poller *poller, uint32_t tag);
 void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
                     struct rl_node *node);
 /* ctx: struct rl_sockets */
 struct rl_transport rl_sockets_transport(struct rl_sockets *sockets);
 
-/* What the poller said of the socket of node `ready->tag`. */
+/* What the poller said of the socket with the tag `ready->tag`. */
 void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready);
 /* Takes up name look-ups that are done; once in every tick. */
 void rl_sockets_tick(struct rl_sockets *sockets);

@@ -20,6 +20,7 @@
 static struct fake_redis *fake;
 static struct rl_engine *engine;
 static struct rl_io io;
+static struct rl_io_side side;
 static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
@@ -75,7 +76,8 @@ static void setup(void)
     };
     const struct rl_engine_listener listener = {.lock = ignore_lock, .node = ignore_node};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
-    ck_assert_int_eq(rl_io_open(&io, engine, &params, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_add(&io, &side, engine, &params, &listener), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(becomes_ready(), PATIENCE_MS));
 }
 

@@ -377,6 +377,36 @@ static void leave_in_the_middle(const char *password)
         REQUIRE(answers[i].told && answers[i].lock == NULL);
 }
 
+/* A lock in one of two sets of nodes. */
+static void use_sets(const char *password)
+{
+    redlock_config_t *config;
+    redlock_t *rl;
+    redlock_stats_t stats;
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_lock_t *lock;
+    char url[64];
+
+    opts.wait_ms = WAIT_MS;
+    REQUIRE_OK(redlock_config_new(&config, &allocator));
+    REQUIRE_OK(redlock_config_set_auth(config, NULL, password));
+    for (unsigned i = 0; i < 2; i++) {
+        snprintf(url, sizeof url, "127.0.0.1:%d?fresh=1", cluster_port(cluster, i));
+        REQUIRE_OK(redlock_config_add_set(config, i == 0 ? "east" : "west", url));
+    }
+    REQUIRE_OK(redlock_new(&rl, config));
+    redlock_config_free(config);
+    REQUIRE(redlock_set_count(rl) == 2);
+    int set = redlock_set_of(rl, "name");
+    REQUIRE(set >= 0 && redlock_set_name(rl, (size_t)set) != NULL);
+    REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, NULL));
+    REQUIRE_OK(redlock_release(lock, NULL));
+    redlock_lock_free(lock);
+    REQUIRE_OK(redlock_get_set_stats(rl, (size_t)set, &stats, sizeof stats));
+    REQUIRE(stats.acquired == 1);
+    REQUIRE_OK(redlock_free(rl));
+}
+
 int main(void)
 {
     static const char password[] = "secret";
@@ -396,6 +426,7 @@ int main(void)
     start(REDLOCK_MODE_EMBEDDED, password);
     start(REDLOCK_MODE_HYBRID, password);
     leave_in_the_middle(password);
+    use_sets(password);
     REQUIRE(blocks == 0);
     cluster_stop(cluster);
     return 0;

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""redlock-sets on servers of a sandbox: a row for each number of sets, without a failure."""
+
+import os
+import subprocess
+import unittest
+
+import tapcase
+
+COMMAND = os.environ["REDLOCK_TEST_COMMAND"]
+SETS = os.environ["REDLOCK_TEST_SETS"]
+SLOW = float(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+
+
+@unittest.skipUnless(os.path.exists(COMMAND), "the command was not built")
+class Sets(unittest.TestCase):
+    def run_sets(self, servers, *args):
+        return subprocess.run(
+            [COMMAND, "sandbox", "-q", "-n", str(servers), "--", SETS, *args],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120 * SLOW,
+            check=False,
+        )
+
+    def test_a_row_for_each_number_of_sets(self):
+        result = self.run_sets(6, "3", "4", "1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = [line.split() for line in result.stdout.splitlines()[1:]]
+        self.assertEqual([row[0] for row in rows], ["1", "2"])
+        for row in rows:
+            self.assertEqual(len(row), 8)
+            self.assertTrue(all(float(figure) > 0 for figure in row[1:6]), row)
+            self.assertEqual(row[6:], ["0", "0"])
+
+    def test_too_few_servers(self):
+        result = self.run_sets(3, "5")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("3 servers make no set of 5", result.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()

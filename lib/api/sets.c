@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * The sets of nodes of a client: which of them a name belongs to. Rendezvous hashing: each set
+ * scores each name, and the highest score has it. */
+#include "api/client.h"
+#include "api/report.h"
+#include "core/group.h"
+#include "platform/hash.h"
+
+#include <string.h>
+
+_Static_assert(RL_SET_NAME_MAX == RL_HASH_NAME_MAX, "one limit");
+
+/* Of two equal scores the smaller name has it: no order of the list may decide. */
+static bool wins(const struct rl_config_set *set, uint64_t score, const struct rl_config_set *best,
+                 uint64_t best_score)
+{
+    return score != best_score ? score > best_score : strcmp(set->name, best->name) < 0;
+}
+
+static unsigned find(const struct redlock_config *config, const char *name, size_t len)
+{
+    struct rl_arg group = rl_group((struct rl_arg){name, len});
+    unsigned best = 0;
+    uint64_t best_score = 0;
+
+    for (unsigned i = 0; config->set_count > 1 && i < config->set_count; i++) {
+        const struct rl_config_set *set = &config->sets[i];
+        uint64_t score = rl_hash_score(set->name, strlen(set->name), group.data, group.len);
+        if (i == 0 || wins(set, score, &config->sets[best], best_score)) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+int rl_sets_find(struct redlock *rl, const struct rl_names *names, struct rl_set **ret,
+                 redlock_report_t **refusal)
+{
+    const struct redlock_config *config = rl->config;
+
+    *ret = &rl->sets[0];
+    if (config->set_count == 1)
+        return REDLOCK_OK;
+    unsigned first = find(config, names->list[0], names->lens[0]);
+    for (unsigned i = 1; i < names->count; i++) {
+        unsigned other = find(config, names->list[i], names->lens[i]);
+        if (other != first)
+            return rl_report_refuse(
+                rl, refusal, REDLOCK_EINVAL,
+                "'%.40s' is in set %.24s, '%.40s' in %.24s: what is locked together must be in one "
+                "set; put what the names share into braces",
+                names->list[0], config->sets[first].name, names->list[i], config->sets[other].name);
+    }
+    *ret = &rl->sets[first];
+    return REDLOCK_OK;
+}
+
+struct rl_set *rl_sets_of_node(struct redlock *rl, size_t index)
+{
+    unsigned at = 0;
+
+    while (index >= rl->sets[at].config->first + rl->sets[at].config->count)
+        at++;
+    return &rl->sets[at];
+}
+
+const char *rl_set_node_name(const struct rl_set *set, unsigned node)
+{
+    return set->rl->config->nodes[set->config->first + node].name;
+}
+
+REDLOCK_API size_t redlock_set_count(const redlock_t *rl)
+{
+    return rl != NULL ? rl->set_count : 0;
+}
+
+REDLOCK_API const char *redlock_set_name(const redlock_t *rl, size_t index)
+{
+    return rl != NULL && index < rl->set_count ? rl->config->sets[index].name : NULL;
+}
+
+REDLOCK_API int redlock_set_of(const redlock_t *rl, const char *resource)
+{
+    size_t len = resource != NULL ? strnlen(resource, RL_RESOURCE_MAX + 1) : 0;
+
+    if (rl == NULL || len == 0 || len > RL_RESOURCE_MAX)
+        return REDLOCK_EINVAL;
+    return (int)find(rl->config, resource, len);
+}

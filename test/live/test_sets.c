@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT
+ * Two sets of five servers below one client: where keys go, that each set is a quorum of its own,
+ * and that whatever works with one set works with the second. */
+#include "fences.h"
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EACH    5
+#define SERVERS (2 * EACH)
+#define NAMES   24
+
+/* Which of them a name belongs to is asked for, except where it is tested. */
+static const char *const SETS[] = {"east", "west"};
+
+static void start_servers(void)
+{
+    const struct cluster_opts opts = {.nodes = SERVERS};
+    live_start_servers_with(&opts);
+}
+
+static void add_set(char *text, size_t size, const char *name, unsigned first)
+{
+    size_t at = strlen(text);
+    at += (size_t)snprintf(text + at, size - at, "%s=", name);
+    for (unsigned i = first; i < first + EACH; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s,", cluster_url(live.cluster, i));
+    snprintf(text + at, size - at, ";");
+}
+
+static redlock_config_t *config_of(const char *east, const char *west)
+{
+    char text[SERVERS * 256] = "";
+    add_set(text, sizeof text, east, 0);
+    add_set(text, sizeof text, west, EACH);
+    return live_config_of(text);
+}
+
+static void connect_client(void)
+{
+    live.client = live_open(config_of(SETS[0], SETS[1]));
+}
+
+/* The i-th name that begins with `stem` and belongs to the set. */
+static const char *name_in(unsigned set, const char *stem, unsigned i, char ret[64])
+{
+    for (unsigned at = 0;; at++) {
+        snprintf(ret, 64, "%s-%u", stem, at);
+        if (redlock_set_of(live.client, ret) == (int)set && i-- == 0)
+            return ret;
+    }
+}
+
+static unsigned count_in(unsigned set, const char *key)
+{
+    unsigned count = 0;
+    for (unsigned i = set * EACH; i < (set + 1) * EACH; i++)
+        count += cluster_pid(live.cluster, i) != 0 && live_has_key(i, key);
+    return count;
+}
+
+static redlock_stats_t set_stats(unsigned set)
+{
+    redlock_stats_t stats;
+    ck_assert_int_eq(redlock_get_set_stats(live.client, set, &stats, sizeof stats), REDLOCK_OK);
+    return stats;
+}
+
+START_TEST(spread)
+{
+    redlock_lock_t *locks[NAMES];
+    unsigned counts[2] = {0, 0};
+    char name[32];
+    connect_client();
+    for (unsigned i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "spread-%u", i);
+        locks[i] = live_lock(name, LONG_TTL_MS);
+        const int set = redlock_set_of(live.client, name);
+        ck_assert_int_ge(set, 0);
+        ck_assert_int_le(set, 1);
+        counts[set]++;
+        ck_assert(WAIT_UNTIL(count_in((unsigned)set, name) == EACH, PATIENCE_MS));
+        ck_assert_uint_eq(count_in((unsigned)!set, name), 0);
+    }
+    ck_assert_uint_gt(counts[0], NAMES / 5);
+    ck_assert_uint_gt(counts[1], NAMES / 5);
+    const redlock_stats_t all = live_stats(live.client);
+    ck_assert_uint_eq(all.held, NAMES);
+    ck_assert_uint_eq(all.acquired, NAMES);
+    for (unsigned set = 0; set < 2; set++) {
+        ck_assert_uint_eq(set_stats(set).held, counts[set]);
+        ck_assert_uint_eq(set_stats(set).acquired, counts[set]);
+    }
+    redlock_stats_t none;
+    ck_assert_int_eq(redlock_get_set_stats(live.client, 2, &none, sizeof none), REDLOCK_EINVAL);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        const redlock_node_stats_t node = live_node_stats(live.client, i);
+        ck_assert_str_eq(node.set, SETS[i / EACH]);
+        ck_assert_uint_eq(node.set_index, i / EACH);
+        ck_assert(strstr(cluster_url(live.cluster, i), node.node) != NULL);
+    }
+    for (unsigned i = 0; i < NAMES; i++)
+        CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(reports_are_of_one_set)
+{
+    char name[64];
+    redlock_node_report_t node;
+    connect_client();
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_report_t *report = NULL;
+        CHECK_STATUS(redlock_inspect(live.client, name_in(set, "report", 0, name), &report),
+                     REDLOCK_OK);
+        redlock_report_info_t info;
+        ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
+        ck_assert_str_eq(info.set, SETS[set]);
+        ck_assert_uint_eq(info.nodes, EACH);
+        ck_assert_uint_eq(info.quorum, EACH / 2 + 1);
+        ck_assert_uint_eq(info.node_first, set * EACH);
+        for (unsigned i = 0; i < EACH; i++) {
+            ck_assert_int_eq(redlock_report_get_node(report, i, &node, sizeof node), REDLOCK_OK);
+            ck_assert_str_eq(node.node, live_node_stats(live.client, set * EACH + i).node);
+        }
+        ck_assert_int_eq(redlock_report_get_node(report, EACH, &node, sizeof node), REDLOCK_EINVAL);
+        redlock_report_free(report);
+    }
+}
+END_TEST
+
+/* Two of five may be missing in each; a set without a majority is nobody else's trouble. */
+START_TEST(each_a_quorum_of_its_own)
+{
+    char east[64], west[64];
+    redlock_lock_t *held, *lock;
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    events_reset();
+    connect_client();
+    name_in(0, "quorum", 0, east);
+    name_in(1, "quorum", 0, west);
+    held = live_lock(west, LONG_TTL_MS);
+    for (unsigned i = 0; i < 2; i++) {
+        cluster_kill(live.cluster, i);
+        cluster_kill(live.cluster, EACH + i);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert(WAIT_UNTIL(!live_answers(live.client, i) && !live_answers(live.client, EACH + i),
+                             PATIENCE_MS));
+    lock = live_lock(east, LONG_TTL_MS);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    CHECK_STATUS(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    cluster_kill(live.cluster, 2);
+    ck_assert(WAIT_UNTIL(!live_answers(live.client, 2), PATIENCE_MS));
+    CHECK_STATUS(live_acquire(east, LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    ck_assert_str_eq(live_info().set, SETS[0]);
+    CHECK_STATUS(redlock_wait_ready(live.client, 50), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    ck_assert_uint_eq(set_stats(0).no_quorum, 1);
+    ck_assert_uint_eq(set_stats(1).no_quorum, 0);
+    for (unsigned i = 0; i < SERVERS; i++) {
+        const char *name = live_node_stats(live.client, i).node;
+        const bool killed = i < 3 || i == EACH || i == EACH + 1;
+        ck_assert_msg(WAIT_UNTIL((count_events_of(&client_events, REDLOCK_EVENT_NODE_DOWN, name) >
+                                  0) == killed,
+                                 PATIENCE_MS),
+                      "%s: events of it", name);
+    }
+}
+END_TEST
+
+START_TEST(several_resources)
+{
+    char first[64], second[64], other[64];
+    const char *also[1] = {second};
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    connect_client();
+    opts.also = also;
+    opts.also_count = 1;
+    name_in(0, "several", 0, first);
+    name_in(0, "several", 1, second);
+    CHECK_STATUS(redlock_acquire(live.client, first, &opts, &lock, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(count_in(0, first) == EACH && count_in(0, second) == EACH, PATIENCE_MS));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    also[0] = name_in(1, "several", 0, other);
+    CHECK_STATUS(redlock_acquire(live.client, first, &opts, &lock, &report), REDLOCK_EINVAL);
+    const char *text = redlock_report_text(report);
+    ck_assert_msg(strstr(text, "is in set east") != NULL && strstr(text, "in west:") != NULL &&
+                      strstr(text, "into braces") != NULL,
+                  "%s", text);
+    redlock_report_free(report);
+    CHECK_STATUS(redlock_release_token_all(live.client, (const char *const[]){first, other}, 2,
+                                           "token", NULL),
+                 REDLOCK_EINVAL);
+    /* What the names share keeps them together, in either set. */
+    for (unsigned set = 0; set < 2; set++) {
+        char tag[64];
+        name_in(set, "several", 2, tag);
+        snprintf(first, sizeof first, "{%.20s}:pay", tag);
+        snprintf(second, sizeof second, "ship:{%.20s}", tag);
+        also[0] = second;
+        CHECK_STATUS(redlock_acquire(live.client, first, &opts, &lock, NULL), REDLOCK_OK);
+        ck_assert(WAIT_UNTIL(count_in(set, second) == EACH, PATIENCE_MS));
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+}
+END_TEST
+
+/* All slots are where the semaphore is, and a slot can be adopted there. */
+START_TEST(permits)
+{
+    enum { PERMITS = 4 };
+    redlock_lock_t *locks[PERMITS], *taken = NULL;
+    char name[64], slot[96];
+    connect_client();
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.kind = REDLOCK_PERMIT;
+        opts.permits = PERMITS;
+        name_in(set, "permits", 0, name);
+        for (unsigned i = 0; i < PERMITS; i++)
+            CHECK_STATUS(redlock_acquire(live.client, name, &opts, &locks[i], NULL), REDLOCK_OK);
+        for (uint32_t i = 0; i < PERMITS; i++) {
+            ck_assert_int_eq(redlock_permit_name(slot, sizeof slot, name, i), REDLOCK_OK);
+            ck_assert_int_eq(redlock_set_of(live.client, slot), (int)set);
+            ck_assert(WAIT_UNTIL(count_in(set, slot) == EACH, PATIENCE_MS));
+        }
+        CHECK_STATUS(redlock_acquire(live.client, name, &opts, &taken, NULL), REDLOCK_ECONTENDED);
+        ck_assert_int_eq(
+            redlock_permit_name(slot, sizeof slot, name, (uint32_t)redlock_lock_permit(locks[0])),
+            REDLOCK_OK);
+        ck_assert_int_eq(redlock_lock_detach(locks[0]), REDLOCK_OK);
+        opts = redlock_opts(LONG_TTL_MS);
+        CHECK_STATUS(
+            redlock_adopt(live.client, slot, redlock_lock_token(locks[0]), &opts, &taken, NULL),
+            REDLOCK_OK);
+        redlock_lock_free(locks[0]);
+        CHECK_STATUS(live_release(taken), REDLOCK_OK);
+        for (unsigned i = 1; i < PERMITS; i++)
+            CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
+    }
+}
+END_TEST
+
+/* A server of the set tells this client, and was asked about the key. */
+static bool is_watching(redlock_t *client, unsigned set)
+{
+    for (unsigned i = set * EACH; i < (set + 1) * EACH; i++) {
+        if (live_node_stats(client, i).wakeups == REDLOCK_WAKEUPS_ON)
+            return live_calls(i, "pttl") > 0;
+    }
+    return false;
+}
+
+/* By its own clock the client would not look again before the case is over. */
+static redlock_t *open_patient(void)
+{
+    redlock_config_t *config = config_of(SETS[0], SETS[1]);
+    ck_assert_int_eq(redlock_config_set_retry_ms(config, 60000, 60000), REDLOCK_OK);
+    return live_open(config);
+}
+
+/* Word of a change comes over second connections of the second set, too. */
+START_TEST(waiting)
+{
+    char name[64];
+    connect_client();
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_t *other = open_patient();
+        redlock_lock_t *lock = live_lock(name_in(set, "waiting", 0, name), LONG_TTL_MS);
+        struct outcome outcome = OUTCOME;
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.wait_ms = REDLOCK_WAIT_FOREVER;
+        cluster_command_all(live.cluster, "CONFIG RESETSTAT");
+        ck_assert_int_eq(redlock_acquire_start(other, name, &opts, note_done, &outcome),
+                         REDLOCK_OK);
+        ck_assert(WAIT_UNTIL(is_watching(other, set), PATIENCE_MS));
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+        CHECK_STATUS(outcome_wait(other, &outcome), REDLOCK_OK);
+        redlock_stats_t stats;
+        ck_assert_int_eq(redlock_get_set_stats(other, set, &stats, sizeof stats), REDLOCK_OK);
+        ck_assert_uint_gt(stats.wakeups, 0);
+        CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
+        redlock_free(other);
+    }
+}
+END_TEST
+
+static redlock_t *open_fenced(const char *east, const char *west)
+{
+    redlock_config_t *config = config_of(east, west);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    return live_open(config);
+}
+
+/* Records are each set's own; who knows other sets, or calls them otherwise, is refused. */
+START_TEST(fences)
+{
+    char east[64], west[64];
+    redlock_lock_t *lock;
+    fences_begin();
+    live.client = open_fenced("east", "west");
+    name_in(0, "fences", 0, east);
+    name_in(1, "fences", 0, west);
+    const uint64_t first = fences_pass(live.client, east, 0);
+    ck_assert(WAIT_UNTIL(fences_has_record(EACH - 1), PATIENCE_MS));
+    ck_assert(!fences_has_record(EACH));
+    ck_assert_uint_gt(fences_pass(live.client, east, 0), first);
+    ck_assert_uint_gt(fences_pass(live.client, west, 0), 0);
+    ck_assert(WAIT_UNTIL(fences_has_record(SERVERS - 1), PATIENCE_MS));
+    ck_assert_uint_eq(set_stats(0).fence_one_round + set_stats(0).fence_two_rounds, 2);
+    redlock_t *other = open_fenced("east", "north");
+    redlock_t *swapped = open_fenced("west", "east");
+    CHECK_STATUS(fences_acquire(other, east, 0, &lock), REDLOCK_EFENCE);
+    CHECK_STATUS(fences_acquire(swapped, east, 0, &lock), REDLOCK_EFENCE);
+    CHECK_STATUS(fences_acquire(swapped, west, 0, &lock), REDLOCK_EFENCE);
+    redlock_free(swapped);
+    /* The operator says who is right, on all sets at once. */
+    CHECK_STATUS(redlock_fence_init(other, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    (void)fences_pass(other, east, 0);
+    for (unsigned i = 0; i < NAMES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "fences-%u", i);
+        (void)fences_pass(other, name, 0);
+    }
+    CHECK_STATUS(fences_acquire(live.client, east, 0, &lock), REDLOCK_EFENCE);
+    redlock_free(other);
+}
+END_TEST
+
+/* Time passes for all sets. */
+START_TEST(kept)
+{
+    char name[64];
+    redlock_lock_t *locks[2];
+    connect_client();
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_opts_t opts = redlock_opts(wait_scaled_ms(2000));
+        opts.flags = REDLOCK_AUTO_EXTEND;
+        opts.extend_at_ms = opts.ttl_ms * 9 / 10;
+        CHECK_STATUS(
+            redlock_acquire(live.client, name_in(set, "kept", 0, name), &opts, &locks[set], NULL),
+            REDLOCK_OK);
+    }
+    for (unsigned set = 0; set < 2; set++) {
+        ck_assert(WAIT_UNTIL(set_stats(set).extended >= 2, PATIENCE_MS));
+        CHECK_STATUS(live_release(locks[set]), REDLOCK_OK);
+    }
+}
+END_TEST
+
+/* In the loop of somebody else, too; what is held in both is given back by a shutdown. */
+START_TEST(modes_and_shutdown)
+{
+    static const int modes[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+    struct outcome outcomes[NAMES], ended = OUTCOME;
+    live.mode = modes[_i];
+    connect_client();
+    for (unsigned i = 0; i < NAMES; i++) {
+        char name[32];
+        const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        outcomes[i] = (struct outcome)OUTCOME;
+        snprintf(name, sizeof name, "modes-%u", i);
+        ck_assert_int_eq(redlock_acquire_start(live.client, name, &opts, note_done, &outcomes[i]),
+                         REDLOCK_OK);
+    }
+    for (unsigned i = 0; i < NAMES; i++)
+        CHECK_STATUS(outcome_wait(live.client, &outcomes[i]), REDLOCK_OK);
+    ck_assert_uint_gt(set_stats(0).held, 0);
+    ck_assert_uint_gt(set_stats(1).held, 0);
+    ck_assert_int_eq(
+        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &ended),
+        REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &ended), REDLOCK_OK);
+    ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
+    for (unsigned i = 0; i < NAMES; i++)
+        redlock_lock_free(outcomes[i].lock);
+}
+END_TEST
+
+START_TEST(canceled)
+{
+    char name[64];
+    redlock_cancel_t *cancel;
+    redlock_lock_t *held[2];
+    struct outcome outcomes[2] = {OUTCOME, OUTCOME};
+    connect_client();
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    for (unsigned set = 0; set < 2; set++) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.wait_ms = REDLOCK_WAIT_FOREVER;
+        opts.cancel = cancel;
+        held[set] = live_lock(name_in(set, "canceled", 0, name), LONG_TTL_MS);
+        ck_assert_int_eq(redlock_acquire_start(live.client, name, &opts, note_done, &outcomes[set]),
+                         REDLOCK_OK);
+    }
+    redlock_cancel_trigger(cancel);
+    for (unsigned set = 0; set < 2; set++) {
+        CHECK_STATUS(outcome_wait(live.client, &outcomes[set]), REDLOCK_ECANCELED);
+        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
+    }
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(forked)
+{
+    char name[64];
+    redlock_lock_t *held[2];
+    connect_client();
+    for (unsigned set = 0; set < 2; set++)
+        held[set] = live_lock(name_in(set, "forked", 0, name), LONG_TTL_MS);
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool dead = redlock_extend(held[1], 0, NULL) == REDLOCK_EFORKED;
+        redlock_lock_free(held[0]);
+        redlock_lock_free(held[1]);
+        _exit(dead && redlock_free(live.client) == REDLOCK_OK ? 0 : 1);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    for (unsigned set = 0; set < 2; set++) {
+        CHECK_STATUS(live_extend(held[set], 0), REDLOCK_OK);
+        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
+    }
+}
+END_TEST
+
+static Suite *sets_suite(void)
+{
+    Suite *suite = suite_create("sets");
+    live_add(suite, "spread", spread);
+    live_add(suite, "reports", reports_are_of_one_set);
+    live_add(suite, "quorums", each_a_quorum_of_its_own);
+    live_add(suite, "several", several_resources);
+    live_add(suite, "permits", permits);
+    live_add(suite, "waiting", waiting);
+    live_add(suite, "fences", fences);
+    live_add_each(suite, "modes", modes_and_shutdown, 3);
+    live_add(suite, "kept", kept);
+    live_add(suite, "canceled", canceled);
+    live_add(suite, "forked", forked);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    start_servers();
+    const int status = suite_run_nofork(sets_suite());
+    live_stop_servers();
+    return status;
+}
