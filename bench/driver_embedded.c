@@ -78,7 +78,8 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     (void)client;
     (void)report;
     if (status != REDLOCK_OK) {
-        note_failure(slot, slot->note.want_ns, status);
+        note_failure(slot, slot->note.want_ns,
+                     driver_status(slot->loop->task, status, slot->loop->end_ns));
         slot->loop->running--;
         start(slot);
         return;

@@ -32,6 +32,14 @@ redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint
     return opts;
 }
 
+int driver_status(const struct driver_task *task, int status, uint64_t end_ns)
+{
+    /* An only attempt that the end cuts short has not heard from a majority. */
+    if (!task->own && status == REDLOCK_ENOQUORUM && result_now_ns() + 2 * MS_NS >= end_ns)
+        return REDLOCK_ECONTENDED;
+    return status;
+}
+
 const char *driver_word(int status)
 {
     static char text[64];
@@ -58,7 +66,7 @@ static bool one_turn(struct caller *caller, uint64_t want_ns)
     int status = redlock_acquire(caller->client, caller->resource, &opts, &lock, NULL);
     note.grant_ns = result_now_ns();
     if (status != REDLOCK_OK) {
-        note.status = status;
+        note.status = driver_status(caller->task, status, caller->end_ns);
         note.done_ns = note.grant_ns;
         driver_note(&caller->notes, &note);
         return false;

@@ -18,6 +18,8 @@ from nodes import Nodes, Proxy
 Scenario = collections.namedtuple("Scenario", "name summary callers processes own stopped slow hold_us")
 STOPPED = 2
 SLOW = "10ms"  # each way
+PATIENCE_S = 2
+BACK_S = 3
 SCENARIOS = [
     Scenario("one", "one caller, a lock that nobody else wants", 1, 1, True, False, False, 0),
     Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
@@ -36,14 +38,24 @@ def fits(driver, scenario):
     return driver.name != "floor" or (scenario.own and not scenario.stopped)
 
 
-def take_turns(options, scenario, nodes, members, seconds):
+def take_turns(options, scenario, nodes, members):
     for number in range(options.rounds + 1):
         order = [one for one in members if one.broken is None]
         options.random.shuffle(order)
         for one in order:
             print(f"  {scenario.name}, slice {number}: {one.driver.name}", file=sys.stderr, flush=True)
-            one.run(options.slice if number > 0 else min(options.slice, options.warm))
-            one.left = max(one.left, nodes.left(one.resource, 2))
+            for _ in range(one.driver.warm if number == 0 else 1):
+                one.run(options.slice if number > 0 else min(options.slice, options.warm))
+            one.left_between = max(one.left_between, nodes.left(one.resource, PATIENCE_S))
+
+
+def look_behind(scenario, nodes, members):
+    """What stays. Servers that were stopped have much to read first, and their clients to come back."""
+    nodes.go_on()
+    if scenario.stopped:
+        time.sleep(BACK_S)
+    for one in members:
+        one.left_behind = nodes.left(one.resource, PATIENCE_S)
 
 
 def run_scenario(options, scenario, nodes, present):
@@ -65,11 +77,8 @@ def run_scenario(options, scenario, nodes, present):
             one.wait_ready()
         if scenario.stopped:
             nodes.stop(STOPPED)
-        take_turns(options, scenario, nodes, members, options.slice)
-        nodes.go_on()
-        time.sleep(0.5 if scenario.stopped else 0)  # they have much to read
-        for one in members:
-            one.left = max(one.left, nodes.left(one.resource, 2))
+        take_turns(options, scenario, nodes, members)
+        look_behind(scenario, nodes, members)
     finally:
         nodes.go_on()
         for one in members:

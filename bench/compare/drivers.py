@@ -60,7 +60,7 @@ class Process:
         while b"\n" not in self.rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.popen.stdout], [], [], left)[0]:
-                raise Broken("does not come to an end")
+                raise Broken("is not ready")
             data = os.read(self.popen.stdout.fileno(), 1 << 20)
             if data == b"":
                 raise Broken(f"ended: {self.last_words()}")
@@ -74,7 +74,7 @@ class Process:
         while not (parts[-1].endswith(b"over\n") or b"".join(parts[-2:]).endswith(b"over\n")):
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.popen.stdout], [], [], left)[0]:
-                raise Broken("does not come to an end")
+                raise Broken(f"at work for {OVERRUN_S} s after the end of a slice")
             data = os.read(self.popen.stdout.fileno(), 1 << 20)
             if data == b"":
                 raise Broken(f"ended: {self.last_words()}")
@@ -118,7 +118,8 @@ class Running:
 
     def __init__(self, driver, build, servers, resource, scenario, ttl_ms):
         self.driver, self.resource = driver, resource
-        self.slices, self.broken, self.left = [], None, 0
+        self.slices, self.broken = [], None
+        self.left_between, self.left_behind = 0, 0  # keys, after slices and at the end
         self.processes = []
         where = roster.place(driver, build)
         environment = {**os.environ, **driver.environment(where)}

@@ -96,8 +96,8 @@ def contended(slices, callers):
 
 
 def result(running, scenario, version):
-    """One line of the table. The first slice warms up: it is looked at for violations and failures only."""
-    counted = running.slices[1:]
+    """One line of the table. The first slices warm up: they are looked at for violations and failures only."""
+    counted = running.slices[running.driver.warm :]
     failures = [failure for one in running.slices for failure in one.failures if is_failure(failure, scenario.own)]
     seconds = sum(one.end - one.begin for one in counted) / 1e9
     figures = uncontended(counted) if scenario.own else contended(counted, range(scenario.callers))
@@ -114,7 +114,8 @@ def result(running, scenario, version):
         "failures": len(failures),
         "failure": failures[-1][3] if failures else "",
         "violations": all_violations(running.slices, scenario.own),
-        "leftover_keys": running.left,
+        "leftover_keys": max(running.left_between, running.left_behind),
+        "leftover_keys_at_the_end": running.left_behind,
         "broken": running.broken or "",
     }
 

@@ -17,7 +17,7 @@ over/s: hand-overs to another caller a second; p50, p99: from the call of releas
 the same caller again, not counted; jain: 1 is equal shares; never: callers that got nothing; longest: wait, ms
 """
 VERDICTS = """\
-two: holds of one resource at the same time; left: keys that stayed 2 s after their slice, or after stopped servers
+two: holds of one resource at the same time; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
 went on
 """
 
