@@ -81,11 +81,21 @@ class Compare(unittest.TestCase):
             with self.subTest(scenario=line["scenario"], driver=line["driver"]):
                 self.assertEqual(line["broken"], "")
                 self.assertEqual(line["violations"], 0)
-                self.assertEqual(line["leftover_keys"], 0)
-                if line["scenario"] == "many":
-                    self.assertGreater(line["pairs"], 0)
-                    self.assertGreater(line["pair_ms"]["p50"], 0)
-                    self.assertIn("rate_floor", line["ratio"])
+                # A server that is slow to answer may keep a key for longer than the patience.
+                self.assertEqual(line["leftover_keys_at_the_end"], 0)
+
+    def test_figures_and_ratios(self):
+        # On a busy machine nothing may be finished within a short slice.
+        for seconds in ("0.5", "2", "8", "30"):
+            lines = tiny("--scenario", "many", "--driver", "redlock,floor", "--slice", seconds)["results"]
+            if all(line["pairs"] > 0 for line in lines):
+                break
+        for line in lines:
+            with self.subTest(driver=line["driver"]):
+                self.assertGreater(line["pairs"], 0)
+                self.assertGreater(line["pair_ms"]["p50"], 0)
+                self.assertGreaterEqual(line["pair_ms"]["max"], line["pair_ms"]["p99"])
+                self.assertEqual(set(line["ratio"]), {"rate_redlock", "p50_redlock", "rate_floor", "p50_floor"})
 
     def test_every_peer_that_is_installed(self):
         for driver in roster.DRIVERS:
@@ -95,7 +105,10 @@ class Compare(unittest.TestCase):
                 os.environ["REDLOCK_BENCH_PEERS"] = INSTALLED
                 if why := roster.why_not(driver, BUILD):
                     self.skipTest(f"{driver.name}: {why}; ./dev bench --peers installs it")
-                line = tiny("--scenario", "one", "--driver", driver.name, "--slice", "2")["results"][0]
+                for seconds in ("2", "10", "30"):
+                    line = tiny("--scenario", "one", "--driver", driver.name, "--slice", seconds)["results"][0]
+                    if line["pairs"] + line["failures"] > 0:
+                        break
                 self.assertEqual(line["broken"], "")
                 self.assertEqual(line["violations"], 0)
                 self.assertGreater(line["pairs"] + line["failures"], 0)

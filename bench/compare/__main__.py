@@ -74,7 +74,7 @@ def run_scenario(options, scenario, nodes, present):
                 servers = front.text if driver.is_ours() else front.plain()
                 members.append(Running(driver, options.build, servers, resource, scenario, options.ttl))
         for one in members:
-            one.wait_ready()
+            one.start()
         if scenario.stopped:
             nodes.stop(STOPPED)
         take_turns(options, scenario, nodes, members)

@@ -120,15 +120,14 @@ class Running:
         self.driver, self.resource = driver, resource
         self.slices, self.broken = [], None
         self.left_between, self.left_behind = 0, 0  # keys, after slices and at the end
-        self.processes = []
+        self.processes, self.commands = [], []
         where = roster.place(driver, build)
-        environment = {**os.environ, **driver.environment(where)}
+        self.environment = {**os.environ, **driver.environment(where)}
         first = 0
         for number in range(scenario.processes):
             count = (scenario.callers - first) // (scenario.processes - number)
             words = [servers, resource, str(ttl_ms), str(scenario.hold_us), str(first), str(count)]
-            command = [*driver.command(where), *words, *(["own"] if scenario.own else [])]
-            self.processes.append(Process(command, environment))
+            self.commands.append([*driver.command(where), *words, *(["own"] if scenario.own else [])])
             first += count
 
     def guard(self, work):
@@ -140,11 +139,14 @@ class Running:
                 self.broken = str(error)
                 self.close(0)
 
-    def wait_ready(self):
+    def start(self):
+        """One process after the other: a driver may take a lock to see whether the servers are there."""
+
         def work():
-            deadline = time.monotonic() + READY_S
-            for process in self.processes:
-                while (line := process.line(deadline)) != "ready\n":
+            for command in self.commands:
+                self.processes.append(Process(command, self.environment))
+                deadline = time.monotonic() + READY_S
+                while (line := self.processes[-1].line(deadline)) != "ready\n":
                     if not line.strip():
                         raise Broken(f"says {line[:60]!r}")
 

@@ -73,7 +73,7 @@ async fn main() {
         own: arguments.len() > 6,
     };
     /* Connects. */
-    let probe = format!("{}probe{first}", task.resource);
+    let probe = format!("{}probe", task.resource);
     match task.manager.lock(probe.as_bytes(), task.ttl).await {
         Ok(lock) => task.manager.unlock(&lock).await,
         Err(error) => {
