@@ -102,6 +102,7 @@ void peers_go(struct peers *peers, uint64_t end_ns)
     }
 }
 
+/* peers/README.md says what the lines are. */
 static bool take_line(const char *line, struct contender *contenders, unsigned count)
 {
     uint64_t a = 0, b = 0, c = 0, d = 0;
@@ -109,15 +110,21 @@ static bool take_line(const char *line, struct contender *contenders, unsigned c
     unsigned number;
     int got = sscanf(line, "%15s %u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word, &number,
                      &a, &b, &c, &d);
+    if (strcmp(line, "over\n") == 0)
+        return true;
     if (got < 3 || number >= count)
         return false;
     struct contender *one = &contenders[number];
-    if (strcmp(word, "hold") == 0 && got == 5) {
+    if (strcmp(word, "hold") == 0 && got >= 5) {
         one->full = one->full || one->count == HOLDS_MAX;
         if (one->count < HOLDS_MAX)
             one->holds[one->count++] = (struct hold){a, b, c, number};
-    } else if (strcmp(word, "waiting") == 0) {
-        one->waiting_ns = a;
+        one->waiting_ns = 0;
+    } else if (strcmp(word, "failed") == 0 && got >= 4) {
+        bool taken = strstr(line, " taken") != NULL;
+        one->errors += !taken;
+        if (taken)
+            one->waiting_ns = a;
     } else if (strcmp(word, "sums") == 0 && got == 6) {
         one->acquired = a;
         one->attempts = b;
@@ -131,7 +138,7 @@ static bool take_line(const char *line, struct contender *contenders, unsigned c
 
 int peers_finish(struct peers *peers, struct contender *contenders, unsigned count)
 {
-    char line[160];
+    char line[512];
     int status = 0, code = 0;
     for (unsigned i = 0; i < peers->count; i++) {
         struct peer *peer = &peers->list[i];

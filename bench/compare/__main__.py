@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Compares the library with its peers: python3 bench/compare --build DIRECTORY, with the servers' list in
+REDLOCK_SERVERS. bench/README.md says what is measured, bench/peers/README.md what a driver is."""
+
+import argparse
+import collections
+import os
+import random
+import sys
+import time
+
+import figures
+import report
+import roster
+from drivers import Running
+from nodes import Nodes, Proxy
+
+Scenario = collections.namedtuple("Scenario", "name summary callers processes own stopped slow hold_us")
+STOPPED = 2
+SLOW = "10ms"  # each way
+PATIENCE_S = 2
+BACK_S = 3
+SCENARIOS = [
+    Scenario("one", "one caller, a lock that nobody else wants", 1, 1, True, False, False, 0),
+    Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
+    Scenario("stopped", "one caller, two of the servers stopped", 1, 1, True, True, False, 0),
+    Scenario("slow", "one caller, one server answers 20 ms later", 1, 1, True, False, True, 0),
+    Scenario("crowd", "32 callers in 4 processes want one lock", 32, 4, False, False, False, 0),
+]
+
+
+class Unfit(Exception):
+    pass
+
+
+def fits(driver, scenario):
+    """The floor has no time limits and knows of no others."""
+    return driver.name != "floor" or (scenario.own and not scenario.stopped)
+
+
+def take_turns(options, scenario, nodes, members):
+    for number in range(options.rounds + 1):
+        order = [one for one in members if one.broken is None]
+        options.random.shuffle(order)
+        for one in order:
+            print(f"  {scenario.name}, slice {number}: {one.driver.name}", file=sys.stderr, flush=True)
+            for _ in range(one.driver.warm if number == 0 else 1):
+                one.run(options.slice if number > 0 else min(options.slice, options.warm))
+            one.left_between = max(one.left_between, nodes.left(one.resource, PATIENCE_S))
+
+
+def look_behind(scenario, nodes, members):
+    """What stays. Servers that were stopped have much to read first, and their clients to come back."""
+    nodes.go_on()
+    if scenario.stopped:
+        time.sleep(BACK_S)
+    for one in members:
+        one.left_behind = nodes.left(one.resource, PATIENCE_S)
+
+
+def run_scenario(options, scenario, nodes, present):
+    """A line for each driver."""
+    if scenario.stopped and (len(nodes.list) < 2 * STOPPED + 1 or not nodes.read_pids()):
+        raise Unfit("needs the processes of a sandbox with five servers")
+    proxy, members, front = None, [], nodes
+    try:
+        if scenario.slow:
+            delays = ["0"] * (len(nodes.list) - 1) + [SLOW]
+            proxy = Proxy(os.path.join(options.build, "bench", "redlock-delay"), nodes, delays)
+            front = proxy.nodes
+        for driver in present:
+            if fits(driver, scenario):
+                resource = f"redlock-peers:{os.getpid()}:{scenario.name}:{driver.name}:"
+                servers = front.text if driver.is_ours() else front.plain()
+                members.append(Running(driver, options.build, servers, resource, scenario, options.ttl))
+        for one in members:
+            one.start()
+        if scenario.stopped:
+            nodes.stop(STOPPED)
+        take_turns(options, scenario, nodes, members)
+        look_behind(scenario, nodes, members)
+    finally:
+        nodes.go_on()
+        for one in members:
+            one.close()
+        if proxy is not None:
+            proxy.close()
+    return [figures.result(one, scenario, one.driver.version()) for one in members]
+
+
+def names(text, known, what):
+    chosen = text.split(",")
+    for name in chosen:
+        if name not in known:
+            raise SystemExit(f"compare: there is no {what} '{name}'; there are: {', '.join(known)}")
+    return chosen
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(prog="dev bench --peers", description=__doc__.split(":")[0])
+    parser.add_argument("--build", default="build", help=argparse.SUPPRESS)
+    parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, no more")
+    parser.add_argument("--servers", default=os.environ.get("REDLOCK_SERVERS"), help="default: $REDLOCK_SERVERS")
+    parser.add_argument("--scenario", default=None, metavar="LIST",
+                        help="; ".join(f"{one.name}: {one.summary}" for one in SCENARIOS))  # fmt: skip
+    parser.add_argument("--driver", default=None, metavar="LIST",
+                        help=", ".join(driver.name for driver in roster.DRIVERS))  # fmt: skip
+    parser.add_argument("--slice", type=float, default=1.5, metavar="S", help="how long each works at a time (1.5)")
+    parser.add_argument("--warm", type=float, default=1.0, metavar="S", help="the first slice at most (1)")
+    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="slices for each that count (2)")
+    parser.add_argument("--ttl", type=int, default=10000, metavar="MS", help="time to live of a lock (10000)")
+    parser.add_argument("--seed", type=int, default=None, help="of the order in each round (from the clock; printed)")
+    parser.add_argument("--json", action="store_true", help="instead of the table")
+    parser.add_argument("--csv", action="store_true", help="instead of the table")
+    options = parser.parse_args(words)
+    all_drivers = [driver.name for driver in roster.DRIVERS]
+    chosen = names(options.driver, all_drivers, "driver") if options.driver else all_drivers
+    options.drivers = [driver for driver in roster.DRIVERS if driver.name in chosen]
+    all_scenarios = [one.name for one in SCENARIOS]
+    chosen = names(options.scenario, all_scenarios, "scenario") if options.scenario else all_scenarios
+    options.scenarios = [one for one in SCENARIOS if one.name in chosen]
+    options.build = os.path.abspath(options.build)
+    options.seed = time.time_ns() & 0xFFFFFFFF if options.seed is None else options.seed
+    options.random = random.Random(options.seed)
+    return options
+
+
+def main():
+    options = parse(sys.argv[1:])
+    if options.install_only:
+        for driver in options.drivers:
+            roster.install(driver, options.build)
+        return 0
+    if not options.servers:
+        print("compare: no servers: set REDLOCK_SERVERS, or run it as ./dev bench --peers", file=sys.stderr)
+        return 64
+    nodes = Nodes(options.servers)
+    absent = {driver.name: why for driver in options.drivers if (why := roster.why_not(driver, options.build))}
+    present = [driver for driver in options.drivers if driver.name not in absent]
+    try:
+        surroundings = report.environment(nodes, options.build)
+    except OSError as error:
+        print(f"compare: the first server cannot be asked: {error}", file=sys.stderr)
+        return 69
+    settings = {"seed": options.seed, "ttl_ms": options.ttl, "rounds": options.rounds, "slice_s": options.slice}
+    quiet = options.json or options.csv
+    if not quiet:
+        versions = {driver.name: driver.version() for driver in present}
+        print(report.header(surroundings, settings, versions, absent), flush=True)
+    results = []
+    for scenario in options.scenarios:
+        try:
+            lines = run_scenario(options, scenario, nodes, present)
+        except Unfit as error:
+            print(f"compare: {scenario.name} is left out: {error}", file=sys.stderr)
+            continue
+        figures.add_ratios(lines)
+        results += lines
+        if not quiet:
+            print(report.scenario_table(scenario, lines), flush=True)
+    if options.json:
+        report.print_json(surroundings, settings, absent, results)
+    elif options.csv:
+        report.print_csv(results)
+    else:
+        print("\n" + report.SAMPLES + report.CROWD + report.VERDICTS, end="")
+    ours = [line for line in results if line["driver"].startswith("redlock") and not line["version"]]
+    return 0 if all(figures.passed(line) for line in ours) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""From what the drivers said to figures; one check for all of them that nobody had a lock with somebody else."""
+
+
+def percentile(pairs, permille):
+    """Of sorted (value, how often): the smallest value that so many do not exceed; 0 if there is none."""
+    total = sum(count for _, count in pairs)
+    seen = 0
+    for value, count in pairs:
+        seen += count
+        if seen * 1000 >= total * permille:
+            return value
+    return 0
+
+
+def points_ms(values):
+    pairs = sorted(values)
+    return {name: percentile(pairs, permille) / 1e6
+            for name, permille in (("p50", 500), ("p90", 900), ("p99", 990), ("max", 1000))}  # fmt: skip
+
+
+def violations(holds):
+    """Grants of one resource before an earlier hold of it was over."""
+    count, held_until = 0, 0
+    for _, _, grant, release, _ in sorted(holds, key=lambda hold: hold[2]):
+        count += grant < held_until
+        held_until = max(held_until, release)
+    return count
+
+
+def all_violations(slices, own):
+    """Of all slices, also those that are not counted otherwise."""
+    holds = [hold for one in slices for hold in one.holds]
+    if not own:
+        return violations(holds)
+    callers = {}
+    for hold in holds:
+        callers.setdefault(hold[0], []).append(hold)
+    return sum(violations(list_) for list_ in callers.values())
+
+
+def is_failure(failure, own):
+    """That somebody else had it is none, where somebody else wants it; nor is what the end cut short."""
+    return own or not failure[3].startswith("taken")
+
+
+def uncontended(slices):
+    pairs, acquired, done = [], [], 0
+    for one in slices:
+        inside = [hold for hold in one.holds if hold[4] <= one.end]
+        done += len(inside) + sum(count for _, count in one.histograms["pair"])
+        pairs += [(hold[4] - hold[1], 1) for hold in inside] + one.histograms["pair"]
+        acquired += [(hold[2] - hold[1], 1) for hold in inside] + one.histograms["acquire"]
+    return {"pairs": done, "pair_ms": points_ms(pairs), "acquire_ms": points_ms(acquired)}
+
+
+def waits(one, callers):
+    """Of each caller that wanted it in this slice: the longest time, ended or not."""
+    longest, open_since = 0, {}
+    for caller, want, end, _ in one.failures:
+        open_since[caller] = want
+        longest = max(longest, min(end, one.end) - want)
+    for caller, want, grant, _, _ in one.holds:
+        longest = max(longest, min(grant, one.end) - want)
+    never = set(callers) - {hold[0] for hold in one.holds if hold[2] < one.end}
+    for caller in never:
+        longest = max(longest, one.end - open_since.get(caller, one.begin))
+    return longest
+
+
+def contended(slices, callers):
+    overs, selfs, longest = [], 0, 0
+    grants = dict.fromkeys(callers, 0)
+    for one in slices:
+        last = None
+        for hold in sorted(one.holds, key=lambda hold: hold[2]):
+            if hold[2] < one.end:
+                grants[hold[0]] += 1
+                if last is not None and last[0] == hold[0]:
+                    selfs += 1
+                elif last is not None:
+                    overs.append((max(0, hold[2] - last[3]), 1))
+            last = hold
+        longest = max(longest, waits(one, callers))
+    total = sum(grants.values())
+    squares = sum(count * count for count in grants.values())
+    return {
+        "pairs": total,
+        "handovers": len(overs),
+        "self_share": selfs / (selfs + len(overs)) if selfs + len(overs) else 0.0,
+        "handover_ms": points_ms(overs),
+        "jain": total * total / (squares * len(grants)) if squares else 0.0,
+        "never_granted": sum(count == 0 for count in grants.values()),
+        "longest_wait_ms": longest / 1e6,
+    }
+
+
+def result(running, scenario, version):
+    """One line of the table. The first slices warm up: they are looked at for violations and failures only."""
+    counted = running.slices[running.driver.warm :]
+    failures = [failure for one in running.slices for failure in one.failures if is_failure(failure, scenario.own)]
+    seconds = sum(one.end - one.begin for one in counted) / 1e9
+    figures = uncontended(counted) if scenario.own else contended(counted, range(scenario.callers))
+    per_second = (lambda count: count / seconds) if seconds else (lambda count: 0.0)
+    figures["pairs_per_s"] = per_second(figures["pairs"])
+    if not scenario.own:
+        figures["handovers_per_s"] = per_second(figures["handovers"])
+    return {
+        "scenario": scenario.name,
+        "driver": running.driver.name,
+        "version": version,
+        **figures,
+        "cpu_us_per_pair": sum(one.cpu_us for one in counted) / figures["pairs"] if figures["pairs"] else 0.0,
+        "failures": len(failures),
+        "failure": failures[-1][3] if failures else "",
+        "violations": all_violations(running.slices, scenario.own),
+        "leftover_keys": max(running.left_between, running.left_behind),
+        "leftover_keys_at_the_end": running.left_behind,
+        "broken": running.broken or "",
+    }
+
+
+def add_ratios(results):
+    """Of each to ours and to the floor of the same scenario. Above 1: more, or slower, than those."""
+    bases = {(line["scenario"], line["driver"]): line for line in results}
+    for line in results:
+        name, rate = ("handover_ms", "handovers_per_s") if "handover_ms" in line else ("pair_ms", "pairs_per_s")
+        line["ratio"] = {}
+        for base in ("redlock", "floor"):
+            other = bases.get((line["scenario"], base))
+            if other is None:
+                continue
+            for key, mine, theirs in (("rate", line[rate], other[rate]),
+                                      ("p50", line[name]["p50"], other[name]["p50"])):  # fmt: skip
+                if mine > 0 and theirs > 0:
+                    line["ratio"][f"{key}_{base}"] = mine / theirs
+
+
+def passed(line):
+    """Asked of ours only: the others' figures are what they are."""
+    return (not line["broken"] and line["violations"] == 0 and line["leftover_keys"] == 0
+            and line["failures"] * 100 <= line["pairs"])  # fmt: skip

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""The servers, beside the drivers: keys that were left, processes stopped and continued, the delay proxy."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+
+class Node:
+    def __init__(self, url):
+        rest = url.split("://", 1)[-1]
+        self.url = url
+        address = rest.split("?")[0].rstrip("/")
+        self.plain = f"redis://{address}"
+        self.host, port = address.rsplit(":", 1)
+        self.port = int(port)
+        self.pid = None
+        self.stopped = False
+
+    def ask(self, *words):
+        """One command on a connection of its own; nested lists of bytes, numbers and None."""
+        with socket.create_connection((self.host, self.port), timeout=5) as connection:
+            text = b"*%d\r\n" % len(words)
+            for word in words:
+                data = str(word).encode()
+                text += b"$%d\r\n%s\r\n" % (len(data), data)
+            connection.sendall(text)
+            with connection.makefile("rb") as file:
+                return read_reply(file)
+
+    def version(self):
+        info = self.ask("INFO", "server").decode()
+        fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+        return f"{fields.get('server_name', 'redis')} {fields.get('redis_version', '?')}"
+
+    def count_keys(self, part):
+        """Keys with `part` anywhere in their names: some peers put words of their own before ours."""
+        count, cursor = 0, b"0"
+        while True:
+            cursor, keys = self.ask("SCAN", cursor.decode(), "MATCH", f"*{part}*", "COUNT", 1000)
+            count += len(keys)
+            if cursor == b"0":
+                return count
+
+
+def read_reply(file):
+    line = file.readline()
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"*":
+        return [read_reply(file) for _ in range(int(rest))]
+    if kind == b"$":
+        return None if rest == b"-1" else file.read(int(rest) + 2)[:-2]
+    if kind == b"-":
+        raise OSError(rest.decode())
+    if kind == b":":
+        return int(rest)
+    if kind == b"+":
+        return rest
+    raise OSError("the server broke off")
+
+
+class Nodes:
+    def __init__(self, text):
+        self.text = ",".join(text.replace(",", " ").split())
+        self.list = [Node(url) for url in self.text.split(",")]
+
+    def plain(self):
+        return ",".join(node.plain for node in self.list)
+
+    def left(self, part, patience_s):
+        """How many keys stay, for as long as they are given to go; stopped servers cannot be asked."""
+        end = time.monotonic() + patience_s
+        while True:
+            count = sum(node.count_keys(part) for node in self.list if not node.stopped)
+            if count == 0 or time.monotonic() >= end:
+                return count
+            time.sleep(0.02)
+
+    def read_pids(self):
+        """Of a sandbox; False if there is none."""
+        directory = os.environ.get("REDLOCK_SANDBOX_DIR", "")
+        for first in (1, 0):
+            try:
+                for number, node in enumerate(self.list, first):
+                    with open(os.path.join(directory, str(number), "pid"), encoding="ascii") as file:
+                        node.pid = int(file.read())
+                return True
+            except (OSError, ValueError):
+                continue
+        return False
+
+    def stop(self, count):
+        for node in self.list[-count:]:
+            os.kill(node.pid, signal.SIGSTOP)
+            node.stopped = True
+
+    def go_on(self):
+        for node in self.list:
+            if node.stopped:
+                os.kill(node.pid, signal.SIGCONT)
+                node.stopped = False
+
+
+class Proxy:
+    """redlock-delay before all servers; the last one answers later."""
+
+    def __init__(self, program, nodes, delays):
+        self.process = subprocess.Popen([program, "--servers", nodes.text, "--delay", ",".join(delays)],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
+        self.nodes = Nodes(self.process.stdout.readline().strip())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""The comparison as a table, CSV or JSON."""
+
+import csv
+import json
+import os
+import platform
+import subprocess
+import sys
+
+SAMPLES = """\
+pairs/s: acquisitions with their releases a second; p50, p99: of such a pair; x ours, x floor: divided by those of
+redlock and of the floor in the same scenario; cpu: processor time of the driver for each pair; fail: failed calls
+"""
+CROWD = """\
+over/s: hand-overs to another caller a second; p50, p99: from the call of release to the next holder; self: grants to
+the same caller again, not counted; jain: 1 is equal shares; never: callers that got nothing; longest: wait, ms
+"""
+VERDICTS = """\
+two: holds of one resource at the same time; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
+went on
+"""
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def said(*command):
+    """The first line that a program says of its version."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        return (done.stdout + done.stderr).strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return ""
+
+
+def environment(nodes, build):
+    version = said(os.path.join(build, "tools", "redlock"), "--version")
+    return {
+        "cpu": processor(),
+        "cpus": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "servers": len(nodes.list),
+        "server": nodes.list[0].version(),
+        "redlock": version,
+        "toolchains": {name: text for name, text in (
+            ("node", said("node", "--version")), ("java", said("java", "-version")),
+            ("python", platform.python_version()), ("go", said("go", "version")),
+            ("rust", said("rustc", "--version"))) if text},
+    }  # fmt: skip
+
+
+def header(surroundings, settings, versions, absent):
+    lines = [
+        "redlock and its peers, in turns, on the same servers",
+        f"  machine  {surroundings['cpu']}, {surroundings['cpus']} CPUs, {surroundings['kernel']}, "
+        f"load {surroundings['load']:.1f} before",
+        f"  servers  {surroundings['servers']} x {surroundings['server']}",
+        f"  library  {surroundings['redlock']}",
+        f"  seed     {settings['seed']}, ttl {settings['ttl_ms']} ms, {settings['rounds']} slices of "
+        f"{settings['slice_s']} s for each, after one that is not counted",
+        "  peers    " + ", ".join(f"{name} {version}" for name, version in versions.items() if version),
+        "  with     " + ", ".join(surroundings["toolchains"].values()),
+    ]
+    lines += [f"  left out {name}: {reason}" for name, reason in absent.items()]
+    return "\n".join(lines)
+
+
+def ratio(line, key):
+    value = line["ratio"].get(key)
+    return "-" if value is None else f"{value:.2f}"
+
+
+def remark(line):
+    if line["broken"]:
+        return "  " + line["broken"]
+    return f"  {line['failure']}"[:60] if line["failures"] else ""
+
+
+def own_lines(lines):
+    yield (f"{'':16}{'pairs/s':>9}{'x ours':>8}{'x floor':>8}{'p50 ms':>9}{'x ours':>8}{'x floor':>8}"
+           f"{'p99 ms':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
+    for line in lines:
+        yield (f"{line['driver']:16}{line['pairs_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
+               f"{ratio(line, 'rate_floor'):>8}{line['pair_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
+               f"{ratio(line, 'p50_floor'):>8}{line['pair_ms']['p99']:9.2f}{line['cpu_us_per_pair']:8.0f}"
+               f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
+
+
+def crowd_lines(lines):
+    yield (f"{'':16}{'over/s':>9}{'x ours':>8}{'p50 ms':>9}{'x ours':>8}{'p99 ms':>9}{'self':>6}{'jain':>7}"
+           f"{'never':>6}{'longest':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
+    for line in lines:
+        yield (f"{line['driver']:16}{line['handovers_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
+               f"{line['handover_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
+               f"{line['handover_ms']['p99']:9.2f}{line['self_share']:6.0%}{line['jain']:7.3f}"
+               f"{line['never_granted']:6}{line['longest_wait_ms']:9.0f}{line['cpu_us_per_pair']:8.0f}"
+               f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
+
+
+def scenario_table(scenario, lines):
+    rows = own_lines(lines) if scenario.own else crowd_lines(lines)
+    return "\n".join([f"\n{scenario.name}: {scenario.summary}", *(row.rstrip() for row in rows)])
+
+
+def flat(line, prefix=""):
+    for key, value in line.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}_")
+        else:
+            yield prefix + key, value
+
+
+def print_csv(results):
+    rows = [dict(flat(line)) for line in results]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def print_json(surroundings, settings, absent, results):
+    document = {"schema": "redlock.peers/1", "environment": surroundings, **settings, "left_out": absent,
+                "results": results}  # fmt: skip
+    print(json.dumps(document, indent=2))

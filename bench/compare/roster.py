@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Who is compared: how each driver is started, and what must be installed before."""
+
+import os
+import re
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PEERS = os.path.join(os.path.dirname(HERE), "peers")
+
+
+class Driver:
+    """command(where it is installed) makes the beginning of the command line; environment(same) what it
+    needs beside. `folder` is its place below bench/peers; ours and the floor have none. `pin` finds its version
+    in its lock file. `warm`: so many first slices do not count."""
+
+    def __init__(self, name, command, folder=None, environment=None, pin=None, warm=1):
+        self.name, self.command, self.folder, self.warm = name, command, folder, warm
+        self.environment = environment or (lambda where: {})
+        self.pin = pin
+
+    def is_ours(self):
+        return self.folder is None
+
+    def version(self):
+        """As its lock file has it."""
+        if self.pin is None:
+            return ""
+        name, pattern = self.pin
+        with open(os.path.join(PEERS, self.folder, name), encoding="utf-8") as file:
+            return re.search(pattern, file.read()).group(1)
+
+
+def node(where):
+    return {"NODE_PATH": os.path.join(where, "node_modules")}
+
+
+def python(where):
+    return {"PYTHONPATH": os.pathsep.join([os.path.join(where, "site"), PEERS]), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def compiled(where):
+    return [os.path.join(where, "driver")]
+
+
+def peer_script(interpreter, *path):
+    return lambda where: [interpreter, os.path.join(PEERS, *path)]
+
+
+def java(*options):
+    def command(where):
+        parts = [os.path.join(where, "target", "classes"), os.path.join(where, "target", "lib", "*")]
+        return ["java", *options, "-cp", os.pathsep.join(parts), "Driver"]
+
+    return command
+
+
+NPM_PIN = ("package.json", r'"redlock": "([^"]*)"')
+MVN_PIN = ("pom.xml", r"<artifactId>redisson</artifactId>\s*<version>([^<]*)")
+
+DRIVERS = [
+    Driver("redlock", lambda build: [os.path.join(build, "bench", "redlock-driver"), "embedded"]),
+    Driver("redlock-threads", lambda build: [os.path.join(build, "bench", "redlock-driver"), "threads"]),
+    Driver("floor", lambda build: [os.path.join(build, "bench", "floor-driver")]),
+    Driver("redsync", compiled, "redsync", pin=("go.mod", r"redsync/v4 v(\S*)")),
+    Driver("rslock", compiled, "rslock", pin=("Cargo.toml", r'rslock = \{ version = "=([^"]*)"')),
+    Driver("node-redlock-5", peer_script("node", "node-redlock", "driver.cjs"), "node-redlock",
+           environment=node, pin=NPM_PIN),  # fmt: skip
+    Driver("node-redlock-4", peer_script("node", "node-redlock", "driver.cjs"), "node-redlock-4",
+           environment=node, pin=NPM_PIN),  # fmt: skip
+    Driver("redlock-ng", peer_script("python3", "redlock-ng", "driver.py"), "redlock-ng", environment=python,
+           pin=("requirements.txt", r"redlock-ng==(\S*)")),  # fmt: skip
+    Driver("pottery", peer_script("python3", "pottery", "driver.py"), "pottery", environment=python,
+           pin=("requirements.txt", r"pottery==(\S*)")),  # fmt: skip
+    # Java compiles while it runs: what is counted is to be compiled.
+    Driver("redisson", java(), "redisson", pin=MVN_PIN, warm=4),
+    Driver("redisson-multi", java("-Dkind=multi"), "redisson", pin=MVN_PIN, warm=4),
+]
+
+
+def place(driver, build):
+    """Where its programs are: in the build directory, if the tests have no other place."""
+    if driver.is_ours():
+        return build
+    return os.path.join(os.environ.get("REDLOCK_BENCH_PEERS") or os.path.join(build, "bench", "peers"), driver.folder)
+
+
+def install(driver, build):
+    """What is not there yet; a peer that cannot be installed says why on standard error."""
+    if not driver.is_ours():
+        subprocess.run([os.path.join(PEERS, "install"), driver.folder, place(driver, build)], check=False)
+
+
+def why_not(driver, build):
+    """None, or why this driver cannot be run."""
+    where = place(driver, build)
+    if driver.is_ours():
+        return None if os.path.exists(driver.command(where)[0]) else "not built"
+    if os.path.exists(os.path.join(where, "fingerprint")):
+        return None
+    try:
+        with open(where + ".why", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return "not installed"

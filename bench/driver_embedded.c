@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT
+ * The library's driver with one thread and a poll loop around the client: each caller's next turn
+ * starts in the callback of the one before. */
+#include "driver_redlock.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READY_MS    10000
+#define SHUTDOWN_MS 5000
+#define REST_MS     1000
+
+struct loop {
+    const struct driver_task *task;
+    redlock_t *client;
+    struct slot *slots;
+    uint64_t end_ns;
+    unsigned running;
+    int broken;
+};
+
+struct slot {
+    struct loop *loop;
+    char resource[160];
+    struct driver_note note;
+    uint64_t called_ns;
+    struct driver_notes notes;
+};
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata);
+
+static void start(struct slot *slot)
+{
+    struct loop *loop = slot->loop;
+    uint64_t now_ns = result_now_ns();
+    if (now_ns >= loop->end_ns)
+        return;
+    if (slot->note.want_ns == 0)
+        slot->note.want_ns = now_ns;
+    redlock_opts_t opts = driver_opts(loop->task, now_ns, loop->end_ns);
+    int status = redlock_acquire_start(loop->client, slot->resource, &opts, acquired, slot);
+    if (status == REDLOCK_OK)
+        loop->running++;
+    else
+        loop->broken = status;
+}
+
+static void note_failure(struct slot *slot, uint64_t want_ns, int status)
+{
+    const struct driver_note note = {
+        .want_ns = want_ns, .done_ns = result_now_ns(), .status = status};
+    driver_note(&slot->notes, &note);
+}
+
+static void released(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)client;
+    (void)report;
+    redlock_lock_free(lock);
+    slot->note.done_ns = result_now_ns();
+    driver_note(&slot->notes, &slot->note);
+    if (status != REDLOCK_OK)
+        note_failure(slot, slot->called_ns, status);
+    slot->note = (struct driver_note){.want_ns = 0};
+    slot->loop->running--;
+    start(slot);
+}
+
+static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
+                     const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)client;
+    (void)report;
+    if (status != REDLOCK_OK) {
+        note_failure(slot, slot->note.want_ns,
+                     driver_status(slot->loop->task, status, slot->loop->end_ns));
+        slot->loop->running--;
+        start(slot);
+        return;
+    }
+    slot->note.grant_ns = slot->called_ns = result_now_ns();
+    slot->note.release_ns = slot->called_ns;
+    status = redlock_release_start(lock, released, slot);
+    if (status != REDLOCK_OK) {
+        redlock_lock_free(lock);
+        slot->loop->broken = status;
+        slot->loop->running--;
+    }
+}
+
+/* Serves the client; 1 if somebody has spoken on standard input, too. */
+static int turn(struct loop *loop, bool listen, int timeout_ms)
+{
+    struct pollfd items[] = {{.fd = redlock_get_fd(loop->client), .events = POLLIN},
+                             {.fd = STDIN_FILENO, .events = POLLIN}};
+    if (poll(items, listen ? 2 : 1, timeout_ms) <= 0)
+        return 0;
+    int status = items[0].revents != 0 ? redlock_process(loop->client) : REDLOCK_OK;
+    if (status != REDLOCK_OK)
+        loop->broken = status;
+    return listen && items[1].revents != 0;
+}
+
+struct wait {
+    bool done;
+    int status;
+};
+
+static void waited(redlock_t *client, int status, redlock_lock_t *lock,
+                   const redlock_report_t *report, void *userdata)
+{
+    struct wait *wait = userdata;
+    (void)client;
+    (void)lock;
+    (void)report;
+    wait->done = true;
+    wait->status = status;
+}
+
+static int wait_for(struct loop *loop, const struct wait *wait, int started)
+{
+    while (started == REDLOCK_OK && !wait->done && loop->broken == 0)
+        (void)turn(loop, false, REST_MS);
+    return started != REDLOCK_OK ? started : wait->status;
+}
+
+static void run_slice(struct loop *loop)
+{
+    for (unsigned i = 0; i < loop->task->count; i++)
+        start(&loop->slots[i]);
+    while (loop->running > 0 && loop->broken == 0)
+        (void)turn(loop, false, REST_MS);
+    for (unsigned i = 0; i < loop->task->count; i++) {
+        loop->slots[i].note = (struct driver_note){.want_ns = 0};
+        driver_print(&loop->slots[i].notes, loop->task->first + i, driver_word);
+    }
+    driver_over();
+}
+
+static int run_all(struct loop *loop)
+{
+    struct wait ready = {.done = false}, stop = {.done = false};
+    int status = wait_for(loop, &ready,
+                          redlock_wait_ready_start(loop->client, READY_MS, NULL, waited, &ready));
+    if (status == REDLOCK_OK)
+        driver_ready();
+    while (status == REDLOCK_OK) {
+        while (loop->broken == 0 && turn(loop, true, REST_MS) == 0) {
+        }
+        status = loop->broken;
+        if (status != REDLOCK_OK || !driver_next(&loop->end_ns))
+            break;
+        run_slice(loop);
+        status = loop->broken;
+    }
+    int ended =
+        wait_for(loop, &stop, redlock_shutdown_start(loop->client, SHUTDOWN_MS, waited, &stop));
+    if (status == REDLOCK_OK)
+        status = ended;
+    if (status != REDLOCK_OK)
+        fprintf(stderr, "redlock-driver: %s\n", redlock_strerror(status));
+    return status == REDLOCK_OK ? 0 : -1;
+}
+
+int driver_run_embedded(const struct driver_task *task, redlock_t *client)
+{
+    struct loop loop = {.task = task, .client = client};
+    if (task->hold_us != 0) {
+        fputs("redlock-driver: embedded: it holds for no time\n", stderr);
+        return -1;
+    }
+    loop.slots = calloc(task->count, sizeof *loop.slots);
+    if (loop.slots == NULL)
+        return -1;
+    for (unsigned i = 0; i < task->count; i++) {
+        loop.slots[i].loop = &loop;
+        driver_name(task, i, loop.slots[i].resource, sizeof loop.slots[i].resource);
+    }
+    int failed = run_all(&loop);
+    for (unsigned i = 0; i < task->count; i++)
+        free(loop.slots[i].notes.list);
+    free(loop.slots);
+    return failed;
+}

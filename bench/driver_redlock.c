@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * The library as a driver, through its public interface: redlock-driver MODE and what all drivers
+ * are told. Mode "threads": callers that block, one client for all of them. "embedded":
+ * driver_embedded.c. */
+#include "driver_redlock.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READY_MS    10000
+#define SHUTDOWN_MS 5000
+#define HICCUP_MS   1000 /* nobody else wants it: what a busy machine may delay answers by */
+
+struct caller {
+    const struct driver_task *task;
+    redlock_t *client;
+    char resource[160];
+    unsigned number;
+    uint64_t end_ns;
+    pthread_t thread;
+    struct driver_notes notes;
+};
+
+redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint64_t end_ns)
+{
+    redlock_opts_t opts = redlock_opts(task->ttl_ms);
+    opts.wait_ms = task->own ? HICCUP_MS : now_ns >= end_ns ? 0 : (end_ns - now_ns) / MS_NS;
+    return opts;
+}
+
+int driver_status(const struct driver_task *task, int status, uint64_t end_ns)
+{
+    /* An only attempt that the end cuts short has not heard from a majority. */
+    if (!task->own && status == REDLOCK_ENOQUORUM && result_now_ns() + 2 * MS_NS >= end_ns)
+        return REDLOCK_ECONTENDED;
+    return status;
+}
+
+const char *driver_word(int status)
+{
+    static char text[64];
+    if (status == REDLOCK_ECONTENDED)
+        return "taken";
+    snprintf(text, sizeof text, "error %s", redlock_error_name(status));
+    return text;
+}
+
+static void hold_for(uint64_t us)
+{
+    const struct timespec time = {.tv_sec = (time_t)(us / 1000000),
+                                  .tv_nsec = (long)(us % 1000000 * 1000)};
+    if (us != 0)
+        (void)nanosleep(&time, NULL);
+}
+
+/* True: it had the lock. */
+static bool one_turn(struct caller *caller, uint64_t want_ns)
+{
+    struct driver_note note = {.want_ns = want_ns};
+    redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = driver_opts(caller->task, result_now_ns(), caller->end_ns);
+    int status = redlock_acquire(caller->client, caller->resource, &opts, &lock, NULL);
+    note.grant_ns = result_now_ns();
+    if (status != REDLOCK_OK) {
+        note.status = driver_status(caller->task, status, caller->end_ns);
+        note.done_ns = note.grant_ns;
+        driver_note(&caller->notes, &note);
+        return false;
+    }
+    uint64_t until_ns = note.grant_ns + redlock_lock_remaining_ms(lock) * MS_NS;
+    hold_for(caller->task->hold_us);
+    uint64_t called_ns = result_now_ns();
+    note.release_ns = called_ns < until_ns ? called_ns : until_ns;
+    status = redlock_release(lock, NULL);
+    note.done_ns = result_now_ns();
+    redlock_lock_free(lock);
+    driver_note(&caller->notes, &note);
+    if (status != REDLOCK_OK)
+        driver_note(
+            &caller->notes,
+            &(struct driver_note){.want_ns = called_ns, .done_ns = note.done_ns, .status = status});
+    return true;
+}
+
+static void *work(void *argument)
+{
+    struct caller *caller = argument;
+    uint64_t want_ns = 0, now_ns;
+    while ((now_ns = result_now_ns()) < caller->end_ns) {
+        want_ns = want_ns == 0 ? now_ns : want_ns;
+        if (one_turn(caller, want_ns))
+            want_ns = 0;
+    }
+    return NULL;
+}
+
+static int run_threads(const struct driver_task *task, redlock_t *client)
+{
+    struct caller *callers = calloc(task->count, sizeof *callers);
+    uint64_t end_ns;
+    if (callers == NULL || redlock_wait_ready(client, READY_MS) != REDLOCK_OK) {
+        free(callers);
+        return -1;
+    }
+    driver_ready();
+    while (driver_next(&end_ns)) {
+        for (unsigned i = 0; i < task->count; i++) {
+            struct caller *caller = &callers[i];
+            caller->task = task;
+            caller->client = client;
+            caller->number = task->first + i;
+            caller->end_ns = end_ns;
+            driver_name(task, i, caller->resource, sizeof caller->resource);
+            if (pthread_create(&caller->thread, NULL, work, caller) != 0)
+                abort();
+        }
+        for (unsigned i = 0; i < task->count; i++)
+            (void)pthread_join(callers[i].thread, NULL);
+        for (unsigned i = 0; i < task->count; i++)
+            driver_print(&callers[i].notes, callers[i].number, driver_word);
+        driver_over();
+    }
+    for (unsigned i = 0; i < task->count; i++)
+        free(callers[i].notes.list);
+    free(callers);
+    return redlock_shutdown(client, SHUTDOWN_MS) == REDLOCK_OK ? 0 : -1;
+}
+
+static redlock_t *open_client(const char *servers, int mode)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    int status = redlock_config_new(&config, NULL);
+    if (status == REDLOCK_OK)
+        status = redlock_config_add_nodes(config, servers);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_mode(config, mode);
+    if (status == REDLOCK_OK)
+        status = redlock_new(&client, config);
+    if (status != REDLOCK_OK)
+        fprintf(stderr, "redlock-driver: %s\n", redlock_strerror(status));
+    redlock_config_free(config);
+    return client;
+}
+
+int main(int argc, char **argv)
+{
+    struct driver_task task;
+    bool embedded = argc > 1 && strcmp(argv[1], "embedded") == 0;
+    if (argc < 3 || (!embedded && strcmp(argv[1], "threads") != 0) ||
+        !driver_parse(&task, argc - 2, argv + 2)) {
+        fputs("redlock-driver: embedded or threads, then what a driver is told\n", stderr);
+        return 64;
+    }
+    redlock_t *client =
+        open_client(task.servers, embedded ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_THREADED);
+    if (client == NULL)
+        return 64;
+    int failed = embedded ? driver_run_embedded(&task, client) : run_threads(&task, client);
+    (void)redlock_free(client);
+    return failed == 0 ? 0 : 69;
+}

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""pottery's Redlock as a driver: see ../README.md.
+
+Settings: masters with socket_timeout=1, as all examples of its documentation have them; auto_release_time is
+the time to live; acquire() with a timeout, retries as by default (each up to 200 ms). One Redis client for each
+server is shared by all callers, a Redlock belongs to one caller. The threaded class, which goes on when a
+majority has answered; its asyncio class waits for all."""
+
+import logging
+import sys
+
+from pottery import Redlock
+from redis import Redis
+
+from closed_loop import Task, now, run_threads
+
+
+class Caller:
+    def __init__(self, task, masters, number):
+        self.ttl_ns = task.ttl_ms * 1000000
+        self.lock = Redlock(key=task.name(number), masters=masters, auto_release_time=task.ttl_ms / 1000)
+
+    def acquire(self, end):
+        start = now()
+        if not self.lock.acquire(timeout=max(0.001, (end - start) / 1e9)):
+            return None
+        # It does not say for how long; this is the least that is sure.
+        return max(start + self.ttl_ns, now())
+
+    def release(self):
+        self.lock.release()
+
+
+def main():
+    logging.disable(logging.CRITICAL)
+    task = Task(sys.argv[1:])
+    masters = frozenset(Redis.from_url(url, socket_timeout=1) for url in task.servers)
+    for master in masters:
+        master.ping()
+    run_threads(task, [Caller(task, masters, number) for number in task.callers])
+
+
+main()

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Redisson as a driver: see ../../../../README.md. Its RedissonRedLock, which goes on with a majority; with
+ * -Dkind=multi its RedissonMultiLock, which its documentation names instead and which needs all servers.
+ *
+ * Settings: a client for each server with the connections and time limits it has by default; tryLock with a
+ * time to wait and a lease, so that its watchdog does nothing; a thread for each caller, as its locks
+ * belong to threads. It retries by itself until the time to wait is over. */
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.redisson.Redisson;
+import org.redisson.RedissonMultiLock;
+import org.redisson.RedissonRedLock;
+import org.redisson.api.RLock;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+@SuppressWarnings("deprecation")
+public final class Driver {
+    private static final long MS = 1_000_000;
+    private static final long HICCUP_MS = 1000; // nobody else wants it
+    private static final boolean MULTI = "multi".equals(System.getProperty("kind"));
+
+    private final List<RedissonClient> clients = new ArrayList<>();
+    private final String resource;
+    private final long ttlMs;
+    private final long holdUs;
+    private final int first;
+    private final int count;
+    private final boolean own;
+
+    private Driver(String[] words) {
+        for (String url : words[0].split(",")) {
+            Config config = new Config();
+            config.useSingleServer().setAddress(url);
+            clients.add(Redisson.create(config));
+        }
+        resource = words[1];
+        ttlMs = Long.parseLong(words[2]);
+        holdUs = Long.parseLong(words[3]);
+        first = Integer.parseInt(words[4]);
+        count = Integer.parseInt(words[5]);
+        own = words.length > 6;
+    }
+
+    private static String oneLine(Throwable error) {
+        return String.valueOf(error).replace('\n', ' ');
+    }
+
+    private RLock lock(int number) {
+        String name = own ? resource + number : resource;
+        RLock[] parts = clients.stream().map(client -> client.getLock(name)).toArray(RLock[]::new);
+        return MULTI ? new RedissonMultiLock(parts) : new RedissonRedLock(parts);
+    }
+
+    private void hold(RLock lock, int number, long want, long start, StringBuilder lines)
+            throws InterruptedException {
+        long grant = System.nanoTime();
+        // It does not say for how long; this is the least that is sure.
+        long until = Math.max(start + ttlMs * MS, grant);
+        if (holdUs > 0) TimeUnit.MICROSECONDS.sleep(holdUs);
+        long called = System.nanoTime();
+        long done;
+        try {
+            lock.unlock();
+            done = System.nanoTime();
+        } catch (RuntimeException error) {
+            done = System.nanoTime();
+            lines.append("failed ").append(number).append(' ').append(called).append(' ').append(done);
+            lines.append(" release ").append(oneLine(error)).append('\n');
+        }
+        lines.append("hold ").append(number).append(' ').append(want).append(' ').append(grant);
+        lines.append(' ').append(Math.min(called, until)).append(' ').append(done).append('\n');
+    }
+
+    private void contend(int number, long end, StringBuilder lines) throws InterruptedException {
+        RLock lock = lock(number);
+        long want = 0;
+        long start;
+        while ((start = System.nanoTime()) < end) {
+            if (want == 0) want = start;
+            String reason = "taken";
+            try {
+                long waitMs = own ? HICCUP_MS : Math.max(1, (end - start) / MS);
+                if (lock.tryLock(waitMs, ttlMs, TimeUnit.MILLISECONDS)) {
+                    hold(lock, number, want, start, lines);
+                    want = 0;
+                    continue;
+                }
+            } catch (RuntimeException error) {
+                reason = "error " + oneLine(error);
+            }
+            lines.append("failed ").append(number).append(' ').append(want).append(' ');
+            lines.append(System.nanoTime()).append(' ').append(reason).append('\n');
+        }
+    }
+
+    private void slice(long end) throws InterruptedException {
+        List<Thread> threads = new ArrayList<>();
+        List<StringBuilder> lines = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            StringBuilder mine = new StringBuilder();
+            int number = first + i;
+            lines.add(mine);
+            threads.add(new Thread(() -> {
+                try {
+                    contend(number, end, mine);
+                } catch (InterruptedException error) {
+                    Thread.currentThread().interrupt();
+                }
+            }));
+        }
+        for (Thread thread : threads) thread.start();
+        for (Thread thread : threads) thread.join();
+        for (StringBuilder mine : lines) System.out.print(mine);
+        System.out.println("over");
+        System.out.flush();
+    }
+
+    public static void main(String[] words) throws Exception {
+        Driver driver = new Driver(words);
+        System.out.println("ready");
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            driver.slice(Long.parseLong(line.trim()));
+        }
+        for (RedissonClient client : driver.clients) client.shutdown();
+    }
+}

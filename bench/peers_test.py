@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: MIT
+"""The comparison with the peers works: tiny runs against five servers of a sandbox. Speed is not looked at, and
+nothing is fetched: a peer that `./dev bench --peers` has not installed before is skipped."""
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+import tapcase
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMPARE = os.path.join(HERE, "compare")
+INSTALL = os.path.join(HERE, "peers", "install")
+REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
+BUILD = os.environ["REDLOCK_TEST_BUILD"]
+SCRATCH = os.environ["REDLOCK_TEST_SCRATCH"]
+INSTALLED = os.path.join(os.path.dirname(HERE), "build", "bench", "peers")
+DEADLINE_S = 120 * int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
+
+sys.path.insert(0, COMPARE)
+import figures  # noqa: E402
+import roster  # noqa: E402
+
+# Two callers that have the lock at the same time, and a key that nobody takes away.
+LIAR = """#!/usr/bin/env python3
+import socket, sys
+host, port = sys.argv[1].split(",")[0].split("//")[1].split(":")
+with socket.create_connection((host, int(port))) as server:
+    server.sendall(b"SET its:%s:left x PX 60000\\r\\n" % sys.argv[2].encode())
+    server.recv(100)
+print("ready", flush=True)
+for line in sys.stdin:
+    end = int(line)
+    print("hold 0", end - 9000000, end - 8000000, end - 6000000, end - 5000000)
+    print("hold 1", end - 9000000, end - 7000000, end - 4000000, end - 3000000)
+    print("failed 2", end - 9000000, end - 1000000, "error it is a liar")
+    print("over", flush=True)
+"""
+GONE = "#!/bin/sh\necho ready; read line; echo 'nothing to be had' >&2; exit 3\n"
+
+
+def run(*words, sandbox=True, peers=INSTALLED):
+    command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [sys.executable, COMPARE, "--build", BUILD, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+                          env={**os.environ, "REDLOCK_BENCH_PEERS": peers, "PYTHONDONTWRITEBYTECODE": "1"})  # fmt: skip
+
+
+def tiny(*words, **more):
+    done = run("--slice", "0.3", "--warm", "0.1", "--rounds", "1", "--seed", "5", *words, "--json", **more)
+    # 1: ours failed more than one call in a hundred; so few tell nothing on a busy machine.
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def impostor(name, text):
+    """A directory in which redsync's driver is this script."""
+    peers = os.path.join(SCRATCH, name)
+    shutil.rmtree(peers, ignore_errors=True)
+    os.makedirs(os.path.join(peers, "redsync"))
+    for file, content in (("driver", text), ("fingerprint", "")):
+        with open(os.path.join(peers, "redsync", file), "w", encoding="ascii") as out:
+            out.write(content)
+    os.chmod(os.path.join(peers, "redsync", "driver"), 0o755)
+    return peers
+
+
+class Compare(unittest.TestCase):
+    def test_ours_and_the_floor_in_every_scenario(self):
+        document = tiny("--driver", "redlock,redlock-threads,floor")
+        self.assertEqual(document["schema"], "redlock.peers/1")
+        self.assertEqual(document["seed"], 5)
+        names = {(line["scenario"], line["driver"]) for line in document["results"]}
+        self.assertEqual({scenario for scenario, _ in names}, {"one", "many", "stopped", "slow", "crowd"})
+        self.assertNotIn(("stopped", "floor"), names)
+        for line in document["results"]:
+            with self.subTest(scenario=line["scenario"], driver=line["driver"]):
+                self.assertEqual(line["broken"], "")
+                self.assertEqual(line["violations"], 0)
+                # A server that is slow to answer may keep a key for longer than the patience.
+                self.assertEqual(line["leftover_keys_at_the_end"], 0)
+
+    def test_figures_and_ratios(self):
+        # On a busy machine nothing may be finished within a short slice.
+        for seconds in ("0.5", "2", "8", "30"):
+            lines = tiny("--scenario", "many", "--driver", "redlock,floor", "--slice", seconds)["results"]
+            if all(line["pairs"] > 0 for line in lines):
+                break
+        for line in lines:
+            with self.subTest(driver=line["driver"]):
+                self.assertGreater(line["pairs"], 0)
+                self.assertGreater(line["pair_ms"]["p50"], 0)
+                self.assertGreaterEqual(line["pair_ms"]["max"], line["pair_ms"]["p99"])
+                self.assertEqual(set(line["ratio"]), {"rate_redlock", "p50_redlock", "rate_floor", "p50_floor"})
+
+    def test_every_peer_that_is_installed(self):
+        for driver in roster.DRIVERS:
+            if driver.is_ours():
+                continue
+            with self.subTest(driver=driver.name):
+                os.environ["REDLOCK_BENCH_PEERS"] = INSTALLED
+                if why := roster.why_not(driver, BUILD):
+                    self.skipTest(f"{driver.name}: {why}; ./dev bench --peers installs it")
+                for seconds in ("2", "10", "30"):
+                    line = tiny("--scenario", "one", "--driver", driver.name, "--slice", seconds)["results"][0]
+                    if line["pairs"] + line["failures"] > 0:
+                        break
+                self.assertEqual(line["broken"], "")
+                self.assertEqual(line["violations"], 0)
+                self.assertGreater(line["pairs"] + line["failures"], 0)
+
+    def test_two_holders_and_a_key_that_stays_are_seen(self):
+        document = tiny("--scenario", "crowd", "--driver", "redsync", peers=impostor("liar", LIAR))
+        line = document["results"][0]
+        # Four processes say the same in two slices; each hold of the second caller begins too early.
+        self.assertGreaterEqual(line["violations"], 2)
+        self.assertGreaterEqual(line["leftover_keys"], 1)
+        self.assertGreaterEqual(line["failures"], 2)
+        self.assertEqual(line["failure"], "error it is a liar")
+
+    def test_a_driver_that_dies_is_a_line_of_the_table(self):
+        document = tiny("--scenario", "one", "--driver", "redsync,redlock", peers=impostor("gone", GONE))
+        lines = {line["driver"]: line for line in document["results"]}
+        self.assertIn("nothing to be had", lines["redsync"]["broken"])
+        self.assertEqual(lines["redlock"]["broken"], "")
+
+    def test_table_and_csv(self):
+        words = ["--slice", "0.2", "--rounds", "1", "--scenario", "one", "--driver", "redlock,floor,redsync"]
+        nothing = os.path.join(SCRATCH, "nothing")
+        done = run(*words, peers=nothing)
+        self.assertIn("left out redsync: not installed", done.stdout)
+        self.assertIn("x floor", done.stdout)
+        rows = list(csv.DictReader(io.StringIO(run(*words, "--csv", peers=nothing).stdout)))
+        self.assertEqual([row["driver"] for row in rows], ["redlock", "floor"])
+        self.assertGreaterEqual(float(rows[0]["pair_ms_max"]), float(rows[0]["pair_ms_p50"]))
+
+    def test_refusals(self):
+        for words, text in [(["--driver", "other"], "other"), (["--scenario", "x"], "'x'")]:
+            done = run(*words, sandbox=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+        done = run("--servers", "127.0.0.1:1", "--scenario", "one", "--driver", "floor", sandbox=False)
+        self.assertEqual(done.returncode, 69, done.stderr)
+
+
+class Figures(unittest.TestCase):
+    def test_holds_that_only_touch_are_none(self):
+        holds = [(0, 0, 10, 20, 25), (1, 0, 20, 30, 35), (0, 26, 40, 50, 55)]
+        self.assertEqual(figures.violations(holds), 0)
+        self.assertEqual(figures.violations([*holds, (2, 0, 29, 29, 29)]), 1)
+
+    def test_percentiles_are_of_the_weights(self):
+        pairs = [(1, 98), (5, 1), (9, 1)]
+        self.assertEqual([figures.percentile(pairs, point) for point in (500, 980, 990, 1000)], [1, 1, 5, 9])
+        self.assertEqual(figures.percentile([], 500), 0)
+
+
+class Install(unittest.TestCase):
+    def install(self, peer, target, **more):
+        return subprocess.run([INSTALL, peer, target], capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+                              env={**os.environ, "REDLOCK_BENCH_OFFLINE": "1", **more})  # fmt: skip
+
+    def test_what_it_did_not_make_stays(self):
+        target = os.path.join(SCRATCH, "precious")
+        os.makedirs(SCRATCH, exist_ok=True)
+        with open(target, "w", encoding="ascii") as file:
+            file.write("mine")
+        done = self.install("pottery", target)
+        self.assertEqual(done.returncode, 1)
+        with open(target, encoding="ascii") as file:
+            self.assertEqual(file.read(), "mine")
+
+    def test_a_missing_toolchain_is_one_line(self):
+        # A place for programs in which there is a shell's daily need and no language.
+        place = os.path.join(SCRATCH, "bin")
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
+        for name in ("dirname", "readlink", "ls", "rm", "mkdir"):
+            os.symlink(shutil.which(name), os.path.join(place, name))
+        target = os.path.join(SCRATCH, "rslock")
+        done = self.install("rslock", target, PATH=place)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr, "rslock is left out: cargo is not installed\n")
+        with open(target + ".why", encoding="ascii") as file:
+            self.assertEqual(file.read(), "cargo is not installed\n")
+        self.assertFalse(os.path.exists(target))
+
+
+if __name__ == "__main__":
+    tapcase.main()
