@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import REDLOCK, CommandCase, Resp, Servers, clean_environment, runs, until  # noqa: E402
+from world import REDLOCK, Resp, SpoiledCase, runs, until  # noqa: E402
 
 
 def speak_something_else(listener):
@@ -63,17 +63,7 @@ def lengthen(listener, port, delay):
             threading.Thread(target=forward, args=(*ends, delay), daemon=True).start()
 
 
-class Nodes(CommandCase):
-    """Three servers for each test: most tests spoil them."""
-
-    def setUp(self):
-        super().setUp()
-        self.servers = Servers(3)
-        self.addCleanup(self.servers.end)
-
-    def environment(self, **more):
-        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
-
+class Nodes(SpoiledCase):
     def plain(self):
         """The servers as an operator lists them, without ?fresh=1."""
         return [f"127.0.0.1:{port}" for port in self.servers.ports]

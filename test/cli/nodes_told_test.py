@@ -10,7 +10,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import CommandCase, Servers, clean_environment  # noqa: E402
+from world import SpoiledCase  # noqa: E402
 
 
 def forward(source, target, hidden=None):
@@ -36,17 +36,7 @@ def say_nothing(listener, port):
         threading.Thread(target=forward, args=(far, near, b"$7\r\nmessage"), daemon=True).start()
 
 
-class Told(CommandCase):
-    """Three servers for each test."""
-
-    def setUp(self):
-        super().setUp()
-        self.servers = Servers(3)
-        self.addCleanup(self.servers.end)
-
-    def environment(self, **more):
-        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
-
+class Told(SpoiledCase):
     def test_users_who_are_not_told(self):
         """Locks work; who waits has to ask."""
         for less in ("-client|tracking", "-client|id", "-subscribe", "resetchannels"):

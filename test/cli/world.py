@@ -222,6 +222,18 @@ class CommandCase(unittest.TestCase):
         self.assertEqual(result.returncode, code, f"stdout: {result.stdout}\nstderr: {result.stderr}")
 
 
+class SpoiledCase(CommandCase):
+    """Three servers for each test, which may spoil them."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers = Servers(3)
+        self.addCleanup(self.servers.end)
+
+    def environment(self, **more):
+        return clean_environment(**{"REDLOCK_SERVERS": self.servers.list, **more})
+
+
 class Case(CommandCase):
     """Five servers for the class, emptied before each test."""
 

@@ -166,6 +166,22 @@ uint64_t rig_wait_ms(uint64_t starving_ms)
     return wait_scaled_ms(rig.starve ? starving_ms : PATIENT_MS);
 }
 
+bool rig_somebody_tells(void)
+{
+    for (unsigned i = 0; i < RIG_NODES; i++) {
+        redlock_node_stats_t stats;
+        if (redlock_get_node_stats(rig.client, i, &stats, sizeof stats) == REDLOCK_OK &&
+            stats.wakeups == REDLOCK_WAKEUPS_ON)
+            return true;
+    }
+    return false;
+}
+
+bool rig_tells_or_failed(void)
+{
+    return rig_somebody_tells() || rig_has_failed() || rig_all_told();
+}
+
 bool rig_no_keys(void)
 {
     return cluster_count_all_keys(rig.cluster) == 0;

@@ -109,6 +109,10 @@ bool rig_has_failed(void);
  * the run, so it is short, and a wait that ends without a lock explains itself; else nothing is
  * lost by patience, and a busy machine must not end it. */
 uint64_t rig_wait_ms(uint64_t starving_ms);
+/* A server tells of changes, on the client's second connection to it. */
+bool rig_somebody_tells(void);
+/* It does, or what shall fail has failed, or nothing is waited for any more. */
+bool rig_tells_or_failed(void);
 /* No key on any server. */
 bool rig_no_keys(void);
 /* Turns the loop until all calls have been answered; dies after ten seconds. */

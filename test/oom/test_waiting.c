@@ -15,22 +15,6 @@ static void take_away(void)
     rig_command_all("SET foreign foreign-token");
 }
 
-static bool somebody_tells(void)
-{
-    for (unsigned i = 0; i < RIG_NODES; i++) {
-        redlock_node_stats_t stats;
-        if (redlock_get_node_stats(rig.client, i, &stats, sizeof stats) == REDLOCK_OK &&
-            stats.wakeups == REDLOCK_WAKEUPS_ON)
-            return true;
-    }
-    return false;
-}
-
-static bool told_of_or_failed(void)
-{
-    return somebody_tells() || rig_has_failed() || rig_all_told();
-}
-
 static bool first_is_told(void)
 {
     return !rig.call[0].used || rig.call[0].started != REDLOCK_OK ||
@@ -42,7 +26,7 @@ static void wait_and_be_told(void)
 {
     rig_acquire(0, "foreign", &opts);
     rig_acquire(1, "foreign", &opts);
-    rig_drive(told_of_or_failed, 10000);
+    rig_drive(rig_tells_or_failed, 10000);
     rig_command_all("DEL foreign");
     rig_drive(first_is_told, 10000);
     first = rig.call[0].lock;

@@ -14,29 +14,14 @@ static redlock_opts_t opts;
 static void take_away(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    opts.wait_ms = rig.starve ? wait_scaled_ms(STARVING_MS) : wait_scaled_ms(WAIT_MS);
+    const bool harms = rig.fault != NULL && !rig.fault->harmless;
+    opts.wait_ms = harms ? rig_wait_ms(STARVING_MS) : wait_scaled_ms(WAIT_MS);
     rig_command_all("SET foreign foreign-token");
-}
-
-static bool somebody_tells(void)
-{
-    for (unsigned i = 0; i < RIG_NODES; i++) {
-        redlock_node_stats_t stats;
-        if (redlock_get_node_stats(rig.client, i, &stats, sizeof stats) == REDLOCK_OK &&
-            stats.wakeups == REDLOCK_WAKEUPS_ON)
-            return true;
-    }
-    return false;
-}
-
-static bool told_of_or_failed(void)
-{
-    return somebody_tells() || rig_has_failed() || rig_all_told();
 }
 
 static bool tells_or_ended(void)
 {
-    return somebody_tells() || rig_all_told();
+    return rig_somebody_tells() || rig_all_told();
 }
 
 static void let_go_and_end(void)
@@ -55,7 +40,7 @@ static void let_go_and_end(void)
 static void wait_from_the_beginning(void)
 {
     rig_acquire(0, "foreign", &opts);
-    rig_drive(told_of_or_failed, WAIT_MS);
+    rig_drive(rig_tells_or_failed, WAIT_MS);
     let_go_and_end();
 }
 
@@ -76,7 +61,7 @@ static void go_on_waiting(void)
 
 static void judge(void)
 {
-    const bool costs_nothing = !rig.hit || rig.fault->harmless || !rig.starve;
+    const bool costs_nothing = !rig.hasty;
 
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW, REDLOCK_ECONTENDED);
     ck_assert_msg(!costs_nothing || rig.lock != NULL, "acquire: %s (%s)",
