@@ -47,11 +47,18 @@ def wait_until(condition, what):
 
 @contextlib.contextmanager
 def held(resource):
-    """Somebody else holds the lock for as long as this lasts."""
-    holder = subprocess.Popen([REDLOCK, "run", resource, "--", "cat"], stdin=subprocess.PIPE)
+    """Somebody else holds the lock for as long as this lasts. It says so itself: that the key is
+    there could be the end of an earlier hold (--min-hold)."""
+    holder = subprocess.Popen(
+        [REDLOCK, "run", resource, "--", "sh", "-c", "echo held; exec cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
-        wait_until(lambda: status_of(resource) == 0, f"{resource} is held")
+        if holder.stdout.readline() != b"held\n":
+            raise AssertionError(f"{resource} is not held")
         yield
     finally:
         holder.stdin.close()
         holder.wait(SECONDS_MAX)
+        holder.stdout.close()

@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim crowd live scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim crowd live bench scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -63,7 +63,7 @@ BUILDS = [
         directory="build-asan",
         compiler="gcc",
         options=["-Db_sanitize=address,undefined", "-Doptimization=1"],
-        suites="unit fuzz io oom torture sim live cli examples".split(),
+        suites="unit fuzz io oom torture sim live bench cli examples".split(),
         wrapper=[],
         slow=3,
         environment={
@@ -107,7 +107,7 @@ COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"
 # So long that they begin first: else the end of all is one of them, alone.
 LONG_TESTS = {
     "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_calls", "torture_calls_threaded",
-    "oom_lock", "oom_threaded", "cli_Waiting",
+    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_kinds",
 }
 
 
