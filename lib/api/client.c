@@ -57,6 +57,7 @@ void rl_client_drop(struct redlock *rl)
         close(rl->wake_fd);
     if (rl->news_fd >= 0)
         close(rl->news_fd);
+    rl_wake_free(rl);
     pthread_cond_destroy(&rl->park);
     pthread_mutex_destroy(&rl->mutex);
     unmark_process(rl);

@@ -33,9 +33,17 @@ enum rl_op_kind {
     RL_OP_FENCE_INIT /* of the client */
 };
 
-/* A thread that sleeps until its operation is done; on its stack. */
+/* What threads sleep at (wake.c). It is the client's, so that whoever wakes too late, when the
+ * sleeper is gone, still has a word of ours. */
+struct rl_word {
+    atomic_uint value; /* changes each time that a sleeper is told something */
+    struct rl_word *free_next;
+    struct rl_word *all_next;
+};
+
+/* A thread that waits until its operation is done; on its stack. */
 struct rl_waiter {
-    atomic_uint word; /* changes each time that it is told something */
+    struct rl_word *word; /* while it sleeps; else NULL */
     bool done;
     bool want_report;
     int status;
@@ -129,9 +137,11 @@ struct redlock {
     uint64_t drives;
     unsigned flush_skips;             /* callers in a row that left the sending to the next one */
     bool flush_owed;                  /* or to the I/O thread, before it waits again */
-    atomic_uint entering;             /* threads on their way to the mutex */
-    atomic_uint *wakes[RL_WAKES_MAX]; /* to be woken when the mutex is free */
+    atomic_uint entering;                /* threads on their way to the mutex */
+    struct rl_word *wakes[RL_WAKES_MAX]; /* who sleeps there is woken when the mutex is free */
     unsigned wake_count;
+    struct rl_word *words_free, *words_all;
+    struct rl_word word_shared; /* of those for whom there was no memory */
     atomic_bool cancels; /* a cancel was triggered */
     int wake_fd;         /* of the poller, as a duplicate that lives as long as the cancels */
     int news_fd;         /* hybrid: readable when callbacks wait; else -1 */
@@ -209,6 +219,8 @@ void rl_client_unlock(struct redlock *rl);
 void rl_wake_noted(struct redlock *rl);
 /* Sleeps, without the mutex, until the waiter is told something; or for less. */
 void rl_wake_sleep(struct redlock *rl, struct rl_waiter *waiter);
+/* Nobody sleeps any more. */
+void rl_wake_free(struct redlock *rl);
 
 /* lock.c */
 /* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */
