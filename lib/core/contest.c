@@ -9,9 +9,11 @@
 /* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
  * know of it. */
 #define IN_A_ROW_MAX 128
-/* Where a lock is held for long, so many of them are too many. */
-#define ROW_MAX_NS RL_SECOND
-#define MISLED_MAX 3
+/* Where a lock is held for long, so many of them are too many; but so many round trips go by at
+ * least: a pause is three or four, and far from the servers they would be a tenth of the time. */
+#define ROW_MAX_NS    RL_SECOND
+#define ROW_TRIPS_MIN 128
+#define MISLED_MAX    3
 /* Weight of the latest number of wakes: one in so many. */
 #define CROWD_SHARE 4
 #define CROWD_UNIT  8u
@@ -141,7 +143,8 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
     bool hot = rl_contest_is_hot(contest, now_ns);
     uint32_t limit = contest->met ? contest->met_in_a_row : IN_A_ROW_MAX;
 
-    bool for_long = contest->in_a_row > 0 && rl_sub_sat(now_ns, contest->row_ns) >= ROW_MAX_NS;
+    uint64_t row_max_ns = rl_max_u64(ROW_MAX_NS, ROW_TRIPS_MIN * unit_ns);
+    bool for_long = contest->in_a_row > 0 && rl_sub_sat(now_ns, contest->row_ns) >= row_max_ns;
 
     contest->released_ns = now_ns;
     if (!RL_RULE(YIELD) || (!hot && contest->in_a_row < limit && !for_long))

@@ -400,6 +400,22 @@ START_TEST(a_pause_after_a_long_row)
 }
 END_TEST
 
+/* A pause is three or four round trips: far from the servers, one each second would be much. */
+START_TEST(a_row_is_longer_far_away)
+{
+    const uint64_t far_ns = 30 * RL_MS, row_ns = 128 * far_ns;
+
+    rl_contest_begun(&contest, far_ns, NOW_NS);
+    rl_contest_released(&contest, far_ns, RANDOM_NS, NOW_NS + RL_SECOND);
+    rl_contest_begun(&contest, far_ns, NOW_NS + RL_SECOND);
+    rl_contest_released(&contest, far_ns, RANDOM_NS, NOW_NS + row_ns - 1);
+    ck_assert_uint_eq(contest.yield_until_ns, 0);
+    rl_contest_begun(&contest, far_ns, NOW_NS + row_ns - 1);
+    rl_contest_released(&contest, far_ns, RANDOM_NS, NOW_NS + row_ns);
+    ck_assert_uint_eq(contest.yield_until_ns, NOW_NS + row_ns + 3 * far_ns + RANDOM_NS);
+}
+END_TEST
+
 /* A node that has lost the holder's key, or cannot store any, says "go" for ever. */
 START_TEST(a_first_node_that_misleads_is_passed_over)
 {
@@ -467,6 +483,7 @@ int main(void)
     tcase_add_test(tcase, who_was_woken_more_often_lags_less);
     tcase_add_test(tcase, a_pause_after_many_without_one);
     tcase_add_test(tcase, a_pause_after_a_long_row);
+    tcase_add_test(tcase, a_row_is_longer_far_away);
     tcase_add_test(tcase, a_first_node_that_misleads_is_passed_over);
     tcase_add_test(tcase, they_cannot_all_be_wrong);
     tcase_add_test(tcase, misled_now_and_then);
