@@ -135,16 +135,16 @@ struct redlock {
     bool driver_sleeps; /* the driving caller is in the poller, where no condition reaches it */
     unsigned sleepers, streak;
     uint64_t drives;
-    unsigned flush_skips;             /* callers in a row that left the sending to the next one */
-    bool flush_owed;                  /* or to the I/O thread, before it waits again */
-    atomic_uint entering;                /* threads on their way to the mutex */
+    unsigned flush_skips; /* callers in a row that left the sending to the next one */
+    bool flush_owed;      /* or to the I/O thread, before it waits again */
+    atomic_uint entering; /* threads on their way to the mutex */
     struct rl_word *wakes[RL_WAKES_MAX]; /* who sleeps there is woken when the mutex is free */
     unsigned wake_count;
     struct rl_word *words_free, *words_all;
     struct rl_word word_shared; /* of those for whom there was no memory */
-    atomic_bool cancels; /* a cancel was triggered */
-    int wake_fd;         /* of the poller, as a duplicate that lives as long as the cancels */
-    int news_fd;         /* hybrid: readable when callbacks wait; else -1 */
+    atomic_bool cancels;        /* a cancel was triggered */
+    int wake_fd; /* of the poller, as a duplicate that lives as long as the cancels */
+    int news_fd; /* hybrid: readable when callbacks wait; else -1 */
     struct redlock_lock *news_first, *news_last;
     struct rl_client_op *client_ops;  /* that run */
     struct rl_client_op *client_done; /* whose callbacks wait */

@@ -3,9 +3,9 @@
  * held would wake up only to wait for the mutex: so it is noted who is to be woken, and done when
  * the mutex is free.
  *
- * A thread may find by itself that it was told, and be gone before it is woken. Its stack is not ours
- * then, so what it sleeps at belongs to the client and is used again by the next sleeper, who looks
- * again after a wake-up that was not meant for it. */
+ * A thread may find by itself that it was told, and be gone before it is woken. Its stack is not
+ * ours then, so what it sleeps at belongs to the client and is used again by the next sleeper, who
+ * looks again after a wake-up that was not meant for it. */
 #include "api/client.h"
 
 #include <errno.h>
