@@ -60,6 +60,14 @@ static bool parse_number(const char *name, const char *text, uint64_t min, uint6
     return true;
 }
 
+static void choose_all(struct options *options)
+{
+    for (size_t i = 0; i < scenarios_count; i++) {
+        if (!scenarios[i].extra)
+            options->scenarios[options->scenarios_count++] = &scenarios[i];
+    }
+}
+
 static bool parse_scenarios(struct options *options, const char *list)
 {
     if (strcmp(list, "all") == 0)
@@ -162,9 +170,7 @@ bool options_parse(struct options *options, int argc, char **argv)
     }
     if (optind != argc)
         return refuse("unexpected argument", argv[optind]);
-    for (size_t i = 0; options->scenarios_count == 0 && i < scenarios_count; i++)
-        options->scenarios[i] = &scenarios[i];
     if (options->scenarios_count == 0)
-        options->scenarios_count = scenarios_count;
+        choose_all(options);
     return true;
 }

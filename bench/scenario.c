@@ -67,8 +67,8 @@ static int run_limits(const struct scenario *scenario, const struct scenario_set
     int failed = ping_run(&settings->servers, pairs, settings->budget_ms * UINT64_C(1000000) / 2,
                           &result->a, error, error_size);
     usage_add(&result->a, 1);
-    if (failed != 0)
-        return -1;
+    if (failed != 0 || scenario->ping_only)
+        return failed;
     int status = server_limits_run(&settings->servers, settings->prefix,
                                    settings->pairs != 0 ? settings->pairs : LIMIT_REQUESTS, &limits,
                                    error, error_size);

@@ -29,6 +29,8 @@ struct scenario {
     unsigned resources;
     uint64_t pairs; /* by default */
     const char *summary;
+    bool extra;     /* not part of the default run */
+    bool ping_only; /* LIMITS: without the servers' */
     /* Variants: how they differ from plain locks. */
     const char *variant;
     bool fenced, separate; /* separate: blocked clients, as if they were processes */

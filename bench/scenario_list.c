@@ -133,6 +133,13 @@ const struct scenario scenarios[] = {
      .depth = 256,
      .resources = 10000,
      .summary = "10000 locks are held and renewed"},
+    {.name = "ping",
+     .kind = SCENARIO_LIMITS,
+     .depth = 1,
+     .pairs = 10000,
+     .summary = "PING to the q-th server alone (only when named)",
+     .extra = true,
+     .ping_only = true},
 };
 const size_t scenarios_count = sizeof scenarios / sizeof scenarios[0];
 

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MIN 20
+#define TURNS_MIN  20
+#define SLICES_MIN 4 /* within the budget, as far as the warm-up can tell */
 
 static uint64_t next_random(uint64_t *seed)
 {
@@ -46,21 +47,31 @@ static int warm(const struct side *side, uint64_t pairs, struct result *result)
     return status;
 }
 
-int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
-                 const struct side *b, struct result *ret_b, uint64_t *seed)
+/* Servers may be far away: then a slice has fewer pairs. */
+static uint64_t slice_size(const struct comparison *comparison, uint64_t warm_ns)
 {
     uint64_t slice = comparison->pairs / comparison->slices;
     uint64_t slice_min = (uint64_t)comparison->depth * TURNS_MIN;
-    if (slice < slice_min)
-        slice = slice_min;
-    if (slice > comparison->pairs)
-        slice = comparison->pairs;
+    if (comparison->budget_ns != 0 && comparison->warm != 0) {
+        uint64_t pair_ns = warm_ns / comparison->warm + 1;
+        uint64_t affordable = comparison->budget_ns / SLICES_MIN / pair_ns;
+        slice = affordable < slice ? affordable : slice;
+    }
+    slice = slice < slice_min ? slice_min : slice;
+    return slice > comparison->pairs ? comparison->pairs : slice;
+}
+
+int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
+                 const struct side *b, struct result *ret_b, uint64_t *seed)
+{
     memset(ret_a, 0, sizeof *ret_a);
     if (b != NULL)
         memset(ret_b, 0, sizeof *ret_b);
+    uint64_t warm_ns = result_now_ns();
     if (warm(a, comparison->warm, ret_a) != 0 || warm(b, comparison->warm, ret_b) != 0)
         return -1;
     uint64_t start_ns = result_now_ns();
+    uint64_t slice = slice_size(comparison, start_ns - warm_ns);
     for (uint64_t done = 0; done < comparison->pairs; done += slice) {
         if (done > 0 && comparison->budget_ns != 0 &&
             result_now_ns() - start_ns > comparison->budget_ns)

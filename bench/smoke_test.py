@@ -73,7 +73,7 @@ class Bench(unittest.TestCase):
     def test_help_names_them_all(self):
         out = self.check(run(BENCH, "--help", sandbox=False))
         listed = out[out.index("scenarios:") : out.index("exit:")]
-        self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), LOOPS + PACED + ["renewals"])
+        self.assertEqual(re.findall(r"^  (\S+)  ", listed, re.M), LOOPS + PACED + ["renewals", "ping"])
 
     def test_every_loop_in_json(self):
         document = self.document(run(BENCH, "--ops", "60", "--seed", "7", "--scenario", ",".join(LOOPS), "--json"))

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The library and the floor at the distances of real networks: redlock-bench by way of redlock-delay, on the servers of
+REDLOCK_SERVERS (redlock sandbox has five). Prints a table or, with --json, what was measured."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+
+SCENARIOS = ["embedded-1", "threaded-1", "embedded-64"]
+WAYS = ["100us", "500us", "2500us", "15ms"]  # round trips of 0.2, 1, 5 and 30 ms
+SLOW = ("500us", "15ms")  # all but the last, the last
+NOTES = """
+each way: what the proxy adds in each direction; its own work and the servers' come on top
+trip: PING to the q-th fastest server, half of all; /trip: the median acquisition in such trips
+the floor waits for all servers, so with a slow one its round trip is that one's
+"""
+
+
+class Failed(Exception):
+    pass
+
+
+def count_servers():
+    return len(re.findall(r"[^, \t\n]+", os.environ.get("REDLOCK_SERVERS", "")))
+
+
+def measure(arguments, delays):
+    command = [
+        os.path.join(arguments.build, "bench", "redlock-delay"), "--delay", delays, "--",
+        os.path.join(arguments.build, "bench", "redlock-bench"), "--json", "--quiet", "--warm", str(arguments.warm),
+        "--seconds", str(arguments.seconds), "--scenario", ",".join(["ping", *arguments.scenario]),
+    ]  # fmt: skip
+    if arguments.seed is not None:
+        command += ["--seed", str(arguments.seed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise Failed(f"{' '.join(command)}: exit status {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def rows_of(document, way):
+    ping, *others = document["results"]
+    trip_ms = ping["sides"][0]["pair_us"]["p50"] / 1000
+    for result in others:
+        ours, floor = result["sides"]
+        yield {
+            "each_way": way,
+            "trip_ms": trip_ms,
+            "scenario": result["scenario"],
+            "passed": result["passed"],
+            "failed": ours["failed"],
+            "pairs": ours["pairs"],
+            "pairs_per_s": ours["pairs_per_s"],
+            "acquire_p50_ms": ours["acquire_us"]["p50"] / 1000,
+            "acquire_p50_trips": ours["acquire_us"]["p50"] / 1000 / trip_ms,
+            "pair_p50_ms": ours["pair_us"]["p50"] / 1000,
+            "floor_pairs_per_s": floor["pairs_per_s"],
+            "floor_pair_p50_ms": floor["pair_us"]["p50"] / 1000,
+        }
+
+
+def show_head(environment, seed):
+    print("redlock at a distance: acquire and release by way of redlock-delay")
+    print(f"  machine  {environment['cpu']}, {environment['cpus']} CPUs, {environment['kernel']}, "
+          f"load {environment['load'][0]:.1f} before")
+    print(f"  servers  {environment['servers']} x {environment['server']}")
+    print(f"  library  redlock {environment['redlock']}, {environment['compiler']} {environment['flags']}")
+    print(f"  seed     {seed}\n")
+    print(f"{'each way':<18}{'trip ms':>8}  {'scenario':<12}{'pairs/s':>9}{'acquire ms':>12}{'/trip':>7}"
+          f"{'pair ms':>9}{'floor/s':>10}{'pair ms':>9}{'x floor':>9}{'fail':>6}")
+
+
+def show(row):
+    print(f"{row['each_way']:<18}{row['trip_ms']:>8.2f}  {row['scenario']:<12}{row['pairs_per_s']:>9.1f}"
+          f"{row['acquire_p50_ms']:>12.2f}{row['acquire_p50_trips']:>7.2f}{row['pair_p50_ms']:>9.2f}"
+          f"{row['floor_pairs_per_s']:>10.1f}{row['floor_pair_p50_ms']:>9.2f}"
+          f"{row['pairs_per_s'] / max(row['floor_pairs_per_s'], 0.1):>8.2f}x{row['failed']:>6}", flush=True)
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev bench --distances", description=__doc__)
+    parser.add_argument("--build", default="build", help="where redlock-bench was built (build)")
+    parser.add_argument("--each-way", default=",".join(WAYS), metavar="LIST", help="one delay each, as 500us (%(default)s)")
+    parser.add_argument("--scenario", default=",".join(SCENARIOS), metavar="LIST", help="of redlock-bench (%(default)s)")
+    parser.add_argument("--seconds", type=int, default=3, help="of each side and scenario (3)")
+    parser.add_argument("--warm", type=int, default=20, help="pairs before, not counted (20)")
+    parser.add_argument("--seed", type=int, help="order of the slices")
+    parser.add_argument("--no-slow", action="store_true", help="without the last rows, one slow server among near ones")
+    parser.add_argument("--json", action="store_true", help="JSON instead of a table")
+    arguments = parser.parse_args()
+    arguments.scenario = arguments.scenario.split(",")
+    for name in arguments.scenario:
+        if not re.fullmatch(r"(embedded|threaded)-\d+", name):
+            parser.error(f"--scenario {name}: it must have the floor for its other side, as embedded-1 or threaded-64")
+    for way in arguments.each_way.split(","):
+        if not re.fullmatch(r"\d+(us|ms|s)", way):
+            parser.error(f"--each-way {way}: give a time with its unit, as 500us")
+    return arguments
+
+
+def main():
+    arguments = parse()
+    servers = count_servers()
+    if servers < 3:
+        print("distances.py: REDLOCK_SERVERS names fewer than three servers; run it below redlock sandbox", file=sys.stderr)
+        return 69
+    ways = [(way, way) for way in arguments.each_way.split(",")]
+    if not arguments.no_slow:
+        near, far = SLOW
+        ways.append((f"{near}, one {far}", ",".join([near] * (servers - 1) + [far])))
+    rows = []
+    for way, delays in ways:
+        try:
+            document = measure(arguments, delays)
+        except Failed as failed:
+            print(f"distances.py: {failed}", file=sys.stderr)
+            return 1
+        if not rows and not arguments.json:
+            show_head(document["environment"], document["seed"])
+        for row in rows_of(document, way):
+            rows.append(row)
+            if not arguments.json:
+                show(row)
+    if arguments.json:
+        print(json.dumps({"schema": "redlock.distances/1", "environment": document["environment"], "rows": rows}, indent=1))
+    else:
+        print(NOTES, end="")
+    return 0 if all(row["passed"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
