@@ -142,7 +142,7 @@ void sim_crowd_end(struct sim_world *world)
     const struct rl_place *place =
         rl_place_find(&world->clients[0].engine, (struct rl_arg){"r0", 2});
     if (place != NULL)
-        memcpy(crowd->order, place->contest.order, sizeof crowd->order);
+        memcpy(crowd->order, place->contest.order, place->contest.nodes);
     qsort(crowd->handover_ns, listed(crowd), sizeof crowd->handover_ns[0], compare_u64);
 }
 

@@ -12,12 +12,13 @@
 
 static struct rig rig;
 static struct rl_contest contest;
+static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, 5, scores);
+    rl_contest_init(&contest, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.keys = 3;
     rig.view.telling = ALL;
