@@ -27,7 +27,7 @@ static inline void setup(void)
 
 static inline void begin(uint8_t kind)
 {
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig.lease.contest = &contest;
     rig_event(&rig, kind);
 }

@@ -110,7 +110,7 @@ END_TEST
 /* The token may still be the giver's. */
 START_TEST(a_failed_adoption_takes_nothing)
 {
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     for (unsigned i = 0; i < 3; i++)
         rig_deny(&rig, i);
@@ -122,7 +122,7 @@ END_TEST
 
 START_TEST(an_adopted_lock_gives_the_rest_back)
 {
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     rig_deny(&rig, 4);
     for (unsigned i = 0; i < 3; i++)
@@ -147,7 +147,7 @@ static void deny_key(unsigned node, unsigned key)
 static void contend(void)
 {
     rig.params.wait_ns = 60 * RL_SECOND;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig.lease.contest = &contest;
     rig_event(&rig, RL_EVENT_START);
 }
@@ -235,7 +235,7 @@ END_TEST
 START_TEST(in_the_queue_it_wakes)
 {
     rig.params.wait_ns = RL_NEVER;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_QUEUE);
     uint64_t begun_ns = rig.view.now.boot_ns;
     for (unsigned i = 0; rig.view.now.boot_ns < begun_ns + RL_PATIENCE_NS; i++) {
@@ -248,7 +248,7 @@ START_TEST(in_the_queue_it_wakes)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_QUEUED);
     ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
     rig.params.keys = 1;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_QUEUE);
     ck_assert_uint_eq(rig.lease.wake_ns, RL_NEVER);
 }
