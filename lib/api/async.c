@@ -39,11 +39,11 @@ REDLOCK_API int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redl
 
     if (lock == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(lock->rl);
+    int error = rl_client_enter(lock->set->rl);
     if (error != REDLOCK_OK)
         return error;
     error = rl_start_extend(lock, ttl_ms, &call);
-    rl_client_leave(lock->rl);
+    rl_client_leave(lock->set->rl);
     return error;
 }
 
@@ -54,11 +54,11 @@ static int release_start(redlock_lock_t *lock, bool keep, uint64_t delay_ms, red
 
     if (lock == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(lock->rl);
+    int error = rl_client_enter(lock->set->rl);
     if (error != REDLOCK_OK)
         return error;
     error = rl_start_release(lock, keep, delay_ms, &call);
-    rl_client_leave(lock->rl);
+    rl_client_leave(lock->set->rl);
     return error;
 }
 

@@ -5,33 +5,45 @@
 
 #include <string.h>
 
-/* What all parts together did is kept in `merged`, a release round of the parent. */
+/* What all parts together did is a release round of its own. */
 static bool begin_merge(struct redlock *rl, struct redlock_lock *lock)
 {
     const struct rl_round *seen = &lock->engine.lease.round;
-    struct rl_round *merged = rl_alloc(&rl->mem, sizeof *merged);
+    size_t nodes = seen->nodes;
+    struct rl_break *breaking =
+        rl_alloc(&rl->mem, sizeof *breaking + nodes * (sizeof(uint32_t) + sizeof(uint8_t)));
 
-    if (merged == NULL)
+    if (breaking == NULL)
         return false;
-    merged->nodes = seen->nodes;
-    merged->quorum = seen->quorum;
+    struct rl_round *merged = &breaking->merged;
+    uint32_t *rtt_us = (void *)(breaking + 1);
+    rl_round_init(merged, seen->nodes, seen->quorum, rtt_us, (uint8_t *)(rtt_us + nodes));
     merged->verb = RL_VERB_RELEASE;
     merged->t1 = seen->t1;
     merged->asked = seen->asked;
     merged->failed = seen->failed;
     merged->denied = seen->denied; /* there was no key */
-    memcpy(merged->cause, seen->cause, sizeof merged->cause);
-    memcpy(merged->rtt_us, seen->rtt_us, sizeof merged->rtt_us);
-    lock->merged = merged;
+    memcpy(merged->rtt_us, seen->rtt_us, nodes * sizeof *merged->rtt_us);
+    memcpy(merged->cause, seen->cause, nodes * sizeof *merged->cause);
+    breaking->whole = lock;
+    lock->breaking = breaking;
     return true;
 }
 
 static void end(struct redlock *rl, struct redlock_lock *lock)
 {
-    const struct rl_round *merged = lock->merged;
+    const struct rl_round *merged = &lock->breaking->merged;
     unsigned clean = rl_nodes_count(merged->granted | merged->denied);
 
     rl_dispatch_done(rl, lock, clean >= merged->quorum ? REDLOCK_OK : REDLOCK_ENOQUORUM);
+}
+
+bool rl_break_leave(struct redlock_lock *part)
+{
+    struct rl_break *breaking = part->breaking;
+
+    part->breaking = NULL;
+    return --breaking->running == 0;
 }
 
 static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
@@ -49,23 +61,23 @@ static void start_part(struct redlock_lock *parent, unsigned index)
     const struct rl_seen *seen = &parent->engine.seen[index];
     struct rl_arg value = {seen->value, seen->len};
     struct rl_keys keys;
-    struct rl_lease_params params = parent->engine.lease.params;
+    struct rl_lease_params params = {.terms = *parent->engine.lease.terms};
     const struct rl_names names = {
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
-    struct redlock_lock *part = rl_api_lock_new(parent->set, &names, 0);
 
+    params.terms.kind = RL_LEASE_RELEASE;
+    struct rl_room room = rl_room_for(&parent->set->engine, &params);
+    struct redlock_lock *part = rl_api_lock_new(parent->set, &names, &room);
     if (part == NULL)
         return;
     (void)rl_names_keys(part, &keys); /* one needs no memory */
-    params.kind = RL_LEASE_RELEASE;
-    part->parent = parent;
-    part->parts = index;
-    parent->parts++;
+    part->breaking = parent->breaking;
+    part->part = (uint8_t)index;
+    parent->breaking->running++;
     rl_api_lock_ref(parent);
-    if (rl_lock_start(&parent->set->engine, &part->engine, &params, keys.list[0], value) !=
+    if (rl_lock_start(&parent->set->engine, &part->engine, &params, &room, keys.list[0], value) !=
         REDLOCK_OK) {
-        parent->parts--;
-        part->parent = NULL;
+        (void)rl_break_leave(part); /* not the last: the operation itself counts, too */
         rl_api_lock_drop(part);
         rl_api_lock_drop(parent);
     }
@@ -83,32 +95,33 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
         rl_dispatch_done(rl, lock, REDLOCK_ENOMEM);
         return;
     }
-    lock->parts = 1; /* held until all are started */
+    struct rl_break *breaking = lock->breaking;
+    breaking->running = 1; /* held until all are started */
     for (unsigned i = 0; i < round->nodes; i++) {
         const struct rl_seen *seen = &lock->engine.seen[i];
         if (seen->foreign_kind) {
-            lock->merged->failed |= RL_NODE(i);
-            lock->merged->cause[i] = REDLOCK_CAUSE_WRONGTYPE;
+            breaking->merged.failed |= RL_NODE(i);
+            breaking->merged.cause[i] = REDLOCK_CAUSE_WRONGTYPE;
         } else if (is_first_of_its_kind(lock->engine.seen, i)) {
             start_part(lock, i);
         }
     }
-    if (--lock->parts == 0)
+    if (--breaking->running == 0)
         end(rl, lock);
 }
 
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
 {
-    struct redlock_lock *parent = part->parent;
+    struct redlock_lock *whole = rl_break_whole(part);
+    const struct rl_seen *seen = whole->engine.seen;
     const struct rl_round *round = &part->engine.lease.round;
-    struct rl_round *merged = parent->merged;
+    struct rl_round *merged = &whole->breaking->merged;
 
-    part->parent = NULL;
     merged->granted |= round->granted;
     merged->denied &= ~round->granted;
     for (rl_nodes rest = round->denied; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
-        if (rl_seen_same(&parent->engine.seen[node], &parent->engine.seen[part->parts]))
+        if (rl_seen_same(&seen[node], &seen[part->part]))
             merged->denied |= RL_NODE(node); /* expired or released in the meantime */
     }
     for (rl_nodes rest = round->failed & ~merged->granted; rest != 0; rest &= rest - 1) {
@@ -116,7 +129,7 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
         merged->failed |= RL_NODE(node) & ~merged->denied;
         merged->cause[node] = round->cause[node];
     }
-    if (--parent->parts == 0)
-        end(rl, parent);
-    rl_api_lock_drop(parent);
+    if (rl_break_leave(part))
+        end(rl, whole);
+    rl_api_lock_drop(whole);
 }

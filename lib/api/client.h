@@ -61,30 +61,35 @@ struct rl_op {
     redlock_cancel_t *cancel; /* referenced */
 };
 
+/* What the breaking of a lock and its parts share (break.c). */
+struct rl_break {
+    struct redlock_lock *whole; /* the operation; it outlives its parts */
+    unsigned running;           /* parts: each a release of one value that was seen */
+    struct rl_round merged;     /* what all of them did; its arrays are behind this */
+};
+
 struct redlock_lock {
     struct rl_lock engine; /* first: the engine's pointer is ours */
-    struct redlock *rl;    /* referenced */
-    struct rl_set *set;    /* of the client: where all of this happens */
+    struct rl_set *set;    /* where all of this happens; its client is referenced */
     atomic_uint refs;
-    atomic_bool held; /* with both deadlines: what redlock_lock_check() reads */
+    atomic_int lost_fd; /* -1: none yet */
     atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns;
     atomic_int_fast64_t wall_us; /* rl_lease.wall_us */
-    atomic_int lost_fd;          /* -1: none yet */
+    atomic_bool held;            /* with both deadlines: what redlock_lock_check() reads */
+    bool queued;
+    bool owned_by_user; /* the handle was given out and not freed */
+    uint8_t names;
+    uint32_t retained; /* so many releases do not end it yet */
     struct rl_op op;
     uint32_t news; /* RL_FX_* to be announced, plus RL_NEWS_* */
     int news_status;
-    bool queued;
-    bool owned_by_user; /* the handle was given out and not freed */
-    uint32_t retained;  /* so many releases do not end it yet */
     struct redlock_lock *next_news;
     redlock_event_fn event_fn;
     void *event_userdata;
-    struct redlock_lock *parent; /* break: the operation this release is a part of */
-    struct rl_round *merged;     /* break: what all its releases did */
-    unsigned parts;              /* break: releases that run; of a part: which node's value */
-    uint8_t names;
-    uint32_t names_len; /* with their NULs */
-    char bytes[];       /* each name, NUL; token, NUL */
+    struct rl_break *breaking; /* of a break and of its parts */
+    uint16_t names_len;        /* with their NULs */
+    uint8_t part;              /* of a break: which node's value it releases */
+    char bytes[];              /* each name, NUL */
 };
 
 #define RL_WAKES_MAX     64
@@ -223,12 +228,11 @@ void rl_wake_sleep(struct redlock *rl, struct rl_waiter *waiter);
 void rl_wake_free(struct redlock *rl);
 
 /* lock.c */
-/* With one reference, and room for one of our own tokens or a foreign one of `token_len` bytes. */
+/* With one reference, and what `room` needs behind it. */
 struct redlock_lock *rl_api_lock_new(struct rl_set *set, const struct rl_names *names,
-                                     size_t token_len);
+                                     struct rl_room *room);
 void rl_api_lock_ref(struct redlock_lock *lock);
 void rl_api_lock_drop(struct redlock_lock *lock);
-char *rl_api_lock_token(struct redlock_lock *lock);
 /* Publishes the deadline to those who look without the mutex. */
 void rl_api_lock_publish(struct redlock_lock *lock);
 void rl_api_lock_signal_lost(struct redlock_lock *lock);
@@ -310,6 +314,13 @@ uint64_t rl_review_wake_ns(const struct redlock *rl);
 void rl_review_end_all(struct redlock *rl, int status);
 
 /* break.c */
+/* The operation that a release is a part of; NULL: it is none. */
+static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *lock)
+{
+    return lock->breaking != NULL && lock->breaking->whole != lock ? lock->breaking->whole : NULL;
+}
+/* A part takes no part any more: true if it was the last one. */
+bool rl_break_leave(struct redlock_lock *part);
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock);
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 

@@ -78,13 +78,12 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
 
 void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
 {
-    struct redlock_lock *parent = lock->parent;
+    struct redlock_lock *whole = rl_break_whole(lock);
 
-    if (parent != NULL) {
-        lock->parent = NULL;
-        if (--parent->parts == 0)
-            rl_dispatch_forget(rl, parent);
-        rl_api_lock_drop(parent);
+    if (whole != NULL) {
+        if (rl_break_leave(lock))
+            rl_dispatch_forget(rl, whole);
+        rl_api_lock_drop(whole);
     }
     if (lock->op.kind == RL_OP_NONE)
         return;
@@ -134,11 +133,6 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         rl_api_lock_publish(lock);
     if (flags & RL_FX_LOST)
         rl_api_lock_signal_lost(lock);
-    if (flags & RL_FX_HELD) {
-        struct rl_arg token = rl_claim_token(lock->engine.claim);
-        if (lock->op.kind == RL_OP_ACQUIRE)
-            memcpy(rl_api_lock_token(lock), token.data, token.len);
-    }
     if (flags & RL_FX_WAITING) {
         lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
     }
@@ -151,7 +145,7 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         note_long_ttls(lock);
         if (lock->op.kind == RL_OP_BREAK)
             rl_break_inspected(rl, lock);
-        else if (lock->parent != NULL)
+        else if (rl_break_whole(lock) != NULL)
             rl_break_part_done(rl, lock);
         else
             rl_dispatch_done(rl, lock, status);

@@ -10,27 +10,28 @@
 #include <unistd.h>
 
 struct redlock_lock *rl_api_lock_new(struct rl_set *set, const struct rl_names *names,
-                                     size_t token_len)
+                                     struct rl_room *room)
 {
     struct redlock *rl = set->rl;
     size_t len = 0;
     for (unsigned i = 0; i < names->count; i++)
         len += names->lens[i] + 1u;
-    size_t own = RL_TOKEN_HEX + 1 + rl->config->owner_len;
-    size_t token_max = (own > token_len ? own : token_len) + 1;
-    struct redlock_lock *lock = rl_alloc(&rl->mem, sizeof *lock + len + token_max);
+    size_t room_at = offsetof(struct redlock_lock, bytes) + len;
+    room_at = (room_at + RL_ROOM_ALIGN - 1) / RL_ROOM_ALIGN * RL_ROOM_ALIGN;
+    struct redlock_lock *lock = rl_alloc(&rl->mem, room_at + room->size);
 
     if (lock == NULL)
         return NULL;
-    lock->rl = rl_client_ref(rl);
+    room->at = (char *)lock + room_at;
     lock->set = set;
+    (void)rl_client_ref(rl);
     atomic_init(&lock->refs, 1);
     atomic_init(&lock->lost_fd, -1);
     lock->names = (uint8_t)names->count;
     for (unsigned i = 0; i < names->count; i++) {
         size_t size = names->lens[i] + 1u;
         memcpy(lock->bytes + lock->names_len, names->list[i], size);
-        lock->names_len += (uint32_t)size;
+        lock->names_len = (uint16_t)(lock->names_len + size);
     }
     return lock;
 }
@@ -42,25 +43,20 @@ void rl_api_lock_ref(struct redlock_lock *lock)
 
 void rl_api_lock_drop(struct redlock_lock *lock)
 {
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
 
     if (atomic_fetch_sub_explicit(&lock->refs, 1, memory_order_acq_rel) != 1)
         return;
     int fd = atomic_load(&lock->lost_fd);
     if (fd >= 0)
         close(fd);
-    rl_lock_free_seen(&lock->set->engine, &lock->engine);
-    rl_free(&rl->mem, lock->merged);
+    rl_lock_dispose(&lock->set->engine, &lock->engine);
+    if (lock->breaking != NULL && lock->breaking->whole == lock)
+        rl_free(&rl->mem, lock->breaking);
     if (lock->op.cancel != NULL)
         rl_cancel_drop(lock->op.cancel);
-    size_t size = sizeof *lock + lock->names_len + strlen(rl_api_lock_token(lock));
-    rl_free_wiped(&rl->mem, lock, size);
+    rl_free(&rl->mem, lock);
     rl_client_drop(rl);
-}
-
-char *rl_api_lock_token(struct redlock_lock *lock)
-{
-    return lock->bytes + lock->names_len;
 }
 
 void rl_api_lock_publish(struct redlock_lock *lock)
@@ -87,7 +83,7 @@ void rl_api_lock_signal_lost(struct redlock_lock *lock)
  * torn read of the two deadlines gives the earlier one on one of the clocks, which is safe. */
 static uint64_t remaining_ns(const redlock_lock_t *lock)
 {
-    if (rl_client_is_forked(lock->rl))
+    if (rl_client_is_forked(lock->set->rl))
         return 0;
     if (!atomic_load_explicit(&lock->held, memory_order_acquire))
         return 0;
@@ -96,7 +92,7 @@ static uint64_t remaining_ns(const redlock_lock_t *lock)
         .raw_ns = atomic_load_explicit(&lock->deadline_raw_ns, memory_order_relaxed),
     };
     struct rl_now now;
-    int64_t slack_us = (int64_t)lock->rl->config->clock_slack_ms * 1000;
+    int64_t slack_us = (int64_t)lock->set->rl->config->clock_slack_ms * 1000;
     int64_t wall_us = atomic_load_explicit(&lock->wall_us, memory_order_relaxed);
     int64_t ahead_us = rl_clock_now_and_wall(&now) - wall_us;
     return slack_us != 0 && ahead_us > slack_us ? 0 : rl_remaining_ns(deadline, now);
@@ -106,7 +102,7 @@ REDLOCK_API int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_m
 {
     if (lock == NULL)
         return REDLOCK_EINVAL;
-    if (rl_client_is_forked(lock->rl))
+    if (rl_client_is_forked(lock->set->rl))
         return REDLOCK_EFORKED;
     uint64_t left_ns = remaining_ns(lock);
     return left_ns > 0 && left_ns / RL_MS >= margin_ms ? REDLOCK_OK : REDLOCK_ELOST;
@@ -121,7 +117,7 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
 {
     if (lock == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
     pthread_mutex_lock(&rl->mutex);
@@ -140,14 +136,14 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
 
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock)
 {
-    return lock != NULL ? lock->bytes + lock->names_len : NULL;
+    return lock != NULL ? rl_lock_token(&lock->engine) : NULL;
 }
 
 REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
 {
     if (lock == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -165,7 +161,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
 {
     if (lock == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -183,7 +179,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
 {
     if (lock == NULL)
         return;
-    struct redlock *rl = rl_client_ref(lock->rl); /* the mutex must outlive this call */
+    struct redlock *rl = rl_client_ref(lock->set->rl); /* the mutex must outlive this call */
     bool entered = rl_client_enter(rl) == REDLOCK_OK;
     if (entered) {
         bool held = rl_lease_is_held(&lock->engine.lease);

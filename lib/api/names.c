@@ -79,7 +79,7 @@ static int by_key(const void *a, const void *b)
 
 bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
 {
-    const struct redlock *rl = lock->rl;
+    const struct redlock *rl = lock->set->rl;
     size_t prefix_len = rl->config->prefix_len;
     const char *name = lock->bytes;
 
@@ -91,7 +91,7 @@ bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
     if (to == NULL)
         return false;
     for (unsigned i = 0; i < lock->names; i++) {
-        size_t len = lock->names > 1 ? strlen(name) : lock->names_len - 1;
+        size_t len = lock->names > 1 ? strlen(name) : lock->names_len - 1u;
         memcpy(to, rl->config->prefix, prefix_len);
         memcpy(to + prefix_len, name, len);
         ret->list[i] = (struct rl_arg){to, prefix_len + len};
@@ -105,7 +105,7 @@ bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
 
 void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys)
 {
-    rl_free(&lock->rl->mem, keys->allocated);
+    rl_free(&lock->set->rl->mem, keys->allocated);
 }
 
 const char *rl_names_taken(const struct redlock_lock *lock)

@@ -163,9 +163,9 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
 
     if (taken != NULL)
         snprintf(which, sizeof which, " ('%.80s')", taken);
-    if (lease->params.permits != 0 && status == REDLOCK_ECONTENDED)
+    if (lease->terms->permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
-                 (unsigned)lease->params.permits, (unsigned)lease->permit.slot);
+                 (unsigned)lease->terms->permits, (unsigned)rl_lease_slot(lease));
     if (lock->engine.behind == RL_BEHIND_HOLDER) {
         snprintf(report->line, sizeof report->line,
                  "%s%s: a lock of this client holds it; no node was asked",
@@ -201,16 +201,18 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
-    report->round = lock->merged != NULL ? *lock->merged : lease->round;
+    const struct rl_round *round = lock->breaking != NULL ? &lock->breaking->merged : &lease->round;
+    rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
+    rl_round_copy(&report->round, round);
     report->info.status = status;
     report->info.set = lock->set->config->name;
     report->info.node_first = lock->set->config->first;
-    report->info.nodes = lease->params.nodes;
-    report->info.quorum = lease->params.quorum;
+    report->info.nodes = lease->terms->nodes;
+    report->info.quorum = lease->terms->quorum;
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
     report->info.attempts = lease->attempts;
     report->info.rounds = lease->attempts != 0 || lease->round.number != 0 ? 1 : 0;
-    report->info.rounds += lease->fence.raising;
+    report->info.rounds += lease->fence != NULL && lease->fence->raising;
     report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
     if (lease->round.number != 0)
         report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;

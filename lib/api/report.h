@@ -11,7 +11,9 @@ struct redlock_report {
     struct rl_mem mem;
     bool borrowed;
     redlock_report_info_t info;
-    struct rl_round round;
+    struct rl_round round; /* with these: */
+    uint32_t rtt_us[RL_NODES_MAX];
+    uint8_t cause[RL_NODES_MAX];
     uint64_t pttl_ms[RL_NODES_MAX];
     uint64_t votes_again_ms[RL_NODES_MAX]; /* of barred nodes */
     char *texts;  /* one of RL_TEXT_MAX for each node; NULL: plain words do */

@@ -147,23 +147,26 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
     const struct redlock *rl = set->rl;
 
     return (struct rl_lease_params){
-        .kind = kind,
-        .nodes = (uint8_t)set->engine.count,
-        .quorum = (uint8_t)set->engine.quorum,
-        .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
-        .permits = (uint16_t)opts->permits,
-        .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
+        .terms =
+            {
+                .kind = kind,
+                .nodes = (uint8_t)set->engine.count,
+                .quorum = (uint8_t)set->engine.quorum,
+                .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
+                .permits = (uint16_t)opts->permits,
+                .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
+                .extends_max = opts->extends_max,
+                .drift = rl->config->drift,
+                .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
+                .backoff = set->engine.params.backoff,
+                .ttl_ns = ms_to_ns(opts->ttl_ms),
+                .validity_min_ns = ms_to_ns(rl_max_u64(opts->validity_ms_min, 1)),
+                .extend_at_ns = ms_to_ns(opts->extend_at_ms),
+                .hold_max_ns = ms_to_ns(opts->hold_ms_max),
+                .margin_ns = ms_to_ns(opts->margin_ms != 0 ? opts->margin_ms : opts->ttl_ms / 10),
+            },
         .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
-        .extends_max = opts->extends_max,
-        .drift = rl->config->drift,
-        .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
-        .backoff = set->engine.params.backoff,
-        .ttl_ns = ms_to_ns(opts->ttl_ms),
         .wait_ns = ms_to_ns(opts->wait_ms),
-        .validity_min_ns = ms_to_ns(rl_max_u64(opts->validity_ms_min, 1)),
-        .extend_at_ns = ms_to_ns(opts->extend_at_ms),
-        .hold_max_ns = ms_to_ns(opts->hold_ms_max),
-        .margin_ns = ms_to_ns(opts->margin_ms != 0 ? opts->margin_ms : opts->ttl_ms / 10),
     };
 }
 
@@ -180,7 +183,7 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
 
 /* Sets the engine to work on a new lock. The caller's reference is that of the operation. */
 static int launch(struct redlock_lock *lock, const struct rl_lease_params *params,
-                  const char *token)
+                  const struct rl_room *room, const char *token)
 {
     struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
@@ -188,8 +191,8 @@ static int launch(struct redlock_lock *lock, const struct rl_lease_params *param
     rl_api_lock_ref(lock); /* the engine's reference */
     int error = REDLOCK_ENOMEM;
     if (rl_names_keys(lock, &keys)) {
-        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, keys.list, keys.count,
-                                   words);
+        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys.list,
+                                   keys.count, words);
         rl_names_keys_done(lock, &keys);
     }
     if (error == REDLOCK_OK)
@@ -249,18 +252,17 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error != REDLOCK_OK)
         return error;
     bool adopt = token != NULL;
-    struct redlock_lock *lock = rl_api_lock_new(set, &names, adopt ? strlen(token) : 0);
+    struct rl_lease_params params =
+        lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
+    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
-    if (adopt)
-        memcpy(rl_api_lock_token(lock), token, strlen(token));
     lock->event_fn = own.event_fn;
     lock->event_userdata = own.event_userdata;
     begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
-    struct rl_lease_params params =
-        lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
     *ret_lock = lock;
-    return launch(lock, &params, token);
+    return launch(lock, &params, &room, token);
 }
 
 /* May this call of the user touch the lock now? */
@@ -273,7 +275,7 @@ static int check_lock(struct redlock_lock *lock)
 
 int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call)
 {
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
     redlock_report_t **refusal = call->ret_refusal;
 
     int error = check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
@@ -291,7 +293,7 @@ int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_
 int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
                      const struct rl_call *call)
 {
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
     redlock_report_t **refusal = call->ret_refusal;
     int error = REDLOCK_OK;
 
@@ -335,15 +337,16 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
         error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    struct redlock_lock *lock = rl_api_lock_new(set, &names, 0);
-    if (lock == NULL)
-        return REDLOCK_ENOMEM;
-    begin_op(lock, kind, call);
     bool release = kind == RL_OP_RELEASE_TOKEN;
     struct rl_lease_params params =
         lease_params(set, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
+    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
+    if (lock == NULL)
+        return REDLOCK_ENOMEM;
+    begin_op(lock, kind, call);
     *ret_lock = lock;
-    return launch(lock, &params, release ? token : NULL);
+    return launch(lock, &params, &room, release ? token : NULL);
 }
 
 /* An operator's decision is one about all sets: memory for them comes first. */

@@ -111,7 +111,7 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
 static int wait_on_lock(struct redlock_lock *lock, struct rl_waiter *waiter, int error,
                         redlock_report_t **ret_report)
 {
-    struct redlock *rl = lock->rl;
+    struct redlock *rl = lock->set->rl;
 
     if (error == REDLOCK_OK) {
         sleep_until_done(rl, waiter);
@@ -127,7 +127,7 @@ REDLOCK_API int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_re
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
+    int error = enter_blocking(lock != NULL ? lock->set->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
     return wait_on_lock(lock, &waiter, rl_start_extend(lock, ttl_ms, &call), ret_report);
@@ -139,7 +139,7 @@ static int release(redlock_lock_t *lock, bool keep, uint64_t delay_ms,
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(lock != NULL ? lock->rl : NULL, ret_report);
+    int error = enter_blocking(lock != NULL ? lock->set->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
     return wait_on_lock(lock, &waiter, rl_start_release(lock, keep, delay_ms, &call), ret_report);

@@ -28,17 +28,24 @@
 /* A round trip that nobody has measured yet. */
 #define ROUND_TRIP_MIN_NS (50 * RL_US)
 
-void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t *scores)
+void rl_contest_init(struct rl_contest *contest, uint8_t *order, unsigned nodes,
+                     const uint64_t *scores)
 {
     RL_ASSERT(nodes >= 1 && nodes <= RL_NODES_MAX);
     memset(contest, 0, sizeof *contest);
+    contest->order = order;
     contest->nodes = (uint8_t)nodes;
     for (unsigned i = 0; i < nodes; i++) {
         unsigned at = i;
-        for (; at > 0 && scores[contest->order[at - 1]] < scores[i]; at--)
-            contest->order[at] = contest->order[at - 1];
-        contest->order[at] = (uint8_t)i;
+        for (; at > 0 && scores[order[at - 1]] < scores[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)i;
     }
+}
+
+static uint8_t one_more(uint8_t number)
+{
+    return (uint8_t)(number + (number < UINT8_MAX));
 }
 
 bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns)
@@ -70,12 +77,13 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
      * each other each time. But who is only denied has stayed away for too long already: others,
      * who do not, are always there before him. */
     if (split)
-        contest->splits = (uint32_t)rl_min_u64(contest->splits + SPLIT_WEIGHT, SPLITS_MAX);
+        contest->splits = (uint8_t)rl_min_u64(contest->splits + SPLIT_WEIGHT, SPLITS_MAX);
     else if (contest->splits > 0 && RL_RULE(SPLITS_FADE))
         contest->splits--;
     if (first == RL_CONTEST_UNKNOWN)
         return;
-    contest->misled = first != 0 && first == contest->first ? contest->misled + 1 : first != 0;
+    contest->misled =
+        first != 0 && first == contest->first ? one_more(contest->misled) : first != 0;
     contest->first = first;
     if (contest->misled >= MISLED_MAX)
         pass_over(contest, first);
@@ -83,9 +91,10 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
 
 void rl_contest_heard_first(struct rl_contest *contest, rl_nodes first, bool granted)
 {
+    contest->stale = granted ? 0 : one_more(contest->stale);
     if (granted)
-        contest->misled = contest->stale = 0;
-    else if (++contest->stale >= MISLED_MAX)
+        contest->misled = 0;
+    else if (contest->stale >= MISLED_MAX)
         pass_over(contest, first);
 }
 
@@ -103,7 +112,7 @@ void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64
     if (contest->released_ns == 0 || rl_sub_sat(now_ns, contest->released_ns) > soon_ns)
         contest->in_a_row = 0;
     else
-        contest->in_a_row++;
+        contest->in_a_row = one_more(contest->in_a_row);
     if (contest->in_a_row == 0)
         contest->row_ns = now_ns;
     if (!rl_contest_is_hot(contest, now_ns)) {
@@ -153,7 +162,7 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
     if (!hot && contest->met)
         contest->met_in_a_row = contest->met_in_a_row == 0
                                     ? 1
-                                    : (uint32_t)rl_min_u64(2 * contest->met_in_a_row, IN_A_ROW_MAX);
+                                    : (uint8_t)rl_min_u64(2u * contest->met_in_a_row, IN_A_ROW_MAX);
     contest->in_a_row = 0;
     contest->row_ns = now_ns;
     contest->met = false;

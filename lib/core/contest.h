@@ -14,34 +14,37 @@
 #define RL_CONTEST_HOT_NS (RL_SECOND)
 
 struct rl_contest {
-    uint8_t order[RL_NODES_MAX]; /* all nodes; the first is asked first */
-    uint8_t nodes;
-    uint32_t splits;       /* attempts since our last grant that some node granted and that failed,
-                            * weighed; denials by all make it less */
-    bool divided;          /* some attempt has, since our last grant: it does not go ahead */
-    rl_nodes first;        /* was asked first and did not say no, but the attempt was denied */
-    uint32_t misled;       /* so often in a row */
-    uint32_t stale;        /* so often it denied what was won all the same, never granted */
-    rl_nodes passed;       /* not asked first while it is hot: they had misled us */
-    uint32_t in_a_row;     /* acquired right after our own release, so many times */
-    uint64_t row_ns;       /* when that row began */
-    bool met;              /* some node had denied what we got: others are there */
-    uint32_t met_in_a_row; /* that is believed after so many, as others did not show */
-    uint32_t wakes;        /* pushes that we have answered since we got it last */
-    uint32_t crowd;        /* how many it takes, smoothed, in eighths; 0: not known */
-    uint32_t timid;        /* going ahead has failed: not so often, by this power of two */
-    uint64_t hot_until_ns; /* others were met a second before that */
+    const uint8_t *order;    /* all nodes; the first is asked first */
+    uint64_t hot_until_ns;   /* others were met a second before that */
     uint64_t yield_until_ns; /* others go first until then */
     uint64_t released_ns;    /* our last release; 0: none */
+    uint64_t row_ns;         /* when the row of `in_a_row` began */
     /* Of a semaphore, for its first 64 slots, bit by bit: */
     uint64_t slots_held; /* by this client */
     uint64_t slots_left; /* let go by it, and not asked for since */
+    rl_nodes first;      /* was asked first and did not say no, but the attempt was denied */
+    rl_nodes passed;     /* not asked first while it is hot: they had misled us */
+    uint32_t crowd;      /* how many wakes it takes, smoothed, in eighths; 0: not known */
+    /* Numbers: where they end they stay. */
+    uint16_t wakes; /* pushes that we have answered since we got it last */
+    uint8_t nodes;
+    uint8_t splits;       /* attempts since our last grant that some node granted and that failed,
+                           * weighed; denials by all make it less */
+    uint8_t misled;       /* `first` is the same, so often in a row */
+    uint8_t stale;        /* so often the first denied what was won all the same, never granted */
+    uint8_t in_a_row;     /* acquired right after our own release, so many times */
+    uint8_t met_in_a_row; /* `met` is believed after so many, as others did not show */
+    uint8_t timid;        /* going ahead has failed: not so often, by this power of two */
+    bool divided;         /* some attempt has split the votes since our last grant: it does not go
+                           * ahead */
+    bool met;             /* some node had denied what we got: others are there */
 };
 
 /* Ranks the nodes by their scores for this resource, the highest first (rendezvous hashing: clients
  * that list the same nodes in another order, or some other nodes, agree on the order of those that
- * they share). */
-void rl_contest_init(struct rl_contest *contest, unsigned nodes, const uint64_t *scores);
+ * they share). `order` is written here, an element for each node, and stays the owner's. */
+void rl_contest_init(struct rl_contest *contest, uint8_t *order, unsigned nodes,
+                     const uint64_t *scores);
 
 /* Others were met within the last second. */
 bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns);

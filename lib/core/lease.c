@@ -29,13 +29,20 @@ void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state)
     lease->state = (uint8_t)state;
 }
 
-void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params)
+void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
+                   const struct rl_lease_room *room)
 {
     memset(lease, 0, sizeof *lease);
-    lease->params = *params;
-    lease->round.nodes = params->nodes;
-    lease->round.quorum = params->quorum;
-    lease->fence.number = params->fence_number;
+    lease->terms = room->terms;
+    lease->permit = room->permit;
+    lease->fence = room->fence;
+    lease->keys = params->keys;
+    lease->wait_ns = params->wait_ns;
+    lease->salt = params->salt;
+    rl_round_init(&lease->round, room->terms->nodes, room->terms->quorum, room->rtt_us,
+                  room->cause);
+    if (lease->fence != NULL)
+        lease->fence->number = params->fence_number;
     lease->wake_ns = RL_NEVER;
 }
 
@@ -56,11 +63,10 @@ void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx)
 
 static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_nodes all = rl_nodes_all(lease->params.nodes);
+    rl_nodes all = rl_nodes_all(lease->terms->nodes);
 
     lease->begun = view->now;
-    lease->wait_until = rl_later(view->now, lease->params.wait_ns);
-    switch (lease->params.kind) {
+    switch (lease->terms->kind) {
     case RL_LEASE_RELEASE:
         lease->ours = all;
         rl_hold_release(lease, RL_VERB_RELEASE, view, fx);
@@ -83,7 +89,7 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
 static void on_queued_tick(struct rl_lease *lease, const struct rl_view *view,
                            struct rl_effects *fx)
 {
-    if (rl_remaining_ns(lease->wait_until, view->now) == 0)
+    if (rl_remaining_ns(rl_lease_wait_until(lease), view->now) == 0)
         rl_lease_end(lease, lease->status, fx);
 }
 
@@ -96,7 +102,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
         break;
     case RL_STATE_ASKING:
         rl_round_expire(&lease->round, REDLOCK_CAUSE_NONE);
-        if (lease->params.kind == RL_LEASE_INSPECT)
+        if (lease->terms->kind == RL_LEASE_INSPECT)
             rl_lease_end(lease, status, fx);
         else
             rl_attempt_fail(lease, status, view, fx);
@@ -119,7 +125,7 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
     if (!rl_lease_is_held(lease) || !RL_RULE(RECHECK))
         return;
     if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
-        lease->params.validity_min_ns)
+        lease->terms->validity_min_ns)
         return;
     if (lease->state == RL_STATE_EXTENDING)
         rl_lease_move(lease, RL_STATE_HELD);
@@ -130,9 +136,9 @@ static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
 {
     uint64_t left = RL_NEVER;
 
-    if (lease->params.wait_ns != RL_NEVER)
-        left = rl_remaining_ns(lease->wait_until, now);
-    if (lease->params.keys > 1)
+    if (lease->wait_ns != RL_NEVER)
+        left = rl_remaining_ns(rl_lease_wait_until(lease), now);
+    if (lease->keys > 1)
         left = rl_min_u64(left, rl_patience_left_ns(rl_elapsed_ns(lease->begun, now)));
     return left == RL_NEVER ? RL_NEVER : rl_due_ns(now, left);
 }
@@ -147,7 +153,7 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
         break;
     case RL_STATE_ASKING:
         lease->wake_ns =
-            lease->params.kind == RL_LEASE_INSPECT ? RL_NEVER : rl_attempt_wake_ns(lease, view);
+            lease->terms->kind == RL_LEASE_INSPECT ? RL_NEVER : rl_attempt_wake_ns(lease, view);
         break;
     case RL_STATE_WAITING:
         lease->wake_ns = rl_wait_wake_ns(lease, view);
@@ -180,7 +186,7 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     switch (lease->state) {
     case RL_STATE_ASKING:
-        if (lease->params.kind == RL_LEASE_INSPECT)
+        if (lease->terms->kind == RL_LEASE_INSPECT)
             on_inspect_vote(lease, ballot, fx);
         else
             rl_attempt_vote(lease, ballot, view, fx);
@@ -210,7 +216,7 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
         on_queued_tick(lease, view, fx);
         break;
     case RL_STATE_ASKING:
-        if (lease->params.kind != RL_LEASE_INSPECT)
+        if (lease->terms->kind != RL_LEASE_INSPECT)
             rl_attempt_tick(lease, view, fx);
         break;
     case RL_STATE_WAITING:
@@ -228,7 +234,7 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
 static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                      struct rl_effects *fx)
 {
-    if (lease->state == RL_STATE_ASKING && lease->params.kind != RL_LEASE_INSPECT) {
+    if (lease->state == RL_STATE_ASKING && lease->terms->kind != RL_LEASE_INSPECT) {
         rl_round_bar(&lease->round, nodes, view);
         rl_attempt_judge(lease, view, fx);
     } else if (rl_lease_is_held(lease)) {
@@ -238,9 +244,8 @@ static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_vie
 
 static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    RL_ASSERT(lease->params.kind == RL_LEASE_ACQUIRE);
+    RL_ASSERT(lease->terms->kind == RL_LEASE_ACQUIRE);
     lease->begun = view->now;
-    lease->wait_until = rl_later(view->now, lease->params.wait_ns);
     lease->status = REDLOCK_ECONTENDED;
     rl_lease_move(lease, RL_STATE_QUEUED);
     fx->status = lease->status;

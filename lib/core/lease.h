@@ -38,25 +38,30 @@ enum rl_lease_state {
     RL_STATE_QUEUED = 7 /* another lock of this client asks for the same resource */
 };
 
-struct rl_lease_params {
+/* What many leases of a client have in common: they share it. */
+struct rl_lease_terms {
     uint8_t kind; /* enum rl_lease_kind */
     uint8_t nodes, quorum;
-    uint8_t keys;     /* resources, all or none; 0: one */
-    uint16_t permits; /* ACQUIRE: one of so many slots; 0: the resource itself */
     bool auto_extend;
     bool fence;           /* ACQUIRE: with a fence */
+    uint16_t permits;     /* ACQUIRE: one of so many slots; 0: the resource itself */
     uint32_t extends_max; /* 0: no limit */
     struct rl_drift drift;
     struct rl_backoff backoff;
     uint64_t ttl_ns;
-    uint64_t wait_ns;         /* 0: one attempt; RL_NEVER: for ever */
     uint64_t validity_min_ns; /* > 0 */
     uint64_t extend_at_ns;    /* 0: two thirds of the validity */
     uint64_t hold_max_ns;     /* 0: no limit */
     uint64_t margin_ns;       /* ENDANGERED this long before the deadline */
-    uint64_t fence_number;    /* ADOPT: that of the giver; 0: none */
     uint64_t wall_slack_us;   /* the wall clock may jump ahead so far; 0: it is not looked at */
-    uint64_t salt;            /* keeps the retries of several leases of one tick apart */
+};
+
+struct rl_lease_params {
+    struct rl_lease_terms terms;
+    uint8_t keys;          /* resources, all or none; 0: one */
+    uint64_t wait_ns;      /* 0: one attempt; RL_NEVER: for ever */
+    uint64_t fence_number; /* ADOPT: that of the giver; 0: none */
+    uint64_t salt;         /* keeps the retries of several leases of one tick apart */
 };
 
 /* Between two attempts: what is known of the key. */
@@ -92,22 +97,33 @@ struct rl_permit {
     struct rl_now look_until;
 };
 
+/* What a lease needs beside itself. All of it is its owner's, zero at first but for the terms, and
+ * stays where it is as long as there is the lease. */
+struct rl_lease_room {
+    const struct rl_lease_terms *terms;
+    uint32_t *rtt_us;         /* an element for each node */
+    uint8_t *cause;           /* the same */
+    struct rl_permit *permit; /* for a permit, else NULL */
+    struct rl_fence *fence;   /* where a fence is wanted or brought along, else NULL */
+};
+
 struct rl_lease {
-    struct rl_lease_params params;
+    const struct rl_lease_terms *terms;
     struct rl_contest
-        *contest; /* shared by all locks of this client on the resource; may be NULL */
+        *contest;             /* shared by all locks of this client on the resource; may be NULL */
+    struct rl_permit *permit; /* NULL: it is none */
+    struct rl_fence *fence;   /* NULL: it has none */
     struct rl_wait wait;
-    struct rl_permit permit;
     struct rl_round round;
     uint8_t state;   /* enum rl_lease_state */
+    uint8_t keys;    /* resources, all or none; 0: one */
+    uint8_t taken;   /* of them: what stood in the way last, from 1 on; 0: unknown */
     bool manual;     /* the extension in flight was asked for by the caller */
     bool endangered; /* has been announced for this deadline */
     bool lost;
     bool adopted; /* by the last round: who did not agree in it may have had the key, or not */
     uint32_t attempts, failures, extends;
-    int32_t status; /* why the last attempt or extension failed */
-    uint8_t taken;  /* of several keys: the one that stood in the way last, from 1 on; 0: unknown */
-    struct rl_fence fence;
+    int32_t status;     /* why the last attempt or extension failed */
     rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */
     rl_nodes remnants;  /* some of our keys may be left on these, but not all are there */
     rl_nodes backing;   /* whose grants make up the present validity */
@@ -116,8 +132,9 @@ struct rl_lease {
     rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */
     uint64_t extend_ttl_ns;
     uint64_t ttl_max_ns; /* longest TTL ever given to a node for this token; RL_NEVER: unknown */
+    uint64_t wait_ns;    /* from `begun` on */
+    uint64_t salt;
     struct rl_now begun;
-    struct rl_now wait_until;
     struct rl_now hold_end;
     struct rl_now deadline; /* of what is held */
     int64_t wall_us;        /* rl_view.wall_us at its T1 */
@@ -189,7 +206,15 @@ struct rl_effects {
     uint64_t slots; /* with `watch`: the keys of these slots, see struct rl_permit */
 };
 
-void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params);
+/* `params->terms` are not looked at: those of the room hold. */
+void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
+                   const struct rl_lease_room *room);
+
+/* Whether a lease has numbers to keep. */
+static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
+{
+    return params->terms.fence || params->fence_number != 0;
+}
 
 /* One event in, its effects out (`effects` is overwritten). Order of the effects: undo, ATTEMPT,
  * ask, heal, then the announcements. */
@@ -198,6 +223,18 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
 
 /* The slot that bit `bit` of a set means. */
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
+
+/* The number of the present attempt, or of what is held; 0: none yet, or it has none. */
+static inline uint64_t rl_lease_fence_number(const struct rl_lease *lease)
+{
+    return lease->fence != NULL ? lease->fence->number : 0;
+}
+
+/* Of a semaphore: the slot of the present attempt, or of what is held; 0 otherwise. */
+static inline uint16_t rl_lease_slot(const struct rl_lease *lease)
+{
+    return lease->permit != NULL ? lease->permit->slot : 0;
+}
 
 /* Time left until the deadline of what is held; 0 when nothing is. */
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now);

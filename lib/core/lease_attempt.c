@@ -23,9 +23,9 @@ static bool is_final(int status)
 
 static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    const struct rl_lease_params *params = &lease->params;
-    uint64_t random = rl_jitter(view->random, params->salt, lease->attempts);
-    uint64_t delay = rl_backoff_ns(&params->backoff, lease->failures, view->round_trip_ns, random);
+    const struct rl_lease_terms *terms = lease->terms;
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
+    uint64_t delay = rl_backoff_ns(&terms->backoff, lease->failures, view->round_trip_ns, random);
 
     if (rl_wait_is_told(lease, view))
         delay = RL_RULE(POLL_TIMER)
@@ -38,14 +38,12 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
  * last attempt starts just before the budget ends, so that no time of it is given away. */
 static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    const struct rl_lease_params *params = &lease->params;
-
-    if (params->wait_ns == 0)
+    if (lease->wait_ns == 0)
         return 0;
     uint64_t delay = poll_delay_ns(lease, view);
-    if (params->wait_ns == RL_NEVER)
+    if (lease->wait_ns == RL_NEVER)
         return delay;
-    uint64_t left = rl_remaining_ns(lease->wait_until, view->now);
+    uint64_t left = rl_remaining_ns(rl_lease_wait_until(lease), view->now);
     uint64_t reserve = rl_max_u64(2 * view->round_trip_ns, RL_MS);
     if (left <= reserve)
         return 0;
@@ -75,7 +73,7 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
                      struct rl_effects *fx)
 {
     rl_nodes asked = RL_RULE(UNDO_UNANSWERED) ? lease->ours : lease->round.granted;
-    if (lease->params.kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
+    if (lease->terms->kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
         fx->undo |= (asked & ~fx->ask) | /* what this very step was to send does not leave */
                     lease->remnants;
     fx->ask = 0;
@@ -112,7 +110,7 @@ void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *v
 
 static struct rl_now attempt_deadline(const struct rl_lease *lease)
 {
-    return rl_deadline(lease->round.t1, lease->params.ttl_ns, &lease->params.drift);
+    return rl_deadline(lease->round.t1, lease->terms->ttl_ns, &lease->terms->drift);
 }
 
 static int adoption_status(const struct rl_lease *lease)
@@ -151,7 +149,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
         break;
     default:
         rl_attempt_fail(lease,
-                        lease->params.kind == RL_LEASE_ADOPT ? adoption_status(lease)
+                        lease->terms->kind == RL_LEASE_ADOPT ? adoption_status(lease)
                                                              : rl_round_status(&lease->round),
                         view, fx);
         return;
@@ -165,9 +163,9 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     }
     struct rl_now deadline = attempt_deadline(lease);
     if (!RL_RULE(T1_FIRST))
-        deadline = rl_deadline(view->now, lease->params.ttl_ns, &lease->params.drift);
+        deadline = rl_deadline(view->now, lease->terms->ttl_ns, &lease->terms->drift);
     if (RL_RULE(VALIDITY_MIN) && rl_lease_left_ns(lease, deadline, lease->round.t1_wall_us, view) <
-                                     lease->params.validity_min_ns) {
+                                     lease->terms->validity_min_ns) {
         rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
         return;
     }
@@ -190,7 +188,7 @@ static void ask_first(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         return;
     rl_round_hold_back(&lease->round, ~first);
     /* Which of several keys will stand in the way nobody knows yet; of slots, all are watched. */
-    if (lease->params.wait_ns != 0 && lease->params.keys <= 1 && !rl_permit_is(lease))
+    if (lease->wait_ns != 0 && lease->keys <= 1 && !rl_permit_is(lease))
         lease->wait.piped = fx->watch = first & view->telling;
 }
 
@@ -205,16 +203,16 @@ static void ask_later(struct rl_lease *lease, const struct rl_view *view, struct
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx)
 {
-    bool adopt = lease->params.kind == RL_LEASE_ADOPT;
-    rl_nodes all = rl_nodes_all(lease->params.nodes);
+    bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
+    rl_nodes all = rl_nodes_all(lease->terms->nodes);
 
     rl_lease_move(lease, RL_STATE_ASKING);
     lease->attempts++;
     lease->taken = 0;
     lease->wait.piped = 0;
     lease->wait.told = false;
-    if (!adopt)
-        memset(&lease->fence, 0, sizeof lease->fence);
+    if (!adopt && lease->fence != NULL)
+        *lease->fence = (struct rl_fence){.number = 0};
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
                   adopt ? view->unfit : ~view->voters, view);
     if (view->duplicate && !adopt) {
@@ -222,8 +220,8 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         rl_attempt_fail(lease, REDLOCK_EDUPLICATE, view, fx);
         return;
     }
-    lease->ttl_max_ns = adopt ? RL_NEVER : lease->params.ttl_ns;
-    lease->extend_ttl_ns = lease->params.ttl_ns;
+    lease->ttl_max_ns = adopt ? RL_NEVER : lease->terms->ttl_ns;
+    lease->extend_ttl_ns = lease->terms->ttl_ns;
     /* Without a possible majority nothing is sent: no key needs to be taken back. */
     if (rl_round_judge(&lease->round) == RL_OUTCOME_FAILED) {
         lease->round.asked = 0;
@@ -247,7 +245,7 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (!rl_round_count(&lease->round, ballot))
         return;
     /* A node that was asked while it was connecting has told since then who it is. */
-    bool adopt = lease->params.kind == RL_LEASE_ADOPT;
+    bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
     rl_round_bar(&lease->round, adopt ? view->unfit : ~view->voters, view);
     if (!adopt)
         rl_lease_note_set(lease, ballot);
@@ -266,12 +264,12 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 
 static bool is_limited(const struct rl_lease *lease)
 {
-    return lease->params.wait_ns != 0 && lease->params.wait_ns != RL_NEVER;
+    return lease->wait_ns != 0 && lease->wait_ns != RL_NEVER;
 }
 
 bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return is_limited(lease) && rl_remaining_ns(lease->wait_until, view->now) == 0;
+    return is_limited(lease) && rl_remaining_ns(rl_lease_wait_until(lease), view->now) == 0;
 }
 
 uint64_t rl_attempt_hedge_ns(const struct rl_view *view)
@@ -287,7 +285,7 @@ static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_vi
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
-    bool too_slow = left < lease->params.validity_min_ns;
+    bool too_slow = left < lease->terms->validity_min_ns;
     bool budget_used = rl_attempt_is_over(lease, view);
 
     if (!too_slow && !budget_used) {
@@ -311,11 +309,11 @@ uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *
 {
     struct rl_now now = view->now;
     uint64_t left =
-        rl_sub_sat(rl_remaining_ns(attempt_deadline(lease), now), lease->params.validity_min_ns) +
+        rl_sub_sat(rl_remaining_ns(attempt_deadline(lease), now), lease->terms->validity_min_ns) +
         1;
 
     if (is_limited(lease))
-        left = rl_min_u64(left, rl_remaining_ns(lease->wait_until, now));
+        left = rl_min_u64(left, rl_remaining_ns(rl_lease_wait_until(lease), now));
     if (lease->round.later != 0)
         left = rl_min_u64(left, rl_remaining_ns(hedge_time(lease, view), now));
     return rl_due_ns(now, left);

@@ -12,7 +12,7 @@ static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
     for (; nodes != 0; nodes &= nodes - 1) {
         unsigned node = (unsigned)__builtin_ctz(nodes);
         lease->round.cause[node] = cause;
-        rl_fence_raised(&lease->fence, node, false);
+        rl_fence_raised(lease->fence, node, false);
     }
 }
 
@@ -31,7 +31,7 @@ static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_vie
 
 bool rl_lease_is_fenced(const struct rl_lease *lease)
 {
-    return lease->params.fence && lease->params.kind == RL_LEASE_ACQUIRE;
+    return lease->terms->fence && lease->terms->kind == RL_LEASE_ACQUIRE;
 }
 
 void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -39,7 +39,7 @@ void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 {
     if (ballot->vote != RL_VOTE_GRANTED)
         return;
-    if (rl_fence_grant(&lease->fence, ballot->node, ballot->number, ballot->accepted))
+    if (rl_fence_grant(lease->fence, ballot->node, ballot->number, ballot->accepted))
         raise_on(lease, RL_NODE(ballot->node), view, fx);
 }
 
@@ -48,7 +48,7 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
     rl_nodes bit = RL_NODE(ballot->node);
     struct rl_round *round = &lease->round;
 
-    if (ballot->round != round->number || (lease->fence.used & bit) == 0)
+    if (lease->fence == NULL || ballot->round != round->number || (lease->fence->used & bit) == 0)
         return;
     if (ballot->vote == RL_VOTE_SILENT)
         return; /* the answer is waited for */
@@ -60,7 +60,7 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
         cannot_raise(lease, bit, ballot->cause);
         return;
     }
-    rl_fence_raised(&lease->fence, ballot->node, ballot->vote == RL_VOTE_GRANTED);
+    rl_fence_raised(lease->fence, ballot->node, ballot->vote == RL_VOTE_GRANTED);
     if (ballot->vote == RL_VOTE_DENIED) {
         round->granted &= ~bit;
         round->denied |= bit;
@@ -72,10 +72,10 @@ enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct 
 {
     const struct rl_round *round = &lease->round;
 
-    if (lease->fence.number == 0)
-        raise_on(lease, rl_fence_choose(&lease->fence, rl_round_counted(round), round->quorum),
-                 view, fx);
-    return rl_fence_judge(&lease->fence, rl_round_counted(round),
+    if (lease->fence->number == 0)
+        raise_on(lease, rl_fence_choose(lease->fence, rl_round_counted(round), round->quorum), view,
+                 fx);
+    return rl_fence_judge(lease->fence, rl_round_counted(round),
                           rl_round_pending(round) & ~round->barred, round->quorum);
 }
 

@@ -30,7 +30,7 @@ uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view)
 {
-    uint64_t slack_us = lease->params.wall_slack_us;
+    uint64_t slack_us = lease->terms->wall_slack_us;
     bool ahead = view->wall_us > wall_us && (uint64_t)(view->wall_us - wall_us) > slack_us;
 
     if (slack_us != 0 && ahead && RL_RULE(WALL_WATCHED))
@@ -56,12 +56,11 @@ static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct 
 
 static bool may_extend(const struct rl_lease *lease)
 {
-    const struct rl_lease_params *params = &lease->params;
+    const struct rl_lease_terms *terms = lease->terms;
 
-    if (!params->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
+    if (!terms->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
         return false;
-    return params->extends_max == 0 || lease->extends < params->extends_max ||
-           !RL_RULE(EXTEND_LIMIT);
+    return terms->extends_max == 0 || lease->extends < terms->extends_max || !RL_RULE(EXTEND_LIMIT);
 }
 
 /* Locks that were taken together would be extended together, for ever, and those that were not, one
@@ -74,7 +73,7 @@ static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
 
     if (wait_ns < RL_MS)
         return wait_ns;
-    wait_ns -= rl_jitter(view->random, lease->params.salt, lease->round.number) % (wait_ns / 4);
+    wait_ns -= rl_jitter(view->random, lease->salt, lease->round.number) % (wait_ns / 4);
     while (grid_ns > wait_ns / 16)
         grid_ns /= 2;
     return ((now_ns + wait_ns) & ~(grid_ns - 1)) - now_ns;
@@ -84,7 +83,7 @@ static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
 static void plan_extension(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = rl_remaining_ns(lease->deadline, view->now);
-    uint64_t at = lease->params.extend_at_ns;
+    uint64_t at = lease->terms->extend_at_ns;
     uint64_t wait_ns = at != 0 ? rl_sub_sat(left, at) : spread_ns(lease, left / 3, view);
 
     lease->next =
@@ -95,12 +94,12 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
                    struct rl_effects *fx)
 {
     rl_lease_move(lease, RL_STATE_HELD);
-    lease->hold_end = lease->params.hold_max_ns != 0
-                          ? rl_later(view->now, lease->params.hold_max_ns)
+    lease->hold_end = lease->terms->hold_max_ns != 0
+                          ? rl_later(view->now, lease->terms->hold_max_ns)
                           : (struct rl_now){RL_NEVER, RL_NEVER};
     lease->deadline = (struct rl_now){0, 0};
     lease->backing = rl_round_counted(&lease->round);
-    lease->adopted = lease->params.kind == RL_LEASE_ADOPT;
+    lease->adopted = lease->terms->kind == RL_LEASE_ADOPT;
     lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view);
@@ -112,7 +111,7 @@ uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
     uint64_t due = left;
 
     if (!lease->endangered)
-        due = rl_sub_sat(left, lease->params.margin_ns);
+        due = rl_sub_sat(left, lease->terms->margin_ns);
     if (lease->state == RL_STATE_HELD)
         due = rl_min_u64(due, rl_remaining_ns(lease->next, now));
     uint64_t due_ns = rl_due_ns(now, due);
@@ -152,7 +151,7 @@ static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view 
 static void extension_won(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_now deadline =
-        rl_deadline(lease->round.t1, lease->extend_ttl_ns, &lease->params.drift);
+        rl_deadline(lease->round.t1, lease->extend_ttl_ns, &lease->terms->drift);
 
     /* The deciding vote must come before the old validity ends: afterwards another client may
      * have been in between, whatever the nodes say now. */
@@ -181,7 +180,7 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
 {
     int status = rl_round_status(&lease->round);
 
-    if (rl_nodes_count(lease->ours) < lease->params.quorum) {
+    if (rl_nodes_count(lease->ours) < lease->terms->quorum) {
         fx->flags |= RL_FX_EXTEND_FAILED;
         lose(lease, fx);
         return;
@@ -190,9 +189,8 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
         status = REDLOCK_ENOQUORUM;
     rl_lease_move(lease, RL_STATE_HELD);
     lease->status = status;
-    uint64_t delay =
-        rl_backoff_ns(&lease->params.backoff, lease->failures, view->round_trip_ns,
-                      rl_jitter(view->random, lease->params.salt, lease->round.number));
+    uint64_t delay = rl_backoff_ns(&lease->terms->backoff, lease->failures, view->round_trip_ns,
+                                   rl_jitter(view->random, lease->salt, lease->round.number));
     uint64_t left = rl_remaining_ns(lease->deadline, view->now);
     lease->failures++;
     if (may_extend(lease))
@@ -240,7 +238,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
-    rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->params.nodes),
+    rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->terms->nodes),
                   barred | view->unfit, view);
     rl_nodes put_back = (lease->fresh | lease->probation) & lease->round.asked & ~view->unfit;
     for (; put_back != 0; put_back &= put_back - 1)
@@ -261,7 +259,7 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
         lose(lease, fx);
         return;
     }
-    begin_extension(lease, ttl_ns != 0 ? ttl_ns : lease->params.ttl_ns, view, fx);
+    begin_extension(lease, ttl_ns != 0 ? ttl_ns : lease->terms->ttl_ns, view, fx);
 }
 
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -272,18 +270,18 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         lose(lease, fx);
         return;
     }
-    if (!lease->endangered && left <= lease->params.margin_ns) {
+    if (!lease->endangered && left <= lease->terms->margin_ns) {
         lease->endangered = true;
         fx->flags |= RL_FX_ENDANGERED;
     }
     if (lease->state == RL_STATE_HELD && rl_remaining_ns(lease->next, view->now) == 0)
-        begin_extension(lease, lease->params.ttl_ns, view, fx);
+        begin_extension(lease, lease->terms->ttl_ns, view, fx);
 }
 
 void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
 {
     lease->ours &= ~RL_NODE(node);
-    if (lease->params.keys > 1 && RL_RULE(REMNANTS_UNDONE))
+    if (lease->keys > 1 && RL_RULE(REMNANTS_UNDONE))
         lease->remnants |= RL_NODE(node);
 }
 
@@ -352,7 +350,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         judge_extension(lease, view, fx);
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
-    else if (rl_nodes_count(lease->ours) < lease->params.quorum)
+    else if (rl_nodes_count(lease->ours) < lease->terms->quorum)
         lose(lease, fx); /* proven after the round had failed for want of answers */
 }
 
@@ -370,7 +368,7 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     fx->flags |= RL_FX_DEADLINE;
     if (lease->contest != NULL && verb == RL_VERB_RELEASE)
         rl_contest_released(lease->contest, view->round_trip_ns,
-                            rl_jitter(view->random, lease->params.salt, lease->attempts),
+                            rl_jitter(view->random, lease->salt, lease->attempts),
                             view->now.boot_ns);
     rl_release_vote(lease, NULL, fx);
     if (lease->state ==
@@ -419,7 +417,7 @@ void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view 
     lease->probation &= ~nodes;
     lease->backing &= ~nodes;
     rl_round_bar(&lease->round, nodes, view);
-    if (rl_nodes_count(lease->backing) < lease->params.quorum)
+    if (rl_nodes_count(lease->backing) < lease->terms->quorum)
         lose(lease, fx);
     else if (lease->state == RL_STATE_EXTENDING)
         judge_extension(lease, view, fx);

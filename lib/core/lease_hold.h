@@ -11,6 +11,12 @@
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view);
 
+/* The end of the wait budget. */
+static inline struct rl_now rl_lease_wait_until(const struct rl_lease *lease)
+{
+    return rl_later(lease->begun, lease->wait_ns);
+}
+
 /* Moves to another state; an impossible move is a broken invariant. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
 

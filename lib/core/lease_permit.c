@@ -19,12 +19,12 @@
 
 bool rl_permit_is(const struct rl_lease *lease)
 {
-    return lease->params.permits != 0;
+    return lease->terms->permits != 0;
 }
 
 static unsigned count_of(const struct rl_lease *lease)
 {
-    return lease->params.permits + (RL_RULE(PERMITS_COUNTED) ? 0u : 1u);
+    return lease->terms->permits + (RL_RULE(PERMITS_COUNTED) ? 0u : 1u);
 }
 
 static unsigned window(const struct rl_lease *lease)
@@ -41,14 +41,14 @@ static uint64_t all_of(const struct rl_lease *lease)
 
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit)
 {
-    return (uint16_t)((lease->permit.start + bit) % count_of(lease));
+    return (uint16_t)((lease->permit->start + bit) % count_of(lease));
 }
 
 /* 0: it is not in the window. */
 static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
 {
     unsigned permits = count_of(lease);
-    unsigned at = (slot + permits - lease->permit.start) % permits;
+    unsigned at = (slot + permits - lease->permit->start) % permits;
 
     return slot < permits && at < window(lease) ? UINT64_C(1) << at : 0;
 }
@@ -56,7 +56,7 @@ static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
 /* The window opens at another place, and nothing is known of it. */
 static void open_window(struct rl_lease *lease, unsigned start)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     permit->start = (uint16_t)start;
     permit->tried = permit->open = permit->looked = permit->watched = 0;
@@ -65,9 +65,9 @@ static void open_window(struct rl_lease *lease, unsigned start)
 
 void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     unsigned permits = count_of(lease);
-    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts);
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
     unsigned slot = lease->contest != NULL
                         ? rl_contest_slot(lease->contest, permits, random, view->now.boot_ns)
                         : (unsigned)(random % permits);
@@ -81,7 +81,7 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
 static void go(struct rl_lease *lease, unsigned slot, rl_nodes first, const struct rl_view *view,
                struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     uint64_t bit = bit_of(lease, slot);
 
     permit->slot = (uint16_t)slot;
@@ -98,13 +98,13 @@ void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct 
 {
     bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
 
-    go(lease, lease->permit.slot, hot ? rl_wait_first(lease, view) : 0, view, fx);
+    go(lease, lease->permit->slot, hot ? rl_wait_first(lease, view) : 0, view, fx);
 }
 
 static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
 {
-    uint64_t open = lease->permit.open;
-    uint64_t n = rl_jitter(view->random, lease->params.salt, lease->attempts) %
+    uint64_t open = lease->permit->open;
+    uint64_t n = rl_jitter(view->random, lease->salt, lease->attempts) %
                  (unsigned)__builtin_popcountll(open);
 
     for (; n > 0; n--)
@@ -115,7 +115,7 @@ static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
 /* Tries one that may be free, unless it is too early. */
 static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     if (permit->expires_ns <= view->now.boot_ns) {
         permit->expires_ns = RL_NEVER;
@@ -128,7 +128,7 @@ static void consider(struct rl_lease *lease, const struct rl_view *view, struct 
 /* Asks which slots of the window are free, as far as that is not known. */
 static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     rl_nodes first = rl_wait_first(lease, view);
 
     if (first != lease->wait.watched)
@@ -149,13 +149,13 @@ static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_e
 /* More slots than can be looked at together, and not all of them were. */
 static bool has_more(const struct rl_lease *lease)
 {
-    return (lease->permit.turn + 1) * WINDOW_MAX < count_of(lease);
+    return (lease->permit->turn + 1) * WINDOW_MAX < count_of(lease);
 }
 
 /* The timer of all lays its window further on, and tries another slot of it each time. */
 static unsigned take_turn(struct rl_lease *lease)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     unsigned permits = count_of(lease);
     unsigned windows = (permits + WINDOW_MAX - 1) / WINDOW_MAX;
 
@@ -168,14 +168,14 @@ static unsigned take_turn(struct rl_lease *lease)
 /* Goes on when the answers are there, or late: those that are missing are worth a try. */
 static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     if (permit->looked != 0 && rl_remaining_ns(permit->look_until, view->now) != 0)
         return;
     permit->open |= permit->looked & ~permit->tried;
     permit->watched &= ~permit->looked;
     permit->looked = 0;
-    while (permit->open == 0 && lease->params.wait_ns == 0 && has_more(lease)) {
+    while (permit->open == 0 && lease->wait_ns == 0 && has_more(lease)) {
         (void)take_turn(lease);
         look(lease, view, fx);
         if (permit->looked != 0)
@@ -199,7 +199,7 @@ bool rl_permit_met_others(const struct rl_lease *lease)
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     if (!rl_permit_is(lease) || status != REDLOCK_ECONTENDED || rl_attempt_is_over(lease, view))
         return false;
@@ -213,7 +213,7 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
         lease->wait.go_ns = rl_add_sat(
             view->now.boot_ns,
             rl_contest_pause_ns(lease->contest, view->round_trip_ns,
-                                rl_jitter(view->random, lease->params.salt, lease->attempts + 1)));
+                                rl_jitter(view->random, lease->salt, lease->attempts + 1)));
     if (permit->open == 0)
         look(lease, view, fx);
     search(lease, view, fx);
@@ -223,7 +223,7 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
 /* What follows is a pause. After denials what was learned in the search holds on. */
 void rl_permit_rest(struct rl_lease *lease, int status)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     permit->searching = false;
     if (status != REDLOCK_ECONTENDED)
@@ -232,7 +232,7 @@ void rl_permit_rest(struct rl_lease *lease, int status)
 
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     if (permit->searching)
         search(lease, view, fx);
@@ -247,9 +247,9 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     uint64_t bit = bit_of(lease, ballot->slot);
-    bool once = lease->params.wait_ns == 0;
+    bool once = lease->wait_ns == 0;
 
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
         (permit->looked & bit) == 0)
@@ -275,7 +275,7 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 /* Word that came while an attempt was under way is for later. */
 static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
 
     if (slot == RL_SLOT_ANY) {
         permit->watched = 0;
@@ -285,13 +285,13 @@ static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
         return;
     permit->watched &= ~bit;
     permit->looked &= ~bit;
-    permit->open |= lease->params.wait_ns == 0 ? bit & ~permit->tried : bit;
+    permit->open |= lease->wait_ns == 0 ? bit & ~permit->tried : bit;
 }
 
 void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_permit *permit = &lease->permit;
+    struct rl_permit *permit = lease->permit;
     bool by_us = nodes == 0;
 
     if ((lease->state != RL_STATE_ASKING && lease->state != RL_STATE_WAITING) ||
@@ -315,7 +315,7 @@ void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
 
 uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    const struct rl_permit *permit = &lease->permit;
+    const struct rl_permit *permit = lease->permit;
     uint64_t now_ns = view->now.boot_ns;
     uint64_t go_ns = rl_sub_sat(lease->wait.go_ns, now_ns);
 

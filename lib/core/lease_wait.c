@@ -57,7 +57,7 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
         rl_permit_start(lease, view);
     if (contest != NULL)
         rl_contest_begun(contest, view->round_trip_ns, now_ns);
-    if (contest == NULL || contest->yield_until_ns <= now_ns || lease->params.wait_ns == 0) {
+    if (contest == NULL || contest->yield_until_ns <= now_ns || lease->wait_ns == 0) {
         begin_hot(lease, view, fx);
         return;
     }
@@ -72,20 +72,20 @@ static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *vie
 {
     rl_nodes fit = view->up & view->voters & ~lease->round.failed;
 
-    return fit == rl_nodes_all(lease->params.nodes) && lease->params.nodes > lease->params.quorum;
+    return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
 }
 
 /* The key is gone, or was when we heard of it, and others have heard it, too. */
 static void line_up(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;
-    uint64_t random = rl_jitter(view->random, lease->params.salt, lease->attempts + 1);
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
     struct rl_wait *wait = &lease->wait;
 
     /* Whoever asks another node first (of several resources: who wants another one of them) meets
      * us half-way, and we wake each other: again and again, if both go at once. */
     uint64_t pause_ns = rl_contest_pause_ns(lease->contest, view->round_trip_ns, random);
-    if (pause_ns != 0 && lease->params.keys > 1) {
+    if (pause_ns != 0 && lease->keys > 1) {
         struct rl_now next = rl_later(view->now, pause_ns);
         if (next.boot_ns < lease->next.boot_ns)
             lease->next = next;

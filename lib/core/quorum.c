@@ -18,6 +18,29 @@ static void check_invariants(const struct rl_round *round)
     RL_ASSERT((round->later & (round->asked | round->failed | ~all)) == 0);
 }
 
+void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
+                   uint8_t *cause)
+{
+    memset(round, 0, sizeof *round);
+    round->nodes = (uint8_t)nodes;
+    round->quorum = (uint8_t)quorum;
+    round->rtt_us = rtt_us;
+    round->cause = cause;
+}
+
+void rl_round_copy(struct rl_round *round, const struct rl_round *from)
+{
+    uint32_t *rtt_us = round->rtt_us;
+    uint8_t *cause = round->cause;
+
+    RL_ASSERT(round->nodes == from->nodes);
+    *round = *from;
+    round->rtt_us = rtt_us;
+    round->cause = cause;
+    memcpy(rtt_us, from->rtt_us, from->nodes * sizeof *rtt_us);
+    memcpy(cause, from->cause, from->nodes * sizeof *cause);
+}
+
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view)
 {
@@ -40,8 +63,8 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->denied = 0;
     round->t1 = view->now;
     round->t1_wall_us = view->wall_us;
-    memset(round->rtt_us, 0, sizeof round->rtt_us);
-    memset(round->cause, 0, sizeof round->cause);
+    memset(round->rtt_us, 0, round->nodes * sizeof *round->rtt_us);
+    memset(round->cause, 0, round->nodes * sizeof *round->cause);
     for (rl_nodes rest = round->failed | round->barred | round->silent; rest != 0;
          rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);

@@ -27,11 +27,11 @@ struct rl_round {
     rl_nodes granted; /* granted, denied and failed are disjoint */
     rl_nodes denied;
     rl_nodes failed;
-    rl_nodes silent;               /* asked, and without an answer for longer than usual */
-    struct rl_now t1;              /* read before the first byte was sent */
-    int64_t t1_wall_us;            /* rl_view.wall_us at T1 */
-    uint8_t cause[RL_NODES_MAX];   /* enum redlock_cause of failed and barred nodes */
-    uint32_t rtt_us[RL_NODES_MAX]; /* 0: no answer */
+    rl_nodes silent;    /* asked, and without an answer for longer than usual */
+    struct rl_now t1;   /* read before the first byte was sent */
+    int64_t t1_wall_us; /* rl_view.wall_us at T1 */
+    uint32_t *rtt_us;   /* of each node; 0: no answer */
+    uint8_t *cause;     /* enum redlock_cause of failed and barred nodes */
 };
 
 /* What the engine knows of the nodes; the same for every lease of a tick. */
@@ -67,9 +67,15 @@ struct rl_ballot {
     uint64_t pttl_ms; /* of the key that is there, if the answer says it; 0: it does not */
 };
 
+/* A round of so many nodes before its first question; both arrays have an element for each node,
+ * are zero, and stay the owner's. */
+void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
+                   uint8_t *cause);
+/* All that is known of another round of as many nodes. */
+void rl_round_copy(struct rl_round *round, const struct rl_round *from);
+
 /* Opens a round: asks the nodes of `ask` that are up (a release: also silent ones), counts the
- * others of `ask` as failed with the view's cause. `round->nodes` and `round->quorum` must be set;
- * `number` is increased. */
+ * others of `ask` as failed with the view's cause. `number` is increased. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view);
 

@@ -263,8 +263,6 @@ void rl_engine_abandon(struct rl_engine *engine)
         rl_seats_abandon(engine, lock);
         if (lock->claim != NULL)
             lock->claim->owner = NULL;
-        rl_claim_drop(lock->claim);
-        lock->claim = NULL;
         rl_slot_forget(engine, lock);
         rl_lock_free_seen(engine, lock);
         engine->listener.lock(engine->listener.ctx, lock, RL_FX_ENDED, REDLOCK_EFORKED);

@@ -79,9 +79,10 @@ struct rl_engine {
     struct rl_random random;
     struct rl_heap timers;
     struct rl_places places;
-    uint64_t node_words[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
-    struct rl_records *records;        /* NULL until fences are used */
-    struct rl_lock *locks;             /* all active ones */
+    struct rl_terms terms[RL_TERMS_MAX]; /* of its locks */
+    uint64_t node_words[RL_NODES_MAX];   /* hashes of their names, for their ranks at a resource */
+    struct rl_records *records;          /* NULL until fences are used */
+    struct rl_lock *locks;               /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;
     uint64_t nodes_wake_ns;

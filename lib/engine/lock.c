@@ -60,14 +60,14 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
         stats->release_failed += fx->status != REDLOCK_OK;
         return;
     }
-    if (lease->params.kind != RL_LEASE_ACQUIRE || !(before == RL_STATE_NEW || is_waiting(before)))
+    if (lease->terms->kind != RL_LEASE_ACQUIRE || !(before == RL_STATE_NEW || is_waiting(before)))
         return;
     uint64_t wait_us = rl_elapsed_ns(lease->begun, engine->view.now) / RL_US;
     unsigned bucket = wait_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(wait_us);
     stats->wait_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
     stats->acquired += fx->status == REDLOCK_OK;
-    if (fx->status == REDLOCK_OK && lease->params.fence)
-        *(lease->fence.raising ? &stats->fence_two_rounds : &stats->fence_one_round) += 1;
+    if (fx->status == REDLOCK_OK && lease->terms->fence)
+        *(lease->fence->raising ? &stats->fence_two_rounds : &stats->fence_one_round) += 1;
     stats->contended += fx->status == REDLOCK_ECONTENDED;
     stats->no_quorum += fx->status == REDLOCK_ENOQUORUM;
     stats->too_slow += fx->status == REDLOCK_ETOOSLOW;
@@ -83,7 +83,7 @@ static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t 
     uint8_t state = lock->lease.state;
 
     if (rl_state_is_held(before) != rl_state_is_held(state))
-        rl_contest_slot_held(&place->contest, lock->lease.permit.slot, rl_state_is_held(state));
+        rl_contest_slot_held(&place->contest, rl_lease_slot(&lock->lease), rl_state_is_held(state));
     if (rl_state_is_held(state))
         rl_seats_pass(engine, lock);
     if (state == RL_STATE_WAITING && place->queue_first == NULL)
@@ -96,7 +96,7 @@ static void note_behind(struct rl_lock *lock, const struct rl_lock *rival)
         return;
     lock->behind = is_waiting(rival->lease.state) ? RL_BEHIND_WAITER : RL_BEHIND_HOLDER;
     if (lock->behind == RL_BEHIND_WAITER)
-        lock->lease.round = rival->lease.round; /* all that is known of the nodes */
+        rl_round_copy(&lock->lease.round, &rival->lease.round); /* all that is known of the nodes */
 }
 
 /* Whose turn it is at the lock's resource. */
@@ -146,7 +146,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         rl_slot_forget(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
-        rl_lock_abandon_claim(lock);
+        lock->claim->owner = NULL; /* nobody counts its votes any more */
     }
     /* The announcements come first: a request that cannot be sent is a vote, and that may announce
      * more. */
@@ -163,20 +163,22 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)
 {
-    return !lock->lease.params.fence || engine->records->known;
+    return !lock->lease.terms->fence || engine->records->known;
 }
 
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
-                  const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token)
+                  const struct rl_lease_params *params, const struct rl_room *room,
+                  struct rl_arg key, struct rl_arg token)
 {
-    return rl_lock_start_many(engine, lock, params, &key, 1, token);
+    return rl_lock_start_many(engine, lock, params, room, &key, 1, token);
 }
 
 int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
-                       const struct rl_lease_params *params, const struct rl_arg *keys,
-                       unsigned count, struct rl_arg token)
+                       const struct rl_lease_params *params, const struct rl_room *room,
+                       const struct rl_arg *keys, unsigned count, struct rl_arg token)
 {
-    bool inspect = params->kind == RL_LEASE_INSPECT;
+    const struct rl_lease_terms *terms = &params->terms;
+    bool inspect = terms->kind == RL_LEASE_INSPECT;
 
     lock->heap_at = RL_HEAP_NONE;
     lock->due_ns = RL_NEVER;
@@ -188,17 +190,15 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->queued = false;
     lock->behind = RL_BEHIND_NONE;
     lock->looks = NULL;
-    lock->name_len = (uint32_t)keys[0].len;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
-    if (params->fence && !rl_records_want(engine))
+    if (terms->fence && !rl_records_want(engine))
         return REDLOCK_ENOMEM;
-    size_t room = rl_lock_token_room(engine);
-    lock->claim = rl_lock_new_claim(engine, keys, count, token.len > room ? token.len : room);
+    lock->claim = rl_lock_new_claim(engine, keys, count, rl_lock_token_room(engine, token.len));
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
     if (inspect)
-        lock->seen = rl_alloc(engine->mem, params->nodes * sizeof *lock->seen);
+        lock->seen = rl_alloc(engine->mem, terms->nodes * sizeof *lock->seen);
     if (inspect && lock->seen == NULL) {
         rl_lock_abandon_claim(lock);
         return REDLOCK_ENOMEM;
@@ -207,17 +207,18 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
         rl_claim_set_token(lock->claim, token);
     lock->claim->owner = lock;
     lock->claim->slot = RL_SLOT_ANY;
-    lock->claim->ttl_max_ms = params->ttl_ns / RL_MS;
-    rl_lease_init(&lock->lease, params);
-    lock->lease.params.keys = (uint8_t)count;
-    lock->lease.params.salt = rl_random_word(&engine->random);
+    lock->claim->ttl_max_ms = terms->ttl_ns / RL_MS;
+    struct rl_lease_room parts = rl_room_parts(room, params);
+    rl_lease_init(&lock->lease, params, &parts);
+    lock->lease.keys = (uint8_t)count;
+    lock->lease.salt = rl_random_word(&engine->random);
     lock->lease.begun = engine->view.now;
     int error = REDLOCK_OK;
     char name[RL_SLOT_KEY_MAX];
     const struct rl_arg semaphore = rl_slot_place(name, keys[0]);
     if (rl_slot_is(lock))
         error = rl_seats_enter(engine, lock, &semaphore, 1);
-    else if (params->kind == RL_LEASE_ACQUIRE)
+    else if (terms->kind == RL_LEASE_ACQUIRE)
         error = rl_seats_enter(engine, lock, keys, count);
     if (error != REDLOCK_OK) {
         rl_lock_abandon_claim(lock);
@@ -237,15 +238,15 @@ void rl_lock_start_deferred(struct rl_engine *engine)
     struct rl_lock *next;
 
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
-        struct rl_lease_params *params = &lock->lease.params;
+        uint64_t *wait_ns = &lock->lease.wait_ns;
         next = lock->next;
         if (lock->lease.state == RL_STATE_QUEUED && rl_seats_in_front(lock))
             rl_lock_step(engine, lock, &turn);
         if (lock->lease.state != RL_STATE_NEW)
             continue;
         uint64_t waited_ns = rl_elapsed_ns(lock->lease.begun, engine->view.now);
-        if (params->wait_ns != 0 && params->wait_ns != RL_NEVER)
-            params->wait_ns = rl_max_u64(rl_sub_sat(params->wait_ns, waited_ns), 1);
+        if (*wait_ns != 0 && *wait_ns != RL_NEVER)
+            *wait_ns = rl_max_u64(rl_sub_sat(*wait_ns, waited_ns), 1);
         rl_lock_step(engine, lock, &event);
     }
 }
@@ -418,8 +419,15 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 {
     if (lock->seen == NULL)
         return;
-    for (unsigned i = 0; i < lock->lease.params.nodes; i++)
+    for (unsigned i = 0; i < lock->lease.terms->nodes; i++)
         forget_seen(engine, &lock->seen[i]);
     rl_free(engine->mem, lock->seen);
     lock->seen = NULL;
+}
+
+void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
+{
+    rl_lock_free_seen(engine, lock);
+    rl_lock_abandon_claim(lock);
+    rl_room_leave(engine, &lock->lease);
 }

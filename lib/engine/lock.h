@@ -5,6 +5,7 @@
 #define RL_ENGINE_LOCK_H
 
 #include "core/lease.h"
+#include "engine/room.h"
 #include "engine/seat.h"
 #include "node/claim.h"
 
@@ -30,7 +31,7 @@ enum rl_behind {
 
 struct rl_lock {
     struct rl_lease lease;
-    struct rl_claim *claim;      /* of the present attempt, or of what is held */
+    struct rl_claim *claim;      /* of the present attempt, or of what is or was held */
     struct rl_lock *next, *prev; /* all locks that the engine works on */
     uint64_t due_ns;             /* place in the timer heap */
     uint32_t heap_at;
@@ -41,20 +42,20 @@ struct rl_lock {
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
     struct rl_seat *more_seats; /* at the others */
     struct rl_seen *seen;       /* inspections: one for each node */
-    uint32_t name_len;          /* permits: so much of the key is the name of the semaphore */
     struct rl_claim **looks;    /* permits: to ask about slots; NULL: none was needed yet */
 };
 
-/* Starts to work on a lock: `key` with its prefix; `token` for leases that bring their own, else
- * {NULL, 0}. 0, ENOMEM, or EQUEUEFULL (nothing was started). Announcements may come from inside
- * the call. */
+/* Starts to work on a lock, which is zero before that: `room` of rl_room_for() these parameters;
+ * `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. 0, ENOMEM, or
+ * EQUEUEFULL (nothing was started). Announcements may come from inside the call. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
-                  const struct rl_lease_params *params, struct rl_arg key, struct rl_arg token);
+                  const struct rl_lease_params *params, const struct rl_room *room,
+                  struct rl_arg key, struct rl_arg token);
 /* On 1 to RL_KEYS_MAX keys, in ascending order: who shares the first shares the order in which
  * nodes are asked. */
 int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
-                       const struct rl_lease_params *params, const struct rl_arg *keys,
-                       unsigned count, struct rl_arg token);
+                       const struct rl_lease_params *params, const struct rl_room *room,
+                       const struct rl_arg *keys, unsigned count, struct rl_arg token);
 
 /* Not a fenced lock that must wait until the nodes' records were looked at. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);
@@ -86,5 +87,9 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
 /* Frees what an inspection saw. */
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
+/* The token of its last attempt, with a NUL behind it; stays as it is from the grant on. */
+const char *rl_lock_token(const struct rl_lock *lock);
+/* The engine has let go of the lock, and it is about to be freed. */
+void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock);
 
 #endif

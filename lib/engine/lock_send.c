@@ -20,11 +20,18 @@ void rl_lock_abandon_claim(struct rl_lock *lock)
     lock->claim = NULL;
 }
 
-size_t rl_lock_token_room(const struct rl_engine *engine)
+size_t rl_lock_token_room(const struct rl_engine *engine, size_t token_len)
 {
     size_t owner_len = engine->params.owner_len;
+    size_t own_len = RL_TOKEN_HEX + (owner_len != 0 ? owner_len + 1 : 0);
 
-    return RL_TOKEN_HEX + (owner_len != 0 ? owner_len + 1 : 0);
+    return (token_len > own_len ? token_len : own_len) + 1;
+}
+
+const char *rl_lock_token(const struct rl_lock *lock)
+{
+    /* A claim is zero where nothing was written, and all tokens that are made have one length. */
+    return lock->claim != NULL ? rl_claim_token(lock->claim).data : "";
 }
 
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
@@ -47,7 +54,7 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
     claim->too_early = !rl_records_may_vote(engine);
     claim->stripe = (uint16_t)stripe;
     claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
-    rl_fence_begin(&lock->lease.fence, claim->proposal);
+    rl_fence_begin(lock->lease.fence, claim->proposal);
 }
 
 /* The next proposal for this stripe is above what was just granted. */
@@ -55,16 +62,16 @@ void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
 {
     uint64_t *hint = &engine->records->hints[lock->claim->stripe];
 
-    *hint = rl_max_u64(*hint, lock->lease.fence.number);
+    *hint = rl_max_u64(*hint, rl_lease_fence_number(&lock->lease));
 }
 
 /* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
-    uint16_t slot = lock->lease.permit.slot;
+    uint16_t slot = rl_lease_slot(&lock->lease);
     bool other_key = rl_slot_is(lock) && lock->claim->slot != slot;
-    size_t room = rl_lock_token_room(engine);
+    size_t room = rl_lock_token_room(engine, 0);
 
     if (lock->claim->refs > 1 || lock->claim->owner != lock || other_key) {
         struct rl_arg words = rl_slot_is(lock) ? rl_slot_key(key, rl_slot_name(lock), slot)
@@ -87,11 +94,11 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
         rl_claim_set_token(claim, (struct rl_arg){token, len});
     }
     claim->owner = lock;
-    if (lock->lease.params.fence)
+    if (lock->lease.terms->fence)
         propose(engine, lock);
     claim->undo_verb = RL_VERB_RELEASE;
     claim->no_shorter = false;
-    claim->ttl_ms = lock->lease.params.ttl_ns / RL_MS;
+    claim->ttl_ms = lock->lease.terms->ttl_ns / RL_MS;
     claim->ttl_max_ms = claim->ttl_ms;
     return true;
 }
@@ -204,7 +211,7 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
             count++;
     }
     if (fx->raise != 0)
-        lock->claim->number = lock->lease.fence.number;
+        lock->claim->number = rl_lease_fence_number(&lock->lease);
     for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (!ask(engine, lock, node, RL_VERB_RAISE, &unsent[count]))

@@ -9,8 +9,8 @@
 /* lock.c: one event in, its effects carried out. */
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event);
 
-/* The length of the tokens that are made here. */
-size_t rl_lock_token_room(const struct rl_engine *engine);
+/* Of a token that is made here, or of one that is brought along, with a NUL behind it. */
+size_t rl_lock_token_room(const struct rl_engine *engine, size_t token_len);
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
                                    unsigned count, size_t token_max);
 /* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */

@@ -123,17 +123,19 @@ static struct rl_place *make(struct rl_engine *engine, struct rl_arg key, uint64
     grow(engine);
     if (places->bucket_count == 0)
         return NULL;
-    struct rl_place *place = rl_alloc(engine->mem, sizeof *place + key.len);
+    struct rl_place *place =
+        rl_alloc(engine->mem, offsetof(struct rl_place, key) + key.len + engine->count);
     if (place == NULL)
         return NULL;
-    memset(place, 0, sizeof *place);
+    RL_ASSERT(key.len <= UINT16_MAX);
     place->word = word;
-    place->key_len = (uint32_t)key.len;
+    place->key_len = (uint16_t)key.len;
     memcpy(place->key, key.data, key.len);
     uint64_t own = RL_RULE(TIE_AGREED) ? 0 : places->secret; /* an order that nobody else has */
     for (unsigned i = 0; i < engine->count; i++)
         scores[i] = mix(word ^ engine->node_words[i] ^ own);
-    rl_contest_init(&place->contest, engine->count, scores);
+    uint8_t *order = (uint8_t *)place->key + key.len;
+    rl_contest_init(&place->contest, order, engine->count, scores);
     put(places, place);
     places->count++;
     return place;

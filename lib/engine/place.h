@@ -14,18 +14,18 @@ struct rl_place {
     struct rl_place *next;                    /* in its bucket */
     struct rl_place *turn_next;               /* places whose first in the queue is to begin */
     struct rl_place *idle_older, *idle_newer; /* nobody wants it; kept for what is remembered */
-    struct rl_contest contest;
-    struct rl_lock *front; /* asks, waits for others, or holds */
+    struct rl_lock *front;                    /* asks, waits for others, or holds */
     struct rl_seat *queue_first, *queue_last;
+    struct rl_contest contest;
+    uint64_t word; /* hash of the key */
     uint32_t queued;
     uint32_t queued_many; /* of these: for several resources */
     uint32_t locks;       /* that refer to it */
-    bool nudged;          /* a lock that was not in front has let the resource go */
-    uint16_t nudged_slot; /* permits: which one; RL_SLOT_ANY: several */
-    bool turning;         /* in the list of turns */
-    uint64_t word;        /* hash of the key */
-    uint32_t key_len;
-    char key[];
+    uint16_t nudged_slot; /* permits: which one was let go; RL_SLOT_ANY: several */
+    uint16_t key_len;
+    bool nudged;  /* a lock that was not in front has let the resource go */
+    bool turning; /* in the list of turns */
+    char key[];   /* and behind it the order of the nodes */
 };
 
 struct rl_places {

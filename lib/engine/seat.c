@@ -69,7 +69,7 @@ static bool is_idle(const struct rl_place *place)
 int rl_seats_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count)
 {
-    bool never_waits = lock->lease.params.wait_ns == 0 || !RL_RULE(ONE_CONTENDER), idle = true;
+    bool never_waits = lock->lease.wait_ns == 0 || !RL_RULE(ONE_CONTENDER), idle = true;
 
     if (!find_places(engine, lock, keys, count))
         return REDLOCK_OK; /* no memory for good manners */
@@ -139,7 +139,7 @@ void rl_seats_nudge(struct rl_engine *engine, const struct rl_lock *lock)
     for (unsigned i = 0; i <= lock->more; i++) {
         struct rl_place *place = place_at(lock, i);
         if (place != NULL && place->front != lock)
-            rl_place_nudge(engine, place, lock->lease.permit.slot);
+            rl_place_nudge(engine, place, rl_lease_slot(&lock->lease));
     }
 }
 

@@ -12,7 +12,11 @@
 
 struct rl_arg rl_slot_name(const struct rl_lock *lock)
 {
-    return (struct rl_arg){rl_claim_key(lock->claim).data, lock->name_len};
+    struct rl_arg key = rl_claim_key(lock->claim), name;
+    uint16_t slot;
+
+    /* Before the first attempt there is no slot: the key is the name, whatever that looks like. */
+    return lock->claim->slot != RL_SLOT_ANY && rl_slot_of(key, &name, &slot) ? name : key;
 }
 
 struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsigned slot)

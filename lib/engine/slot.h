@@ -11,7 +11,7 @@
 /* The lock is for a permit. */
 static inline bool rl_slot_is(const struct rl_lock *lock)
 {
-    return lock->lease.params.permits != 0;
+    return lock->lease.terms->permits != 0;
 }
 
 /* The name of the semaphore that the lock wants a permit of. */

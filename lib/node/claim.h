@@ -14,28 +14,28 @@
 struct rl_claim {
     const struct rl_mem *mem;
     void *owner;            /* who wants the votes; NULL: nobody any more */
-    uint32_t refs;          /* the owner, each request in a pipeline, each debt */
-    uint32_t mark;          /* scratch of rl_node_close() */
-    uint8_t undo_verb;      /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
-    bool is_record;         /* about the node's fence record: key, mark, numbers */
-    bool forced;            /* with `is_record`: SEED whatever mark is there */
-    bool fenced;            /* the votes carry a proposal */
-    bool too_early;         /* with `fenced`: before a majority of records was seen in use */
-    uint16_t stripe;        /* with `fenced`: which register */
-    uint16_t slot;          /* of a semaphore: whose key it is */
-    bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
     uint64_t asked_ns;      /* boot time of the last request: older than unsent bytes means sent */
     uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
     uint64_t proposal;      /* with `fenced` */
     uint64_t number;        /* with `fenced`: what RAISE raises to */
+    uint32_t refs;          /* the owner, each request in a pipeline, each debt */
+    uint32_t mark;          /* scratch of rl_node_close() */
     uint32_t key_len;       /* of the first key */
     uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;
-    uint8_t more;    /* keys beside the first */
-    uint8_t watched; /* the key that PTTL asks about; from 0 on */
-    char bytes[];    /* key; each of the others behind its length; room for a token */
+    uint16_t stripe;   /* with `fenced`: which register */
+    uint16_t slot;     /* of a semaphore: whose key it is */
+    uint8_t undo_verb; /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */
+    uint8_t more;      /* keys beside the first */
+    uint8_t watched;   /* the key that PTTL asks about; from 0 on */
+    bool is_record;    /* about the node's fence record: key, mark, numbers */
+    bool forced;       /* with `is_record`: SEED whatever mark is there */
+    bool fenced;       /* the votes carry a proposal */
+    bool too_early;    /* with `fenced`: before a majority of records was seen in use */
+    bool no_shorter;   /* the extension asked for cannot bring an expiry nearer */
+    char bytes[];      /* key; each of the others behind its length; room for a token */
 };
 
 /* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory.

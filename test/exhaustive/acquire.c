@@ -141,7 +141,7 @@ static void probe_asking(const struct branch *branch)
 {
     const struct rl_lease *lease = &branch->rig.lease;
     struct rl_now t1 = lease->round.t1;
-    uint64_t last_ns = RIG_USABLE_NS - lease->params.validity_min_ns;
+    uint64_t last_ns = RIG_USABLE_NS - lease->terms->validity_min_ns;
 
     walk_noise(&branch->rig, &branch->truth);
     walk_check_wake(&branch->rig);
@@ -154,7 +154,7 @@ static void probe_asking(const struct branch *branch)
     MUST(copy.rig.lease.state == RL_STATE_ENDED, "canceled, and goes on");
 
     /* Silence, until a grant would come too late: on either clock. */
-    bool ends_before = lease->params.wait_ns != 0 && lease->params.wait_ns < last_ns;
+    bool ends_before = lease->wait_ns != 0 && lease->wait_ns < last_ns;
     for (unsigned clock = 0; clock < 2 && !ends_before; clock++) {
         copy = fork_of(branch);
         uint64_t *reading = clock == 0 ? &copy.rig.view.now.boot_ns : &copy.rig.view.now.raw_ns;
@@ -169,7 +169,8 @@ static void probe_asking(const struct branch *branch)
         return;
     /* Silence, until the caller's patience ends. */
     copy = fork_of(branch);
-    copy.rig.view.now = (struct rl_now){lease->wait_until.boot_ns - 1, t1.raw_ns};
+    copy.rig.view.now =
+        (struct rl_now){rl_later(lease->begun, lease->wait_ns).boot_ns - 1, t1.raw_ns};
     rig_tick(&copy.rig);
     walk_check_no_effect(&copy.rig);
     copy.rig.view.now.boot_ns++;
@@ -209,7 +210,7 @@ static void probe_held(const struct branch *branch)
     walk_check_no_effect(&copy.rig);
     rig_event(&copy.rig, RL_EVENT_CONFIRM);
     walk_check_no_effect(&copy.rig);
-    copy.rig.view.now.raw_ns = deadline.raw_ns - branch->rig.params.validity_min_ns + 1;
+    copy.rig.view.now.raw_ns = deadline.raw_ns - branch->rig.params.terms.validity_min_ns + 1;
     rig_event(&copy.rig, RL_EVENT_CONFIRM);
     check_failed(&copy, REDLOCK_ETOOSLOW);
 
@@ -245,14 +246,14 @@ static void check_won(const struct branch *before, const struct branch *after, u
     MUST(fx->flags == (RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE), "flags %x", fx->flags);
     MUST(fx->status == REDLOCK_OK && (fx->ask | fx->undo | fx->heal) == 0, "status %d undo %x",
          fx->status, fx->undo);
-    MUST(rl_nodes_count(rl_round_counted(&lease->round)) >= lease->params.quorum, "too few");
+    MUST(rl_nodes_count(rl_round_counted(&lease->round)) >= lease->terms->quorum, "too few");
     MUST(lease->deadline.boot_ns == lease->round.t1.boot_ns + RIG_USABLE_NS, "deadline");
     MUST(lease->deadline.raw_ns == lease->round.t1.raw_ns + RIG_USABLE_NS, "deadline");
-    MUST(rig_remaining_ns(&after->rig) >= lease->params.validity_min_ns, "too little is left");
+    MUST(rig_remaining_ns(&after->rig) >= lease->terms->validity_min_ns, "too little is left");
 
     /* The same vote when too little is left. */
     struct branch late = fork_of(before);
-    late.rig.view.now.boot_ns = lease->deadline.boot_ns - lease->params.validity_min_ns + 1;
+    late.rig.view.now.boot_ns = lease->deadline.boot_ns - lease->terms->validity_min_ns + 1;
     walk_answer(&late.rig, &late.truth, node, answer);
     check_failed(&late, REDLOCK_ETOOSLOW);
 }

@@ -174,7 +174,7 @@ static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool 
 
     memset(&branch, 0, sizeof branch);
     rig_init(&branch.rig, nodes);
-    branch.rig.params.auto_extend = !manual;
+    branch.rig.params.terms.auto_extend = !manual;
     branch.manual = manual;
     rig_start(&branch.rig);
     for (unsigned i = 0; i < nodes; i++) {

@@ -99,8 +99,8 @@ static void check_held(const struct place *at)
 
     MUST(fx->flags == (RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE), "flags %x", fx->flags);
     MUST(fx->raise == 0 && fx->undo == 0, "raise %x undo %x", fx->raise, fx->undo);
-    MUST(at->rig.lease.fence.number == at->number, "fence %llu, expected %llu",
-         (unsigned long long)at->rig.lease.fence.number, (unsigned long long)at->number);
+    MUST(at->rig.lease.fence->number == at->number, "fence %llu, expected %llu",
+         (unsigned long long)at->rig.lease.fence->number, (unsigned long long)at->number);
     MUST(at->rig.lease.ours == may_be_set(at), "ours %x", at->rig.lease.ours);
     walk_tally.sequences++;
 }
@@ -213,8 +213,8 @@ void walk_fence(unsigned nodes)
 
     walk_tally = (struct tally){0};
     rig_init(&at.rig, nodes);
-    at.rig.params.fence = true;
+    at.rig.params.terms.fence = true;
     rig_start(&at.rig);
-    rl_fence_begin(&at.rig.lease.fence, P);
+    rl_fence_begin(at.rig.lease.fence, P);
     go_on(&at);
 }

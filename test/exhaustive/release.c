@@ -138,8 +138,8 @@ static void start_by_token(unsigned nodes, rl_nodes up)
 
     memset(&branch, 0, sizeof branch);
     rig_init(&branch.rig, nodes);
-    branch.rig.params.kind = RL_LEASE_RELEASE;
-    rl_lease_init(&branch.rig.lease, &branch.rig.params);
+    branch.rig.params.terms.kind = RL_LEASE_RELEASE;
+    rig_new_lease(&branch.rig);
     branch.truth = (struct truth){.nodes = nodes, .quorum = nodes / 2 + 1};
     begin(&branch, rl_nodes_all(nodes), up, RL_EVENT_START);
 }

@@ -23,6 +23,7 @@
 
 struct slot {
     struct rl_lock lock;
+    uint64_t room[64];
     uint64_t floor; /* the largest fence that was told before its attempt began */
     bool used, ended, told, held;
 };
@@ -82,7 +83,7 @@ static void tell(unsigned index)
         rl_lock_event(&world.clients[index].engine, &slot->lock, RL_EVENT_CONFIRM, 0, 0);
         if (!slot->held)
             continue;
-        uint64_t fence = slot->lock.lease.fence.number;
+        uint64_t fence = rl_lease_fence_number(&slot->lock.lease);
         slot->told = true;
         MUST(fence > slot->floor && fence <= RL_FENCE_CORRUPT);
         for (unsigned k = 0; k < fence_count; k++)
@@ -125,28 +126,32 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
 {
     struct slot *slot = &slots[index][at];
     const struct rl_lease_params params = {
-        .kind = RL_LEASE_ACQUIRE,
-        .nodes = NODES,
-        .quorum = NODES / 2 + 1,
-        .auto_extend = auto_extend,
-        .fence = true,
-        .drift = {.ppm = 10000, .floor_us = 2000},
-        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
-        .ttl_ns = TTL_NS,
+        .terms.kind = RL_LEASE_ACQUIRE,
+        .terms.nodes = NODES,
+        .terms.quorum = NODES / 2 + 1,
+        .terms.auto_extend = auto_extend,
+        .terms.fence = true,
+        .terms.drift = {.ppm = 10000, .floor_us = 2000},
+        .terms.backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
+        .terms.ttl_ns = TTL_NS,
         .wait_ns = wait_ns,
-        .validity_min_ns = RL_MS,
-        .margin_ns = 50 * RL_MS,
-        .wall_slack_us = auto_extend ? 500000 : 0,
+        .terms.validity_min_ns = RL_MS,
+        .terms.margin_ns = 50 * RL_MS,
+        .terms.wall_slack_us = auto_extend ? 500000 : 0,
         .salt = at,
     };
 
     if (slot->used && !slot->ended)
         return;
+    rl_lock_dispose(&world.clients[index].engine, &slot->lock);
     memset(slot, 0, sizeof *slot);
+    struct rl_room room = rl_room_for(&world.clients[index].engine, &params);
+    MUST(room.size <= sizeof slot->room);
+    room.at = slot->room;
     slot->used = true;
     slot->floor = largest_fence();
     rl_engine_refresh(&world.clients[index].engine);
-    if (rl_lock_start(&world.clients[index].engine, &slot->lock, &params,
+    if (rl_lock_start(&world.clients[index].engine, &slot->lock, &params, &room,
                       (struct rl_arg){WORLD_KEY, sizeof WORLD_KEY - 1},
                       (struct rl_arg){NULL, 0}) != REDLOCK_OK)
         slot->used = false;
@@ -265,8 +270,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)fuzz_alloc_end();
     heal();
     world_end();
-    for (unsigned i = 0; i < ENGINES * SLOTS; i++)
-        MUST(!slots[i / SLOTS][i % SLOTS].used || slots[i / SLOTS][i % SLOTS].ended);
+    for (unsigned i = 0; i < ENGINES * SLOTS; i++) {
+        struct slot *slot = &slots[i / SLOTS][i % SLOTS];
+        MUST(!slot->used || slot->ended);
+        rl_lock_dispose(&world.clients[i / SLOTS].engine, &slot->lock);
+    }
     MUST(alloc_fail_live() == live);
     return 0;
 }

@@ -35,7 +35,7 @@ static struct {
 
 static bool is_fenced(void)
 {
-    return rig.params.fence && rig.params.kind == RL_LEASE_ACQUIRE;
+    return rig.params.terms.fence && rig.params.terms.kind == RL_LEASE_ACQUIRE;
 }
 
 /* Whose word counts for nothing in the present round: guards are for new locks, an extension only
@@ -58,18 +58,18 @@ static void draw_params(struct fuzz_input *input)
     struct rl_lease_params *params = &rig.params;
 
     rig_init(&rig, nodes);
-    params->kind = (uint8_t)(fuzz_below(input, 4) + RL_LEASE_ACQUIRE);
-    params->auto_extend = (flags & 1) != 0;
+    params->terms.kind = (uint8_t)(fuzz_below(input, 4) + RL_LEASE_ACQUIRE);
+    params->terms.auto_extend = (flags & 1) != 0;
     params->wait_ns = waits[flags >> 1 & 3];
-    params->hold_max_ns = (flags & 8) != 0 ? 3 * RL_SECOND : 0;
-    params->extends_max = (flags & 16) != 0 ? 2 : 0;
-    params->extend_at_ns = (flags & 32) != 0 ? RL_SECOND : 0;
-    params->fence = (flags & 64) != 0;
-    params->fence_number = params->kind == RL_LEASE_ADOPT && params->fence ? 4711 : 0;
-    params->wall_slack_us = (flags & 128) != 0 ? WALL_SLACK_US : 0;
-    params->drift.ppm = fuzz_short(input) * 7;
-    params->ttl_ns = ((uint64_t)fuzz_short(input) + 20) * RL_MS;
-    params->margin_ns = (uint64_t)fuzz_byte(input) * 10 * RL_MS;
+    params->terms.hold_max_ns = (flags & 8) != 0 ? 3 * RL_SECOND : 0;
+    params->terms.extends_max = (flags & 16) != 0 ? 2 : 0;
+    params->terms.extend_at_ns = (flags & 32) != 0 ? RL_SECOND : 0;
+    params->terms.fence = (flags & 64) != 0;
+    params->fence_number = params->terms.kind == RL_LEASE_ADOPT && params->terms.fence ? 4711 : 0;
+    params->terms.wall_slack_us = (flags & 128) != 0 ? WALL_SLACK_US : 0;
+    params->terms.drift.ppm = fuzz_short(input) * 7;
+    params->terms.ttl_ns = ((uint64_t)fuzz_short(input) + 20) * RL_MS;
+    params->terms.margin_ns = (uint64_t)fuzz_byte(input) * 10 * RL_MS;
     params->salt = fuzz_byte(input);
     rig.view.random = fuzz_byte(input) * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -77,10 +77,10 @@ static void draw_params(struct fuzz_input *input)
 /* t1 + ttl - drift - lost margin, worked out apart from the code under test. */
 static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
 {
-    uint64_t drift =
-        ttl / 1000000 * rig.params.drift.ppm + ttl % 1000000 * rig.params.drift.ppm / 1000000;
+    uint64_t drift = ttl / 1000000 * rig.params.terms.drift.ppm +
+                     ttl % 1000000 * rig.params.terms.drift.ppm / 1000000;
     uint64_t margin = ttl / 1000 > 5 * RL_MS ? ttl / 1000 : 5 * RL_MS;
-    uint64_t less = drift + rig.params.drift.floor_us * RL_US + margin;
+    uint64_t less = drift + rig.params.terms.drift.floor_us * RL_US + margin;
 
     return less < ttl ? t1 + ttl - less : t1;
 }
@@ -98,15 +98,16 @@ static void note_ask(const struct rl_effects *fx)
     ledger.answered = ledger.granted = 0;
     ledger.wall_t1_us = rig.view.wall_us;
     ledger.barred = barred_now();
-    if (round->verb == RL_VERB_EXTEND && rig.lease.params.kind == RL_LEASE_ADOPT && !ledger.held)
-        ledger.keys = rl_nodes_all(rig.params.nodes); /* what is adopted may be anywhere */
-    ledger.ttl_ns = round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.ttl_ns;
+    if (round->verb == RL_VERB_EXTEND && rig.lease.terms->kind == RL_LEASE_ADOPT && !ledger.held)
+        ledger.keys = rl_nodes_all(rig.params.terms.nodes); /* what is adopted may be anywhere */
+    ledger.ttl_ns =
+        round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.terms.ttl_ns;
 }
 
 /* The wall clock was set ahead since then: this much time may have passed without our clocks. */
 static bool was_set_ahead(int64_t since_us)
 {
-    return rig.params.wall_slack_us != 0 && rig.view.wall_us - since_us > WALL_SLACK_US;
+    return rig.params.terms.wall_slack_us != 0 && rig.view.wall_us - since_us > WALL_SLACK_US;
 }
 
 /* A grant needs a majority of the configured nodes, and leaves enough time. */
@@ -114,7 +115,7 @@ static void check_grant(void)
 {
     struct rl_now t1 = rig.lease.round.t1;
 
-    MUST(rl_nodes_count(ledger.granted & ~ledger.barred) >= rig.params.nodes / 2u + 1);
+    MUST(rl_nodes_count(ledger.granted & ~ledger.barred) >= rig.params.terms.nodes / 2u + 1);
     MUST(!was_set_ahead(ledger.held ? ledger.wall_held_us : ledger.wall_t1_us));
     ledger.wall_held_us = ledger.wall_t1_us;
     ledger.latest.boot_ns = rl_max_u64(ledger.latest.boot_ns, latest_ns(t1.boot_ns, ledger.ttl_ns));
@@ -148,7 +149,7 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
     if (flags & RL_FX_HELD) {
         MUST((flags & RL_FX_DONE) != 0 && fx->status == REDLOCK_OK && is_held() && !ledger.held);
         check_grant();
-        MUST(rig_remaining_ns(&rig) >= rig.params.validity_min_ns);
+        MUST(rig_remaining_ns(&rig) >= rig.params.terms.validity_min_ns);
         if (is_fenced())
             ledger_fence_won(&fence, &rig.lease, ledger.granted & ~ledger.barred);
         ledger.held = true;
@@ -176,7 +177,7 @@ static bool is_asking(uint8_t state)
 static void check(uint8_t kind, uint8_t before)
 {
     const struct rl_effects *fx = &rig.fx;
-    rl_nodes all = rl_nodes_all(rig.params.nodes);
+    rl_nodes all = rl_nodes_all(rig.params.terms.nodes);
     uint8_t after = rig.lease.state;
     bool was_held = ledger.held;
 
@@ -186,8 +187,9 @@ static void check(uint8_t kind, uint8_t before)
         MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal | fx->raise) == 0);
         return;
     }
-    MUST(is_fenced() || (fx->raise == 0 && rig.lease.fence.number == rig.params.fence_number));
-    if (rig.params.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
+    MUST(is_fenced() ||
+         (fx->raise == 0 && rl_lease_fence_number(&rig.lease) == rig.params.fence_number));
+    if (rig.params.terms.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
         (after == RL_STATE_WAITING || after == RL_STATE_ENDED) && kind != RL_EVENT_DETACH)
         check_taken_back(fx);
     else if (after == RL_STATE_RELEASING && before != RL_STATE_RELEASING)
@@ -199,8 +201,8 @@ static void check(uint8_t kind, uint8_t before)
     check_announcements(fx, before, was_held);
     if (kind == RL_EVENT_TICK && is_held())
         MUST(!was_set_ahead(ledger.wall_held_us));
-    bool timed =
-        (is_asking(after) && rig.params.kind != RL_LEASE_INSPECT) || after == RL_STATE_WAITING;
+    bool timed = (is_asking(after) && rig.params.terms.kind != RL_LEASE_INSPECT) ||
+                 after == RL_STATE_WAITING;
     if (kind != RL_EVENT_VOTE || fx->flags != 0)
         MUST(timed ? rig.lease.wake_ns > rig.view.now.boot_ns && rig.lease.wake_ns != RL_NEVER
                    : rig.lease.wake_ns == RL_NEVER);
@@ -257,7 +259,7 @@ static void vote(struct fuzz_input *input, bool in_turn)
     unsigned node = fuzz_byte(input), what = fuzz_byte(input);
     uint8_t verb = rig.lease.round.verb;
     struct rl_ballot ballot = {
-        .node = (uint8_t)(node % rig.params.nodes),
+        .node = (uint8_t)(node % rig.params.terms.nodes),
         .vote = votes[what & 3],
         .verb = (what & 4) != 0 && ledger.held ? RL_VERB_HEAL : verb,
         .round = rig.lease.round.number,
@@ -287,7 +289,7 @@ static void pass(struct fuzz_input *input)
     raw = (raw & 1) != 0 ? boot : raw * raw * 100 * RL_US;
     rig.view.now.boot_ns += boot;
     rig.view.now.raw_ns += raw;
-    if (rig.params.wall_slack_us != 0)
+    if (rig.params.terms.wall_slack_us != 0)
         rig.view.wall_us += (int64_t)(int16_t)fuzz_short(input) * 100;
     rig.view.random = rl_jitter(rig.view.random, boot, raw);
 }
@@ -307,7 +309,7 @@ static void wake(struct fuzz_input *input)
 
 static void change_nodes(struct fuzz_input *input)
 {
-    rl_nodes all = rl_nodes_all(rig.params.nodes);
+    rl_nodes all = rl_nodes_all(rig.params.terms.nodes);
     unsigned first = fuzz_byte(input), second = fuzz_byte(input);
 
     rig.view.up = ~(rl_nodes)first & all;
@@ -316,7 +318,7 @@ static void change_nodes(struct fuzz_input *input)
     rig.view.voters = all & ~((rl_nodes)second >> 1) & ~rig.view.unfit;
     rig.view.duplicate = (second & 1) != 0;
     rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
-    for (unsigned i = 0; i < rig.params.nodes; i++)
+    for (unsigned i = 0; i < rig.params.terms.nodes; i++)
         rig.view.cause[i] =
             (rig.view.voters & rig.view.up & RL_NODE(i)) != 0 ? 0 : (uint8_t)(second % 20 + 1);
 }
@@ -324,10 +326,10 @@ static void change_nodes(struct fuzz_input *input)
 /* Clocks of these nodes have jumped: what they said before counts no more. */
 static void doubt(struct fuzz_input *input)
 {
-    rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.nodes);
+    rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.terms.nodes);
 
     (void)fuzz_byte(input);
-    if (rig.lease.state == RL_STATE_ASKING && rig.params.kind != RL_LEASE_INSPECT)
+    if (rig.lease.state == RL_STATE_ASKING && rig.params.terms.kind != RL_LEASE_INSPECT)
         ledger.barred |= nodes;
     else if (is_held())
         ledger.barred |= nodes & ledger.keys;
@@ -367,9 +369,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(&ledger, 0, sizeof ledger);
     memset(&fence, 0, sizeof fence);
     draw_params(&input);
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     ledger.pending = true;
-    ledger.keys = rig.params.kind == RL_LEASE_RELEASE ? rl_nodes_all(rig.params.nodes) : 0;
+    ledger.keys =
+        rig.params.terms.kind == RL_LEASE_RELEASE ? rl_nodes_all(rig.params.terms.nodes) : 0;
     if (fuzz_byte(&input) & 1)
         change_nodes(&input);
     event(&(struct rl_event){.kind = RL_EVENT_START});

@@ -19,7 +19,7 @@ void ledger_fence_begin(struct ledger_fence *fence, struct rl_lease *lease, uint
     fence->proposal = rl_fence_propose(hint, walls_us[random / 2 % 5]);
     MUST(fence->proposal > 0 && fence->proposal < RL_FENCE_CORRUPT);
     MUST(fence->proposal > hint || fence->proposal == RL_FENCE_CORRUPT - 1);
-    rl_fence_begin(&lease->fence, fence->proposal);
+    rl_fence_begin(lease->fence, fence->proposal);
 }
 
 /* Numbers where it matters: none, the proposal and beside it, the ends. What a record cannot hold
@@ -100,7 +100,7 @@ static rl_nodes holding_less(const struct ledger_fence *fence, rl_nodes nodes, u
 void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
                        const struct rl_effects *fx, rl_nodes counted)
 {
-    uint64_t number = lease->fence.number;
+    uint64_t number = rl_lease_fence_number(lease);
 
     if (lease->state == RL_STATE_ASKING || lease->state == RL_STATE_WAITING)
         fence->held = 0; /* it was not told: by then too little time was left */
@@ -112,7 +112,7 @@ void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
     MUST(number != 0 && number <= RL_FENCE_CORRUPT);
     MUST(fence->number == 0 || fence->number == number); /* it is chosen once */
     if (fence->number == 0)
-        MUST(rl_nodes_count(counted) >= lease->params.quorum);
+        MUST(rl_nodes_count(counted) >= lease->terms->quorum);
     fence->number = number;
     MUST((fx->raise & fence->raised) == 0);
     MUST(holding_less(fence, fx->raise, number) == fx->raise);
@@ -121,8 +121,8 @@ void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
 
 void ledger_fence_won(struct ledger_fence *fence, const struct rl_lease *lease, rl_nodes counted)
 {
-    uint64_t number = lease->fence.number;
-    unsigned quorum = lease->params.quorum;
+    uint64_t number = rl_lease_fence_number(lease);
+    unsigned quorum = lease->terms->quorum;
     rl_nodes stored = fence->stored & counted;
     rl_nodes acked = holding_less(fence, fence->acked & counted, number);
 

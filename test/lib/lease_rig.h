@@ -14,6 +14,11 @@ struct rig {
     struct rl_lease lease;
     struct rl_view view;
     struct rl_effects fx; /* of the last step */
+    /* What the lease needs beside itself. A copy of a rig has its own from its next step on. */
+    uint32_t rtt_us[RL_NODES_MAX];
+    uint8_t cause[RL_NODES_MAX];
+    struct rl_permit permit;
+    struct rl_fence fence;
 };
 
 #define RIG_TTL_NS (10 * RL_SECOND)
@@ -25,14 +30,17 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
 {
     memset(rig, 0, sizeof *rig);
     rig->params = (struct rl_lease_params){
-        .kind = RL_LEASE_ACQUIRE,
-        .nodes = (uint8_t)nodes,
-        .quorum = (uint8_t)(nodes / 2 + 1),
-        .drift = {.ppm = 10000, .floor_us = 2000},
-        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
-        .ttl_ns = RIG_TTL_NS,
-        .validity_min_ns = RL_MS,
-        .margin_ns = RL_SECOND,
+        .terms =
+            {
+                .kind = RL_LEASE_ACQUIRE,
+                .nodes = (uint8_t)nodes,
+                .quorum = (uint8_t)(nodes / 2 + 1),
+                .drift = {.ppm = 10000, .floor_us = 2000},
+                .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
+                .ttl_ns = RIG_TTL_NS,
+                .validity_min_ns = RL_MS,
+                .margin_ns = RL_SECOND,
+            },
     };
     rig->view = (struct rl_view){
         .now = {.boot_ns = 5000 * RL_SECOND, .raw_ns = 700 * RL_SECOND},
@@ -43,8 +51,39 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
     };
 }
 
+/* A lease of the rig's parameters, before its first event. */
+static inline void rig_new_lease(struct rig *rig)
+{
+    const struct rl_lease_room room = {
+        .terms = &rig->params.terms,
+        .rtt_us = rig->rtt_us,
+        .cause = rig->cause,
+        .permit = rig->params.terms.permits != 0 ? &rig->permit : NULL,
+        .fence = rl_lease_needs_fence(&rig->params) ? &rig->fence : NULL,
+    };
+
+    memset(rig->rtt_us, 0, sizeof rig->rtt_us);
+    memset(rig->cause, 0, sizeof rig->cause);
+    memset(&rig->permit, 0, sizeof rig->permit);
+    memset(&rig->fence, 0, sizeof rig->fence);
+    rl_lease_init(&rig->lease, &rig->params, &room);
+}
+
+/* The rig may be a copy of another one: what its lease needs is here. */
+static inline void rig_move_in(struct rig *rig)
+{
+    struct rl_lease *lease = &rig->lease;
+
+    lease->terms = &rig->params.terms;
+    lease->round.rtt_us = rig->rtt_us;
+    lease->round.cause = rig->cause;
+    lease->permit = lease->permit != NULL ? &rig->permit : NULL;
+    lease->fence = lease->fence != NULL ? &rig->fence : NULL;
+}
+
 static inline void rig_step(struct rig *rig, const struct rl_event *event)
 {
+    rig_move_in(rig);
     rl_lease_step(&rig->lease, event, &rig->view, &rig->fx);
 }
 
@@ -57,7 +96,7 @@ static inline void rig_event(struct rig *rig, uint8_t kind)
 
 static inline void rig_start(struct rig *rig)
 {
-    rl_lease_init(&rig->lease, &rig->params);
+    rig_new_lease(rig);
     rig_event(rig, RL_EVENT_START);
 }
 

@@ -89,7 +89,7 @@ static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
 redlock_config_t *live_config_of(const char *urls)
 {
     redlock_config_t *config = NULL;
-    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_new(&config, live.allocator), REDLOCK_OK);
     ck_assert_msg(redlock_config_add_nodes(config, urls) == REDLOCK_OK, "%s: %s", urls,
                   redlock_config_error(config));
     const int mode = live.mode != 0 ? live.mode : REDLOCK_MODE_THREADED;

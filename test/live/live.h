@@ -22,13 +22,14 @@ struct live {
     struct fdcheck before;
     struct cluster *cluster;
     redlock_t *client;
-    int mode;                 /* enum redlock_mode; 0: threaded */
-    uint32_t node_time_ms;    /* scaled; 0: NODE_TIME_MS */
-    uint32_t connect_time_ms; /* scaled; 0: NODE_TIME_MS */
-    uint64_t max_ttl_ms;      /* not scaled; 0: LONG_TTL_MS */
-    unsigned heartbeat_ms;    /* not scaled; 0: as usual */
-    int admission;            /* enum redlock_admission; 0: strict */
-    bool durable;             /* servers may be restarted, and vote at once: no guard */
+    int mode;                             /* enum redlock_mode; 0: threaded */
+    uint32_t node_time_ms;                /* scaled; 0: NODE_TIME_MS */
+    uint32_t connect_time_ms;             /* scaled; 0: NODE_TIME_MS */
+    uint64_t max_ttl_ms;                  /* not scaled; 0: LONG_TTL_MS */
+    unsigned heartbeat_ms;                /* not scaled; 0: as usual */
+    int admission;                        /* enum redlock_admission; 0: strict */
+    const redlock_allocator_t *allocator; /* NULL: that of libc */
+    bool durable;                         /* servers may be restarted, and vote at once: no guard */
     redlock_event_fn event_fn;
     void *event_userdata;
     void (*heal)(void); /* what else the case did to the servers; also called when it failed */

@@ -406,7 +406,7 @@ void sim_user_sweep(struct sim_client *client)
         if (slot->lock == NULL || !slot->ended)
             continue;
         if (slot->doing == SIM_IDLE || !client->alive) {
-            rl_lock_free_seen(&client->engine, slot->lock);
+            rl_lock_dispose(&client->engine, slot->lock);
             free(slot->lock);
             slot->lock = NULL;
         }

@@ -49,12 +49,12 @@ uint64_t sim_crowd_think_ns(struct sim_client *client)
 
 void sim_crowd_wish(const struct sim_plan *plan, struct rl_lease_params *params)
 {
-    params->ttl_ns = plan->ttl_ns;
+    params->terms.ttl_ns = plan->ttl_ns;
     params->wait_ns = RL_NEVER;
-    params->validity_min_ns = RL_MS;
-    params->hold_max_ns = params->extend_at_ns = 0;
-    params->extends_max = 0;
-    params->margin_ns = RL_MS;
+    params->terms.validity_min_ns = RL_MS;
+    params->terms.hold_max_ns = params->terms.extend_at_ns = 0;
+    params->terms.extends_max = 0;
+    params->terms.margin_ns = RL_MS;
 }
 
 static void note_wait(struct sim_crowd *crowd, uint64_t wait_ns)
@@ -142,7 +142,7 @@ void sim_crowd_end(struct sim_world *world)
     const struct rl_place *place =
         rl_place_find(&world->clients[0].engine, (struct rl_arg){"r0", 2});
     if (place != NULL)
-        memcpy(crowd->order, place->contest.order, sizeof crowd->order);
+        memcpy(crowd->order, place->contest.order, place->contest.nodes);
     qsort(crowd->handover_ns, listed(crowd), sizeof crowd->handover_ns[0], compare_u64);
 }
 

@@ -28,7 +28,7 @@ static void remember(struct sim_world *world, const struct sim_grant *grant)
 static void check_stored(struct sim_client *client, const struct sim_slot *slot)
 {
     struct sim_world *world = client->world;
-    uint64_t number = slot->lock->lease.fence.number;
+    uint64_t number = rl_lease_fence_number(&slot->lock->lease);
     unsigned stripe = slot->lock->claim->stripe, stored = 0;
 
     for (unsigned i = 0; i < world->plan.nodes; i++)
@@ -44,7 +44,7 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
 {
     struct sim_world *world = client->world;
     const struct sim_grant grant = {
-        .number = slot->lock->lease.fence.number,
+        .number = rl_lease_fence_number(&slot->lock->lease),
         .told_ns = world->now_ns + client->ahead_ns,
         .resource = slot->resource,
     };
@@ -53,7 +53,7 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
     if (world->plan.fences_outside || world->fences_restarted)
         return;
     check_stored(client, slot);
-    if ((slot->lock->lease.fence.used & token->without_record) != 0)
+    if ((slot->lock->lease.fence->used & token->without_record) != 0)
         sim_violate(world, "client %u counts the fence of a node that has forgotten its record",
                     client->index);
     for (uint32_t i = 0; i < world->fence_count; i++) {

@@ -172,9 +172,9 @@ static void check_judgement(struct sim_client *client, const struct rl_lease *le
     rl_nodes asked = round->asked | round->later;
     rl_nodes open = asked & ~(round->denied | round->failed | round->barred);
 
-    if (lease->params.kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
+    if (lease->terms->kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
         return;
-    if (lease->fence.raising) /* the second round */
+    if (lease->fence != NULL && lease->fence->raising) /* the second round */
         return;
     if (rl_nodes_count(round->granted & ~round->barred) >= client->world->plan.nodes / 2 + 1)
         sim_violate(client->world, "client %u goes on asking with a majority", client->index);
@@ -275,7 +275,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     }
     if (held && rl_lease_remaining_ns(lease, client->engine.view.now) < slot->validity_min_ns)
         sim_violate(world, "client %u takes a lock that is good for too little", client->index);
-    if (lease->params.extends_max != 0 && lease->extends > lease->params.extends_max)
+    if (lease->terms->extends_max != 0 && lease->extends > lease->terms->extends_max)
         sim_violate(world, "client %u extends more often than it may", client->index);
     if (held && round->t1.boot_ns < client->corrected_boot_ns)
         sim_violate(world, "client %u takes a lock, but its clocks stood since it asked",
@@ -286,7 +286,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
     if (!held && rl_remaining_ns(slot->deadline, now) == 0)
         sim_violate(world, "client %u extends a lock that had come to its end", client->index);
-    if (held && lease->fence.number != 0 && lease->params.kind == RL_LEASE_ACQUIRE)
+    if (held && rl_lease_fence_number(lease) != 0 && lease->terms->kind == RL_LEASE_ACQUIRE)
         sim_fence_granted(client, slot, token);
     slot->deadline = lease->deadline;
     slot->extended = !held;

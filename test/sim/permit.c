@@ -45,9 +45,9 @@ unsigned sim_permit_wish(struct sim_client *client)
 
 void sim_permit_follow(struct sim_slot *slot)
 {
-    if (slot->lock == NULL || slot->ended || slot->lock->lease.params.permits == 0)
+    if (slot->lock == NULL || slot->ended || slot->lock->lease.terms->permits == 0)
         return;
-    slot->resource = (uint8_t)(SIM_RESOURCES_MAX + slot->lock->lease.permit.slot);
+    slot->resource = (uint8_t)(SIM_RESOURCES_MAX + rl_lease_slot(&slot->lock->lease));
     slot->resources = (uint8_t)(1u << slot->resource);
 }
 
@@ -68,7 +68,7 @@ static bool may_find(const struct sim_client *client, const struct sim_slot *slo
     rl_nodes all = rl_nodes_all(client->world->plan.nodes);
     const struct rl_view *view = &client->engine.view;
 
-    if (lease == NULL || slot->ended || lease->params.permits == 0 || lease->params.fence ||
+    if (lease == NULL || slot->ended || lease->terms->permits == 0 || lease->terms->fence ||
         !sim_client_runs(client) || client->no_memory)
         return false;
     return (lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ASKING) &&
@@ -94,7 +94,7 @@ static void check_wait(struct sim_client *client, unsigned at)
         slot->may_find_ns = world->now_ns;
         return;
     }
-    for (unsigned i = 0; i < slot->lock->lease.params.permits; i++) {
+    for (unsigned i = 0; i < slot->lock->lease.terms->permits; i++) {
         uint64_t since_ns = rl_max_u64(slot->may_find_ns, world->taken_ns[i]);
         since_ns = rl_max_u64(since_ns, client->resumed_ns); /* between two events */
         if (world->now_ns > since_ns + bound_ns(&world->plan))

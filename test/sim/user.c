@@ -85,6 +85,7 @@ static void fail_to_start(struct sim_client *client, unsigned at)
 {
     struct sim_slot *slot = &client->slots[at];
 
+    rl_lock_dispose(&client->engine, slot->lock);
     free(slot->lock);
     slot->lock = NULL;
     slot->stamp++;
@@ -105,25 +106,27 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
         if ((slot->resources >> i & 1) != 0)
             keys[count++] = sim_key_name(i, names[i]);
     }
-    if (params->permits != 0)
+    if (params->terms.permits != 0)
         keys[0] = (struct rl_arg){SIM_SEMAPHORE, sizeof SIM_SEMAPHORE - 1};
     if (token != 0) {
         memcpy(text, sim_token_at(world, token)->text, sizeof text);
         words = (struct rl_arg){text, sizeof text};
     }
-    slot->lock = malloc(sizeof *slot->lock);
+    struct rl_room room = rl_room_for(&client->engine, params); /* as the API does */
+    slot->lock = calloc(1, sizeof *slot->lock + room.size);
     if (slot->lock == NULL)
         abort();
-    memset(slot->lock, 0, sizeof *slot->lock); /* as the API does */
+    room.at = slot->lock + 1;
     slot->ended = false;
     slot->endangered = false;
     slot->kept = false;
     slot->expired_ns = 0;
-    slot->validity_min_ns = params->validity_min_ns;
+    slot->validity_min_ns = params->terms.validity_min_ns;
     slot->forever = params->wait_ns == RL_NEVER;
-    sim_note(world, "client % slot % starts kind % on %", client->index, at, params->kind,
+    sim_note(world, "client % slot % starts kind % on %", client->index, at, params->terms.kind,
              slot->resources);
-    if (rl_lock_start_many(&client->engine, slot->lock, params, keys, count, words) != REDLOCK_OK)
+    if (rl_lock_start_many(&client->engine, slot->lock, params, &room, keys, count, words) !=
+        REDLOCK_OK)
         fail_to_start(client, at);
 }
 
@@ -136,17 +139,17 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
     uint64_t limit_ns = params.wait_ns;
 
     if (adopted != 0 && params.wait_ns == RL_NEVER)
-        params.wait_ns = params.ttl_ns; /* a token may be gone for ever */
-    if (limit_ns != RL_NEVER)           /* a fenced one may wait for the records to be read first */
-        limit_ns += params.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
+        params.wait_ns = params.terms.ttl_ns; /* a token may be gone for ever */
+    if (limit_ns != RL_NEVER) /* a fenced one may wait for the records to be read first */
+        limit_ns += params.terms.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
     if (adopted != 0)
         params.fence_number = world->offer_number;
     sim_wish_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
                                     : sim_wish_resources(world));
-    params.permits = adopted == 0 ? (uint16_t)sim_permit_wish(client) : 0;
-    if (params.permits != 0) /* any of its slots, so far */
+    params.terms.permits = adopted == 0 ? (uint16_t)sim_permit_wish(client) : 0;
+    if (params.terms.permits != 0) /* any of its slots, so far */
         sim_wish_for(slot, 1u << SIM_RESOURCES_MAX);
-    params.fence = params.fence && (slot->resources & (slot->resources - 1)) == 0;
+    params.terms.fence = params.terms.fence && (slot->resources & (slot->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
     if (sim_chance(&world->random, world->plan.cancel))
         plan_slot(client, at, SIM_CANCEL, sim_scale(&world->random, RL_US, world->plan.ttl_ns));
@@ -218,7 +221,7 @@ static void detach(struct sim_client *client, unsigned at)
     if (slot->token != 0) {
         sim_token_at(world, slot->token)->excused = true;
         world->offer = slot->token;
-        world->offer_number = slot->lock->lease.fence.number;
+        world->offer_number = rl_lease_fence_number(&slot->lock->lease);
     }
     sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
     slot->told = false;

@@ -11,36 +11,40 @@ struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
     struct sim_random *random = &world->random;
     bool whole = sim_chance(random, 600);
     struct rl_lease_params params = {
-        .kind = kind,
-        .nodes = (uint8_t)plan->nodes,
-        .quorum = (uint8_t)(plan->nodes / 2 + 1),
-        .auto_extend = sim_chance(random, plan->auto_extend),
-        .extends_max = sim_chance(random, 100) ? (uint32_t)sim_between(random, 1, 3) : 0,
-        .drift = plan->drift,
-        .backoff = plan->backoff,
-        .ttl_ns = whole
-                      ? plan->ttl_ns
-                      : sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS,
-        .wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns),
-        .validity_min_ns = RL_MS,
-        .wall_slack_us = plan->wall_slack_us,
-        .fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence),
-        .hold_max_ns = sim_chance(random, 100) ? sim_scale(random, RL_MS, 2 * plan->ttl_ns) : 0,
+        .terms.kind = kind,
+        .terms.nodes = (uint8_t)plan->nodes,
+        .terms.quorum = (uint8_t)(plan->nodes / 2 + 1),
+        .terms.drift = plan->drift,
+        .terms.backoff = plan->backoff,
+        .terms.validity_min_ns = RL_MS,
+        .terms.wall_slack_us = plan->wall_slack_us,
     };
 
+    /* One draw after the other: what a seed means must not depend on the order of members. */
+    params.terms.auto_extend = sim_chance(random, plan->auto_extend);
+    params.terms.fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence);
+    if (sim_chance(random, 100))
+        params.terms.extends_max = (uint32_t)sim_between(random, 1, 3);
+    params.terms.ttl_ns = plan->ttl_ns;
+    if (!whole)
+        params.terms.ttl_ns =
+            sim_between(random, plan->ttl_ns / 2 / RL_MS, plan->ttl_ns / RL_MS) * RL_MS;
+    params.wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns);
+    if (sim_chance(random, 100))
+        params.terms.hold_max_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns);
     if (sim_chance(random, plan->wait_forever))
         params.wait_ns = RL_NEVER;
     else if (sim_chance(random, plan->wait_never))
         params.wait_ns = 0;
-    uint64_t usable_ns = rl_usable_ns(params.ttl_ns, &params.drift);
+    uint64_t usable_ns = rl_usable_ns(params.terms.ttl_ns, &params.terms.drift);
     if (params.wait_ns != RL_NEVER && sim_chance(random, 100))
-        params.validity_min_ns = sim_between(random, 1, usable_ns / 2);
+        params.terms.validity_min_ns = sim_between(random, 1, usable_ns / 2);
     /* Who wants to hold for less than he wants to have gets nothing. */
-    if (params.hold_max_ns != 0)
-        params.hold_max_ns += params.validity_min_ns + 10 * RL_MS;
-    if (params.auto_extend && sim_chance(random, 100))
-        params.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
-    params.margin_ns = params.ttl_ns / 10;
+    if (params.terms.hold_max_ns != 0)
+        params.terms.hold_max_ns += params.terms.validity_min_ns + 10 * RL_MS;
+    if (params.terms.auto_extend && sim_chance(random, 100))
+        params.terms.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
+    params.terms.margin_ns = params.terms.ttl_ns / 10;
     if (plan->crowd != NULL)
         sim_crowd_wish(plan, &params);
     return params;

@@ -13,12 +13,13 @@
 
 static struct rig rig;
 static struct rl_contest contest;
+static uint8_t ranks[5];
 
 static inline void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, 5, scores);
+    rl_contest_init(&contest, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.wait_ns = 60 * RL_SECOND;
     rig.view.telling = ALL;
@@ -26,7 +27,7 @@ static inline void setup(void)
 
 static inline void begin(uint8_t kind)
 {
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig.lease.contest = &contest;
     rig_event(&rig, kind);
 }

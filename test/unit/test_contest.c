@@ -10,12 +10,13 @@
 #define RANDOM_NS 12345
 
 static struct rl_contest contest;
+static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 50, 10, 40, 20};
 
-    rl_contest_init(&contest, 5, scores);
+    rl_contest_init(&contest, ranks, 5, scores);
 }
 
 START_TEST(nodes_are_ranked_by_their_scores)
@@ -37,8 +38,9 @@ START_TEST(the_order_of_shared_nodes_is_the_same)
     static const uint64_t scores[] = {50, 99, 30, 40};
     static const uint8_t order[] = {1, 0, 3, 2};
     struct rl_contest other;
+    uint8_t others[4];
 
-    rl_contest_init(&other, 4, scores);
+    rl_contest_init(&other, others, 4, scores);
     for (unsigned i = 0; i < 4; i++)
         ck_assert_uint_eq(other.order[i], order[i]);
 }

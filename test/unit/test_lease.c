@@ -19,7 +19,7 @@ static void be_denied(struct rig *rig)
 static void check_asks_all(const struct rig *rig)
 {
     ck_assert_uint_eq(rig->fx.flags, RL_FX_ATTEMPT);
-    ck_assert_uint_eq(rig->fx.ask, rl_nodes_all(rig->params.nodes));
+    ck_assert_uint_eq(rig->fx.ask, rl_nodes_all(rig->params.terms.nodes));
     ck_assert_uint_eq(rig->lease.state, RL_STATE_ASKING);
 }
 
@@ -157,7 +157,7 @@ START_TEST(a_pause_of_nothing_is_not_the_end)
 
     for (int patient = 0; patient <= 1; patient++) {
         rig_init(&rig, 3);
-        rig.params.backoff = (struct rl_backoff){0, 0};
+        rig.params.terms.backoff = (struct rl_backoff){0, 0};
         rig.params.wait_ns = patient ? RL_NEVER : RL_SECOND;
         rig.view.round_trip_ns = 0;
         rig_start(&rig);
@@ -279,7 +279,7 @@ START_TEST(a_grant_that_comes_too_late)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.validity_min_ns = 8 * RL_SECOND;
+    rig.params.terms.validity_min_ns = 8 * RL_SECOND;
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_pass(&rig, RIG_USABLE_NS - 8 * RL_SECOND + 1);
@@ -372,7 +372,7 @@ START_TEST(adoption)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     ck_assert_uint_eq(rig.fx.flags, 0); /* no new token */
     ck_assert_uint_eq(rig.fx.ask, 0x7);
@@ -408,7 +408,7 @@ START_TEST(inspection)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.kind = RL_LEASE_INSPECT;
+    rig.params.terms.kind = RL_LEASE_INSPECT;
     rig_start(&rig);
     ck_assert_uint_eq(rig.fx.ask, 0x7);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_GET);

@@ -30,7 +30,7 @@ START_TEST(where_others_are_it_asks_one_first)
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     ck_assert_uint_eq(rig.lease.deadline.boot_ns,
-                      rl_deadline(t1, RIG_TTL_NS, &rig.params.drift).boot_ns);
+                      rl_deadline(t1, RIG_TTL_NS, &rig.params.terms.drift).boot_ns);
 }
 END_TEST
 

@@ -139,7 +139,7 @@ START_TEST(nobody_goes_ahead_where_a_node_is_missing)
 {
     contest.crowd = 8;
     if (_i == 1)
-        rig.params.quorum = rig.params.nodes;
+        rig.params.terms.quorum = rig.params.terms.nodes;
     for (unsigned i = 0; i < 100; i++) {
         rig.view.random = i * UINT64_C(0x9e3779b97f4a7c15);
         if (_i == 0)
@@ -182,7 +182,7 @@ START_TEST(splits_keep_apart)
         uint64_t most_ns = 0;
         for (uint64_t salt = 0; salt < 100; salt++) {
             setup();
-            rig.lease.params.salt = salt;
+            rig.lease.salt = salt;
             deny_piped();
             for (unsigned i = 0; i < splits; i++)
                 rl_contest_denied(&contest, true, 0, rig.view.now.boot_ns);

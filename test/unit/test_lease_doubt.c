@@ -199,7 +199,7 @@ END_TEST
 static void hold_with_slack(void)
 {
     rig_init(&rig, 3);
-    rig.params.wall_slack_us = 100000;
+    rig.params.terms.wall_slack_us = 100000;
     rig.view.wall_us = 5000000;
     rig_start(&rig);
     rig_grant(&rig, 0);
@@ -229,7 +229,7 @@ START_TEST(the_wall_clock_is_set_otherwise)
     rig.view.wall_us -= 3600000000;
     rig_tick(&rig);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    rig.lease.params.wall_slack_us = 0;
+    rig.params.terms.wall_slack_us = 0;
     rig.view.wall_us += 7200000000;
     rig_tick(&rig);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
@@ -241,7 +241,7 @@ END_TEST
 START_TEST(standing_still_in_between)
 {
     rig_init(&rig, 3);
-    rig.params.wall_slack_us = 100000;
+    rig.params.terms.wall_slack_us = 100000;
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig.view.wall_us += _i == 0 ? 100001 : 0;

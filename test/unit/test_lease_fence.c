@@ -9,11 +9,11 @@
 static void start(struct rig *rig, unsigned nodes)
 {
     rig_init(rig, nodes);
-    rig->params.fence = true;
+    rig->params.terms.fence = true;
     rig_start(rig);
     ck_assert_uint_eq(rig->fx.flags, RL_FX_ATTEMPT);
     ck_assert_uint_eq(rig->fx.ask, rl_nodes_all(nodes));
-    rl_fence_begin(&rig->lease.fence, P);
+    rl_fence_begin(rig->lease.fence, P);
 }
 
 static struct rl_ballot ballot(const struct rig *rig, unsigned node, enum rl_verb verb,
@@ -54,7 +54,7 @@ static void start_second_round(struct rig *rig)
     ck_assert_uint_eq(rig->fx.raise, 7);
     ck_assert_uint_eq(rig->fx.ask, 0);
     ck_assert_uint_eq(rig->fx.flags, 0);
-    ck_assert_uint_eq(rig->lease.fence.number, 5001);
+    ck_assert_uint_eq(rig->lease.fence->number, 5001);
     ck_assert_int_eq(rig->lease.state, RL_STATE_ASKING);
 }
 
@@ -69,11 +69,11 @@ START_TEST(one_round)
     grant(&rig, 2, 3);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
     ck_assert_uint_eq(rig.fx.raise, 0);
-    ck_assert_uint_eq(rig.lease.fence.number, P);
+    ck_assert_uint_eq(rig.lease.fence->number, P);
     /* A late vote with any number changes nothing. */
     grant(&rig, 3, 9999);
     ck_assert_uint_eq(rig.fx.raise, 0);
-    ck_assert_uint_eq(rig.lease.fence.number, P);
+    ck_assert_uint_eq(rig.lease.fence->number, P);
     ck_assert_uint_eq(rig.lease.ours, 0x1f);
 }
 END_TEST
@@ -89,7 +89,7 @@ START_TEST(two_rounds)
     ck_assert_uint_eq(rig.fx.flags, 0);
     raised(&rig, 2, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
-    ck_assert_uint_eq(rig.lease.fence.number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->number, 5001);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
 }
 END_TEST
@@ -130,7 +130,7 @@ START_TEST(late_votes_join_the_second_round)
     ck_assert_int_eq(rig.lease.state, RL_STATE_ASKING);
     raised(&rig, 4, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence.number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->number, 5001);
     ck_assert_uint_eq(rig.lease.ours, 0x1f); /* what failed may still have our key */
 }
 END_TEST
@@ -213,10 +213,10 @@ START_TEST(failed_before_it_was_asked)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.fence = true;
+    rig.params.terms.fence = true;
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
-    rl_fence_begin(&rig.lease.fence, P);
+    rl_fence_begin(rig.lease.fence, P);
     rig_deny(&rig, 2);
     grant(&rig, 0, 5000);
     rig.view.up = 6;
@@ -248,7 +248,7 @@ START_TEST(cancel_in_both_rounds)
     ck_assert_uint_eq(rig.fx.flags, 0);
     /* And before the first. */
     rig_init(&rig, 5);
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_CANCEL);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECANCELED);
@@ -281,10 +281,10 @@ START_TEST(attempts_share_nothing)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.fence = true;
+    rig.params.terms.fence = true;
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
-    rl_fence_begin(&rig.lease.fence, P);
+    rl_fence_begin(rig.lease.fence, P);
     grant(&rig, 0, 5000);
     grant(&rig, 1, 5000);
     ck_assert_uint_eq(rig.fx.raise, 3);
@@ -296,17 +296,17 @@ START_TEST(attempts_share_nothing)
     rig_pass(&rig, RL_SECOND);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_ATTEMPT);
-    ck_assert_uint_eq(rig.lease.fence.number, 0);
-    rl_fence_begin(&rig.lease.fence, 2 * P);
+    ck_assert_uint_eq(rig.lease.fence->number, 0);
+    rl_fence_begin(rig.lease.fence, 2 * P);
     rig_ballot(&rig, late);
-    ck_assert_uint_eq(rig.lease.fence.acked, 0);
+    ck_assert_uint_eq(rig.lease.fence->acked, 0);
     struct rl_ballot vote = ballot(&rig, 0, RL_VERB_ACQUIRE, RL_VOTE_GRANTED);
     vote.accepted = true;
     rig_ballot(&rig, vote);
     vote.node = 1;
     rig_ballot(&rig, vote);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence.number, 2 * P);
+    ck_assert_uint_eq(rig.lease.fence->number, 2 * P);
 }
 END_TEST
 
@@ -322,9 +322,9 @@ START_TEST(extensions_keep_the_number)
     for (unsigned i = 0; i < 3; i++)
         rig_grant(&rig, i);
     ck_assert(rig.fx.flags & RL_FX_EXTENDED);
-    ck_assert_uint_eq(rig.lease.fence.number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->number, 5001);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.lease.fence.number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->number, 5001);
     ck_assert_uint_eq(rig.fx.raise, 0);
 }
 END_TEST
@@ -334,16 +334,16 @@ START_TEST(barred_nodes_do_not_count)
     struct rig rig;
 
     rig_init(&rig, 5);
-    rig.params.fence = true;
+    rig.params.terms.fence = true;
     rig.view.voters = 0x1e;
     rig.view.cause[0] = REDLOCK_CAUSE_LOADING;
     rig_start(&rig);
-    rl_fence_begin(&rig.lease.fence, P);
+    rl_fence_begin(rig.lease.fence, P);
     grant(&rig, 0, 8000);
     for (unsigned i = 1; i < 4; i++)
         grant(&rig, i, i == 1 ? 5000 : 1);
     ck_assert_uint_eq(rig.fx.raise, 0xf);
-    ck_assert_uint_eq(rig.lease.fence.number, 8001);
+    ck_assert_uint_eq(rig.lease.fence->number, 8001);
     for (unsigned i = 0; i < 3; i++)
         raised(&rig, i, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_ASKING);
@@ -357,13 +357,13 @@ START_TEST(adopted_locks_bring_their_number)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig.params.fence_number = 77;
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence.number, 77);
+    ck_assert_uint_eq(rig.lease.fence->number, 77);
     ck_assert_uint_eq(rig.fx.raise, 0);
 }
 END_TEST

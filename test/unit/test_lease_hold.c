@@ -12,7 +12,7 @@
 static void hold(struct rig *rig)
 {
     rig_start(rig);
-    for (unsigned i = 0; i < rig->params.nodes; i++)
+    for (unsigned i = 0; i < rig->params.terms.nodes; i++)
         rig_grant(rig, i);
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
@@ -20,7 +20,7 @@ static void hold(struct rig *rig)
 static void init(struct rig *rig, unsigned nodes)
 {
     rig_init(rig, nodes);
-    rig->params.auto_extend = true;
+    rig->params.terms.auto_extend = true;
 }
 
 /* To the next due time, as its timer does it. */
@@ -78,7 +78,7 @@ START_TEST(extension_starts_when_told)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.extend_at_ns = 2 * RL_SECOND;
+    rig.params.terms.extend_at_ns = 2 * RL_SECOND;
     hold(&rig);
     wake_until(&rig, RL_STATE_EXTENDING);
     ck_assert_uint_eq(rig_remaining_ns(&rig), 2 * RL_SECOND);
@@ -90,7 +90,7 @@ START_TEST(a_lock_is_not_extended_unasked)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.auto_extend = false;
+    rig.params.terms.auto_extend = false;
     hold(&rig);
     struct rl_now begun = rig.view.now;
     wake_until(&rig, RL_STATE_ENDED);
@@ -204,7 +204,7 @@ START_TEST(endangered_once_for_each_deadline)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.extend_at_ns = 500 * RL_MS; /* after the margin of one second */
+    rig.params.terms.extend_at_ns = 500 * RL_MS; /* after the margin of one second */
     hold(&rig);
     for (unsigned round = 0; round < 3; round++) {
         unsigned told = 0;
@@ -229,7 +229,7 @@ START_TEST(a_hold_has_its_limit)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.hold_max_ns = 15 * RL_SECOND;
+    rig.params.terms.hold_max_ns = 15 * RL_SECOND;
     hold(&rig);
     struct rl_now begun = rig.view.now;
     unsigned extensions = 0;
@@ -245,7 +245,7 @@ START_TEST(a_hold_has_its_limit)
     ck_assert_uint_eq(rl_elapsed_ns(begun, rig.view.now), 15 * RL_SECOND);
     ck_assert_uint_eq(extensions, 2); /* at 3.3 s and 6.6 s; the second one reaches the limit */
 
-    rig.params.hold_max_ns = 2 * RL_SECOND; /* shorter than what was granted */
+    rig.params.terms.hold_max_ns = 2 * RL_SECOND; /* shorter than what was granted */
     hold(&rig);
     ck_assert_uint_eq(rig_remaining_ns(&rig), 2 * RL_SECOND);
     wake_until(&rig, RL_STATE_ENDED);
@@ -258,7 +258,7 @@ START_TEST(extensions_have_their_limit)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.extends_max = 2;
+    rig.params.terms.extends_max = 2;
     hold(&rig);
     unsigned extensions = 0;
     while (rig.lease.state != RL_STATE_ENDED) {
@@ -284,7 +284,7 @@ START_TEST(extension_on_request)
     struct rig rig;
 
     init(&rig, 3);
-    rig.params.auto_extend = false;
+    rig.params.terms.auto_extend = false;
     hold(&rig);
     rig_pass(&rig, RL_SECOND);
     rig_extend(&rig, 0);

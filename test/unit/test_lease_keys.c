@@ -240,7 +240,7 @@ END_TEST
 START_TEST(adopted_keys)
 {
     rig_init(&rig, 3);
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     rig_fail(&rig, 1);
     rig_grant(&rig, 0);
@@ -271,7 +271,7 @@ START_TEST(a_set_of_the_giver)
 {
     for (int silent = 0; silent < 2; silent++) {
         rig_init(&rig, 3);
-        rig.params.kind = RL_LEASE_ADOPT;
+        rig.params.terms.kind = RL_LEASE_ADOPT;
         rig_start(&rig);
         if (!silent)
             rig_fail(&rig, 1);
@@ -291,7 +291,7 @@ END_TEST
 START_TEST(a_late_answer_to_the_taker)
 {
     rig_init(&rig, 3);
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 2);

@@ -12,12 +12,13 @@
 
 static struct rig rig;
 static struct rl_contest contest;
+static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, 5, scores);
+    rl_contest_init(&contest, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.keys = 3;
     rig.view.telling = ALL;
@@ -109,7 +110,7 @@ END_TEST
 /* The token may still be the giver's. */
 START_TEST(a_failed_adoption_takes_nothing)
 {
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     for (unsigned i = 0; i < 3; i++)
         rig_deny(&rig, i);
@@ -121,7 +122,7 @@ END_TEST
 
 START_TEST(an_adopted_lock_gives_the_rest_back)
 {
-    rig.params.kind = RL_LEASE_ADOPT;
+    rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     rig_deny(&rig, 4);
     for (unsigned i = 0; i < 3; i++)
@@ -146,7 +147,7 @@ static void deny_key(unsigned node, unsigned key)
 static void contend(void)
 {
     rig.params.wait_ns = 60 * RL_SECOND;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig.lease.contest = &contest;
     rig_event(&rig, RL_EVENT_START);
 }
@@ -234,7 +235,7 @@ END_TEST
 START_TEST(in_the_queue_it_wakes)
 {
     rig.params.wait_ns = RL_NEVER;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_QUEUE);
     uint64_t begun_ns = rig.view.now.boot_ns;
     for (unsigned i = 0; rig.view.now.boot_ns < begun_ns + RL_PATIENCE_NS; i++) {
@@ -247,7 +248,7 @@ START_TEST(in_the_queue_it_wakes)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_QUEUED);
     ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
     rig.params.keys = 1;
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_QUEUE);
     ck_assert_uint_eq(rig.lease.wake_ns, RL_NEVER);
 }

@@ -12,28 +12,29 @@
 
 static struct rig rig;
 static struct rl_contest contest;
+static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, 5, scores);
+    rl_contest_init(&contest, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.wait_ns = RL_NEVER;
-    rig.params.permits = PERMITS;
+    rig.params.terms.permits = PERMITS;
     rig.view.telling = ALL;
 }
 
 static void begin(void)
 {
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig.lease.contest = &contest;
     rig_event(&rig, RL_EVENT_START);
 }
 
 static unsigned slot(void)
 {
-    return rig.lease.permit.slot;
+    return rig.lease.permit->slot;
 }
 
 static void deny_all(void)
@@ -52,7 +53,7 @@ static void tell_all(unsigned free, uint64_t pttl_ms)
 {
     uint32_t round = rig.lease.round.number;
 
-    for (unsigned i = 0; i < rig.params.permits && rig.lease.round.number == round; i++)
+    for (unsigned i = 0; i < rig.params.terms.permits && rig.lease.round.number == round; i++)
         tell(FIRST, i, (free >> i & 1) != 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, pttl_ms);
 }
 
@@ -267,7 +268,7 @@ START_TEST(nobody_to_ask)
 {
     unsigned tried = 0;
 
-    rl_lease_init(&rig.lease, &rig.params);
+    rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_START);
     for (unsigned i = 0; i < PERMITS; i++) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
@@ -305,7 +306,7 @@ START_TEST(a_single_pass_over_many)
     unsigned looked = 0;
 
     rig.params.wait_ns = 0;
-    rig.params.permits = 200;
+    rig.params.terms.permits = 200;
     begin();
     deny_all();
     while (rig.lease.state == RL_STATE_WAITING) {
@@ -328,7 +329,7 @@ START_TEST(many_slots_in_turn)
 {
     bool tried[200] = {false}, looked[200] = {false};
 
-    rig.params.permits = 200;
+    rig.params.terms.permits = 200;
     begin();
     deny_all();
     for (unsigned i = 0; i < 4 * 64; i++) {
@@ -423,7 +424,7 @@ START_TEST(misled)
     deny_all();
     for (unsigned i = 0; rig.lease.wait.watched == RL_NODE(FIRST); i++) {
         ck_assert_uint_lt(i, 10);
-        if (rig.lease.state == RL_STATE_WAITING && rig.lease.permit.looked != 0)
+        if (rig.lease.state == RL_STATE_WAITING && rig.lease.permit->looked != 0)
             tell_all(0xf, 0);
         if (rig.lease.state == RL_STATE_WAITING)
             sleep_until_asked();
@@ -448,7 +449,7 @@ START_TEST(the_budget_ends)
             ck_assert_uint_lt(i, 200);
             if (rig.lease.state == RL_STATE_ASKING)
                 deny_all();
-            else if (rig.lease.permit.looked != 0 && !silent)
+            else if (rig.lease.permit->looked != 0 && !silent)
                 tell_all(0, 5000);
             else
                 sleep_until_due();

@@ -12,9 +12,9 @@
 /* Three nodes, all of which granted at once. */
 static void hold(struct rig *rig)
 {
-    rig->params.auto_extend = true;
+    rig->params.terms.auto_extend = true;
     rig_start(rig);
-    for (unsigned i = 0; i < rig->params.nodes; i++)
+    for (unsigned i = 0; i < rig->params.terms.nodes; i++)
         rig_grant(rig, i);
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
@@ -100,8 +100,8 @@ START_TEST(short_ones_are_extended_in_time)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.ttl_ns = (uint64_t)_i * RL_MS;
-    rig.params.margin_ns = RL_MS;
+    rig.params.terms.ttl_ns = (uint64_t)_i * RL_MS;
+    rig.params.terms.margin_ns = RL_MS;
     rig.params.salt = (uint64_t)_i;
     hold(&rig);
     uint64_t validity_ns = rig_remaining_ns(&rig);

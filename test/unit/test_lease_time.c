@@ -10,7 +10,7 @@
 static void hold(struct rig *rig)
 {
     rig_start(rig);
-    for (unsigned i = 0; i < rig->params.nodes; i++)
+    for (unsigned i = 0; i < rig->params.terms.nodes; i++)
         rig_grant(rig, i);
     ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
 }
@@ -22,7 +22,7 @@ START_TEST(clocks_that_run_apart)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.ttl_ns = 30 * RL_SECOND;
+    rig.params.terms.ttl_ns = 30 * RL_SECOND;
     hold(&rig);
     struct rl_now deadline = rig.lease.deadline;
     unsigned wakes = 0;
@@ -88,7 +88,7 @@ START_TEST(an_extension_that_is_due_on_one_clock)
 
     for (int clock = 0; clock < 2; clock++) {
         rig_init(&rig, 3);
-        rig.params.auto_extend = true;
+        rig.params.terms.auto_extend = true;
         hold(&rig);
         uint64_t *reading = clock == 0 ? &rig.view.now.boot_ns : &rig.view.now.raw_ns;
         uint64_t wait_ns = rl_remaining_ns(rig.lease.next, rig.view.now);
@@ -113,12 +113,12 @@ START_TEST(huge_values)
 
     for (unsigned i = 0; i < sizeof huge / sizeof huge[0]; i++) {
         rig_init(&rig, 3);
-        rig.params.ttl_ns = huge[i];
+        rig.params.terms.ttl_ns = huge[i];
         rig.params.wait_ns = huge[i];
-        rig.params.hold_max_ns = huge[i];
-        rig.params.margin_ns = huge[i];
-        rig.params.backoff = (struct rl_backoff){huge[i], huge[i]};
-        rig.params.auto_extend = true;
+        rig.params.terms.hold_max_ns = huge[i];
+        rig.params.terms.margin_ns = huge[i];
+        rig.params.terms.backoff = (struct rl_backoff){huge[i], huge[i]};
+        rig.params.terms.auto_extend = true;
         rig.view.round_trip_ns = RL_SECOND;
         rig_start(&rig);
         ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
@@ -145,7 +145,7 @@ START_TEST(clocks_at_their_end)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.auto_extend = true;
+    rig.params.terms.auto_extend = true;
     rig.view.now = (struct rl_now){RL_NEVER - RL_SECOND, 0};
     hold(&rig);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RL_SECOND); /* saturated: never longer than it is */
@@ -160,7 +160,7 @@ START_TEST(nothing_usable_is_never_held)
     struct rig rig;
 
     rig_init(&rig, 3);
-    rig.params.ttl_ns = 7 * RL_MS; /* drift and margin eat it up */
+    rig.params.terms.ttl_ns = 7 * RL_MS; /* drift and margin eat it up */
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -191,7 +191,7 @@ static void random_vote(struct rig *rig)
     uint8_t vote = votes[draw(8)];
 
     rig_ballot(rig, (struct rl_ballot){
-                        .node = (uint8_t)draw(rig->params.nodes),
+                        .node = (uint8_t)draw(rig->params.terms.nodes),
                         .vote = vote,
                         .cause = vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_TIMEOUT : 0,
                         .verb = heal ? RL_VERB_HEAL : round->verb,
@@ -221,7 +221,7 @@ static void random_event(struct rig *rig)
     else if (dice < 75)
         rig_pass(rig, draw(500 * RL_MS));
     else if (dice < 77)
-        rig->view.up = (rl_nodes)draw(rl_nodes_all(rig->params.nodes) + 1);
+        rig->view.up = (rl_nodes)draw(rl_nodes_all(rig->params.terms.nodes) + 1);
     else
         rig_tick(rig);
 }
@@ -240,12 +240,12 @@ static void random_params(struct rig *rig)
 
     rig_init(rig, 1 + (unsigned)draw(5));
     rig->params.wait_ns = waits[draw(4)];
-    rig->params.auto_extend = draw(2) == 0;
-    rig->params.hold_max_ns = draw(3) == 0 ? 1 + draw(30 * RL_SECOND) : 0;
-    rig->params.extends_max = (uint32_t)draw(4);
-    rig->params.extend_at_ns = draw(3) == 0 ? 1 + draw(9 * RL_SECOND) : 0;
-    rig->params.margin_ns = draw(2 * RL_SECOND);
-    rig->params.validity_min_ns = 1 + draw(RL_SECOND);
+    rig->params.terms.auto_extend = draw(2) == 0;
+    rig->params.terms.hold_max_ns = draw(3) == 0 ? 1 + draw(30 * RL_SECOND) : 0;
+    rig->params.terms.extends_max = (uint32_t)draw(4);
+    rig->params.terms.extend_at_ns = draw(3) == 0 ? 1 + draw(9 * RL_SECOND) : 0;
+    rig->params.terms.margin_ns = draw(2 * RL_SECOND);
+    rig->params.terms.validity_min_ns = 1 + draw(RL_SECOND);
     rig->params.salt = draw(1000);
 }
 

@@ -8,13 +8,17 @@
 
 #include "suite.h"
 
+/* Of one round at a time. */
+static uint32_t rtt_us[RL_NODES_MAX];
+static uint8_t causes[RL_NODES_MAX];
+
 static struct rl_round round_of(unsigned nodes)
 {
     struct rl_round round;
 
-    memset(&round, 0, sizeof round);
-    round.nodes = (uint8_t)nodes;
-    round.quorum = (uint8_t)(nodes / 2 + 1);
+    memset(rtt_us, 0, sizeof rtt_us);
+    memset(causes, 0, sizeof causes);
+    rl_round_init(&round, nodes, nodes / 2 + 1, rtt_us, causes);
     return round;
 }
 
@@ -366,6 +370,33 @@ START_TEST(silent_nodes_give_keys_back)
 }
 END_TEST
 
+/* What is known of one round is told as that of another: all of it, and from then on apart. */
+START_TEST(a_copy_has_its_own)
+{
+    struct rl_round round = round_with(A, "gdf.s", 0x2), copy;
+    uint32_t copied_us[5] = {0};
+    uint8_t copied_cause[5] = {0};
+
+    rl_round_init(&copy, 5, 3, copied_us, copied_cause);
+    rl_round_copy(&copy, &round);
+    ck_assert_uint_eq(copy.number, round.number);
+    ck_assert_uint_eq(copy.granted, 0x1);
+    ck_assert_uint_eq(copy.denied, 0x2);
+    ck_assert_uint_eq(copy.failed, 0x4);
+    ck_assert_uint_eq(copy.barred, 0x2);
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_uint_eq(copy.rtt_us[i], round.rtt_us[i]);
+        ck_assert_uint_eq(copy.cause[i], round.cause[i]);
+    }
+    ck_assert_uint_eq(copy.rtt_us[1], 41);
+    ck_assert_uint_eq(copy.cause[2], REDLOCK_CAUSE_TIMEOUT);
+    cast(&round, 3, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY);
+    ck_assert_uint_eq(round.cause[3], REDLOCK_CAUSE_BUSY);
+    ck_assert_uint_eq(copy.cause[3], REDLOCK_CAUSE_NONE);
+    ck_assert_uint_eq(copy.rtt_us[3], 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("quorum");
@@ -379,6 +410,7 @@ int main(void)
     tcase_add_loop_test(tcase, the_majority_is_exact, 1, RL_NODES_MAX + 1);
     tcase_add_test(tcase, silence_is_failure_in_the_end);
     tcase_add_test(tcase, silent_nodes_give_keys_back);
+    tcase_add_test(tcase, a_copy_has_its_own);
     tcase_add_loop_test(tcase, reasons, 0, (int)FAILED_COUNT);
     return suite_run(suite);
 }

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * What held locks cost in memory: every byte that a client asks its allocator for, with five nodes.
+ */
+#include "live.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LOCKS     1000
+#define BYTES_MAX 1024 /* for each, with its share of all tables */
+
+/* Each block knows its size. */
+union header {
+    size_t size;
+    max_align_t align;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static size_t live_bytes;
+static redlock_lock_t *locks[LOCKS];
+
+static void count(size_t more, size_t less)
+{
+    pthread_mutex_lock(&mutex);
+    live_bytes += more - less;
+    pthread_mutex_unlock(&mutex);
+}
+
+static size_t counted(void)
+{
+    pthread_mutex_lock(&mutex);
+    const size_t bytes = live_bytes;
+    pthread_mutex_unlock(&mutex);
+    return bytes;
+}
+
+static void *resize(void *old, size_t size, void *userdata)
+{
+    union header *header = old != NULL ? (union header *)old - 1 : NULL;
+    const size_t before = header != NULL ? header->size : 0;
+
+    (void)userdata;
+    header = realloc(header, sizeof *header + size);
+    if (header == NULL)
+        return NULL;
+    header->size = size;
+    count(size, before);
+    return header + 1;
+}
+
+static void *make(size_t size, void *userdata)
+{
+    return resize(NULL, size, userdata);
+}
+
+static void give_back(void *block, void *userdata)
+{
+    union header *header = block;
+
+    (void)userdata;
+    if (header == NULL)
+        return;
+    count(0, header[-1].size);
+    free(header - 1);
+}
+
+static const redlock_allocator_t counting = {sizeof counting, make, resize, give_back, NULL};
+
+/* Names of 24 bytes, as of rows of a table. */
+static redlock_lock_t *take(unsigned number, const redlock_opts_t *opts)
+{
+    char resource[32];
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+
+    snprintf(resource, sizeof resource, "warehouse:orders:%07u", number);
+    const int status = redlock_acquire(live.client, resource, opts, &lock, &report);
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_OK);
+    return lock;
+}
+
+START_TEST(a_held_lock_costs_a_kibibyte)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    live.allocator = &counting;
+    live_connect();
+    CHECK_STATUS(live_release(take(LOCKS, &opts)), REDLOCK_OK); /* buffers are there */
+    live_keep_report(NULL);
+    const size_t before = counted();
+    for (unsigned i = 0; i < LOCKS; i++)
+        locks[i] = take(i, &opts);
+    live_keep_report(NULL);
+    const size_t each = (counted() - before) / LOCKS;
+    ck_assert_msg(each <= BYTES_MAX, "%zu bytes for each of %d locks", each, LOCKS);
+    printf("# %zu bytes for each of %d locks\n", each, LOCKS);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        CHECK_STATUS(redlock_lock_check(locks[i], 1), REDLOCK_OK);
+        CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
+    }
+    live_leave();
+    ck_assert_uint_eq(counted(), 0);
+}
+END_TEST
+
+static Suite *memory_suite(void)
+{
+    Suite *suite = suite_create("memory");
+
+    live_add(suite, "held", a_held_lock_costs_a_kibibyte);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run(memory_suite());
+    live_stop_servers();
+    return status;
+}
