@@ -5,6 +5,7 @@
 #include "live_events.h"
 #include "suite.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -435,6 +436,36 @@ START_TEST(forked)
 }
 END_TEST
 
+static atomic_uint shared_lines;
+
+static void note_line(int level, const char *message, void *userdata)
+{
+    (void)userdata;
+    if (level == REDLOCK_LOG_WARN && strstr(message, "localhost:") != NULL &&
+        strstr(message, "same server as ") != NULL)
+        atomic_fetch_add(&shared_lines, 1);
+}
+
+/* Under two addresses, so nobody could know before they were connected. It costs no lock. */
+START_TEST(one_server_in_both)
+{
+    char text[SERVERS * 256] = "", name[64];
+    add_set(text, sizeof text, SETS[0], 0);
+    const size_t at = strlen(text);
+    snprintf(text + at, sizeof text - at, "%s=redis://localhost:%d?fresh=1,%s,%s", SETS[1],
+             cluster_port(live.cluster, 0), cluster_url(live.cluster, EACH),
+             cluster_url(live.cluster, EACH + 1));
+    redlock_config_t *config = live_config_of(text);
+    atomic_store(&shared_lines, 0);
+    ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_WARN, note_line, NULL), REDLOCK_OK);
+    live.client = live_open(config);
+    ck_assert(WAIT_UNTIL(atomic_load(&shared_lines) > 0, PATIENCE_MS));
+    for (unsigned set = 0; set < 2; set++)
+        CHECK_STATUS(live_release(live_lock(name_in(set, "both", 0, name), LONG_TTL_MS)),
+                     REDLOCK_OK);
+}
+END_TEST
+
 static Suite *sets_suite(void)
 {
     Suite *suite = suite_create("sets");
@@ -449,6 +480,7 @@ static Suite *sets_suite(void)
     live_add(suite, "kept", kept);
     live_add(suite, "canceled", canceled);
     live_add(suite, "forked", forked);
+    live_add(suite, "shared", one_server_in_both);
     return suite;
 }
 
