@@ -31,12 +31,18 @@ def run(*words, nodes=5):
 
 # Kills the parent of four processes that have long to work.
 ORPHANS = """
-import os, subprocess, sys, time
+import os, re, socket, subprocess, sys, time
 growth = subprocess.Popen([sys.argv[1], "processes", "--size", "4", "--pairs", "1000000000"])
-pids = []
-while len(pids) < 4:
+host, port = os.environ["REDLOCK_SERVERS"].split(",")[0].split("?")[0].split(":")
+calls = 0
+# Twenty pairs warm each of them up; after that they are at work.
+while calls < 500:
     time.sleep(0.02)
-    pids = open(f"/proc/{growth.pid}/task/{growth.pid}/children").read().split()
+    with socket.create_connection((host, int(port))) as server:
+        server.sendall(b"INFO commandstats\\r\\n")
+        found = re.search(rb"cmdstat_set:calls=(\\d+)", server.recv(65536))
+    calls = int(found[1]) if found else 0
+pids = open(f"/proc/{growth.pid}/task/{growth.pid}/children").read().split()
 growth.kill()
 growth.wait()
 def runs(pid):
