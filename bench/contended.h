@@ -28,6 +28,7 @@ struct contender {
     uint64_t waiting_ns; /* it wanted the lock since then when the time was over; 0: it did not */
     uint64_t errors;     /* other than that somebody else had it too long */
     uint64_t acquired, attempts, split_votes;
+    uint64_t cpu_ns; /* processor time of its process, from the go to the end */
     struct hold holds[HOLDS_MAX];
 };
 
@@ -62,6 +63,7 @@ struct contended_result {
     double jain;          /* of the numbers of grants */
     uint64_t starved;     /* contenders that never had it */
     double splits_per_grant, attempts_per_grant;
+    double client_us_per_grant; /* processor time of all contenders */
     double commands_per_grant;
     char commands[256]; /* by name */
     uint64_t violations, errors;
@@ -102,10 +104,11 @@ struct peers;
 struct peers *peers_start(const struct contended_settings *settings, const char *servers,
                           const char *resource, const struct contended_case *what, char *error,
                           size_t error_size);
-/* 0, or -1 if one of them is not ready. */
-int peers_wait_ready(struct peers *peers);
+/* 0, or -1 if one of them is not ready in time. */
+int peers_wait_ready(struct peers *peers, uint64_t until_ns);
 void peers_go(struct peers *peers, uint64_t end_ns);
-/* Reads what they noted and waits for their end. */
+/* Reads what they noted and waits for their end, which comes at once if `contenders` is NULL. -1:
+ * one of them has failed, or had to be ended. */
 int peers_finish(struct peers *peers, struct contender *contenders, unsigned count);
 
 #endif

@@ -88,17 +88,19 @@ static void shares(const struct contender *contenders, unsigned count, uint64_t 
 static void costs(const struct contender *contenders, unsigned count,
                   struct contended_result *result)
 {
-    uint64_t acquired = 0, attempts = 0, splits = 0;
+    uint64_t acquired = 0, attempts = 0, splits = 0, cpu_ns = 0;
     for (unsigned i = 0; i < count; i++) {
         acquired += contenders[i].acquired;
         attempts += contenders[i].attempts;
         splits += contenders[i].split_votes;
+        cpu_ns += contenders[i].cpu_ns;
         result->errors += contenders[i].errors + contenders[i].failed + contenders[i].full;
     }
     if (acquired == 0)
         return;
     result->splits_per_grant = (double)splits / (double)acquired;
     result->attempts_per_grant = (double)attempts / (double)acquired;
+    result->client_us_per_grant = (double)cpu_ns / 1e3 / (double)acquired;
 }
 
 void contended_figures(const struct contender *contenders, unsigned count, uint64_t from_ns,

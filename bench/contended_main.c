@@ -3,6 +3,7 @@
 #include "contended.h"
 #include "contended_print.h"
 #include "delay.h"
+#include "progress.h"
 #include "result.h"
 
 #include <getopt.h>
@@ -46,6 +47,7 @@ static void print_usage(FILE *file)
           "  --seed N           of names, and of the jitter (default: from the clock; printed)\n"
           "  --ttl MS           time to live of a lock (10000)\n"
           "  --no-wakeups       ours ask by a timer only\n"
+          "  --quiet            no lines on stderr about how far it is\n"
           "  --json, --csv      instead of the table\n"
           "  A TIME: 5ms, 250us, 1s; a number alone is ms.\n"
           "exit: 0 fine, 1 violation, leftover key or failed calls, 64 usage, 69 no servers\n"
@@ -98,7 +100,7 @@ static bool parse_item(struct options *options, int letter, const char *item, si
 {
     switch (letter) {
     case 'c':
-        return options->contenders_count < LIST_MAX &&
+        return (options->contenders_count < LIST_MAX || refuse("--contenders: too many", item)) &&
                parse_number("--contenders", item, len, 2, CONTENDERS_MAX,
                             &options->contenders[options->contenders_count++]);
     case 'H':
@@ -161,6 +163,9 @@ static bool parse_option(struct options *options, struct contended_settings *set
     case 'w':
         settings->no_wakeups = true;
         return true;
+    case 'q':
+        progress_silence();
+        return true;
     case 'j':
         options->format = CONTENDED_JSON;
         return true;
@@ -175,7 +180,8 @@ static bool parse_option(struct options *options, struct contended_settings *set
     case 'd':
     case 'D':
         return parse_list(options, letter, value);
-    default:
+    default: /* getopt has said what is wrong */
+        fputs("see redlock-contended --help\n", stderr);
         return false;
     }
 }
@@ -183,15 +189,23 @@ static bool parse_option(struct options *options, struct contended_settings *set
 static bool parse_options(struct options *options, struct contended_settings *settings, int argc,
                           char **argv)
 {
-    static const struct option list[] = {
-        {"servers", required_argument, NULL, 's'}, {"contenders", required_argument, NULL, 'c'},
-        {"hold", required_argument, NULL, 'H'},    {"delay", required_argument, NULL, 'd'},
-        {"jitter", required_argument, NULL, 'J'},  {"driver", required_argument, NULL, 'D'},
-        {"peer", required_argument, NULL, 'p'},    {"seconds", required_argument, NULL, 'T'},
-        {"runs", required_argument, NULL, 'r'},    {"seed", required_argument, NULL, 'S'},
-        {"ttl", required_argument, NULL, 't'},     {"no-wakeups", no_argument, NULL, 'w'},
-        {"json", no_argument, NULL, 'j'},          {"csv", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    static const struct option list[] = {{"servers", required_argument, NULL, 's'},
+                                         {"contenders", required_argument, NULL, 'c'},
+                                         {"hold", required_argument, NULL, 'H'},
+                                         {"delay", required_argument, NULL, 'd'},
+                                         {"jitter", required_argument, NULL, 'J'},
+                                         {"driver", required_argument, NULL, 'D'},
+                                         {"peer", required_argument, NULL, 'p'},
+                                         {"seconds", required_argument, NULL, 'T'},
+                                         {"runs", required_argument, NULL, 'r'},
+                                         {"seed", required_argument, NULL, 'S'},
+                                         {"ttl", required_argument, NULL, 't'},
+                                         {"no-wakeups", no_argument, NULL, 'w'},
+                                         {"quiet", no_argument, NULL, 'q'},
+                                         {"json", no_argument, NULL, 'j'},
+                                         {"csv", no_argument, NULL, 'v'},
+                                         {"help", no_argument, NULL, 'h'},
+                                         {NULL, 0, NULL, 0}};
     int letter;
     while ((letter = getopt_long(argc, argv, "s:c:h", list, NULL)) != -1) {
         if (!parse_option(options, settings, letter, optarg))

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The peer's processes: a script that node runs, spoken to by lines. */
 #include "contended.h"
+#include "result.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +17,13 @@
 
 /* As its users would do: a few processes with many callers each. */
 #define PROCESSES_MAX 4
+/* After the end of a measurement, for what was begun before. */
+#define OVERRUN_NS (UINT64_C(30) * 1000 * 1000 * 1000)
 
 struct peer {
     pid_t pid;
     FILE *to, *from;
+    uint64_t cpu_ns; /* when it was told to go */
 };
 
 struct peers {
@@ -84,11 +89,35 @@ struct peers *peers_start(const struct contended_settings *settings, const char 
     return NULL;
 }
 
-int peers_wait_ready(struct peers *peers)
+static uint64_t cpu_ns(const struct peer *peer)
+{
+    clockid_t clock;
+    struct timespec time;
+    if (clock_getcpuclockid(peer->pid, &clock) != 0 || clock_gettime(clock, &time) != 0)
+        return 0;
+    return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
+}
+
+/* Something can be read, or it is at its end. For the first byte: more may be in our buffer. */
+static bool says_something(const struct peer *peer, uint64_t until_ns)
+{
+    struct pollfd item = {.fd = fileno(peer->from), .events = POLLIN};
+    uint64_t now_ns = result_now_ns();
+    while (now_ns < until_ns) {
+        int count = poll(&item, 1, (int)((until_ns - now_ns) / 1000000) + 1);
+        if (count != 0 && !(count < 0 && errno == EINTR))
+            return count > 0;
+        now_ns = result_now_ns();
+    }
+    return false;
+}
+
+int peers_wait_ready(struct peers *peers, uint64_t until_ns)
 {
     char line[64];
     for (unsigned i = 0; i < peers->count; i++) {
-        if (fgets(line, sizeof line, peers->list[i].from) == NULL || strcmp(line, "ready\n") != 0)
+        if (!says_something(&peers->list[i], until_ns) ||
+            fgets(line, sizeof line, peers->list[i].from) == NULL || strcmp(line, "ready\n") != 0)
             return -1;
     }
     return 0;
@@ -97,6 +126,7 @@ int peers_wait_ready(struct peers *peers)
 void peers_go(struct peers *peers, uint64_t end_ns)
 {
     for (unsigned i = 0; i < peers->count; i++) {
+        peers->list[i].cpu_ns = cpu_ns(&peers->list[i]);
         fprintf(peers->list[i].to, "%" PRIu64 "\n", end_ns);
         (void)fflush(peers->list[i].to);
     }
@@ -136,19 +166,37 @@ static bool take_line(const char *line, struct contender *contenders, unsigned c
     return true;
 }
 
-int peers_finish(struct peers *peers, struct contender *contenders, unsigned count)
+/* What one of them noted. 0 or -1. */
+static int read_notes(const struct peer *peer, struct contender *contenders, unsigned count)
 {
     char line[512];
+    int code = 0;
+    if (!says_something(peer, result_now_ns() + OVERRUN_NS))
+        return -1;
+    /* It is there until its standard input ends. */
+    contenders[0].cpu_ns += cpu_ns(peer) - peer->cpu_ns;
+    while (fgets(line, sizeof line, peer->from) != NULL) {
+        if (!take_line(line, contenders, count))
+            code = -1;
+        if (strcmp(line, "over\n") == 0)
+            break;
+    }
+    return code;
+}
+
+int peers_finish(struct peers *peers, struct contender *contenders, unsigned count)
+{
     int status = 0, code = 0;
     for (unsigned i = 0; i < peers->count; i++) {
         struct peer *peer = &peers->list[i];
+        bool told = contenders != NULL && peer->from != NULL;
+        if (!told || read_notes(peer, contenders, count) != 0) {
+            code = -1;
+            if (peer->pid > 0)
+                (void)kill(peer->pid, SIGKILL);
+        }
         if (peer->to != NULL)
             (void)fclose(peer->to);
-        while (peer->from != NULL && contenders != NULL &&
-               fgets(line, sizeof line, peer->from) != NULL) {
-            if (!take_line(line, contenders, count))
-                code = -1;
-        }
         if (peer->from != NULL)
             (void)fclose(peer->from);
         while (peer->pid > 0 && waitpid(peer->pid, &status, 0) < 0 && errno == EINTR) {

@@ -40,26 +40,28 @@ static void table_header(const struct environment *env, const struct contended_s
     environment_print(env, "  ");
     printf("  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
-           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%7s%9s%6s%7s%6s\n",
+           "%-13s%6s%7s%8s%8s%9s%9s%9s%7s%7s%7s%8s%7s%9s%6s%7s%6s\n",
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms, "driver", "proc",
-           "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds", "jain",
-           "longest", "never", "self", "fail");
+           "hold", "delay", "trip", "over/s", "p50 ms", "p99 ms", "p50/tr", "split", "cmds",
+           "cpu us", "jain", "longest", "never", "self", "fail");
     fflush(stdout);
 }
 
 static void table_add(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;
-    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%7.3f%9.0f%6" PRIu64
+    printf("%-13s%6u%7.1f%8s%8.2f%9.1f%9.2f%9.1f%7.2f%7.2f%7.1f%8.0f%7.3f%9.0f%6" PRIu64
            "%6.0f%%%6" PRIu64,
            contended_driver_names[what->driver], what->contenders, (double)what->hold_us / 1e3,
            what->delays, ms(result->trip_ns), per_second(result), ms(result->p50_ns),
            ms(result->p99_ns), trips(result, result->p50_ns), result->splits_per_grant,
-           result->commands_per_grant, result->jain, ms(result->wait_max_ns), result->starved,
-           100.0 * self_share(result), result->errors);
+           result->commands_per_grant, result->client_us_per_grant, result->jain,
+           ms(result->wait_max_ns), result->starved, 100.0 * self_share(result), result->errors);
     if (!contended_passed(result))
-        printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors",
-               result->violations, result->leftover_keys, result->errors);
+        printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors%s",
+               result->violations, result->leftover_keys < 0 ? 0 : result->leftover_keys,
+               result->errors,
+               result->leftover_keys < 0 ? ", a server cannot be asked which keys are left" : "");
     printf("\n");
     fflush(stdout);
 }
@@ -72,7 +74,8 @@ static void csv_header(const struct environment *env, const struct contended_set
            settings->seed, settings->ttl_ms, settings->run_ms, settings->warm_ms);
     printf("driver,run,contenders,hold_ms,delay,jitter,round_trip_ms,grants,handovers,"
            "self_reacquires,handovers_per_s,p50_ms,p90_ms,p95_ms,p99_ms,p99_9_ms,max_ms,"
-           "p50_round_trips,split_votes_per_grant,attempts_per_grant,commands_per_grant,jain,"
+           "p50_round_trips,split_votes_per_grant,attempts_per_grant,commands_per_grant,"
+           "client_us_per_grant,jain,"
            "never_granted,longest_wait_ms,violations,errors,leftover_keys\n");
     fflush(stdout);
 }
@@ -88,10 +91,10 @@ static void csv_add(const struct contended_result *result)
     printf(",%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f", ms(result->p50_ns), ms(result->p90_ns),
            ms(result->p95_ns), ms(result->p99_ns), ms(result->p99_9_ns), ms(result->max_ns),
            trips(result, result->p50_ns));
-    printf(",%.3f,%.3f,%.2f,%.4f,%" PRIu64 ",%.1f,%" PRIu64 ",%" PRIu64 ",%ld\n",
+    printf(",%.3f,%.3f,%.2f,%.2f,%.4f,%" PRIu64 ",%.1f,%" PRIu64 ",%" PRIu64 ",%ld\n",
            result->splits_per_grant, result->attempts_per_grant, result->commands_per_grant,
-           result->jain, result->starved, ms(result->wait_max_ns), result->violations,
-           result->errors, result->leftover_keys);
+           result->client_us_per_grant, result->jain, result->starved, ms(result->wait_max_ns),
+           result->violations, result->errors, result->leftover_keys);
     fflush(stdout);
 }
 
@@ -99,7 +102,8 @@ static const char table_end[] =
     "\nproc: contenders; hold, delay (each way), trip (PING to the q-th node meanwhile), longest "
     "(wait): ms\nover/s: hand-overs a second; p50, p99: from the call of release to the next "
     "holder; p50/tr: p50 in trips\nsplit: attempts in vain that some node had granted, per grant; "
-    "cmds: commands on all servers per grant\njain: 1 is equal shares; never: contenders without "
+    "cmds: commands on all servers per grant; cpu us: processor time of the contenders per "
+    "grant\njain: 1 is equal shares; never: contenders without "
     "any; self: grants to the same one again, not counted\nfail: calls of ours that failed, mostly "
     "as servers answered too late; up to one in a hundred grants is let pass\n";
 
@@ -113,7 +117,7 @@ static json_t *json_result(const struct contended_result *result)
         "round_trip_idle_ms", ms(result->trip_idle_ns), "round_trip_ms", ms(result->trip_ns));
     json_t *more = json_pack(
         "{s:I, s:I, s:I, s:f, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:s, s:f, "
-        "s:I, s:f, "
+        "s:f, s:I, s:f, "
         "s:I, s:I, s:I, s:b}",
         "grants", (json_int_t)result->grants, "handovers", (json_int_t)result->handovers,
         "self_reacquires", (json_int_t)result->selfs, "handovers_per_s", per_second(result),
@@ -122,10 +126,11 @@ static json_t *json_result(const struct contended_result *result)
         ms(result->max_ns), "p50_round_trips", trips(result, result->p50_ns), "p99_round_trips",
         trips(result, result->p99_ns), "split_votes_per_grant", result->splits_per_grant,
         "attempts_per_grant", result->attempts_per_grant, "commands_per_grant",
-        result->commands_per_grant, "commands_by_name", result->commands, "jain", result->jain,
-        "never_granted", (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns),
-        "violations", (json_int_t)result->violations, "errors", (json_int_t)result->errors,
-        "leftover_keys", (json_int_t)result->leftover_keys, "passed", contended_passed(result));
+        result->commands_per_grant, "commands_by_name", result->commands, "client_us_per_grant",
+        result->client_us_per_grant, "jain", result->jain, "never_granted",
+        (json_int_t)result->starved, "longest_wait_ms", ms(result->wait_max_ns), "violations",
+        (json_int_t)result->violations, "errors", (json_int_t)result->errors, "leftover_keys",
+        (json_int_t)result->leftover_keys, "passed", contended_passed(result));
     json_object_update(object, more);
     json_decref(more);
     return object;

@@ -3,6 +3,7 @@
  * and what is left on the servers. */
 #include "contended.h"
 #include "delay_list.h"
+#include "progress.h"
 #include "result.h"
 #include "servers_commands.h"
 
@@ -169,7 +170,7 @@ static int wait_ready(struct stage *stage, char *error, size_t error_size)
         }
         ready++;
     }
-    if (stage->peers != NULL && peers_wait_ready(stage->peers) != 0) {
+    if (stage->peers != NULL && peers_wait_ready(stage->peers, until_ns) != 0) {
         snprintf(error, error_size, "the peer's processes are not ready");
         return -1;
     }
@@ -211,6 +212,9 @@ static void clear(struct stage *stage)
                         &stage->proxy_control};
     for (unsigned i = 0; i < stage->started; i++)
         (void)kill(stage->pids[i], SIGKILL);
+    if (stage->peers != NULL)
+        (void)peers_finish(stage->peers, NULL, 0);
+    stage->peers = NULL;
     wait_contenders(stage);
     trips_close(stage->trips);
     for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
@@ -286,6 +290,7 @@ static int measure(struct stage *stage, struct contended_result *result)
     go(stage, end_ns);
     do {
         trips_ping(stage->trips);
+        progress_show(result_now_ns() - start_ns, end_ns - start_ns);
     } while (usleep(TRIPS_EACH_MS * 1000) == 0 && result_now_ns() < end_ns);
     result->trip_ns = trips_quorum_ns(stage->trips);
     wait_contenders(stage);
@@ -299,6 +304,15 @@ static int measure(struct stage *stage, struct contended_result *result)
     return 0;
 }
 
+static void begin_progress(const struct contended_case *what)
+{
+    static char text[192];
+    snprintf(text, sizeof text, "%s, %u contenders, delay %s, hold %.1f ms",
+             contended_driver_names[what->driver], what->contenders, what->delays,
+             (double)what->hold_us / 1e3);
+    progress_begin(text, 1, 1);
+}
+
 int contended_run(const struct contended_case *what, struct contended_settings *settings,
                   struct contended_result *ret_result, char *error, size_t error_size)
 {
@@ -306,6 +320,7 @@ int contended_run(const struct contended_case *what, struct contended_settings *
         .what = what, .settings = settings, .proxy_control = -1, .ready = {-1, -1}, .go = {-1, -1}};
     memset(ret_result, 0, sizeof *ret_result);
     ret_result->what = *what;
+    begin_progress(what);
     /* Another resource each time, so another node that is asked first. */
     settings->seed = settings->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
     snprintf(stage.resource, sizeof stage.resource, "%s%" PRIx64, settings->prefix, settings->seed);

@@ -26,6 +26,14 @@ print("sums 1 1 2 1 0")
 """
 
 
+# Is not ready, and goes on for ever.
+DEAF = """
+import select
+print("no", flush=True)
+select.select([], [], [])
+"""
+
+
 def run(*words, sandbox=True, **environment):
     command = ([REDLOCK, "sandbox", "--"] if sandbox else []) + [CONTENDED, *words]
     surroundings = {key: value for key, value in os.environ.items() if key != "REDLOCK_BENCH_PEER"}
@@ -71,23 +79,40 @@ class Contended(unittest.TestCase):
                 self.assertGreater(result["grants"], 0)
                 self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
                 self.assertGreaterEqual(result["commands_per_grant"], 6)
+                # A lock is two calls that sleep, at least.
+                self.assertGreater(result["client_us_per_grant"], 5)
+                self.assertLess(result["client_us_per_grant"] * result["grants"], 60e6 * SLOW)
                 self.assertLessEqual(result["jain"], 1.0)
                 times = list(result["handover_ms"].values())
                 self.assertEqual((len(times), times), (6, sorted(times)))
                 if result["delay"] == "2ms":
                     self.assertGreaterEqual(result["round_trip_idle_ms"], 4)
 
-    def test_two_holders_are_seen(self):
-        # "node" is found by its name in PATH.
+    def test_progress(self):
+        words = ("--contenders", "2", "--delay", "0", "--seconds", "3", "--driver", "redlock", "--json")
+        shown = r"(?m)^redlock-contended: redlock, 2 contenders, delay 0, hold 0\.0 ms: \d+ %$"
+        self.assertRegex(run(*words).stderr, shown)
+        self.assertNotRegex(run(*words, "--quiet").stderr, shown)
+
+    def run_with(self, script):
+        """With this instead of node, which is found by its name in PATH."""
         directory = os.path.dirname(os.path.abspath(__file__))
         names = os.environ["REDLOCK_TEST_SCRATCH"]
         os.makedirs(names, exist_ok=True)
         node = os.path.join(names, "node")
         with open(node, "w", encoding="ascii") as file:
-            file.write(f"#!{sys.executable}\n{LIAR}")
+            file.write(f"#!{sys.executable}\n{script}")
         os.chmod(node, 0o755)
-        done = run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", "node-redlock",
+        return run("--contenders", "2", "--delay", "0", "--seconds", "1", "--driver", "node-redlock",
                    "--peer", directory, "--json", PATH=names + os.pathsep + os.environ["PATH"])  # fmt: skip
+
+    def test_a_peer_that_does_not_end_is_ended(self):
+        done = self.run_with(DEAF)
+        self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+        self.assertIn("the peer's processes are not ready", done.stderr)
+
+    def test_two_holders_are_seen(self):
+        done = self.run_with(LIAR)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         result = json.loads(done.stdout)["results"][0]
         self.assertGreaterEqual(result["violations"], 1)
@@ -97,6 +122,8 @@ class Contended(unittest.TestCase):
         for words, text in [
             (["--contenders", "1"], "--contenders"),
             (["--contenders", "2,x"], "--contenders"),
+            (["--contenders", ",".join("2" * 17)], "--contenders: too many"),
+            (["--nonsense"], "see redlock-contended --help"),
             (["--delay", "5min"], "--delay"),
             (["--hold", ""], "--hold"),
             (["--driver", "other"], "other"),

@@ -12,6 +12,13 @@
 #define SHUTDOWN_MS 3000
 #define MS_NS       UINT64_C(1000000)
 
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static redlock_t *make_client(const struct contender_task *task)
 {
     redlock_config_t *config = NULL;
@@ -90,8 +97,10 @@ void contender_work(const struct contender_task *task, struct contender *self)
     self->failed = client == NULL;
     if (write(task->ready, &byte, 1) != 1 || client == NULL || read(task->go, &byte, 1) != 0)
         return;
+    uint64_t before_ns = cpu_ns();
     while (one_turn(client, task, self)) {
     }
+    self->cpu_ns = cpu_ns() - before_ns;
     if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK) {
         self->acquired = stats.acquired;
         self->attempts = stats.attempts;

@@ -35,6 +35,16 @@ struct options {
     uint64_t seed;
 };
 
+static bool parse_seed(const char *text, uint64_t *ret_seed)
+{
+    char *end;
+    *ret_seed = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0')
+        return true;
+    fprintf(stderr, "redlock-delay: --seed: '%s' is no number; see redlock-delay --help\n", text);
+    return false;
+}
+
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option list[] = {
@@ -54,12 +64,14 @@ static bool parse_options(struct options *options, int argc, char **argv)
             options->jitters = optarg;
             break;
         case 'S':
-            options->seed = strtoull(optarg, NULL, 10);
+            if (!parse_seed(optarg, &options->seed))
+                return false;
             break;
         case 'h':
             fputs(usage, stdout);
             exit(0);
-        default:
+        default: /* getopt has said what is wrong */
+            fputs("see redlock-delay --help\n", stderr);
             return false;
         }
     }

@@ -227,13 +227,15 @@ class Delay(unittest.TestCase):
         self.assertNotIn(self.echo.address, done.stdout)
 
     def test_refusals(self):
-        for words in (["--delay", "5min"], ["--delay", "1ms,2ms"], ["--jitter", ""], ["--delay", "61s"]):
+        for words in (["--delay", "5min"], ["--delay", "1ms,2ms"], ["--jitter", ""], ["--delay", "61s"],
+                      ["--seed", "1x"], ["--nonsense"]):  # fmt: skip
             with self.subTest(words=words):
                 done = subprocess.run(
                     [DELAY, "--servers", ",".join([self.echo.address] * 3), *words],
                     capture_output=True, text=True, timeout=DEADLINE_S, check=False,
                 )  # fmt: skip
                 self.assertEqual(done.returncode, 64)
+                self.assertIn(words[-1], done.stderr)
 
 
 if __name__ == "__main__":

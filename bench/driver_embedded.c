@@ -19,6 +19,7 @@ struct loop {
     uint64_t end_ns;
     unsigned running;
     int broken;
+    redlock_stats_t stats; /* at the end of the last slice */
 };
 
 struct slot {
@@ -140,6 +141,7 @@ static void run_slice(struct loop *loop)
         loop->slots[i].note = (struct driver_note){.want_ns = 0};
         driver_print(&loop->slots[i].notes, loop->task->first + i, driver_word);
     }
+    driver_sums(loop->task, loop->client, &loop->stats);
     driver_over();
 }
 

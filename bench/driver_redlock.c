@@ -4,6 +4,7 @@
  * driver_embedded.c. */
 #include "driver_redlock.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,17 @@ const char *driver_word(int status)
         return "taken";
     snprintf(text, sizeof text, "error %s", redlock_error_name(status));
     return text;
+}
+
+void driver_sums(const struct driver_task *task, redlock_t *client, redlock_stats_t *before)
+{
+    redlock_stats_t now;
+    if (redlock_get_stats(client, &now, sizeof now) != REDLOCK_OK)
+        return;
+    printf("sums %u %" PRIu64 " %" PRIu64 " %" PRIu64 " 0\n", task->first,
+           now.acquired - before->acquired, now.attempts - before->attempts,
+           now.split_votes - before->split_votes);
+    *before = now;
 }
 
 static void hold_for(uint64_t us)
@@ -101,6 +113,7 @@ static void *work(void *argument)
 static int run_threads(const struct driver_task *task, redlock_t *client)
 {
     struct caller *callers = calloc(task->count, sizeof *callers);
+    redlock_stats_t stats = {.attempts = 0};
     uint64_t end_ns;
     if (callers == NULL || redlock_wait_ready(client, READY_MS) != REDLOCK_OK) {
         free(callers);
@@ -122,6 +135,7 @@ static int run_threads(const struct driver_task *task, redlock_t *client)
             (void)pthread_join(callers[i].thread, NULL);
         for (unsigned i = 0; i < task->count; i++)
             driver_print(&callers[i].notes, callers[i].number, driver_word);
+        driver_sums(task, client, &stats);
         driver_over();
     }
     for (unsigned i = 0; i < task->count; i++)

@@ -43,7 +43,8 @@ static void start_server(struct fault *fault, size_t index)
 {
     char program[512], conf[512];
     snprintf(program, sizeof program, "%s/redis-server", fault->directory);
-    snprintf(conf, sizeof conf, "%s/%zu/conf", fault->directory, index + 1);
+    snprintf(conf, sizeof conf, "%s/%zu/conf", fault->directory,
+             fault->servers->list[index].number);
     pid_t pid = fork();
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);

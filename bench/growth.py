@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,8 +23,21 @@ PROCESSES = [1, 2, 4, 8, 16, 32, 64]
 COUNTED = {1: (1000, 12000), 100: (3000, 4000), 10000: (30000, 12000)}  # held: ttl and time of holding, ms
 
 
+HEAD = """how time, memory and commands grow
+  machine  {cpu}, {cpus} CPUs, {kernel}
+  load     {load[0]:.2f} {load[1]:.2f} {load[2]:.2f} (1, 5, 15 minutes, before)
+  servers  {servers} x {server}
+  library  redlock {redlock}, hiredis {hiredis}, libsodium {libsodium}
+  compiler {compiler}, {flags}"""
+
+
 class Failed(Exception):
     pass
+
+
+def ended(number, _frame):
+    """As by Ctrl-C: what was begun is cleared away."""
+    raise SystemExit(128 + number)
 
 
 def count_servers():
@@ -43,12 +57,20 @@ class Runner:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not done.stdout:
             raise Failed(f"{' '.join(command)}: status {done.returncode}: {done.stderr.strip()}")
-        result = json.loads(done.stdout)
+        try:
+            result = json.loads(done.stdout)
+        except ValueError:
+            raise Failed(f"{' '.join(command)}: says {done.stdout[:60]!r}: {done.stderr.strip()}") from None
         result["passed"] = done.returncode == 0
         return result
 
+    def environment(self):
+        said = self.run("environment", "--nodes", self.servers)
+        del said["passed"]
+        return said
+
     def sizes(self, sizes):
-        return sizes[:: len(sizes) - 1] if self.quick else sizes
+        return sizes[:: max(len(sizes) - 1, 1)] if self.quick else sizes
 
     def pairs(self, pairs):
         return max(pairs // 50, 20) if self.quick else pairs
@@ -91,7 +113,10 @@ class Runner:
 
     def instructions(self):
         """Of the client, for each renewal of a held lock: callgrind counts within growth_hold() alone."""
-        if self.quick or not shutil.which("valgrind"):
+        if self.quick:
+            return
+        if not shutil.which("valgrind"):
+            print("no instructions: valgrind is missing (Debian: valgrind)", file=sys.stderr)
             return
         for size, (ttl, hold) in COUNTED.items():
             with tempfile.TemporaryDirectory() as directory:
@@ -156,21 +181,21 @@ def print_row(series, size, row, out):
     print(f"{size:<13}" + "".join(cells) + ("" if row["passed"] else "  FAILED"), file=out, flush=True)
 
 
-def measure(runner, chosen, out):
-    results = []
+def measure(runner, chosen, results, out):
+    """Adds to the results one by one: what was measured before something fails is not lost."""
     for series in chosen:
         print_head(series, out)
         for size, row in getattr(runner, series)():
             results.append({**row, "series": series, "size": size})
             print_row(series, size, row, out)
-    return results
 
 
-def write_csv(path, results):
+def write_csv(path, environment, results):
     names = ["series", "size"]
     for row in results:
         names += [name for name in row if name not in names]
     with open(path, "w", newline="", encoding="utf-8") as file:
+        file.writelines(f"# {line.strip()}\n" for line in HEAD.format(**environment).splitlines())
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows(results)
@@ -180,6 +205,8 @@ def plot(directory, results):
     """One line of text if there is no gnuplot."""
     if not shutil.which("gnuplot"):
         print("no plots: gnuplot is missing (Debian: gnuplot-nox)", file=sys.stderr)
+        return
+    if not results:
         return
     for series in {row["series"] for row in results}:
         with open(os.path.join(directory, f"{series}.dat"), "w", encoding="utf-8") as file:
@@ -191,31 +218,49 @@ def plot(directory, results):
     print(f"plots: {directory}/growth.png, growth.svg")
 
 
-def main():
+def write(directory, environment, results):
+    os.makedirs(directory, exist_ok=True)
+    write_csv(os.path.join(directory, "growth.csv"), environment, results)
+    with open(os.path.join(directory, "growth.json"), "w", encoding="utf-8") as file:
+        document = {"schema": "redlock.growth/1", "servers": count_servers(), "environment": environment,
+                    "results": results}  # fmt: skip
+        json.dump(document, file, indent=1)
+    plot(directory, results)
+
+
+def parse():
     parser = argparse.ArgumentParser(prog="growth.py", description=__doc__)
     parser.add_argument("program", help="redlock-growth")
     parser.add_argument("--series", default=",".join(SERIES), help="of " + ",".join(SERIES))
     parser.add_argument("--quick", action="store_true", help="the ends of each series, a moment each: does it work?")
     parser.add_argument("--output", help="directory for growth.csv, growth.json and the plots")
     given = parser.parse_args()
-    chosen = given.series.split(",")
-    for series in chosen:
+    given.chosen = given.series.split(",")
+    for series in given.chosen:
         if series not in SERIES:
             parser.error(f"there is no series '{series}'")
     if count_servers() == 0:
         parser.error("no servers: REDLOCK_SERVERS is empty; redlock sandbox -n 9 sets it")
+    return given
+
+
+def main():
+    given = parse()
+    signal.signal(signal.SIGTERM, ended)
+    runner, results, failed = Runner(given.program, given.quick), [], None
     try:
-        results = measure(Runner(given.program, given.quick), chosen, sys.stdout)
-    except Failed as failed:
-        print(f"growth.py: {failed}", file=sys.stderr)
-        return 69
-    if given.output:
-        os.makedirs(given.output, exist_ok=True)
-        write_csv(os.path.join(given.output, "growth.csv"), results)
-        with open(os.path.join(given.output, "growth.json"), "w", encoding="utf-8") as file:
-            json.dump({"schema": "redlock.growth/1", "servers": count_servers(), "results": results}, file, indent=1)
-        plot(given.output, results)
-    return 0 if all(row["passed"] for row in results) else 1
+        environment = runner.environment()
+        print(HEAD.format(**environment), flush=True)
+        measure(runner, given.chosen, results, sys.stdout)
+    except Failed as error:
+        print(f"growth.py: {error}", file=sys.stderr)
+        failed = 69
+    except KeyboardInterrupt:
+        print("growth.py: interrupted", file=sys.stderr)
+        failed = 128 + signal.SIGINT
+    if given.output and results:
+        write(given.output, environment, results)
+    return failed or (0 if all(row["passed"] for row in results) else 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * redlock-growth KIND [OPTION]...: the options of one measurement. */
+#include "environment.h"
 #include "growth.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define EXIT_USAGE 64
 
 static const char usage[] =
-    "usage: redlock-growth held|loop|threads|processes [OPTION]...\n"
+    "usage: redlock-growth held|loop|threads|processes|environment [OPTION]...\n"
     "  --servers LIST   host:port,... ($REDLOCK_SERVERS)\n"
     "  --nodes N        of these, the first N (5)\n"
     "  --size N         locks held, in flight, threads or processes (1)\n"
@@ -61,6 +62,17 @@ static bool choose(struct growth_settings *settings, const char *text, size_t no
     return true;
 }
 
+/* The head of a report. */
+static int print_environment(const struct servers *servers)
+{
+    struct environment environment;
+    environment_read(&environment, servers);
+    json_t *object = environment_json(&environment);
+    int failed = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));
+    json_decref(object);
+    return failed != 0 || puts("") == EOF ? 71 : 0;
+}
+
 int main(int argc, char **argv)
 {
     struct growth_settings settings = {.held = 1};
@@ -77,6 +89,8 @@ int main(int argc, char **argv)
     };
     if (argc < 2)
         return refuse("a kind is missing", "");
+    if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)
+        return fputs(usage, stdout) < 0 ? 71 : 0;
     for (int i = 2; i < argc; i += 2) {
         bool known = strcmp(argv[i], "--servers") == 0 && i + 1 < argc;
         if (known)
@@ -100,6 +114,8 @@ int main(int argc, char **argv)
     settings.hold_ms = hold;
     settings.pairs = pairs;
     settings.node_timeout_ms = (uint32_t)timeout;
+    if (strcmp(argv[1], "environment") == 0)
+        return print_environment(&settings.servers);
     if (strcmp(argv[1], "held") == 0)
         return growth_held(&settings);
     if (strcmp(argv[1], "loop") == 0)
@@ -108,5 +124,5 @@ int main(int argc, char **argv)
         return growth_threads(&settings);
     if (strcmp(argv[1], "processes") == 0)
         return growth_processes(&settings);
-    return refuse("not understood:", argv[1]);
+    return refuse("there is no kind", argv[1]);
 }

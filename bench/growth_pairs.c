@@ -6,9 +6,11 @@
 #include "client.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +106,12 @@ static int measure(const struct growth_settings *settings, const struct side *si
     return failed;
 }
 
+static int cannot_go_on(void)
+{
+    fprintf(stderr, "redlock-growth: a server cannot be asked, or nothing was answered for long\n");
+    return 69;
+}
+
 int growth_loop(const struct growth_settings *settings)
 {
     char error[256];
@@ -120,7 +128,7 @@ int growth_loop(const struct growth_settings *settings)
     (void)embedded_settle(embedded);
     embedded_close(embedded);
     if (failed != 0)
-        return 69;
+        return cannot_go_on();
     print_share("loop", settings, settings->depth, &share, &work);
     return verdict(&share);
 }
@@ -140,7 +148,7 @@ int growth_threads(const struct growth_settings *settings)
     int failed = measure(settings, &side, &share, &work);
     threaded_close(threaded);
     if (failed != 0)
-        return 69;
+        return cannot_go_on();
     print_share("threads", settings, settings->threads, &share, &work);
     return verdict(&share);
 }
@@ -175,6 +183,7 @@ static void add(struct share *sum, const struct share *one, unsigned count)
 {
     sum->pairs += one->pairs;
     sum->failed += one->failed;
+    sum->violations += one->violations;
     sum->cpu_us += one->cpu_us;
     sum->switches += one->switches;
     sum->start_ns =
@@ -217,8 +226,11 @@ int growth_processes(const struct growth_settings *settings)
     struct growth_work work;
     if (pipe(go) != 0 || pipe(told) != 0)
         return 71;
+    pid_t parent = getpid();
     for (unsigned i = 0; i < settings->processes; i++) {
         pid_t pid = fork();
+        if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
+            _exit(1); /* or the end of `go` would be taken for the start */
         if (pid < 0)
             perror("redlock-growth: fork"); /* the others end with the pipe */
         if (pid != 0)

@@ -29,6 +29,34 @@ def run(*words, nodes=5):
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
+# Kills the parent of four processes that have long to work.
+ORPHANS = """
+import os, re, socket, subprocess, sys, time
+growth = subprocess.Popen([sys.argv[1], "processes", "--size", "4", "--pairs", "1000000000"])
+host, port = os.environ["REDLOCK_SERVERS"].split(",")[0].split("?")[0].split(":")
+calls = 0
+# Twenty pairs warm each of them up; after that they are at work.
+while calls < 500:
+    time.sleep(0.02)
+    with socket.create_connection((host, int(port))) as server:
+        server.sendall(b"INFO commandstats\\r\\n")
+        found = re.search(rb"cmdstat_set:calls=(\\d+)", server.recv(65536))
+    calls = int(found[1]) if found else 0
+pids = open(f"/proc/{growth.pid}/task/{growth.pid}/children").read().split()
+growth.kill()
+growth.wait()
+def runs(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+end = time.monotonic() + 20
+while any(runs(pid) for pid in pids) and time.monotonic() < end:
+    time.sleep(0.02)
+print(f"{len(pids)} had begun,", "some go on" if any(runs(pid) for pid in pids) else "all are gone")
+"""
+
+
 class Growth(unittest.TestCase):
     def measure(self, *words, **others):
         done = run(*words, **others)
@@ -88,13 +116,42 @@ class Growth(unittest.TestCase):
             self.assertEqual(document["schema"], "redlock.growth/1")
             found = [(row["series"], row["size"]) for row in document["results"]]
             self.assertEqual(found, [("nodes", 1), ("nodes", 3), ("loop", 1), ("loop", 256)])
+            self.assertEqual(document["environment"]["servers"], 3)
+            self.assertIn(f"machine  {document['environment']['cpu']}", done.stdout)
             with open(os.path.join(directory, "growth.csv"), encoding="utf-8") as file:
-                self.assertEqual([row["series"] for row in csv.DictReader(file)], ["nodes", "nodes", "loop", "loop"])
+                lines = file.readlines()
+            self.assertIn(f"# servers  3 x {document['environment']['server']}\n", lines)
+            rows = csv.DictReader(line for line in lines if line[0] != "#")
+            self.assertEqual([row["series"] for row in rows], ["nodes", "nodes", "loop", "loop"])
             for number in ("1", "256"):
                 self.assertRegex(done.stdout, rf"(?m)^{number} ")
             if "gnuplot is missing" not in done.stderr:
                 with open(os.path.join(directory, "growth.png"), "rb") as file:
                     self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_no_valgrind_is_one_line(self):
+        environment = dict(os.environ, REDLOCK_SERVERS="127.0.0.1:1", PATH="/nowhere")
+        done = subprocess.run([sys.executable, DRIVER, GROWTH, "--series", "instructions"], capture_output=True,
+                              text=True, env=environment, timeout=DEADLINE_S, check=False)  # fmt: skip
+        self.assertEqual((done.returncode, done.stderr), (0, "no instructions: valgrind is missing (Debian: valgrind)\n"))
+
+    def test_what_was_measured_before_a_failure_is_kept(self):
+        # With one server of two that are named, all works but what needs both.
+        with tempfile.TemporaryDirectory() as directory:
+            inner = [sys.executable, DRIVER, GROWTH, "--quick", "--series", "nodes", "--output", directory]
+            script = "import os, sys; os.environ['REDLOCK_SERVERS'] += ',127.0.0.1:1'; os.execv(sys.argv[1], sys.argv[1:])"
+            command = [REDLOCK, "sandbox", "-n", "1", "--", sys.executable, "-c", script, *inner]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+            self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+            self.assertIn("growth.py: ", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            with open(os.path.join(directory, "growth.json"), encoding="utf-8") as file:
+                self.assertEqual([row["size"] for row in json.load(file)["results"]], [1])
+
+    def test_processes_end_with_their_parent(self):
+        done = subprocess.run([REDLOCK, "sandbox", "--", sys.executable, "-c", ORPHANS, GROWTH], capture_output=True,
+                              text=True, timeout=DEADLINE_S, check=False)  # fmt: skip
+        self.assertEqual(done.stdout, "4 had begun, all are gone\n", done.stderr)
 
     def test_refusals(self):
         for words in (["nonsense"], ["held", "--size"], ["held", "--size", "x"], ["held", "--size", "0"], ["loop", "--nodes", "9"]):

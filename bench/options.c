@@ -73,14 +73,14 @@ static bool parse_scenarios(struct options *options, const char *list)
     if (strcmp(list, "all") == 0)
         return true;
     options->chosen = true;
-    while (*list != '\0') {
+    do {
         size_t len = strcspn(list, ",");
         const struct scenario *scenario = scenario_find(list, len);
         if (scenario == NULL || options->scenarios_count == SCENARIOS_MAX)
             return refuse("unknown scenario in", list);
         options->scenarios[options->scenarios_count++] = scenario;
         list += len + (list[len] == ',');
-    }
+    } while (*list != '\0');
     return true;
 }
 
@@ -145,7 +145,8 @@ static bool parse_option(struct options *options, int letter, const char *value)
     case 'h':
         print_usage(stdout);
         exit(0);
-    default:
+    default: /* getopt has said what is wrong */
+        fputs("see redlock-bench --help\n", stderr);
         return false;
     }
 }

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import unittest
@@ -40,6 +41,41 @@ for line in sys.stdin:
     print("hold 1", end - 9000000, end - 7000000, end - 4000000, end - 3000000)
     print("failed 2", end - 9000000, end - 1000000, "error it is a liar")
     print("over", flush=True)
+"""
+KILLER = """#!/usr/bin/env python3
+import os, signal, sys
+print("ready", flush=True)
+for line in sys.stdin:
+    with open(os.path.join(os.environ["REDLOCK_SANDBOX_DIR"], "1", "pid")) as file:
+        os.kill(int(file.read()), signal.SIGKILL)
+    print("over", flush=True)
+"""
+# Says that it works, and does not end by itself.
+SLEEPER = """#!/usr/bin/env python3
+import os, select, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+sys.stdin.readline()
+with open("NOTE", "w") as file:
+    print(os.getpid(), file=file)
+select.select([], [], [])
+"""
+# Sends the signal when the driver is at work, and says what is left then.
+ENDED = """
+import os, re, socket, subprocess, sys, time
+number, note, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+compare = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+while not open(note).read().endswith("\\n"):
+    time.sleep(0.02)
+compare.send_signal(number)
+status = compare.wait()
+gone = not os.path.exists("/proc/" + open(note).read().strip())
+for port in re.findall(r":(\\d+)", os.environ["REDLOCK_SERVERS"]):
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as server:
+        server.sendall(b"PING\\r\\n")
+        assert server.recv(7) == b"+PONG\\r\\n"
+print(f"status {status}, driver {'gone' if gone else 'there'}, servers answer")
 """
 GONE = "#!/bin/sh\necho ready; read line; echo 'nothing to be had' >&2; exit 3\n"
 
@@ -134,15 +170,60 @@ class Compare(unittest.TestCase):
         done = run(*words, peers=nothing)
         self.assertIn("left out redsync: not installed", done.stdout)
         self.assertIn("x floor", done.stdout)
-        rows = list(csv.DictReader(io.StringIO(run(*words, "--csv", peers=nothing).stdout)))
+        lines = run(*words, "--csv", peers=nothing).stdout.splitlines(True)
+        self.assertIn("# left out redsync: not installed\n", lines)
+        self.assertRegex(lines[1], r"^# machine  .* CPUs")
+        rows = list(csv.DictReader(io.StringIO("".join(line for line in lines if line[0] != "#"))))
         self.assertEqual([row["driver"] for row in rows], ["redlock", "floor"])
-        self.assertGreaterEqual(float(rows[0]["pair_ms_max"]), float(rows[0]["pair_ms_p50"]))
+        times = [float(rows[0]["pair_ms_" + name]) for name in ("p50", "p90", "p95", "p99", "p99_9", "max")]
+        self.assertEqual(times, sorted(times))
+        self.assertGreaterEqual(float(rows[0]["attempts_per_grant"]), 1)
+
+    def test_a_server_that_dies_ends_it_with_a_line(self):
+        # A driver kills the first server when it is told to work.
+        done = run("--slice", "0.2", "--rounds", "1", "--scenario", "one,many", "--driver", "redsync", "--json",
+                   peers=impostor("killer", KILLER))  # fmt: skip
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("compare: one: a server cannot be asked: ", done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["results"], [])
+
+    def test_whoever_ends_it_leaves_nothing_behind(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            note = os.path.join(SCRATCH, f"pid-{number}")
+            os.makedirs(SCRATCH, exist_ok=True)
+            with open(note, "w", encoding="ascii"):
+                pass
+            peers = impostor("sleeper", SLEEPER.replace("NOTE", note))
+            command = [REDLOCK, "sandbox", "--", sys.executable, "-c", ENDED, str(int(number)), note,
+                       sys.executable, COMPARE, "--build", BUILD, "--slice", "30", "--scenario", "stopped",
+                       "--driver", "redsync"]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
+                                  env={**os.environ, "REDLOCK_BENCH_PEERS": peers})  # fmt: skip
+            with self.subTest(signal=number):
+                self.assertIn("compare: stopped: ended by a signal", done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+                self.assertEqual(done.stdout.splitlines()[-1], f"status {128 + number}, driver gone, servers answer")
 
     def test_refusals(self):
-        for words, text in [(["--driver", "other"], "other"), (["--scenario", "x"], "'x'")]:
-            done = run(*words, sandbox=False)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(text, done.stderr)
+        for words, text in [
+            (["--driver", "other"], "there is no driver 'other'"),
+            (["--scenario", "x"], "there is no scenario 'x'"),
+            (["--slice", "0"], "--slice: '0' is not a number from"),
+            (["--slice", "nan"], "--slice: 'nan' is not a number from"),
+            (["--rounds", "0"], "--rounds: '0' is not"),
+            (["--ttl", "99"], "--ttl: '99' is not"),
+            (["--nonsense"], "--nonsense"),
+            (["--servers", "localhost"], "localhost: expected host:port"),
+            (["--servers", "h:1,h:x"], "h:x: expected host:port"),
+            (["--servers", "redis://:secret@h:1"], "use a sandbox"),
+        ]:
+            with self.subTest(words=words):
+                done = run(*words, sandbox=False)
+                self.assertEqual((done.returncode, done.stdout), (64, ""), done.stderr)
+                self.assertIn(text, done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+                self.assertNotIn("secret", done.stderr)
         done = run("--servers", "127.0.0.1:1", "--scenario", "one", "--driver", "floor", sandbox=False)
         self.assertEqual(done.returncode, 69, done.stderr)
 

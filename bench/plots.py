@@ -163,6 +163,8 @@ def over_time(document, name):
     result = first_run(document)[name]
     timeline = result["timeline"]
     rows = [(start / 1000, p50 or None, p99 or None, top or None) for start, _, _, p50, p99, top in timeline["bins"]]
+    if not any(row[3] for row in rows):
+        return None  # all have failed: no time to show
     step = rows[1][0] - rows[0][0]
     highest = max(row[3] for row in rows if row[3])
     lowest = min(row[1] for row in rows if row[1])
@@ -198,8 +200,13 @@ def main():
         sys.exit("usage: plots.py RESULT.json DIRECTORY")
     if shutil.which("gnuplot") is None:
         sys.exit("plots: no pictures: gnuplot is missing. On Debian: apt-get install gnuplot-nox")
-    with open(sys.argv[1]) as file:
-        document = json.load(file)
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            document = json.load(file)
+        if document["schema"] != "redlock.bench/1":
+            raise ValueError(f"its schema is {document['schema']}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"plots: no pictures: {sys.argv[1]} is no JSON document of redlock-bench: {error}")
     os.makedirs(sys.argv[2], exist_ok=True)
     pictures = [percentiles(document), throughput(document), stalled(document)]
     pictures += [over_time(document, name) for name, result in first_run(document).items() if "timeline" in result]

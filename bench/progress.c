@@ -4,6 +4,7 @@
 
 #include "result.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -30,7 +31,7 @@ void progress_show(uint64_t done, uint64_t total)
     if (progress.silent || progress.what == NULL || now_ns - progress.shown_ns < EACH_NS)
         return;
     progress.shown_ns = now_ns;
-    fprintf(stderr, "redlock-bench: %s", progress.what);
+    fprintf(stderr, "%s: %s", program_invocation_short_name, progress.what);
     if (progress.runs > 1)
         fprintf(stderr, ", run %u of %u", progress.run, progress.runs);
     fprintf(stderr, ": %u %%\n", (unsigned)(100.0 * result_divide((double)done, (double)total)));

@@ -236,7 +236,8 @@ int scenario_run_sides(const struct scenario *scenario, struct scenario_settings
     struct stage stage = {.settings = settings};
     int failed = open_stage(&stage, scenario, error, error_size);
     if (failed == 0 && compare(&stage, scenario, result) != 0) {
-        snprintf(error, error_size, "it could not be finished");
+        snprintf(error, error_size,
+                 "it could not be finished: a server does not answer any more; see redlock nodes");
         failed = -1;
     }
     if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)

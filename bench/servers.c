@@ -241,39 +241,64 @@ int servers_load_script(const struct server *server, const char *script, char sh
     return ok ? 0 : -1;
 }
 
-static pid_t read_pid(const char *directory, size_t index)
+/* What the file directory/<number>/<name> says; 0: nothing. */
+static long read_number(const char *directory, size_t number, const char *name)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/%zu/pid", directory, index);
+    snprintf(path, sizeof path, "%s/%zu/%s", directory, number, name);
     FILE *file = fopen(path, "re");
     if (file == NULL)
         return 0;
-    long pid = 0;
-    if (fscanf(file, "%ld", &pid) != 1 || pid <= 1)
-        pid = 0;
+    long found = 0;
+    if (fscanf(file, "%ld", &found) != 1 || found <= 1)
+        found = 0;
     fclose(file);
-    return (pid_t)pid;
+    return found;
 }
 
-int servers_read_pids(struct servers *servers, const char *directory)
+static bool is_local(const struct server *server)
 {
-    size_t first = read_pid(directory, 0) != 0 ? 0 : 1;
-    for (size_t i = 0; i < servers->count; i++) {
-        servers->list[i].pid = read_pid(directory, first + i);
-        if (servers->list[i].pid == 0)
-            return -1;
+    return strcmp(server->host, "127.0.0.1") == 0 || strcmp(server->host, "localhost") == 0;
+}
+
+/* Which of the sandbox's servers listens there; SIZE_MAX: none. */
+static size_t find_number(const char *directory, const struct server *server)
+{
+    for (size_t number = 0; is_local(server) && number <= SERVERS_MAX; number++) {
+        if (read_number(directory, number, "port") == atol(server->port))
+            return number;
     }
-    return 0;
+    return SIZE_MAX;
+}
+
+/* The sandbox's own list, or one by way of a proxy that stands before all of it, has its order. Any
+ * other one is compared with the ports: whoever measures other servers must not stop these. */
+static bool read_pids(struct servers *servers, const char *directory)
+{
+    const char *own = getenv("REDLOCK_SERVERS");
+    bool in_order = own != NULL && strcmp(own, servers->text) == 0;
+    size_t first = read_number(directory, 0, "pid") != 0 ? 0 : 1;
+    bool all = true;
+    for (size_t i = 0; i < servers->count; i++) {
+        struct server *server = &servers->list[i];
+        size_t number = in_order ? first + i : find_number(directory, server);
+        server->number = number;
+        server->pid = number == SIZE_MAX ? 0 : (pid_t)read_number(directory, number, "pid");
+        all = all && server->pid != 0;
+    }
+    for (size_t i = 0; !all && i < servers->count; i++)
+        servers->list[i].pid = 0;
+    return all;
 }
 
 int servers_find_pids(struct servers *servers, char *error, size_t error_size)
 {
     const char *directory = getenv("REDLOCK_SANDBOX_DIR");
-    if (directory != NULL && servers_read_pids(servers, directory) == 0)
+    if (directory != NULL && read_pids(servers, directory))
         return 0;
     snprintf(error, error_size,
-             "it needs the process ids of a sandbox (REDLOCK_SANDBOX_DIR): run it as\n"
-             "  redlock sandbox -- redlock-bench");
+             "it stops servers, and these are not those of a sandbox (REDLOCK_SANDBOX_DIR): run it "
+             "as\n  redlock sandbox -- redlock-bench");
     return -1;
 }
 

@@ -15,7 +15,8 @@
 struct server {
     char host[128];
     char port[8];
-    pid_t pid; /* 0: not known */
+    pid_t pid;     /* 0: not known */
+    size_t number; /* of its directory in the sandbox, if the pid is known */
 };
 
 struct servers {
@@ -46,11 +47,9 @@ uint64_t servers_cpu_us(const struct servers *servers);
 /* Loads the script into one server and writes its hash (40 hex digits and a NUL). 0 or -1. */
 int servers_load_script(const struct server *server, const char *script, char sha[41]);
 
-/* Reads the process ids of a sandbox (directory/<i>/pid, counted from 1 or from 0). 0, or -1 if any
- * of them is missing. */
-int servers_read_pids(struct servers *servers, const char *directory);
-
-/* The same, of the sandbox that this process runs in. 0, or -1 and a text in `error`. */
+/* Reads the process ids (directory/<i>/pid, counted from 1 or from 0) of the sandbox that this
+ * process runs in. 0, or -1 and a text in `error`: there is none, or it does not have all of these
+ * servers. */
 int servers_find_pids(struct servers *servers, char *error, size_t error_size);
 
 /* Stops (SIGSTOP) or continues the last `count` servers. */

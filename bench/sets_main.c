@@ -4,6 +4,7 @@
  * share the processors of one machine, pairs a second say little; what the busiest server and the
  * client compute for each pair say when they would be full. */
 #include "client.h"
+#include "environment.h"
 #include "servers.h"
 
 #include <stdio.h>
@@ -16,6 +17,8 @@
 #define SETS_SHOWN  8
 #define TTL_MS      10000
 #define WAIT_MS     10000
+#define DEPTH_MAX   4096
+#define EXIT_USAGE  64
 
 struct growth {
     struct embedded *embedded;
@@ -41,15 +44,17 @@ static void list_sets(const struct servers *all, unsigned sets, unsigned each, c
     for (unsigned i = 0; i < sets * each; i++) {
         if (i % each == 0)
             at += (size_t)snprintf(text + at, size - at, "%ss%u=", i > 0 ? ";" : "", i / each + 1);
-        at += (size_t)snprintf(text + at, size - at, "%sredis://%s:%s?fresh=1",
-                               i % each > 0 ? "," : "", all->list[i].host, all->list[i].port);
+        bool v6 = strchr(all->list[i].host, ':') != NULL;
+        at += (size_t)snprintf(text + at, size - at, "%sredis://%s%s%s:%s?fresh=1",
+                               i % each > 0 ? "," : "", v6 ? "[" : "", all->list[i].host,
+                               v6 ? "]" : "", all->list[i].port);
     }
 }
 
 static int open_growth(struct growth *growth, const struct servers *all, unsigned sets,
                        unsigned each, unsigned depth_each)
 {
-    static char text[SERVERS_TEXT_MAX];
+    static char text[2 * SERVERS_TEXT_MAX]; /* more is said of each than in the list */
     char prefix[64], error[256] = "out of memory";
     unsigned depth = depth_each * sets; /* each set has the same to do */
     list_sets(all, sets, each, text, sizeof text);
@@ -79,18 +84,24 @@ static int run_slice(struct growth *growth, struct result *result)
     return status;
 }
 
-static void print(unsigned sets, unsigned each)
+static void print(const struct servers *all, unsigned sets, unsigned each)
 {
-    printf("%-5s %9s %9s %9s %13s %17s %7s %10s\n", "sets", "pairs/s", "p50 us", "p99 us",
-           "client us/pair", "one server us/pair", "failed", "violations");
+    struct environment environment;
+    environment_read(&environment, all);
+    environment_print(&environment, "# ");
+    printf("%-5s %9s", "sets", "pairs/s");
+    for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
+        printf("%6s us", histogram_point_names[i]);
+    printf(" %14s %18s %7s %10s\n", "client us/pair", "one server us/pair", "failed", "violations");
     for (unsigned i = 0; i < sets; i++) {
         const struct growth *growth = &growths[i];
         double pairs = (double)growth->result.pairs;
-        printf("%-5u %9.0f %9.1f %9.1f %14.2f %18.2f %7llu %10llu\n", i + 1,
-               pairs * 1e9 / (double)growth->result.elapsed_ns,
-               (double)histogram_percentile(&growth->result.pair, 5000) / 1000,
-               (double)histogram_percentile(&growth->result.pair, 9900) / 1000,
-               (double)growth->client_us / pairs,
+        printf("%-5u %9.0f", i + 1, result_pairs_per_second(&growth->result));
+        for (size_t point = 0; point < HISTOGRAM_POINTS; point++)
+            printf("%9.1f",
+                   (double)histogram_percentile(&growth->result.pair, histogram_points[point]) /
+                       1000);
+        printf(" %14.2f %18.2f %7llu %10llu\n", (double)growth->client_us / pairs,
                (double)growth->servers_us / pairs / ((i + 1) * each),
                (unsigned long long)growth->result.failed,
                (unsigned long long)growth->result.violations);
@@ -114,48 +125,76 @@ static int measure(unsigned sets, unsigned slices)
     return 0;
 }
 
-/* redlock-sets [SERVERS IN A SET [LOCKS IN FLIGHT FOR EACH SET [SLICES]]] */
-int main(int argc, char **argv)
-{
-    struct servers all;
-    char error[256];
-    unsigned each = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 5;
-    unsigned depth = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 64;
-    unsigned slices = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 10;
-    const char *text = getenv("REDLOCK_SERVERS");
+static const char usage[] =
+    "usage: redlock-sets [SERVERS IN A SET (5) [LOCKS IN FLIGHT FOR EACH SET (64) [SLICES (10)]]]\n"
+    "  One, two, three, ... sets of the servers in REDLOCK_SERVERS, in slices of 2000 pairs that\n"
+    "  take turns.\n"
+    "example: redlock sandbox -n 15 -- redlock-sets 5 64 6\n";
 
-    if (text == NULL || each == 0 || depth == 0 || slices == 0) {
-        fprintf(stderr,
-                "usage: REDLOCK_SERVERS=host:port,... redlock-sets [SERVERS IN A SET "
-                "[LOCKS IN FLIGHT FOR EACH SET [SLICES OF %d PAIRS]]]\n",
-                SLICE_PAIRS);
-        return EXIT_FAILURE;
-    }
-    if (servers_parse(&all, text, error, sizeof error) != 0) {
-        fprintf(stderr, "redlock-sets: %s\n", error);
-        return EXIT_FAILURE;
-    }
-    unsigned sets = (unsigned)all.count / each;
-    sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
-    if (sets == 0) {
-        fprintf(stderr, "redlock-sets: %zu servers make no set of %u\n", all.count, each);
-        return EXIT_FAILURE;
-    }
+static int refuse(const char *what, const char *word)
+{
+    fprintf(stderr, "redlock-sets: %s: '%s'\n%s", what, word, usage);
+    return EXIT_USAGE;
+}
+
+static bool number(const char *text, unsigned max, unsigned *ret)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    *ret = (unsigned)value;
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && value > 0 && value <= max;
+}
+
+/* Opens all, measures, closes all. */
+static bool run(const struct servers *all, unsigned sets, unsigned each, unsigned depth,
+                unsigned slices)
+{
     int status = 0;
     for (unsigned i = 0; status == 0 && i < sets; i++)
-        status = open_growth(&growths[i], &all, i + 1, each, depth);
+        status = open_growth(&growths[i], all, i + 1, each, depth);
     if (status == 0)
         status = measure(sets, slices);
     if (status == 0)
-        print(sets, each);
+        print(all, sets, each);
     bool sound = status == 0;
     for (unsigned i = 0; i < sets; i++) {
         sound = sound && growths[i].result.violations == 0 && growths[i].result.failed == 0;
         if (growths[i].embedded != NULL)
             embedded_close(growths[i].embedded);
     }
-    long left = servers_count_keys(&all, "redlock-bench:");
-    if (left != 0)
+    return sound;
+}
+
+int main(int argc, char **argv)
+{
+    static struct servers all;
+    char error[256], prefix[64];
+    unsigned given[] = {5, 64, 10}; /* servers in a set, locks in flight for each, slices */
+    static const unsigned most[] = {SERVERS_MAX, DEPTH_MAX, 100000};
+    const char *text = getenv("REDLOCK_SERVERS");
+
+    if (argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0))
+        return fputs(usage, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    for (int i = 1; i < argc; i++) {
+        if (i > 3 || !number(argv[i], most[i - 1], &given[i - 1]))
+            return refuse("not understood", argv[i]);
+    }
+    if (text == NULL)
+        return refuse("no servers", "REDLOCK_SERVERS");
+    if (servers_parse(&all, text, error, sizeof error) != 0)
+        return refuse("REDLOCK_SERVERS", error);
+    unsigned sets = (unsigned)all.count / given[0];
+    sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
+    if (sets == 0) {
+        fprintf(stderr, "redlock-sets: %zu servers make no set of %u\n", all.count, given[0]);
+        return EXIT_USAGE;
+    }
+    bool sound = run(&all, sets, given[0], given[1], given[2]);
+    snprintf(prefix, sizeof prefix, "redlock-bench:%d:", (int)getpid());
+    long left = servers_count_keys(&all, prefix);
+    if (left < 0)
+        fprintf(stderr, "redlock-sets: a server cannot be asked which keys are left\n");
+    else if (left > 0)
         fprintf(stderr, "redlock-sets: %ld keys are left\n", left);
     return sound && left == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

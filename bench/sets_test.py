@@ -27,17 +27,26 @@ class Sets(unittest.TestCase):
     def test_a_row_for_each_number_of_sets(self):
         result = self.run_sets(6, "3", "4", "1")
         self.assertEqual(result.returncode, 0, result.stderr)
-        rows = [line.split() for line in result.stdout.splitlines()[1:]]
+        self.assertIn("# servers  6 x", result.stdout)
+        rows = [line.split() for line in result.stdout.splitlines() if line[0].isdigit()]
         self.assertEqual([row[0] for row in rows], ["1", "2"])
         for row in rows:
-            self.assertEqual(len(row), 8)
-            self.assertTrue(all(float(figure) > 0 for figure in row[1:6]), row)
-            self.assertEqual(row[6:], ["0", "0"])
+            self.assertEqual(len(row), 12)
+            self.assertTrue(all(float(figure) > 0 for figure in row[1:10]), row)
+            times = [float(figure) for figure in row[2:8]]
+            self.assertEqual(times, sorted(times))
+            self.assertEqual(row[10:], ["0", "0"])
 
     def test_too_few_servers(self):
         result = self.run_sets(3, "5")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 64)
         self.assertIn("3 servers make no set of 5", result.stderr)
+
+    def test_refusals(self):
+        for words in (["5x"], ["0"], ["32"], ["5", "4097"], ["5", "64", "1", "more"], ["--nonsense"]):
+            result = self.run_sets(1, *words)
+            self.assertEqual(result.returncode, 64, words)
+            self.assertIn(f"not understood: '{words[-1]}'", result.stderr)
 
 
 if __name__ == "__main__":

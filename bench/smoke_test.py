@@ -42,6 +42,29 @@ bench.send_signal(signal.SIGCONT)
 bench.stderr.read()
 sys.exit(bench.wait())
 """
+# Interrupts the counting when the counted program runs, and says which files are new.
+INTERRUPTER = """
+import glob, os, signal, subprocess, sys, time
+before = set(glob.glob("/tmp/redlock-bench*"))
+bench = subprocess.Popen([sys.argv[1], "--syscalls", "--scenario", "embedded-1"], start_new_session=True)
+while not open(f"/proc/{bench.pid}/task/{bench.pid}/children").read():
+    time.sleep(0.01)
+os.killpg(bench.pid, signal.SIGINT)
+bench.wait()
+print(sorted(set(glob.glob("/tmp/redlock-bench*")) - before))
+"""
+# Kills a server while library and floor take turns.
+KILLER = """
+import os, signal, subprocess, sys
+command = [sys.argv[1], "--scenario", "embedded-1", "--seconds", "60", "--json"]
+bench = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+while "embedded-1: " not in (line := bench.stderr.readline()):
+    assert line, "it ended by itself"
+with open(os.environ["REDLOCK_SANDBOX_DIR"] + "/1/pid") as file:
+    os.kill(int(file.read()), signal.SIGKILL)
+sys.stderr.write(bench.stderr.read())
+sys.exit(bench.wait())
+"""
 POINTS = ("p50", "p90", "p95", "p99", "p99_9", "max")
 
 
@@ -208,6 +231,28 @@ class Bench(unittest.TestCase):
         self.assertIn("apt-get install gnuplot-nox", done.stderr)
 
     @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
+    def test_no_document_no_plots(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "result.json")
+            for text in ("", "{", "[]", "{}", '{"schema": "redlock.peers/1"}'):
+                with self.subTest(text=text):
+                    with open(path, "w", encoding="ascii") as file:
+                        file.write(text)
+                    done = subprocess.run([sys.executable, PLOTS, path, directory], capture_output=True, text=True,
+                                          timeout=DEADLINE_S, check=False)  # fmt: skip
+                    self.assertEqual(done.returncode, 1)
+                    self.assertTrue(done.stderr.startswith("plots: no pictures: " + path), done.stderr)
+
+    def test_a_run_that_failed_has_no_picture(self):
+        sys.path.insert(0, os.path.dirname(PLOTS))
+        import plots
+
+        timeline = {"bins": [[float(i), 3, 3, 0, 0, 0] for i in range(100)], "marks": [[25, "3 killed"]]}
+        result = {"scenario": "killed-1", "run": 1, "timeline": timeline, "figures": {"rate_per_s": 500}, "sides": []}
+        environment = {"servers": 5, "server": "redis", "cpu": "x", "cpus": 2}
+        self.assertIsNone(plots.over_time({"results": [result], "environment": environment}, "killed-1"))
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "no gnuplot")
     def test_plots(self):
         names = ["percentiles", "throughput", "stalled", "time-stalled", "time-killed-1"]
         with tempfile.TemporaryDirectory() as directory:
@@ -238,6 +283,38 @@ class Bench(unittest.TestCase):
             self.assertGreater(counted[side], 15)
             self.assertLess(counted[side], 60)
 
+    def test_a_server_that_dies_ends_it_with_a_line(self):
+        # The floor waits for all of them.
+        done = run("python3", "-c", KILLER, BENCH)
+        self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+        self.assertIn("redlock-bench: embedded-1: it could not be finished: a server does not answer", done.stderr)
+        self.assertEqual([result["scenario"] for result in json.loads(done.stdout)["results"]], [])
+
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_interrupted_counting_leaves_no_file(self):
+        self.assertEqual(self.check(run("python3", "-c", INTERRUPTER, BENCH)), "[]\n")
+
+    def test_nobody_elses_servers_are_stopped(self):
+        # The sandbox around the benchmark is another one than that of the servers.
+        words = f'exec "{REDLOCK}" sandbox -- sh -c \'exec "{BENCH}" --servers "$OUTER" --scenario stopped\''
+        done = run("sh", "-c", f'OUTER=$REDLOCK_SERVERS; export OUTER; {words}')
+        self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+        self.assertIn("these are not those of a sandbox", done.stderr)
+
+    def test_the_sandbox_in_another_order(self):
+        # The last of the list is the first of the sandbox: that one is killed, and started again.
+        script = (
+            "import os, subprocess, sys\n"
+            "directory = os.environ['REDLOCK_SANDBOX_DIR']\n"
+            "pids = lambda: [open(f'{directory}/{n}/pid').read() for n in range(1, 6)]\n"
+            "before, servers = pids(), os.environ['REDLOCK_SERVERS'].split(',')\n"
+            "done = subprocess.run([sys.argv[1], '--servers', ','.join(reversed(servers)), '--scenario', 'killed-1',\n"
+            "                       '--ops', '60'], stdout=subprocess.DEVNULL)\n"
+            "print(done.returncode, [a == b for a, b in zip(before, pids())])\n"
+        )
+        out = self.check(run("python3", "-c", script, BENCH))
+        self.assertRegex(out, r"^[01] \[False, True, True, True, True\]\n$")
+
     def test_one_side_in_a_table(self):
         out = self.check(run(BENCH, "--ops", "40", "--scenario", "threaded-1", "--side", "library"))
         self.assertIn("threaded-1    library", out)
@@ -265,6 +342,8 @@ class Bench(unittest.TestCase):
     def test_refusals(self):
         for words, text in [
             (["--scenario", "nonsense"], "nonsense"),
+            (["--scenario", ""], "unknown scenario in: ''"),
+            (["--nonsense"], "see redlock-bench --help"),
             (["--ops", "0"], "--ops"),
             (["--ops", "12x"], "12x"),
             (["--side", "left"], "left"),

@@ -323,8 +323,10 @@ int cmd_nodes(const struct options *options)
         nodes_probe(&settings, &exams[i]);
         if (options->fence)
             nodes_fence(rl, &settings, &exams[i]);
-        doctor_judge(&exams[i]);
     }
+    doctor_compare(exams, sets);
+    for (size_t i = 0; i < sets; i++)
+        doctor_judge(&exams[i]);
     print_all(options, exams, sets);
     result = (int)worst_of(exams, sets);
     free(exams);

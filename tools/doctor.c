@@ -89,6 +89,24 @@ static void find_twins(struct examination *exam)
     }
 }
 
+static void find_elsewhere(const struct examination *other, const char *run_id,
+                           struct elsewhere *ret)
+{
+    for (size_t i = 0; *run_id && !ret->node && i < other->count; i++)
+        if (!strcmp(run_id, other->nodes[i].run_id))
+            *ret = (struct elsewhere){other->nodes[i].node, other->set_name};
+}
+
+void doctor_compare(struct examination *exams, size_t sets)
+{
+    for (size_t set = 0; set < sets; set++)
+        for (size_t i = 0; i < exams[set].count; i++)
+            for (size_t other = 0; other < sets; other++)
+                if (other != set)
+                    find_elsewhere(&exams[other], exams[set].nodes[i].run_id,
+                                   &exams[set].elsewhere[i]);
+}
+
 static void check_vote(struct examination *exam, size_t i)
 {
     static const struct remedy ours = {0, "descriptors",
@@ -143,6 +161,19 @@ static void check_data(struct examination *exam, size_t i)
     if (node->facts & REDLOCK_FACT_FRESH && node->uptime_s > 3600)
         find(exam, FINDING_NOTE, (int)i, "fresh", "take ?fresh=1 out of the list of servers",
              "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
+}
+
+/* A name is in one set only, so its locks are safe; but what is meant to fail apart fails together.
+ */
+static void check_elsewhere(struct examination *exam, size_t i)
+{
+    const struct elsewhere *elsewhere = &exam->elsewhere[i];
+
+    if (elsewhere->node)
+        find(exam, FINDING_WARN, (int)i, "shared",
+             "give each set servers of its own: with this one both lose a vote, and it keeps the "
+             "fence record of one of them only",
+             "same server as %s of set %s", elsewhere->node, elsewhere->set);
 }
 
 /* Locks do without: who waits asks again. */
@@ -323,6 +354,7 @@ void doctor_judge(struct examination *exam)
         exam->useful += exam->nodes[i].may_vote && !exam->troubles[i].cause;
         check_vote(exam, i);
         check_data(exam, i);
+        check_elsewhere(exam, i);
         check_wakeups(exam, i);
         check_time(exam, i, median_us);
     }

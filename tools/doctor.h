@@ -10,7 +10,7 @@
 #include "exits.h"
 #include "redlock/redlock.h"
 
-#define FINDINGS_PER_NODE 8
+#define FINDINGS_PER_NODE 10
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
 
@@ -38,6 +38,11 @@ struct wakefulness {
     char text[96]; /* refused: the server's words */
 };
 
+/* Where else a server is listed. */
+struct elsewhere {
+    const char *node, *set; /* borrowed; NULL: nowhere */
+};
+
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* Of one set of servers; most clients have only one. */
@@ -55,13 +60,17 @@ struct examination {
     struct trouble fence_troubles[REDLOCK_NODES_MAX];
     uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
     int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
+    struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* in another set */
     struct finding findings[FINDINGS_MAX];
     size_t finding_count;
     enum health_exit health;
 };
 
-/* Fills in quorum, twins, findings (worst first) and health. count, nodes, troubles and rtt_us are
- * set. */
+/* Fills in elsewhere, of all sets of a client. Their nodes are set. */
+void doctor_compare(struct examination *exams, size_t sets);
+
+/* Fills in quorum, twins, findings (worst first) and health. count, nodes, elsewhere, troubles
+ * and rtt_us are set. */
 void doctor_judge(struct examination *exam);
 
 /* One line about the whole: "4 of 5 servers may vote, 3 are needed". */

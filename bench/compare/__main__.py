@@ -6,6 +6,7 @@ import argparse
 import collections
 import os
 import random
+import signal
 import sys
 import time
 
@@ -20,6 +21,7 @@ STOPPED = 2
 SLOW = "10ms"  # each way
 PATIENCE_S = 2
 BACK_S = 3
+CLOSE_S = 15
 SCENARIOS = [
     Scenario("one", "one caller, a lock that nobody else wants", 1, 1, True, False, False, 0),
     Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
@@ -31,6 +33,23 @@ SCENARIOS = [
 
 class Unfit(Exception):
     pass
+
+
+class Ended(BaseException):
+    """By a signal."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
+def end(number, _frame):
+    raise Ended(number)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(64, f"compare: {message}; see ./dev bench --peers --help\n")
 
 
 def fits(driver, scenario):
@@ -62,7 +81,7 @@ def run_scenario(options, scenario, nodes, present):
     """A line for each driver."""
     if scenario.stopped and (len(nodes.list) < 2 * STOPPED + 1 or not nodes.read_pids()):
         raise Unfit("needs the processes of a sandbox with five servers")
-    proxy, members, front = None, [], nodes
+    proxy, members, front, patience_s = None, [], nodes, CLOSE_S
     try:
         if scenario.slow:
             delays = ["0"] * (len(nodes.list) - 1) + [SLOW]
@@ -79,25 +98,41 @@ def run_scenario(options, scenario, nodes, present):
             nodes.stop(STOPPED)
         take_turns(options, scenario, nodes, members)
         look_behind(scenario, nodes, members)
+    except BaseException:
+        patience_s = 0  # nobody waits for what the drivers have to say
+        raise
     finally:
         nodes.go_on()
         for one in members:
-            one.close()
+            one.close(patience_s)
         if proxy is not None:
             proxy.close()
     return [figures.result(one, scenario, one.driver.version()) for one in members]
 
 
-def names(text, known, what):
+def names(parser, text, known, what):
     chosen = text.split(",")
     for name in chosen:
         if name not in known:
-            raise SystemExit(f"compare: there is no {what} '{name}'; there are: {', '.join(known)}")
+            parser.error(f"there is no {what} '{name}'; there are: {', '.join(known)}")
     return chosen
 
 
+def between(kind, least, most):
+    """For argparse: a number that is not nonsense."""
+
+    def convert(text):
+        number = kind(text)
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not a number from {least} to {most}")
+        return number
+
+    convert.__name__ = "number"  # what argparse calls it
+    return convert
+
+
 def parse(words):
-    parser = argparse.ArgumentParser(prog="dev bench --peers", description=__doc__.split(":")[0])
+    parser = Parser(prog="dev bench --peers", description=__doc__.split(":")[0])
     parser.add_argument("--build", default="build", help=argparse.SUPPRESS)
     parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, no more")
     parser.add_argument("--servers", default=os.environ.get("REDLOCK_SERVERS"), help="default: $REDLOCK_SERVERS")
@@ -105,24 +140,45 @@ def parse(words):
                         help="; ".join(f"{one.name}: {one.summary}" for one in SCENARIOS))  # fmt: skip
     parser.add_argument("--driver", default=None, metavar="LIST",
                         help=", ".join(driver.name for driver in roster.DRIVERS))  # fmt: skip
-    parser.add_argument("--slice", type=float, default=1.5, metavar="S", help="how long each works at a time (1.5)")
-    parser.add_argument("--warm", type=float, default=1.0, metavar="S", help="the first slice at most (1)")
-    parser.add_argument("--rounds", type=int, default=2, metavar="N", help="slices for each that count (2)")
-    parser.add_argument("--ttl", type=int, default=10000, metavar="MS", help="time to live of a lock (10000)")
+    parser.add_argument("--slice", type=between(float, 0.01, 3600), default=1.5, metavar="S", help="how long each works at a time (1.5)")
+    parser.add_argument("--warm", type=between(float, 0.01, 3600), default=1.0, metavar="S", help="the first slice at most (1)")
+    parser.add_argument("--rounds", type=between(int, 1, 1000), default=2, metavar="N", help="slices for each that count (2)")
+    parser.add_argument("--ttl", type=between(int, 100, 30000), default=10000, metavar="MS", help="time to live of a lock (10000)")
     parser.add_argument("--seed", type=int, default=None, help="of the order in each round (from the clock; printed)")
     parser.add_argument("--json", action="store_true", help="instead of the table")
     parser.add_argument("--csv", action="store_true", help="instead of the table")
     options = parser.parse_args(words)
     all_drivers = [driver.name for driver in roster.DRIVERS]
-    chosen = names(options.driver, all_drivers, "driver") if options.driver else all_drivers
+    chosen = names(parser, options.driver, all_drivers, "driver") if options.driver else all_drivers
     options.drivers = [driver for driver in roster.DRIVERS if driver.name in chosen]
     all_scenarios = [one.name for one in SCENARIOS]
-    chosen = names(options.scenario, all_scenarios, "scenario") if options.scenario else all_scenarios
+    chosen = names(parser, options.scenario, all_scenarios, "scenario") if options.scenario else all_scenarios
     options.scenarios = [one for one in SCENARIOS if one.name in chosen]
     options.build = os.path.abspath(options.build)
     options.seed = time.time_ns() & 0xFFFFFFFF if options.seed is None else options.seed
     options.random = random.Random(options.seed)
     return options
+
+
+def measure(options, nodes, present, show):
+    """The lines, and the exit status of what kept it from going on: 0 is nothing."""
+    results = []
+    for scenario in options.scenarios:
+        try:
+            lines = run_scenario(options, scenario, nodes, present)
+        except Unfit as error:
+            print(f"compare: {scenario.name} is left out: {error}", file=sys.stderr)
+            continue
+        except OSError as error:
+            print(f"compare: {scenario.name}: a server cannot be asked: {error}", file=sys.stderr)
+            return results, 69
+        except Ended as ended:
+            print(f"compare: {scenario.name}: ended by a signal", file=sys.stderr)
+            return results, 128 + ended.number
+        figures.add_ratios(lines)
+        results += lines
+        show(scenario, lines)
+    return results, 0
 
 
 def main():
@@ -134,7 +190,13 @@ def main():
     if not options.servers:
         print("compare: no servers: set REDLOCK_SERVERS, or run it as ./dev bench --peers", file=sys.stderr)
         return 64
-    nodes = Nodes(options.servers)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    try:
+        nodes = Nodes(options.servers)
+    except ValueError as error:
+        print(f"compare: --servers: {error}", file=sys.stderr)
+        return 64
     absent = {driver.name: why for driver in options.drivers if (why := roster.why_not(driver, options.build))}
     present = [driver for driver in options.drivers if driver.name not in absent]
     try:
@@ -143,30 +205,29 @@ def main():
         print(f"compare: the first server cannot be asked: {error}", file=sys.stderr)
         return 69
     settings = {"seed": options.seed, "ttl_ms": options.ttl, "rounds": options.rounds, "slice_s": options.slice}
-    quiet = options.json or options.csv
-    if not quiet:
-        versions = {driver.name: driver.version() for driver in present}
-        print(report.header(surroundings, settings, versions, absent), flush=True)
-    results = []
-    for scenario in options.scenarios:
-        try:
-            lines = run_scenario(options, scenario, nodes, present)
-        except Unfit as error:
-            print(f"compare: {scenario.name} is left out: {error}", file=sys.stderr)
-            continue
-        figures.add_ratios(lines)
-        results += lines
-        if not quiet:
+    versions = {driver.name: driver.version() for driver in present}
+    head = report.header(surroundings, settings, versions, absent)
+    table = not options.json and not options.csv
+    if table:
+        print(head, flush=True)
+
+    def show(scenario, lines):
+        if table:
             print(report.scenario_table(scenario, lines), flush=True)
+
+    results, failed = measure(options, nodes, present, show)
     if options.json:
         report.print_json(surroundings, settings, absent, results)
     elif options.csv:
-        report.print_csv(results)
+        report.print_csv(head, results)
     else:
         print("\n" + report.SAMPLES + report.CROWD + report.VERDICTS, end="")
     ours = [line for line in results if line["driver"].startswith("redlock") and not line["version"]]
-    return 0 if all(figures.passed(line) for line in ours) else 1
+    return failed or (0 if all(figures.passed(line) for line in ours) else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Ended as outside:
+        sys.exit(128 + outside.number)

@@ -16,7 +16,7 @@ def percentile(pairs, permille):
 def points_ms(values):
     pairs = sorted(values)
     return {name: percentile(pairs, permille) / 1e6
-            for name, permille in (("p50", 500), ("p90", 900), ("p99", 990), ("max", 1000))}  # fmt: skip
+            for name, permille in (("p50", 500), ("p90", 900), ("p95", 950), ("p99", 990), ("p99_9", 999), ("max", 1000))}  # fmt: skip
 
 
 def violations(holds):
@@ -95,6 +95,12 @@ def contended(slices, callers):
     }
 
 
+def attempts_per_grant(slices):
+    """As far as the driver knows of attempts: few libraries say."""
+    grants = sum(len(one.holds) + sum(count for _, count in one.histograms["acquire"]) for one in slices)
+    return sum(one.attempts for one in slices) / grants if grants else 0.0
+
+
 def result(running, scenario, version):
     """One line of the table. The first slices warm up: they are looked at for violations and failures only."""
     counted = running.slices[running.driver.warm :]
@@ -110,6 +116,7 @@ def result(running, scenario, version):
         "driver": running.driver.name,
         "version": version,
         **figures,
+        "attempts_per_grant": attempts_per_grant(counted),
         "cpu_us_per_pair": sum(one.cpu_us for one in counted) / figures["pairs"] if figures["pairs"] else 0.0,
         "failures": len(failures),
         "failure": failures[-1][3] if failures else "",

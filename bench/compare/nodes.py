@@ -14,8 +14,12 @@ class Node:
         self.url = url
         address = rest.split("?")[0].rstrip("/")
         self.plain = f"redis://{address}"
-        self.host, port = address.rsplit(":", 1)
-        self.port = int(port)
+        self.host, _, port = address.rpartition(":")
+        if "@" in address:
+            raise ValueError("a server with a password cannot be measured: use a sandbox")
+        if not self.host or not port.isascii() or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{url}: expected host:port")
+        self.host, self.port = self.host.strip("[]"), int(port)
         self.pid = None
         self.stopped = False
 
@@ -61,9 +65,13 @@ def read_reply(file):
     raise OSError("the server broke off")
 
 
+def normal(text):
+    return ",".join(text.replace(",", " ").split())
+
+
 class Nodes:
     def __init__(self, text):
-        self.text = ",".join(text.replace(",", " ").split())
+        self.text = normal(text)
         self.list = [Node(url) for url in self.text.split(",")]
 
     def plain(self):
@@ -79,7 +87,9 @@ class Nodes:
             time.sleep(0.02)
 
     def read_pids(self):
-        """Of a sandbox; False if there is none."""
+        """Of a sandbox; False if there is none, or its servers are others: those must not be stopped."""
+        if self.text != normal(os.environ.get("REDLOCK_SERVERS", "")):
+            return False
         directory = os.environ.get("REDLOCK_SANDBOX_DIR", "")
         for first in (1, 0):
             try:
@@ -99,8 +109,11 @@ class Nodes:
     def go_on(self):
         for node in self.list:
             if node.stopped:
-                os.kill(node.pid, signal.SIGCONT)
                 node.stopped = False
+                try:
+                    os.kill(node.pid, signal.SIGCONT)
+                except ProcessLookupError:
+                    pass  # somebody has killed it
 
 
 class Proxy:

@@ -117,7 +117,9 @@ def flat(line, prefix=""):
             yield prefix + key, value
 
 
-def print_csv(results):
+def print_csv(head, results):
+    for line in head.splitlines():
+        print(f"# {line.strip()}")
     rows = [dict(flat(line)) for line in results]
     names = list(dict.fromkeys(name for row in rows for name in row))
     writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")

@@ -179,6 +179,9 @@ int rl_sets_find(struct redlock *rl, const struct rl_names *names, struct rl_set
 /* Of a node of the client, counted over all sets. */
 struct rl_set *rl_sets_of_node(struct redlock *rl, size_t index);
 const char *rl_set_node_name(const struct rl_set *set, unsigned node);
+/* Says so in the log if this node of the set is in another one, too, under another address. Locks
+ * are safe all the same: a name is in one set only. */
+void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node *node);
 
 /* names.c */
 struct rl_names {

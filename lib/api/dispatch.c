@@ -207,6 +207,8 @@ static void on_node(void *ctx, unsigned index)
     if (kind == 0)
         return;
     log_node(rl, node, kind, up);
+    if (kind == REDLOCK_EVENT_NODE_UP && rl->set_count > 1)
+        rl_sets_warn_shared(set, node);
     if (rl->config->event_fn == NULL)
         return;
     set->node_news[index] = kind;

@@ -75,6 +75,25 @@ class Sets(Case):
         self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
         self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
 
+    def test_a_server_in_two_sets_is_reported(self):
+        east, west = self.parts()
+        port = self.servers.ports[0]
+        environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
+        result = self.redlock("nodes", "--json", env=environment)
+        self.assertCode(result, 1)
+        for part, node, other, name in zip(
+            json.loads(result.stdout)["sets"],
+            (f"127.0.0.1:{port}", f"localhost:{port}"),
+            (f"localhost:{port}", f"127.0.0.1:{port}"),
+            ("west", "east"),
+        ):
+            found = [one for one in part["findings"] if one["code"] == "shared"]
+            self.assertEqual([(one["severity"], one["node"]) for one in found], [("warn", node)], part)
+            self.assertEqual(found[0]["cause"], f"same server as {other} of set {name}")
+        # The same address is no matter of opinion.
+        twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
+        self.assertCode(self.redlock("nodes", env=twice), 78)
+
     def test_fence_records_are_looked_for_in_each(self):
         missing = "no server has a fence record yet"
         result = self.redlock("nodes", "--fence", env=self.environment(REDLOCK_FENCE_RECORDS="volatile"))

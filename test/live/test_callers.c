@@ -103,6 +103,7 @@ END_TEST
 
 #define SLEEPERS 3
 #define TURNS    200
+#define MANY     150
 
 struct sleeper {
     pthread_t thread;
@@ -151,6 +152,30 @@ START_TEST(nobody_is_forgotten)
         redlock_cancel_free(sleepers[i].cancel);
         ck_assert_int_eq(sleepers[i].status, REDLOCK_ECANCELED);
     }
+    CHECK_STATUS(live_release(taken), REDLOCK_OK);
+}
+END_TEST
+
+/* More are told in one turn of the loop than are noted before the mutex is given back. */
+START_TEST(all_are_woken)
+{
+    static struct sleeper many[MANY];
+    redlock_cancel_t *cancel;
+
+    connect_patient();
+    redlock_lock_t *taken = live_lock("taken", LONG_TTL_MS);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i].cancel = cancel;
+        ck_assert_int_eq(pthread_create(&many[i].thread, NULL, want_it_too, &many[i]), 0);
+    }
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == MANY, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    for (unsigned i = 0; i < MANY; i++) {
+        pthread_join(many[i].thread, NULL);
+        ck_assert_int_eq(many[i].status, REDLOCK_ECANCELED);
+    }
+    redlock_cancel_free(cancel);
     CHECK_STATUS(live_release(taken), REDLOCK_OK);
 }
 END_TEST
@@ -229,6 +254,7 @@ static Suite *callers_suite(void)
     Suite *suite = suite_create("callers");
     live_add(suite, "together", what_they_say_leaves_together);
     live_add(suite, "asleep", nobody_is_forgotten);
+    live_add(suite, "many", all_are_woken);
     live_add(suite, "burst", thousands_at_once);
     return suite;
 }

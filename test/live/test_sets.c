@@ -1,73 +1,33 @@
 /* SPDX-License-Identifier: MIT
- * Two sets of five servers below one client: where keys go, that each set is a quorum of its own,
- * and that whatever works with one set works with the second. */
+ * Two sets of five servers below one client: where keys go, that whatever works with one set works
+ * with the second. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"
+#include "two_sets.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#define EACH    5
-#define SERVERS (2 * EACH)
-#define NAMES   24
+#define NAMES 24
 
-/* Which of them a name belongs to is asked for, except where it is tested. */
-static const char *const SETS[] = {"east", "west"};
-
-static void start_servers(void)
+/* Those of all sets add up to the client's. */
+static void expect_sums(redlock_t *client)
 {
-    const struct cluster_opts opts = {.nodes = SERVERS};
-    live_start_servers_with(&opts);
-}
+    redlock_stats_t all = live_stats(client), set;
+    uint64_t sums[sizeof all / sizeof(uint64_t)] = {0}, words[sizeof all / sizeof(uint64_t)];
 
-static void add_set(char *text, size_t size, const char *name, unsigned first)
-{
-    size_t at = strlen(text);
-    at += (size_t)snprintf(text + at, size - at, "%s=", name);
-    for (unsigned i = first; i < first + EACH; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s,", cluster_url(live.cluster, i));
-    snprintf(text + at, size - at, ";");
-}
-
-static redlock_config_t *config_of(const char *east, const char *west)
-{
-    char text[SERVERS * 256] = "";
-    add_set(text, sizeof text, east, 0);
-    add_set(text, sizeof text, west, EACH);
-    return live_config_of(text);
-}
-
-static void connect_client(void)
-{
-    live.client = live_open(config_of(SETS[0], SETS[1]));
-}
-
-/* The i-th name that begins with `stem` and belongs to the set. */
-static const char *name_in(unsigned set, const char *stem, unsigned i, char ret[64])
-{
-    for (unsigned at = 0;; at++) {
-        snprintf(ret, 64, "%s-%u", stem, at);
-        if (redlock_set_of(live.client, ret) == (int)set && i-- == 0)
-            return ret;
+    _Static_assert(sizeof all % sizeof(uint64_t) == 0, "nothing but numbers of 64 bits");
+    for (size_t i = 0; i < redlock_set_count(client); i++) {
+        ck_assert_int_eq(redlock_get_set_stats(client, i, &set, sizeof set), REDLOCK_OK);
+        memcpy(words, &set, sizeof words);
+        for (size_t word = 0; word < sizeof words / sizeof words[0]; word++)
+            sums[word] += words[word];
     }
-}
-
-static unsigned count_in(unsigned set, const char *key)
-{
-    unsigned count = 0;
-    for (unsigned i = set * EACH; i < (set + 1) * EACH; i++)
-        count += cluster_pid(live.cluster, i) != 0 && live_has_key(i, key);
-    return count;
-}
-
-static redlock_stats_t set_stats(unsigned set)
-{
-    redlock_stats_t stats;
-    ck_assert_int_eq(redlock_get_set_stats(live.client, set, &stats, sizeof stats), REDLOCK_OK);
-    return stats;
+    memcpy(words, &all, sizeof words);
+    for (size_t word = 0; word < sizeof words / sizeof words[0]; word++)
+        ck_assert_msg(words[word] == sums[word], "number %zu: %llu in all, %llu in the sets", word,
+                      (unsigned long long)words[word], (unsigned long long)sums[word]);
 }
 
 START_TEST(spread)
@@ -95,12 +55,16 @@ START_TEST(spread)
         ck_assert_uint_eq(set_stats(set).held, counts[set]);
         ck_assert_uint_eq(set_stats(set).acquired, counts[set]);
     }
+    expect_sums(live.client);
     redlock_stats_t none;
     ck_assert_int_eq(redlock_get_set_stats(live.client, 2, &none, sizeof none), REDLOCK_EINVAL);
     for (unsigned i = 0; i < SERVERS; i++) {
         const redlock_node_stats_t node = live_node_stats(live.client, i);
         ck_assert_str_eq(node.set, SETS[i / EACH]);
         ck_assert_uint_eq(node.set_index, i / EACH);
+        /* Times of the second set are read, too: nobody is farther away than the test has run. */
+        ck_assert_uint_gt(node.rtt_us, 0);
+        ck_assert_uint_lt(node.rtt_us, wait_scaled_ms(PATIENCE_MS) * 1000);
         ck_assert(strstr(cluster_url(live.cluster, i), node.node) != NULL);
     }
     for (unsigned i = 0; i < NAMES; i++)
@@ -133,48 +97,6 @@ START_TEST(reports_are_of_one_set)
 }
 END_TEST
 
-/* Two of five may be missing in each; a set without a majority is nobody else's trouble. */
-START_TEST(each_a_quorum_of_its_own)
-{
-    char east[64], west[64];
-    redlock_lock_t *held, *lock;
-    live.event_fn = note_event;
-    live.event_userdata = &client_events;
-    events_reset();
-    connect_client();
-    name_in(0, "quorum", 0, east);
-    name_in(1, "quorum", 0, west);
-    held = live_lock(west, LONG_TTL_MS);
-    for (unsigned i = 0; i < 2; i++) {
-        cluster_kill(live.cluster, i);
-        cluster_kill(live.cluster, EACH + i);
-    }
-    for (unsigned i = 0; i < 2; i++)
-        ck_assert(WAIT_UNTIL(!live_answers(live.client, i) && !live_answers(live.client, EACH + i),
-                             PATIENCE_MS));
-    lock = live_lock(east, LONG_TTL_MS);
-    CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    CHECK_STATUS(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
-    cluster_kill(live.cluster, 2);
-    ck_assert(WAIT_UNTIL(!live_answers(live.client, 2), PATIENCE_MS));
-    CHECK_STATUS(live_acquire(east, LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
-    ck_assert_str_eq(live_info().set, SETS[0]);
-    CHECK_STATUS(redlock_wait_ready(live.client, 50), REDLOCK_ENOQUORUM);
-    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
-    CHECK_STATUS(live_release(held), REDLOCK_OK);
-    ck_assert_uint_eq(set_stats(0).no_quorum, 1);
-    ck_assert_uint_eq(set_stats(1).no_quorum, 0);
-    for (unsigned i = 0; i < SERVERS; i++) {
-        const char *name = live_node_stats(live.client, i).node;
-        const bool killed = i < 3 || i == EACH || i == EACH + 1;
-        ck_assert_msg(WAIT_UNTIL((count_events_of(&client_events, REDLOCK_EVENT_NODE_DOWN, name) >
-                                  0) == killed,
-                                 PATIENCE_MS),
-                      "%s: events of it", name);
-    }
-}
-END_TEST
-
 START_TEST(several_resources)
 {
     char first[64], second[64], other[64];
@@ -200,6 +122,13 @@ START_TEST(several_resources)
     CHECK_STATUS(redlock_release_token_all(live.client, (const char *const[]){first, other}, 2,
                                            "token", NULL),
                  REDLOCK_EINVAL);
+    /* Each of them is looked at. */
+    char third[64];
+    opts.also = (const char *const[]){name_in(0, "several", 1, third), other};
+    opts.also_count = 2;
+    CHECK_STATUS(redlock_acquire(live.client, first, &opts, &lock, NULL), REDLOCK_EINVAL);
+    opts.also = also;
+    opts.also_count = 1;
     /* What the names share keeps them together, in either set. */
     for (unsigned set = 0; set < 2; set++) {
         char tag[64];
@@ -283,6 +212,15 @@ START_TEST(waiting)
         ck_assert_int_eq(redlock_acquire_start(other, name, &opts, note_done, &outcome),
                          REDLOCK_OK);
         ck_assert(WAIT_UNTIL(is_watching(other, set), PATIENCE_MS));
+        struct outcome behind = OUTCOME; /* the other one of this client */
+        redlock_cancel_t *cancel;
+        ck_assert_int_eq(redlock_cancel_new(&cancel, other), REDLOCK_OK);
+        opts.cancel = cancel;
+        ck_assert_int_eq(redlock_acquire_start(other, name, &opts, note_done, &behind), REDLOCK_OK);
+        ck_assert_uint_eq(live_stats(other).queued, 1);
+        redlock_cancel_trigger(cancel);
+        CHECK_STATUS(outcome_wait(other, &behind), REDLOCK_ECANCELED);
+        redlock_cancel_free(cancel);
         CHECK_STATUS(live_release(lock), REDLOCK_OK);
         CHECK_STATUS(outcome_wait(other, &outcome), REDLOCK_OK);
         redlock_stats_t stats;
@@ -386,69 +324,17 @@ START_TEST(modes_and_shutdown)
 }
 END_TEST
 
-START_TEST(canceled)
-{
-    char name[64];
-    redlock_cancel_t *cancel;
-    redlock_lock_t *held[2];
-    struct outcome outcomes[2] = {OUTCOME, OUTCOME};
-    connect_client();
-    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
-    for (unsigned set = 0; set < 2; set++) {
-        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-        opts.wait_ms = REDLOCK_WAIT_FOREVER;
-        opts.cancel = cancel;
-        held[set] = live_lock(name_in(set, "canceled", 0, name), LONG_TTL_MS);
-        ck_assert_int_eq(redlock_acquire_start(live.client, name, &opts, note_done, &outcomes[set]),
-                         REDLOCK_OK);
-    }
-    redlock_cancel_trigger(cancel);
-    for (unsigned set = 0; set < 2; set++) {
-        CHECK_STATUS(outcome_wait(live.client, &outcomes[set]), REDLOCK_ECANCELED);
-        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
-    }
-    redlock_cancel_free(cancel);
-}
-END_TEST
-
-START_TEST(forked)
-{
-    char name[64];
-    redlock_lock_t *held[2];
-    connect_client();
-    for (unsigned set = 0; set < 2; set++)
-        held[set] = live_lock(name_in(set, "forked", 0, name), LONG_TTL_MS);
-    const pid_t child = fork();
-    if (child == 0) {
-        const bool dead = redlock_extend(held[1], 0, NULL) == REDLOCK_EFORKED;
-        redlock_lock_free(held[0]);
-        redlock_lock_free(held[1]);
-        _exit(dead && redlock_free(live.client) == REDLOCK_OK ? 0 : 1);
-    }
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-    for (unsigned set = 0; set < 2; set++) {
-        CHECK_STATUS(live_extend(held[set], 0), REDLOCK_OK);
-        CHECK_STATUS(live_release(held[set]), REDLOCK_OK);
-    }
-}
-END_TEST
-
 static Suite *sets_suite(void)
 {
     Suite *suite = suite_create("sets");
     live_add(suite, "spread", spread);
     live_add(suite, "reports", reports_are_of_one_set);
-    live_add(suite, "quorums", each_a_quorum_of_its_own);
     live_add(suite, "several", several_resources);
     live_add(suite, "permits", permits);
     live_add(suite, "waiting", waiting);
     live_add(suite, "fences", fences);
     live_add_each(suite, "modes", modes_and_shutdown, 3);
     live_add(suite, "kept", kept);
-    live_add(suite, "canceled", canceled);
-    live_add(suite, "forked", forked);
     return suite;
 }
 

@@ -163,6 +163,12 @@ START_TEST(one_set_as_ever)
     ck_assert_int_eq(redlock_set_of(client, ""), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_set_of(client, NULL), REDLOCK_EINVAL);
     ck_assert_int_eq(redlock_set_of(NULL, "x"), REDLOCK_EINVAL);
+    char name[RL_RESOURCE_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[RL_RESOURCE_MAX + 1] = '\0';
+    ck_assert_int_eq(redlock_set_of(client, name), REDLOCK_EINVAL);
+    name[RL_RESOURCE_MAX] = '\0';
+    ck_assert_int_eq(redlock_set_of(client, name), 0);
     ck_assert_uint_eq(redlock_set_count(NULL), 0);
 }
 END_TEST
@@ -310,6 +316,58 @@ START_TEST(passwords_are_not_shown)
 }
 END_TEST
 
+/* An allocator that knows how long its blocks are, and what is in those that it gets back. */
+struct block {
+    size_t size;
+    char bytes[];
+};
+
+static void *block_malloc(size_t size, void *userdata)
+{
+    struct block *block = malloc(sizeof *block + size);
+    (void)userdata;
+    block->size = size;
+    memset(block->bytes, 0, size);
+    return block->bytes;
+}
+
+static void block_free(void *ptr, void *userdata)
+{
+    struct block *block = (struct block *)((char *)ptr - sizeof *block);
+    bool *secret = userdata;
+    *secret = *secret || memmem(block->bytes, block->size, "Qsecret", 7) != NULL;
+    free(block);
+}
+
+static void *block_realloc(void *ptr, size_t size, void *userdata)
+{
+    char *bytes = block_malloc(size, userdata);
+    const struct block *old = (const struct block *)((char *)ptr - sizeof *old);
+    if (ptr != NULL) {
+        memcpy(bytes, ptr, old->size < size ? old->size : size);
+        block_free(ptr, userdata);
+    }
+    return bytes;
+}
+
+/* Of the list that was cut into its sets, too. */
+START_TEST(passwords_are_wiped)
+{
+    static const char *const lists[] = {"east=redis://u:Qsecret@h:1;west=h:2",
+                                        "east=h:2;west=redis://u:Qsecret@h:1,h:x"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        bool secret = false;
+        const redlock_allocator_t allocator = {sizeof allocator, block_malloc, block_realloc,
+                                               block_free, &secret};
+        redlock_config_t *own;
+        ck_assert_int_eq(redlock_config_new(&own, &allocator), REDLOCK_OK);
+        (void)!redlock_config_add_nodes(own, lists[i]);
+        redlock_config_free(own);
+        ck_assert_msg(!secret, "%s", lists[i]);
+    }
+}
+END_TEST
+
 static void fingerprint(const char *sets, const char *name, char ret[RL_FENCE_TEXT_MAX + 1])
 {
     redlock_config_free(config);
@@ -395,6 +453,7 @@ static Suite *sets_suite(void)
     tcase_add_test(tcase, all_of_a_list_or_nothing);
     tcase_add_test(tcase, too_many);
     tcase_add_test(tcase, passwords_are_not_shown);
+    tcase_add_test(tcase, passwords_are_wiped);
     tcase_add_test(tcase, fingerprints);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);
     suite_add_tcase(suite, tcase);
