@@ -223,6 +223,21 @@ int client_check_name(const char *command, const char *name)
     return EXIT_USAGE;
 }
 
+int client_check_slots(const char *command, const char *name, unsigned slots)
+{
+    char suffix[16];
+    size_t len = (size_t)snprintf(suffix, sizeof suffix, "{#%u}", slots - 1);
+
+    if (slots == 0 || strlen(name) + len <= REDLOCK_RESOURCE_LEN_MAX)
+        return -1;
+    say(SAY_ERROR,
+        "%s: the name is too long for --slots %u: each permit is a lock with a name of its own, "
+        "the "
+        "last one NAME%s; use 1 to %zu bytes",
+        command, slots, suffix, REDLOCK_RESOURCE_LEN_MAX - len);
+    return EXIT_USAGE;
+}
+
 char *client_slot_name(const char *name, const redlock_lock_t *lock)
 {
     char slot[REDLOCK_RESOURCE_LEN_MAX + 1];

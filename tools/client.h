@@ -36,6 +36,9 @@ const char *client_owner(void);
 
 /* Checks the name of a lock: -1 or EXIT_USAGE, said. */
 int client_check_name(const char *command, const char *name);
+/* The same of one that has so many permits (0: it is no semaphore), each of them a lock whose name
+ * is longer. */
+int client_check_slots(const char *command, const char *name, unsigned slots);
 
 /* How the slot of a permit is called, or `name` if the lock is none; and its key. To be freed. */
 char *client_slot_name(const char *name, const redlock_lock_t *lock);

@@ -49,14 +49,11 @@ static int check_operands(struct run *run)
 }
 
 /* One of our names is held already: REDLOCK_NAMES has one in each line, if they are several. */
-static bool is_inside(const struct run *run)
+static bool is_held(const struct run *run, const char *name)
 {
-    const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
     const char *at = getenv("REDLOCK_NAMES");
-
-    if (!held || strcmp(held, "1") != 0 || !name)
-        return false;
     bool found = names_have(&run->names, name, strlen(name));
+
     while (at && *at && !found) {
         size_t len = strcspn(at, "\n");
         found = names_have(&run->names, at, len);
@@ -65,13 +62,35 @@ static bool is_inside(const struct run *run)
     return found;
 }
 
+/* What we run under: the name of a lock is not that of a semaphore. What a permit holds is the lock
+ * of its slot. */
+static bool is_inside(const struct run *run)
+{
+    const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
+    const char *slot = getenv("REDLOCK_SLOT");
+    bool wants_permit = run->options->slots != 0;
+
+    if (!held || strcmp(held, "1") != 0 || !name)
+        return false;
+    if (wants_permit || !slot)
+        return (slot || !wants_permit) && is_held(run, name);
+    char *slot_name = text_format("%s{#%s}", name, slot);
+    bool found = is_held(run, slot_name);
+    free(slot_name);
+    return found;
+}
+
 static int check_nested(const struct run *run)
 {
+    bool permit = run->options->slots != 0;
+
     if (run->options->allow_nested || !is_inside(run))
         return -1;
     say(SAY_ERROR,
-        "run: this already runs under the lock %s and would wait for itself; leave the inner "
-        "`redlock run` out, or give --allow-nested",
+        permit ? "run: this already runs under a permit of %s, and might wait for others who wait "
+                 "for that one; leave the inner `redlock run` out, or give --allow-nested"
+               : "run: this already runs under the lock %s and would wait for itself; leave the "
+                 "inner `redlock run` out, or give --allow-nested",
         run->name);
     return EXIT_USAGE;
 }

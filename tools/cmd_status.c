@@ -2,22 +2,20 @@
  * `redlock status` and `redlock break`: who holds a lock, and taking it away.
  */
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
-#include "clock.h"
 #include "commands.h"
 #include "evidence.h"
 #include "exits.h"
+#include "inspect.h"
 #include "json.h"
 #include "say.h"
 #include "stuck.h"
 
 #define CLOSE_BUDGET_MS 1000
-#define PATIENCE_MS     500
 
 struct holding {
     const char *owner; /* "" if it has no label */
@@ -126,21 +124,14 @@ static void print_holding(const char *name, const struct evidence *evidence)
         printf("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
 }
 
-/* Servers that are slow for once are asked again. */
 static struct evidence *inspect(redlock_t *rl, const char *name, int *ret_error)
 {
-    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    struct inspection inspection = {.name = text_copy(name)};
 
-    for (;;) {
-        redlock_report_t *report = NULL;
-        *ret_error = redlock_inspect(rl, name, &report);
-        struct evidence *evidence = evidence_copy(report);
-        redlock_report_free(report);
-        if (*ret_error != REDLOCK_ENOQUORUM || boottime_ns() >= give_up_ns)
-            return evidence;
-        free(evidence);
-        poll(NULL, 0, 20);
-    }
+    inspect_all(rl, &inspection, 1);
+    free(inspection.name);
+    *ret_error = inspection.error;
+    return inspection.evidence;
 }
 
 static int status_exit(int error, const struct evidence *evidence)
@@ -182,7 +173,7 @@ static int show_one(const struct options *options, const struct settings *settin
     return result;
 }
 
-/* The permits of a semaphore, one slot after the other. */
+/* The permits of a semaphore. */
 struct permits {
     unsigned held, free, unknown;
     int error; /* of the last slot that is not known */
@@ -219,44 +210,68 @@ static int permits_exit(const struct permits *permits)
     return permits->unknown > 0 ? STATUS_UNKNOWN : STATUS_HELD;
 }
 
-static int show_permits(const struct options *options, const struct settings *settings,
-                        redlock_t *rl, const char *name)
+/* The slots of the semaphore, and what was seen of them. */
+static struct inspection *inspect_slots(redlock_t *rl, const char *name, unsigned slots)
+{
+    struct inspection *seen = must(calloc(slots, sizeof *seen));
+
+    for (unsigned i = 0; i < slots; i++)
+        seen[i].name = text_format("%s{#%u}", name, i);
+    inspect_all(rl, seen, slots);
+    return seen;
+}
+
+static struct permits count_permits(const struct inspection *seen, unsigned slots)
 {
     struct permits permits = {.error = REDLOCK_OK};
-    json_t *slots = must(json_array());
-    struct evidence **seen = must(calloc(options->slots, sizeof(struct evidence *)));
 
-    for (unsigned i = 0; i < options->slots; i++) {
-        char slot[REDLOCK_RESOURCE_LEN_MAX + 1];
-        int error = redlock_permit_name(slot, sizeof slot, name, i);
-        if (error == REDLOCK_OK)
-            seen[i] = inspect(rl, slot, &error);
-        int state = seen[i] ? seen[i]->info.state : REDLOCK_STATE_UNKNOWN;
+    for (unsigned i = 0; i < slots; i++) {
+        int state = seen[i].evidence ? seen[i].evidence->info.state : REDLOCK_STATE_UNKNOWN;
         permits.held += state == REDLOCK_STATE_HELD;
         permits.free += state == REDLOCK_STATE_FREE;
         permits.unknown += state == REDLOCK_STATE_UNKNOWN;
-        permits.error = error != REDLOCK_OK ? error : permits.error;
-        json_array_append_new(slots, slot_json(slot, i, seen[i]));
-        warn_if_stuck(settings, slot, seen[i]);
+        permits.error = seen[i].error != REDLOCK_OK ? seen[i].error : permits.error;
     }
+    return permits;
+}
+
+static void permits_json(const char *name, const struct permits *permits,
+                         const struct inspection *seen, unsigned slots)
+{
+    json_t *list = must(json_array());
+
+    for (unsigned i = 0; i < slots; i++)
+        json_array_append_new(list, slot_json(seen[i].name, i, seen[i].evidence));
+    json_print(
+        must(json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "schema", "redlock.permits/1", "name",
+                       json_text(name), "permits", (int)slots, "held", (int)permits->held, "free",
+                       (int)permits->free, "unknown", (int)permits->unknown, "slots", list)));
+}
+
+static int show_permits(const struct options *options, const struct settings *settings,
+                        redlock_t *rl, const char *name)
+{
+    unsigned slots = options->slots;
+    struct inspection *seen = inspect_slots(rl, name, slots);
+    struct permits permits = count_permits(seen, slots);
+
+    for (unsigned i = 0; i < slots; i++)
+        warn_if_stuck(settings, seen[i].name, seen[i].evidence);
     if (options->json)
-        json_print(must(
-            json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:O}", "schema", "redlock.permits/1", "name",
-                      json_text(name), "permits", (int)options->slots, "held", (int)permits.held,
-                      "free", (int)permits.free, "unknown", (int)permits.unknown, "slots", slots)));
+        permits_json(name, &permits, seen, slots);
     else
-        printf("%s: %u of %u permits held, %u free%s\n", name, permits.held, options->slots,
-               permits.free, permits.unknown ? ", the others not known" : "");
+        printf("%s: %u of %u permits held, %u free%s\n", name, permits.held, slots, permits.free,
+               permits.unknown ? ", the others not known" : "");
     int result = permits_exit(&permits);
     if (result >= EXIT_USAGE)
         say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
-    for (unsigned i = 0; i < options->slots; i++) {
+    for (unsigned i = 0; i < slots; i++) {
         if (!options->json)
-            print_slot(i, seen[i]);
-        free(seen[i]);
+            print_slot(i, seen[i].evidence);
+        free(seen[i].evidence);
+        free(seen[i].name);
     }
     free(seen);
-    json_decref(slots);
     return result;
 }
 
@@ -270,8 +285,11 @@ int cmd_status(const struct options *options)
         say(SAY_ERROR, "status: give one name or more; see: redlock status --help");
         return EXIT_USAGE;
     }
-    for (size_t i = 0; i < options->operand_count && result < 0; i++)
+    for (size_t i = 0; i < options->operand_count && result < 0; i++) {
         result = client_check_name("status", options->operands[i]);
+        if (result < 0)
+            result = client_check_slots("status", options->operands[i], options->slots);
+    }
     if (result < 0)
         result = client_open(options, &settings, &rl);
     if (result >= 0)

@@ -58,6 +58,8 @@ int names_collect(struct names *ret_names, const struct options *options, size_t
         say(SAY_ERROR, "%s: --slots is for one name", options->command_name);
         result = EXIT_USAGE;
     }
+    if (result < 0)
+        result = client_check_slots(options->command_name, ret_names->list[0], options->slots);
     return result;
 }
 

@@ -69,9 +69,10 @@ REDLOCK_CHECK int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
  * of records that were lost, and after a change of what all clients must agree on (nodes, max_ttl,
  * prefix, kind of records, sets). The first start needs it only if not all nodes answer or not all
  * are empty. Not while fenced locks are being taken: a number granted in this moment may be missed.
- * ENOQUORUM: too few nodes answered in wait_ms, nothing was changed; EFENCE: too few obeyed;
- * EDUPLICATE. With several sets it is about all of them, and the error that of one; the others may
- * have been changed. [blocks] */
+ * Nodes that are late are asked again until wait_ms is over, for half of it to be read; those that
+ * are known to be down are not waited for. ENOQUORUM: too few nodes answered in wait_ms, nothing
+ * was changed; EFENCE: too few obeyed; EDUPLICATE. With several sets it is about all of them, and
+ * the error that of one; the others may have been changed. [blocks] */
 REDLOCK_CHECK int redlock_fence_init(redlock_t *rl, uint64_t wait_ms);
 
 /* Ends what waits (ECLOSED), releases what is held, and sends the deletes that are still owed;

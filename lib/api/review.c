@@ -56,7 +56,7 @@ static int judge_set(const struct rl_engine *engine, uint8_t kind, bool late)
         return REDLOCK_EDUPLICATE;
     if (kind == RL_OP_FENCE_INIT) {
         bool done = rl_records_init_is_done(engine, &status);
-        return done ? status : late ? REDLOCK_ENOQUORUM : 1;
+        return done || late ? status : 1;
     }
     if (rl_engine_is_ready(engine))
         return REDLOCK_OK;

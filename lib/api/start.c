@@ -350,7 +350,7 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
 }
 
 /* An operator's decision is one about all sets: memory for them comes first. */
-static bool init_records(struct redlock *rl)
+static bool init_records(struct redlock *rl, uint64_t wait_ns)
 {
     for (unsigned i = 1; i < rl->set_count; i++) {
         if (!rl_records_want(&rl->sets[i].engine))
@@ -358,7 +358,7 @@ static bool init_records(struct redlock *rl)
     }
     bool begun = true;
     for (unsigned i = 0; begun && i < rl->set_count; i++)
-        begun = rl_records_init(&rl->sets[i].engine);
+        begun = rl_records_init(&rl->sets[i].engine, wait_ns);
     return begun;
 }
 
@@ -372,7 +372,7 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
     if (item == NULL)
         return REDLOCK_ENOMEM;
-    if (kind == RL_OP_FENCE_INIT && !init_records(rl)) {
+    if (kind == RL_OP_FENCE_INIT && !init_records(rl, ms_to_ns(budget_ms))) {
         rl_free(&rl->mem, item);
         return REDLOCK_ENOMEM;
     }

@@ -41,6 +41,16 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
     memcpy(cause, from->cause, from->nodes * sizeof *cause);
 }
 
+/* Who may be asked, of those that are wanted. Suspect nodes are done without, unless a key is to be
+ * given back, or there is no majority without them: then they are no worse than none. */
+static rl_nodes reachable(const struct rl_round *round, rl_nodes wanted, const struct rl_view *view)
+{
+    bool gives_back = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
+    unsigned without = rl_nodes_count(wanted & view->up & ~round->barred);
+
+    return view->up | (gives_back || without < round->quorum ? view->silent : 0);
+}
+
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view)
 {
@@ -48,17 +58,16 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     RL_ASSERT(round->quorum > round->nodes / 2 && round->quorum <= round->nodes);
 
     rl_nodes all = rl_nodes_all(round->nodes);
-    bool gives_back = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
-    rl_nodes up = view->up | (gives_back ? view->silent : 0);
     round->number++;
     round->verb = (uint8_t)verb;
     round->outcome = RL_OUTCOME_OPEN;
+    round->barred = barred & all;
+    rl_nodes up = reachable(round, ask & all, view);
     round->asked = ask & up & all;
     round->failed = ask & ~up & all;
     round->silent = round->asked & view->silent;
     round->later = 0;
     round->absent = all & ~ask;
-    round->barred = barred & all;
     round->granted = 0;
     round->denied = 0;
     round->t1 = view->now;
@@ -83,15 +92,18 @@ void rl_round_hold_back(struct rl_round *round, rl_nodes nodes)
 
 rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
 {
-    rl_nodes later = round->later, away = later & ~view->up;
+    rl_nodes later = round->later;
+    rl_nodes up = reachable(round, (round->asked | later) & ~round->failed, view);
+    rl_nodes away = later & ~up;
 
     round->later = 0;
-    round->asked |= later & view->up;
+    round->asked |= later & up;
+    round->silent |= later & up & view->silent;
     round->failed |= away;
     for (; away != 0; away &= away - 1)
         round->cause[__builtin_ctz(away)] = view->cause[__builtin_ctz(away)];
     check_invariants(round);
-    return later & view->up;
+    return later & up;
 }
 
 void rl_round_fail_later(struct rl_round *round, uint8_t cause)

@@ -39,7 +39,7 @@ struct rl_view {
     struct rl_now now;
     int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
-    rl_nodes silent;             /* suspect: connected, may only be asked to give keys back */
+    rl_nodes silent;             /* suspect: connected; asked where it cannot be done without */
     rl_nodes slow;               /* answer much later than the quorum-th fastest */
     rl_nodes telling;            /* tell when a key changes that they were asked about */
     rl_nodes voters;             /* their grant of a new lock counts, as far as is known */
@@ -74,8 +74,9 @@ void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint
 /* All that is known of another round of as many nodes. */
 void rl_round_copy(struct rl_round *round, const struct rl_round *from);
 
-/* Opens a round: asks the nodes of `ask` that are up (a release: also silent ones), counts the
- * others of `ask` as failed with the view's cause. `number` is increased. */
+/* Opens a round: asks the nodes of `ask` that are up (silent ones, too, to give keys back, and
+ * where there is no majority without them), counts the others of `ask` as failed with the view's
+ * cause. `number` is increased. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
                    const struct rl_view *view);
 

@@ -130,9 +130,10 @@ static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, 
     if (verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN) {
         vote = rl_node_undo(node, lock->claim, round, now_ns, &cause);
     } else {
-        cause = rl_node_ask(node, lock->claim, round, verb, now_ns);
+        bool late = (lock->lease.round.silent & RL_NODE(index)) != 0;
+        cause = (late ? rl_node_ask_late : rl_node_ask)(node, lock->claim, round, verb, now_ns);
         if (cause == 0 && verb == RL_VERB_GET)
-            cause = rl_node_ask(node, lock->claim, round, RL_VERB_PTTL, now_ns);
+            cause = rl_node_ask_late(node, lock->claim, round, RL_VERB_PTTL, now_ns);
         vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
     }
     *ballot = (struct rl_ballot){

@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/first_start.h"
+#include "engine/record_init.h"
 #include "redlock/redlock.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@
                            */
 #define LOOK_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
 
-static rl_nodes nodes_in(const struct rl_engine *engine, unsigned states)
+rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states)
 {
     rl_nodes set = 0;
 
@@ -27,13 +28,13 @@ static rl_nodes nodes_in(const struct rl_engine *engine, unsigned states)
 
 static rl_nodes admitted(const struct rl_engine *engine)
 {
-    return nodes_in(engine, 1u << RL_RECORD_ADMITTED);
+    return rl_records_in(engine, 1u << RL_RECORD_ADMITTED);
 }
 
 /* Not in use, and may be filled. */
 static rl_nodes gaps(const struct rl_engine *engine)
 {
-    return nodes_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
+    return rl_records_in(engine, 1u << RL_RECORD_MISSING | 1u << RL_RECORD_OLD_RUN);
 }
 
 static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
@@ -45,6 +46,13 @@ static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
     engine->records->nodes[index].first = false;
 }
 
+/* A node that is late is asked as well: it has a record like the others, and a first start, or an
+ * operator's, must not pass it by because the machine is busy. */
+static rl_nodes reachable(const struct rl_engine *engine)
+{
+    return engine->view.up | engine->view.silent;
+}
+
 static bool has_majority(const struct rl_engine *engine)
 {
     return rl_nodes_count(admitted(engine)) >= engine->quorum;
@@ -53,14 +61,6 @@ static bool has_majority(const struct rl_engine *engine)
 bool rl_records_may_vote(const struct rl_engine *engine)
 {
     return rl_nodes_count(engine->records->used) >= engine->quorum;
-}
-
-/* So many nodes are known to have forgotten that the others cannot tell what was granted. */
-static bool is_majority_lost(const struct rl_engine *engine)
-{
-    rl_nodes maybe = nodes_in(engine, 1u << RL_RECORD_ADMITTED | 1u << RL_RECORD_UNKNOWN);
-
-    return rl_nodes_count(maybe) < engine->quorum;
 }
 
 static void start_deferred(struct rl_engine *engine)
@@ -95,14 +95,14 @@ static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, co
         claim->owner = records;
         claim->is_record = true;
         claim->forced = records->init;
-        cause = rl_node_ask(node, claim, records->round, verb, engine->view.now.boot_ns);
+        cause = rl_node_ask_late(node, claim, records->round, verb, engine->view.now.boot_ns);
         rl_claim_drop(claim);
     }
     if (cause == REDLOCK_CAUSE_NONE)
         records->asked |= RL_NODE(index);
 }
 
-static uint64_t wait_left_ns(const struct rl_engine *engine, unsigned node)
+uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node)
 {
     struct rl_now end = rl_later(engine->records->nodes[node].since, engine->params.fence_wait_ns);
 
@@ -116,12 +116,28 @@ static rl_nodes ripe_gaps(const struct rl_engine *engine)
 
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
         unsigned i = (unsigned)__builtin_ctz(rest);
-        ripe |= wait_left_ns(engine, i) == 0 ? RL_NODE(i) : 0;
+        ripe |= rl_records_wait_left_ns(engine, i) == 0 ? RL_NODE(i) : 0;
     }
     return ripe;
 }
 
 static void finish_phase(struct rl_engine *engine);
+
+static void ask_to_read(struct rl_engine *engine, rl_nodes nodes)
+{
+    struct rl_records *records = engine->records;
+
+    records->late = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        unsigned i = (unsigned)__builtin_ctz(nodes);
+        if ((reachable(engine) & RL_NODE(i)) == 0)
+            records->nodes[i].state = RL_RECORD_UNKNOWN;
+        else if (engine->nodes[i].state == RL_NODE_READY)
+            tell(engine, i, RL_VERB_READ, "");
+        else
+            records->waiting |= RL_NODE(i);
+    }
+}
 
 static void begin_reading(struct rl_engine *engine)
 {
@@ -133,15 +149,7 @@ static void begin_reading(struct rl_engine *engine)
     records->due_ns = RL_NEVER;
     records->ripe = ripe_gaps(engine);
     memset(records->numbers, 0, sizeof records->numbers);
-    for (unsigned i = 0; i < engine->count; i++) {
-        const struct rl_node *node = &engine->nodes[i];
-        if ((engine->view.up & RL_NODE(i)) == 0)
-            records->nodes[i].state = RL_RECORD_UNKNOWN;
-        else if (node->state == RL_NODE_READY)
-            tell(engine, i, RL_VERB_READ, "");
-        else
-            records->waiting |= RL_NODE(i);
-    }
+    ask_to_read(engine, rl_nodes_all(engine->count));
     finish_phase(engine);
 }
 
@@ -162,22 +170,27 @@ static char *numbers_text(const struct rl_engine *engine)
     return text;
 }
 
-static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
+static void tell_to_seed(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
     char *text = numbers_text(engine);
 
-    records->phase = RL_RECORDS_SEEDING;
-    records->round++;
-    for (rl_nodes rest = nodes; text != NULL && rest != 0; rest &= rest - 1) {
-        unsigned i = (unsigned)__builtin_ctz(rest);
+    records->late = 0;
+    for (nodes &= reachable(engine); text != NULL && nodes != 0; nodes &= nodes - 1) {
+        unsigned i = (unsigned)__builtin_ctz(nodes);
         /* What was read on another run says nothing: its mark may have come back with a restart. */
         bool same_run = strcmp(engine->nodes[i].run_id, records->nodes[i].run) == 0;
-        if ((engine->view.up & RL_NODE(i)) != 0 && engine->nodes[i].state == RL_NODE_READY &&
-            (same_run || records->init))
+        if (engine->nodes[i].state == RL_NODE_READY && (same_run || records->init))
             tell(engine, i, RL_VERB_SEED, text);
     }
     rl_free(engine->mem, text);
+}
+
+static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
+{
+    engine->records->phase = RL_RECORDS_SEEDING;
+    engine->records->round++;
+    tell_to_seed(engine, nodes);
     finish_phase(engine);
 }
 
@@ -185,13 +198,8 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
 
-    if (records->init) {
-        uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
-        for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
-            records->numbers[i] = rl_max_u64(records->numbers[i], rl_fence_propose(0, wall_us));
-        bool enough = rl_nodes_count(records->answered) >= engine->quorum;
-        return enough ? records->answered : 0;
-    }
+    if (records->init)
+        return rl_record_init_choose(engine);
     if (rl_first_start_begin(engine))
         return rl_nodes_all(engine->count);
     /* The numbers of all that answered were merged; a majority of them has to be in use. */
@@ -218,7 +226,7 @@ static void plan_next_look(struct rl_engine *engine)
         left_ns = LOOK_AGAIN_NS << rl_min_u64(records->looks - 1, LOOK_AGAIN_DOUBLED);
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
         unsigned i = (unsigned)__builtin_ctz(rest);
-        uint64_t wait_ns = records->nodes[i].first ? 0 : wait_left_ns(engine, i);
+        uint64_t wait_ns = records->nodes[i].first ? 0 : rl_records_wait_left_ns(engine, i);
         left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : LOOK_AGAIN_NS);
     }
     /* Reading all numbers takes a server a while: clients do not come together. Whoever is late
@@ -227,6 +235,21 @@ static void plan_next_look(struct rl_engine *engine)
         left_ns += engine->view.random % (left_ns / 8 + 1);
     records->due_ns =
         left_ns == RL_NEVER ? RL_NEVER : rl_add_sat(engine->view.now.boot_ns, left_ns);
+}
+
+/* An operator's decision is for nodes that are late, too. */
+static bool ask_again(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+    rl_nodes late = rl_record_init_late(engine);
+
+    if (late == 0)
+        return false;
+    if (records->phase == RL_RECORDS_READING)
+        ask_to_read(engine, late);
+    else
+        tell_to_seed(engine, late);
+    return (records->asked | records->waiting) != 0;
 }
 
 /* Goes on when no answer is missing any more. */
@@ -238,6 +261,8 @@ static void finish_phase(struct rl_engine *engine)
     if (records->phase == RL_RECORDS_READING && has_majority(engine))
         start_deferred(engine); /* the others need not be waited for */
     if (records->phase == RL_RECORDS_IDLE || (records->asked | records->waiting) != 0)
+        return;
+    if (records->init && ask_again(engine))
         return;
     if (records->phase == RL_RECORDS_READING)
         seed = choose_nodes_to_seed(engine);
@@ -271,24 +296,15 @@ bool rl_records_want(struct rl_engine *engine)
     return true;
 }
 
-bool rl_records_init(struct rl_engine *engine)
+bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
 {
     if (engine->records == NULL)
         engine->records = rl_alloc(engine->mem, sizeof *engine->records);
     if (engine->records == NULL)
         return false;
-    engine->records->init = true;
-    engine->records->init_done = false;
+    rl_record_init_begin(engine, wait_ns);
     begin_reading(engine);
     return true;
-}
-
-bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status)
-{
-    bool enough = rl_nodes_count(engine->records->answered) >= engine->quorum;
-
-    *ret_status = !enough ? REDLOCK_ENOQUORUM : has_majority(engine) ? REDLOCK_OK : REDLOCK_EFENCE;
-    return engine->records->init_done;
 }
 
 static bool same(struct rl_arg arg, const char *text, size_t len)
@@ -375,6 +391,12 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     records->answered |= RL_NODE(index);
 }
 
+static void note_seeded(struct rl_engine *engine, unsigned index)
+{
+    set_state(engine, index, RL_RECORD_ADMITTED);
+    engine->records->seeded |= RL_NODE(index);
+}
+
 void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
                      const struct rl_reply *reply)
 {
@@ -389,9 +411,11 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
         take_record(engine, ballot->node, reply);
     else if (ballot->vote == RL_VOTE_GRANTED)
-        set_state(engine, ballot->node, RL_RECORD_ADMITTED);
+        note_seeded(engine, ballot->node);
     else if (ballot->verb == RL_VERB_READ)
         record->state = ballot->record;
+    if (ballot->cause == REDLOCK_CAUSE_TIMEOUT || ballot->cause == REDLOCK_CAUSE_DISCONNECT)
+        records->late |= bit;
     finish_phase(engine);
 }
 
@@ -426,7 +450,7 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
         records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
     if ((records->waiting & bit) == 0)
         return;
-    if ((engine->view.up & bit) == 0)
+    if ((reachable(engine) & bit) == 0)
         records->nodes[node->index].state = RL_RECORD_UNKNOWN;
     else if (node->state != RL_NODE_READY)
         return;
@@ -447,48 +471,4 @@ uint64_t rl_records_wake_ns(const struct rl_engine *engine)
     return engine->records != NULL && engine->records->phase == RL_RECORDS_IDLE
                ? engine->records->due_ns
                : RL_NEVER;
-}
-
-void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size)
-{
-    const struct rl_record *record = &engine->records->nodes[node];
-    unsigned long long left_ms = (wait_left_ns(engine, node) + RL_MS - 1) / RL_MS;
-    bool restarted = record->state == RL_RECORD_OLD_RUN;
-    const char *what = restarted ? "was restarted and may have forgotten fences"
-                                 : "has no fence record, or has lost it";
-
-    switch (record->state) {
-    case RL_RECORD_MISSING:
-    case RL_RECORD_OLD_RUN:
-        if (record->first)
-            snprintf(text, size, "has no fence record yet: the first start broke off, and goes on");
-        else if (rl_first_start_looks_new(engine))
-            snprintf(text, size,
-                     "has no fence record; for the first start all nodes must answer, or see "
-                     "redlock nodes --init");
-        else if (is_majority_lost(engine))
-            snprintf(text, size, "fence_majority_lost: %s; see redlock nodes --init", what);
-        else if (has_majority(engine))
-            snprintf(text, size, "%s, counts again in %llu ms", what, left_ms);
-        else
-            snprintf(text, size, "%s; too few of the other nodes answer", what);
-        break;
-    case RL_RECORD_ADMITTED:
-        snprintf(text, size, "its fence record is in use, but too few of the others are");
-        break;
-    case RL_RECORD_FOREIGN:
-        snprintf(text, size, "fence record of another configuration: %s", record->other);
-        break;
-    case RL_RECORD_UNATTESTED:
-        snprintf(text, size,
-                 "nobody attests that its fence record survives a restart: write ?durable=1 or "
-                 "?waitaof=1 behind its address, or use volatile records");
-        break;
-    case RL_RECORD_CORRUPT:
-        snprintf(text, size, "fence record is corrupt: it holds what is not a fence");
-        break;
-    default:
-        snprintf(text, size, "fence record is not usable");
-        break;
-    }
 }

@@ -42,12 +42,15 @@ struct rl_records {
     bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
     bool again;    /* this look is a second one, right behind the first */
     rl_nodes used; /* seen in use at some time: if they are empty now, they have forgotten */
-    bool init, init_done; /* an operator asked for it; it is done */
-    unsigned looks;       /* in a row that found too few records in use */
+    bool init, init_done;                  /* an operator asked for it; it is done */
+    uint64_t read_until_ns, init_until_ns; /* he waits (boot clock) for all to be read; for it */
+    rl_nodes seeded;                       /* did as he wants */
+    unsigned looks;                        /* in a row that found too few records in use */
     uint32_t round;
     rl_nodes waiting;  /* connecting: to be asked when they are ready */
     rl_nodes asked;    /* their answers are missing */
     rl_nodes answered; /* READ, in this phase */
+    rl_nodes late;     /* were asked in this phase, and have not answered in time */
     rl_nodes ripe;     /* gaps whose wait was over before the others were read */
     uint64_t due_ns;   /* next look (boot clock); RL_NEVER: none */
 };
@@ -56,10 +59,11 @@ struct rl_records {
  * memory. */
 bool rl_records_want(struct rl_engine *engine);
 /* Takes the records of all nodes that answer into use, whatever they say now, with the largest
- * numbers found and the wall clock. false: no memory. */
-bool rl_records_init(struct rl_engine *engine);
-/* Whether that is over, and then: 0; ENOQUORUM: too few answered, nothing was changed; EFENCE: too
- * few did as they were told. */
+ * numbers found and the wall clock; those that are late are asked again for `wait_ns`. false: no
+ * memory. */
+bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns);
+/* Whether that is over, and how, as far as it has come: 0; ENOQUORUM: too few answered, nothing was
+ * changed; EFENCE: too few did as they were told. */
 bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
 
 /* A majority was seen in use: what begins now may be granted. If not, a node that grants may be
@@ -77,7 +81,11 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node);
 void rl_records_tick(struct rl_engine *engine);
 uint64_t rl_records_wake_ns(const struct rl_engine *engine);
 
-/* Why the node's record is not in use, for people. */
+/* Nodes whose record is in one of these states, a bit for each enum rl_record_state. */
+rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states);
+/* How long a gap has to wait until it may be filled from the others. */
+uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node);
+/* record_text.c: why the node's record is not in use, for people. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
 
 #endif

@@ -73,7 +73,7 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     /* What lay behind a WAITAOF tells of the disk, not of the way. */
     if (request->sent_ns < node->waitaof.answered_ns)
         return rtt_us;
-    rl_node_note_trip(node, rtt_ns);
+    rl_node_note_trip(node, rtt_ns, now_ns);
     node->counters.rtt_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
     return rtt_us;
 }

@@ -3,7 +3,6 @@
 #include "node/node.h"
 
 #include "core/rule.h"
-#include "core/wire_many.h"
 
 #include "node/node_parts.h"
 #include "platform/token.h"
@@ -155,50 +154,6 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     return true;
 }
 
-static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
-                                enum rl_verb verb)
-{
-    if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
-        return RL_FORM_SHA;
-    if (claim->more != 0 && verb != RL_VERB_PTTL)
-        return RL_FORM_EVAL;
-    if (verb != RL_VERB_EXTEND)
-        return RL_FORM_PLAIN;
-    unsigned bit = RL_FEATURE_SET_IFEQ;
-    if (!claim->no_shorter && RL_RULE(SET_IFEQ_IF_LONGER))
-        return RL_FORM_SHA;
-    if ((node->features & bit) != 0)
-        return RL_FORM_IFEQ;
-    if ((rl_info_features(&node->info) & bit & ~node->missing & ~node->trying) == 0)
-        return RL_FORM_SHA;
-    node->trying |= bit;
-    return RL_FORM_IFEQ;
-}
-
-int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
-                uint64_t now_ns)
-{
-    /* An upper bound of the undo: words, lengths, key and token; of several keys, the script. */
-    size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
-    if (claim->more != 0)
-        undo_bytes += RL_SCRIPT_MANY_MAX + claim->more * (size_t)16;
-    size_t bytes = undo_bytes + 64;
-
-    if (!rl_node_is_up(node))
-        return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
-    if (verb == RL_VERB_ACQUIRE && rl_watch_due_ns(node) <= now_ns)
-        rl_watch_send(node, now_ns);
-    if (claim->fenced)
-        bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
-    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes))
-        return REDLOCK_CAUSE_NO_MEMORY;
-    claim->asked_ns = now_ns;
-    enum rl_form form = choose_form(node, claim, verb);
-    if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
-        return REDLOCK_CAUSE_NO_MEMORY;
-    return REDLOCK_CAUSE_NONE;
-}
-
 static bool flush_greeting(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -339,7 +294,7 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
             continue;
         }
         if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
-            rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns));
+            rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
         const struct rl_node_listener *listener = &node->common->listener;
         uint64_t read_ns = listener->clock(listener->ctx);
         int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);

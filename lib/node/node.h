@@ -7,7 +7,8 @@
  *     ^________________|____________________|_______________________________|  closed, time-out
  *
  * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
- * long, is *suspect*: it gets no new requests but undos and one probe, until it has caught up. */
+ * long, is *suspect*: it gets no new requests but undos, one probe, and what cannot do without it
+ * (rl_node_ask_late()), until it has caught up. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -123,6 +124,8 @@ struct rl_node {
     uint64_t suspect_since_ns;
     uint64_t debts_due_ns; /* retry of undos that were answered with an error */
     uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
+    uint64_t worst_ns;     /* the longest one of late: half of it is forgotten each second, ... */
+    uint64_t worst_at_ns;  /* ... the last time at this one */
     uint64_t heard_ns;     /* when the last answer came */
     struct rl_info info;
     char run_id[48];               /* of the last server that completed a greeting */
@@ -174,6 +177,9 @@ bool rl_node_answers(const struct rl_node *node);
  */
 int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                 uint64_t now_ns);
+/* The same, and a suspect node is asked, too: for what must not be left out because it is late. */
+int rl_node_ask_late(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                     enum rl_verb verb, uint64_t now_ns);
 
 /* Takes the claim back from this node: its unsent requests are removed, and, unless that shows that
  * the node never heard of it, claim->undo_verb is sent; now, or as soon as the node can be

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, handshake.c, answer.c, waitaof.c, silence.c, watch.c and undo.c share; nobody else
- * includes this. */
+ * What node.c, ask.c, handshake.c, answer.c, waitaof.c, silence.c, watch.c and undo.c share; nobody
+ * else includes this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -23,10 +23,10 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
                        const struct rl_answer *answer, const struct rl_reply *reply,
                        uint64_t rtt_us);
 
-/* silence.c: an answer took so long. What took longer than any answer may, as this process was
- * stopped meanwhile or the server stood still, tells nothing of the way: whoever waits for some
- * round trips out of manners would wait for minutes. */
-void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns);
+/* silence.c: an answer took so long; now it is there. What took longer than any answer may, as this
+ * process was stopped meanwhile or the server stood still, tells nothing of the way: whoever waits
+ * for some round trips out of manners would wait for minutes. */
+void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
 /* silence.c: what is due, when it is due next, and, after each answer, whether the node has caught
  * up. */

@@ -9,6 +9,7 @@
 #define TIMEOUT_MIN_NS (10 * RL_MS)
 #define TIMEOUT_MAX_NS (250 * RL_MS)
 #define SUSPECT_MAX_NS (2 * RL_SECOND) /* then a new connection is tried */
+#define WORST_HALF_NS  RL_SECOND       /* how fast a late answer is forgotten */
 
 uint64_t rl_node_timeout_ns(const struct rl_node *node)
 {
@@ -18,15 +19,33 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
         return fixed;
     if (node->srtt_ns == 0)
         return TIMEOUT_MAX_NS;
-    return rl_min_u64(rl_max_u64(8 * node->srtt_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
+    uint64_t limit_ns = rl_max_u64(8 * node->srtt_ns, 2 * node->worst_ns);
+    return rl_min_u64(rl_max_u64(limit_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
-void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns)
+/* On a busy machine some answers are late, now and then, and all others are not: in the mean of the
+ * last eight they are forgotten within milliseconds. */
+static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
+{
+    uint64_t halves = rl_sub_sat(now_ns, node->worst_at_ns) / WORST_HALF_NS;
+
+    if (halves > 0) {
+        node->worst_ns >>= rl_min_u64(halves, 63);
+        node->worst_at_ns = now_ns;
+    }
+    if (trip_ns >= node->worst_ns) {
+        node->worst_ns = trip_ns;
+        node->worst_at_ns = now_ns;
+    }
+}
+
+void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t fixed = node->common->node_timeout_ns;
     uint64_t most_ns = fixed != 0 ? fixed : TIMEOUT_MAX_NS;
 
     trip_ns = rl_min_u64(trip_ns, most_ns);
+    note_worst(node, trip_ns, now_ns);
     node->srtt_ns = node->srtt_ns == 0 ? trip_ns : node->srtt_ns - node->srtt_ns / 8 + trip_ns / 8;
 }
 

@@ -88,6 +88,11 @@ class Install(unittest.TestCase):
         self.assertIn(f"{self.prefix}/bin/redlock\nredlock {version} (hiredis ", told)
         self.assertIn("redlock COMMAND --help", told)
 
+    def test_its_manual_and_its_completion(self):
+        self.check('test -s "$PREFIX/share/man/man1/redlock.1"')
+        told = self.check('bash --norc -c \'. "$PREFIX/share/bash-completion/completions/redlock"; complete -p redlock\'')
+        self.assertIn("-F _redlock redlock", told)
+
     def test_the_command_finds_its_library_by_the_cache_of_the_loader(self):
         """Why README has a third line."""
         if os.path.exists(f"{self.prefix}/bin/redlock"):

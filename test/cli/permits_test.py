@@ -3,7 +3,9 @@
 
 import json
 import os
+import socket
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -11,6 +13,57 @@ import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, Case  # noqa: E402
 
 LONG = "30s"
+
+
+class Reluctant:
+    """Stands before a server, and lets nothing that it says pass from the first GET on until so many were
+    asked, or for a while."""
+
+    def __init__(self, port, wanted):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.server = port
+        self.wanted = wanted
+        self.asked = 0
+        self.seen = False
+        self.change = threading.Condition()
+        self.sockets = []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near = self.listener.accept()[0]
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.server))
+            self.sockets += [near, far]
+            threading.Thread(target=self.pass_on, args=(near, far, self.count), daemon=True).start()
+            threading.Thread(target=self.pass_on, args=(far, near, self.wait), daemon=True).start()
+
+    def count(self, data):
+        with self.change:
+            self.asked += data.count(b"$3\r\nGET\r\n")
+            self.change.notify_all()
+
+    def wait(self, _):
+        with self.change:
+            if self.asked and not self.seen:
+                self.seen = self.change.wait_for(lambda: self.asked >= self.wanted, 3)
+
+    @staticmethod
+    def pass_on(source, target, first):
+        try:
+            while data := source.recv(65536):
+                first(data)
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def close(self):
+        for each in [self.listener, *self.sockets]:
+            each.close()
 
 
 class Permits(Case):
@@ -74,6 +127,50 @@ class Permits(Case):
         self.assertEqual(self.redlock("release", name, token).returncode, 0)
         self.assertEqual(waiter.stdout.readline(), "mine\n")
         self.assertEqual(waiter.wait(10 * SLOW), 0)
+
+    def test_a_lock_of_that_name_is_another_one(self):
+        for outer, inner, code in ((["--slots", "1", "pool"], ["pool"], 0),
+                                   (["pool"], ["--slots", "1", "pool"], 0),
+                                   (["--slots", "2", "pool"], ["--slots", "2", "pool"], 64),
+                                   (["--slots", "1", "pool"], ["pool{#0}"], 64),
+                                   (["--slots", "1", "pool"], ["pool{#1}"], 0),
+                                   (["--slots", "1", "pool"], ["--allow-nested", "--slots", "1", "pool"], 75)):
+            with self.subTest(outer=outer, inner=inner):
+                result = self.redlock("run", *outer, "--", REDLOCK, "run", "-n", *inner, "--", "true")
+                self.assertCode(result, code)
+                permit = code == 64 and "--slots" in inner
+                self.assertEqual("a permit of pool" in result.stderr, permit)
+                self.assertEqual("would wait for itself" in result.stderr, code == 64 and not permit)
+
+    def test_the_longest_name(self):
+        for slots, longest in ((1, 508), (10, 508), (11, 507), (1024, 505)):
+            for length in (longest, longest + 1, 512):
+                name = "x" * length
+                code = 64 if length > longest else 0
+                for words in (["run", "-n", "--slots", str(slots), name, "--", "true"],
+                              ["acquire", "-n", "--slots", str(slots), name]):
+                    with self.subTest(words=words[0], slots=slots, length=length):
+                        result = self.redlock(*words)
+                        self.assertCode(result, code)
+                        self.assertEqual(f"use 1 to {longest} bytes" in result.stderr, code == 64)
+            result = self.redlock("status", "--slots", str(slots), "x" * (longest + 1))
+            self.assertCode(result, 64)
+            self.assertIn(f"NAME{{#{slots - 1}}}; use 1 to {longest} bytes", result.stderr)
+            self.assertCode(self.redlock("status", "--slots", str(slots), "y" * longest), 1)
+
+    def test_status_asks_many_at_once(self):
+        held = [self.redlock("acquire", "-n", "-t", LONG, f"pool{{#{slot}}}").returncode for slot in (0, 99)]
+        self.assertEqual(held, [0, 0])
+        proxy = Reluctant(self.servers.ports[0], 32)
+        self.addCleanup(proxy.close)
+        result = self.redlock("status", "--json", "--slots", "100", "--node-timeout", "20s",
+                              "--connect-timeout", "20s", "-s", f"127.0.0.1:{proxy.port}?fresh=1", "pool")
+        self.assertCode(result, 1)
+        said = json.loads(result.stdout)
+        self.assertEqual([slot["slot"] for slot in said["slots"]], list(range(100)))
+        self.assertEqual([slot["slot"] for slot in said["slots"] if slot["state"] == "held"], [0, 99])
+        self.assertEqual([slot["name"] for slot in said["slots"]][98:], ["pool{#98}", "pool{#99}"])
+        self.assertTrue(proxy.seen, "32 questions before the first answer")
 
     def test_mistakes(self):
         for words, code in ((["run", "--slots", "0", "pool", "--", "true"], 64),

@@ -249,7 +249,7 @@ static void heal(void)
         if (steps % 10 == 9)
             pass(200 * RL_MS);
         if (steps == HEAL_STEPS / 4 && world_is_half_started())
-            (void)rl_records_init(&world.clients[0].engine);
+            (void)rl_records_init(&world.clients[0].engine, 5 * RL_SECOND);
     }
     fuzz_wrong(__FILE__, __LINE__, "a lock is had once all works again");
 }

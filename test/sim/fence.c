@@ -120,7 +120,7 @@ void sim_fence_operate(struct sim_world *world)
     sim_note(world, "an operator takes records into use, % were", good, 0, 0, 0);
     world->fences_restarted = true;
     rl_engine_refresh(&client->engine);
-    if (rl_records_init(&client->engine))
+    if (rl_records_init(&client->engine, ROUND_NS))
         rl_engine_flush(&client->engine);
 }
 

@@ -397,6 +397,60 @@ START_TEST(a_copy_has_its_own)
 }
 END_TEST
 
+/* Two of five are up: without those that are late there is no majority, so they are asked, and
+ * waited for. (Three servers that were 11 ms late were called "no quorum" before they were asked.)
+ */
+START_TEST(silent_nodes_where_they_are_needed)
+{
+    static const struct {
+        rl_nodes up, silent, barred, asked;
+    } rows[] = {
+        {0x07, 0x18, 0x00, 0x07}, {0x03, 0x1c, 0x00, 0x1f}, {0x03, 0x0c, 0x00, 0x0f},
+        {0x00, 0x1f, 0x00, 0x1f}, {0x07, 0x18, 0x01, 0x1f}, {0x0f, 0x10, 0x01, 0x0f},
+    };
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_EXTEND, RL_VERB_GET};
+    struct rl_round round = round_of(5);
+    struct rl_view view = view_of(rows[_i].up);
+    rl_nodes late = rows[_i].asked & rows[_i].silent;
+
+    view.silent = rows[_i].silent;
+    memset(view.cause, REDLOCK_CAUSE_TIMEOUT, sizeof view.cause);
+    for (unsigned v = 0; v < 3; v++) {
+        rl_round_open(&round, verbs[v], 0x1f, rows[_i].barred, &view);
+        ck_assert_uint_eq(round.asked, rows[_i].asked);
+        ck_assert_uint_eq(round.failed, 0x1f & ~rows[_i].asked);
+        ck_assert_uint_eq(round.silent, late);
+        ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
+    }
+    /* The first is asked alone, the others when it has granted. */
+    rl_nodes first = rows[_i].asked & ~(rows[_i].asked - 1);
+    rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, rows[_i].barred, &view);
+    rl_round_hold_back(&round, ~first);
+    ck_assert(cast(&round, (unsigned)__builtin_ctz(first), RL_VOTE_GRANTED, 0));
+    ck_assert_uint_eq(rl_round_ask_later(&round, &view), rows[_i].asked & ~first);
+    ck_assert_uint_eq(round.silent & ~first, late & ~first);
+    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
+    for (unsigned i = 0; i < 5; i++)
+        cast(&round, i, RL_VOTE_GRANTED, 0);
+    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_WON);
+}
+END_TEST
+
+/* Others wait for the votes: who was denied does not keep them until the late ones answer. */
+START_TEST(a_denied_attempt_does_not_wait_for_the_late)
+{
+    struct rl_round round = round_of(5);
+    struct rl_view view = view_of(0x3);
+
+    view.silent = 0x1c;
+    rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, 0, &view);
+    ck_assert(cast(&round, 0, RL_VOTE_GRANTED, 0));
+    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
+    ck_assert(cast(&round, 1, RL_VOTE_DENIED, 0));
+    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_FAILED);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("quorum");
@@ -411,6 +465,8 @@ int main(void)
     tcase_add_test(tcase, silence_is_failure_in_the_end);
     tcase_add_test(tcase, silent_nodes_give_keys_back);
     tcase_add_test(tcase, a_copy_has_its_own);
+    tcase_add_loop_test(tcase, silent_nodes_where_they_are_needed, 0, 6);
+    tcase_add_test(tcase, a_denied_attempt_does_not_wait_for_the_late);
     tcase_add_loop_test(tcase, reasons, 0, (int)FAILED_COUNT);
     return suite_run(suite);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * An operator's decision about the fence records. */
+#include "engine/record_init.h"
+
+#include "engine/engine.h"
+#include "redlock/redlock.h"
+
+void rl_record_init_begin(struct rl_engine *engine, uint64_t wait_ns)
+{
+    struct rl_records *records = engine->records;
+    uint64_t now_ns = engine->view.now.boot_ns;
+
+    records->init = true;
+    records->init_done = false;
+    records->seeded = 0;
+    records->read_until_ns = rl_add_sat(now_ns, wait_ns / 2);
+    records->init_until_ns = rl_add_sat(now_ns, wait_ns);
+}
+
+rl_nodes rl_record_init_late(const struct rl_engine *engine)
+{
+    const struct rl_records *records = engine->records;
+    bool reading = records->phase == RL_RECORDS_READING;
+    uint64_t until_ns = reading ? records->read_until_ns : records->init_until_ns;
+    bool over = engine->view.now.boot_ns >= until_ns;
+
+    return over ? 0 : records->late & (engine->view.up | engine->view.silent);
+}
+
+rl_nodes rl_record_init_choose(struct rl_engine *engine)
+{
+    struct rl_records *records = engine->records;
+    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+    bool enough = rl_nodes_count(records->answered) >= engine->quorum;
+
+    /* Whoever asked for it was told that nothing was changed. */
+    if (engine->view.now.boot_ns >= records->init_until_ns || !enough)
+        records->answered = 0;
+    for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
+        records->numbers[i] = rl_max_u64(records->numbers[i], rl_fence_propose(0, wall_us));
+    return records->answered;
+}
+
+bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status)
+{
+    const struct rl_records *records = engine->records;
+    bool told = records->init_done || records->phase == RL_RECORDS_SEEDING;
+    bool enough = told && rl_nodes_count(records->answered) >= engine->quorum;
+    bool obeyed = rl_nodes_count(records->seeded) >= engine->quorum;
+
+    *ret_status = !enough ? REDLOCK_ENOQUORUM : obeyed ? REDLOCK_OK : REDLOCK_EFENCE;
+    return records->init_done;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT
+ * Why a fence record is not in use, for people. */
+#include "engine/engine.h"
+#include "engine/first_start.h"
+#include "engine/record.h"
+
+#include <stdio.h>
+
+static unsigned count_in(const struct rl_engine *engine, unsigned states)
+{
+    return rl_nodes_count(rl_records_in(engine, states));
+}
+
+/* So many nodes are known to have forgotten that the others cannot tell what was granted. */
+static bool is_majority_lost(const struct rl_engine *engine)
+{
+    return count_in(engine, 1u << RL_RECORD_ADMITTED | 1u << RL_RECORD_UNKNOWN) < engine->quorum;
+}
+
+void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size)
+{
+    const struct rl_record *record = &engine->records->nodes[node];
+    unsigned long long left_ms = (rl_records_wait_left_ns(engine, node) + RL_MS - 1) / RL_MS;
+    bool restarted = record->state == RL_RECORD_OLD_RUN;
+    const char *what = restarted ? "was restarted and may have forgotten fences"
+                                 : "has no fence record, or has lost it";
+
+    switch (record->state) {
+    case RL_RECORD_MISSING:
+    case RL_RECORD_OLD_RUN:
+        if (record->first)
+            snprintf(text, size, "has no fence record yet: the first start broke off, and goes on");
+        else if (rl_first_start_looks_new(engine))
+            snprintf(text, size,
+                     "has no fence record; for the first start all nodes must answer, or see "
+                     "redlock nodes --init");
+        else if (is_majority_lost(engine))
+            snprintf(text, size, "fence_majority_lost: %s; see redlock nodes --init", what);
+        else if (count_in(engine, 1u << RL_RECORD_ADMITTED) >= engine->quorum)
+            snprintf(text, size, "%s, counts again in %llu ms", what, left_ms);
+        else
+            snprintf(text, size, "%s; too few of the other nodes answer", what);
+        break;
+    case RL_RECORD_ADMITTED:
+        snprintf(text, size, "its fence record is in use, but too few of the others are");
+        break;
+    case RL_RECORD_FOREIGN:
+        snprintf(text, size, "fence record of another configuration: %s", record->other);
+        break;
+    case RL_RECORD_UNATTESTED:
+        snprintf(text, size,
+                 "nobody attests that its fence record survives a restart: write ?durable=1 or "
+                 "?waitaof=1 behind its address, or use volatile records");
+        break;
+    case RL_RECORD_CORRUPT:
+        snprintf(text, size, "fence record is corrupt: it holds what is not a fence");
+        break;
+    default:
+        snprintf(text, size, "fence record is not usable");
+        break;
+    }
+}

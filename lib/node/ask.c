@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ * What a node is asked, and in which form. */
+#include "core/rule.h"
+#include "core/wire_many.h"
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
+                                enum rl_verb verb)
+{
+    if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
+        return RL_FORM_SHA;
+    if (claim->more != 0 && verb != RL_VERB_PTTL)
+        return RL_FORM_EVAL;
+    if (verb != RL_VERB_EXTEND)
+        return RL_FORM_PLAIN;
+    unsigned bit = RL_FEATURE_SET_IFEQ;
+    if (!claim->no_shorter && RL_RULE(SET_IFEQ_IF_LONGER))
+        return RL_FORM_SHA;
+    if ((node->features & bit) != 0)
+        return RL_FORM_IFEQ;
+    if ((rl_info_features(&node->info) & bit & ~node->missing & ~node->trying) == 0)
+        return RL_FORM_SHA;
+    node->trying |= bit;
+    return RL_FORM_IFEQ;
+}
+
+static int cause_of(const struct rl_node *node)
+{
+    return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+}
+
+static int send_question(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                         enum rl_verb verb, uint64_t now_ns)
+{
+    /* An upper bound of the undo: words, lengths, key and token; of several keys, the script. */
+    size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
+    if (claim->more != 0)
+        undo_bytes += RL_SCRIPT_MANY_MAX + claim->more * (size_t)16;
+    size_t bytes = undo_bytes + 64;
+
+    if (verb == RL_VERB_ACQUIRE && rl_watch_due_ns(node) <= now_ns)
+        rl_watch_send(node, now_ns);
+    if (claim->fenced)
+        bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
+    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    claim->asked_ns = now_ns;
+    enum rl_form form = choose_form(node, claim, verb);
+    if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    /* Who asks a suspect node knows that the answer may not come. */
+    rl_pipeline_at(&node->pipe, node->pipe.tail - 1)->doubted = node->suspect;
+    return REDLOCK_CAUSE_NONE;
+}
+
+int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
+                uint64_t now_ns)
+{
+    return rl_node_is_up(node) ? send_question(node, claim, round, verb, now_ns) : cause_of(node);
+}
+
+int rl_node_ask_late(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                     enum rl_verb verb, uint64_t now_ns)
+{
+    bool late = node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX;
+
+    return late ? send_question(node, claim, round, verb, now_ns)
+                : rl_node_ask(node, claim, round, verb, now_ns);
+}

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""The manual page and the completion know the options that the command knows, no more and no fewer, and all
+variables and exit codes; the page is sound."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(FOLDER, "..", "abi"))
+
+import tree  # noqa: E402
+import tapcase  # noqa: E402 (found through tree)
+
+REDLOCK = os.environ.get("REDLOCK", "redlock")
+PAGE = "docs/redlock.1"
+COMPLETION = os.path.join(tree.SOURCE, "tools", "redlock.bash")
+
+
+def rows():
+    """The table of the command: (commands, its names with dashes, takes a value, what it is)."""
+    text = tree.text("tools/options_table.c")
+    names = re.findall(r'"(\w+)"', re.search(r"command_names\[\] = \{(.*?)NULL\}", text, re.DOTALL).group(1))
+    sets = {f"CMD_{name.upper()}": {name} for name in names}
+    macros = dict(re.findall(r"#define (\w+)\s+\((.*?)\)", text))
+
+    def who(expression):
+        found = set()
+        for word in re.findall(r"\w+", expression):
+            found |= sets[word] if word in sets else who(macros[word])
+        return found
+
+    found = re.findall(r"\{\"([a-z-]+)\", (0|'.'), (true|false), (\w+),\s+([A-Z_| \n]+)\}", text)
+    return [
+        (who(which), {f"--{name}"} | ({f"-{letter[1]}"} if letter != "0" else set()), takes == "true", what)
+        for name, letter, takes, what, which in found
+    ]
+
+
+def commands():
+    """{command: its options}"""
+    options = {}
+    for who, names, _, _ in rows():
+        for command in who:
+            options[command] = options.get(command, set()) | names
+    return options
+
+
+def with_value(command):
+    return {name for who, names, takes, _ in rows() if takes and command in who for name in names}
+
+
+def items(section):
+    """Options that a section of the page has an entry for."""
+    found = set()
+    for line in re.findall(r"^\.It (Fl .*)$", section, re.MULTILINE):
+        found |= {f"-{word}" for word in re.findall(r"Fl ([A-Za-z-]+)", line)}
+    return found
+
+
+def bash(script, *words):
+    run = subprocess.run(["bash", "--norc", "-c", f'source "$0"\n{script}', COMPLETION, *words],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, universal_newlines=True)  # fmt: skip
+    return run.stdout.split()
+
+
+def complete(*words):
+    return bash('COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))\n_redlock\nprintf "%s\\n" "${COMPREPLY[@]}"', *words)
+
+
+class Manual(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.page = tree.text(PAGE)
+        cls.options = commands()
+        cls.common = set.intersection(*(options for name, options in cls.options.items() if name != "sandbox"))
+        cls.sections = dict(re.findall(r"^\.Ss (.*?)\n(.*?)(?=^\.S[sh] )", cls.page, re.MULTILINE | re.DOTALL))
+
+    def test_the_table_is_read(self):
+        self.assertEqual(len(self.options), 10)
+        self.assertIn("--servers", self.common)
+        self.assertLess({"-n", "--nodes", "-q", "--help"}, self.options["sandbox"])
+        self.assertGreater(len(self.options["run"]), 40)
+
+    def test_options(self):
+        everywhere = items(self.sections["Options of all commands"])
+        self.assertEqual(everywhere, self.common)
+        for command, options in self.options.items():
+            with self.subTest(command=command):
+                self.assertEqual(items(self.sections[f"redlock {command}"]), options - self.common)
+                self.assertRegex(self.page, rf"\.Sh SYNOPSIS\n(.*\n)*\.Cm {command}\n(.*\n)*\.Sh DESCRIPTION")
+
+    def test_the_last_three_are_those_of_the_sandbox(self):
+        last = re.findall(r"^\.It .*$", self.sections["Options of all commands"], re.MULTILINE)[-3:]
+        self.assertEqual(items("\n".join(last)), self.options["sandbox"] & self.common)
+
+    def test_help_has_the_same(self):
+        """All that help names is an option; each option is there under one of its names."""
+        for command, options in self.options.items():
+            told = subprocess.run([REDLOCK, command, "--help"], stdout=subprocess.PIPE, check=True,
+                                  universal_newlines=True).stdout  # fmt: skip
+            told = re.sub(r"(?m)^(Example:|Exit:).*(\n +.*)*", "", told)
+            named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", told))
+            names = {}
+            for who, words, _, what in rows():
+                if command in who:
+                    names[what] = names.get(what, set()) | words
+            with self.subTest(command=command):
+                self.assertLessEqual(named, options)
+                missing = [what for what, words in names.items() if not words & (named | {"--help"})]
+                self.assertEqual(missing, [])
+
+    def test_variables(self):
+        named = set(re.findall(r"RED(?:IS|LOCK)_[A-Z_]+", self.page))
+        set_or_read = set()
+        for name in os.listdir(os.path.join(tree.SOURCE, "tools")):
+            if not name.endswith(".c") or name == "help.c":
+                continue
+            text = tree.text(f"tools/{name}")
+            set_or_read |= set(re.findall(r'"(RED(?:IS|LOCK)_[A-Z_]+)"', text))
+        self.assertGreater(len(set_or_read), 20)
+        self.assertEqual(named, set_or_read)
+
+    def test_exit_codes(self):
+        codes = re.search(r"enum exit_code \{(.*?)\}", tree.text("tools/exits.h"), re.DOTALL).group(1)
+        told = re.search(r"\.Sh EXIT STATUS\n(.*?)\.El", self.page, re.DOTALL).group(1)
+        self.assertEqual(set(re.findall(r"^\.It (\d+)", told, re.MULTILINE)) - {"1"}, set(re.findall(r"= (\d+)", codes)))
+
+    def test_the_page_is_sound(self):
+        checked = False
+        for words in (["mandoc", "-Tlint", "-Wwarning"], ["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8"]):
+            if not shutil.which(words[0]):
+                continue
+            run = subprocess.run([*words, os.path.join(tree.SOURCE, PAGE)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                 universal_newlines=True, env={**os.environ, "LC_ALL": "C.UTF-8"})  # fmt: skip
+            said = run.stdout if words[0] == "mandoc" else run.stderr
+            self.assertEqual((said, run.returncode), ("", 0))
+            checked = True
+        if not checked:
+            self.skipTest("neither mandoc nor man")
+
+    def test_completion_of_options(self):
+        for command, options in self.options.items():
+            with self.subTest(command=command):
+                self.assertEqual(set(complete("redlock", command, "-")), options)
+                values = bash('_redlock_options "$1"; printf "%s\\n" $options', command)
+                self.assertEqual({word[:-1] for word in values if word.endswith("=")}, with_value(command))
+
+    def test_completion_of_words(self):
+        self.assertEqual(set(complete("redlock", "")), set(self.options) | {"--help", "--version"})
+        self.assertEqual(complete("redlock", "st"), ["status"])
+        self.assertEqual(complete("redlock", "run", "--on-loss", ""), ["stop", "warn"])
+        self.assertEqual(complete("redlock", "run", "-w", ""), [])
+        self.assertEqual(complete("redlock", "run", "-w", "1s", "name", "--", "cat", "/etc/hostn"), ["/etc/hostname"])
+        self.assertIn("bash", complete("redlock", "run", "-w", "1s", "name", "bas"))
+        self.assertIn("bash", complete("redlock", "sandbox", "-n", "3", "bas"))
+        self.assertEqual(complete("redlock", "status", "na"), [])
+        self.assertEqual(complete("redlock", "run", "name", "cat", "--fen"), [])
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * An engine on three servers that are played by hand, for what it makes of their fence records. */
+#ifndef TEST_RECORD_RIG_H
+#define TEST_RECORD_RIG_H
+
+#include "engine/engine.h"
+#include "suite.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NODES  3
+#define CONFIG "v1 test;"
+#define MARK   "0123456789abcdef"
+#define EMPTY  "\n" MARK "\n"
+#define USED   CONFIG "\n\n1:5"
+#define NEW    CONFIG "\n\n"
+#define OTHER  "\nfedcba9876543210\n" /* it was emptied: another mark */
+
+static struct rl_mem mem;
+static struct rl_log log_to_nobody;
+static struct rl_engine engine;
+static struct rl_node_spec specs[NODES];
+static uint64_t now_ns;
+static bool opened[NODES];
+static bool read_it[NODES], seeded[NODES]; /* what it was told to do, since the last look */
+static char run_of[NODES][16];
+
+static void on_open(void *ctx, unsigned node)
+{
+    (void)ctx;
+    opened[node] = true;
+}
+
+static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
+{
+    (void)ctx;
+    read_it[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_READ), 40) != NULL;
+    seeded[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_SEED), 40) != NULL;
+    return (ssize_t)len;
+}
+
+static void on_close(void *ctx, unsigned node, bool abortive)
+{
+    (void)ctx;
+    (void)abortive;
+    opened[node] = false;
+}
+
+static struct rl_now read_clock(void *ctx)
+{
+    (void)ctx;
+    return (struct rl_now){.boot_ns = now_ns, .raw_ns = now_ns};
+}
+
+static uint64_t wall_us(void *ctx)
+{
+    (void)ctx;
+    return UINT64_C(1700000000000000) + now_ns / RL_US;
+}
+
+static void do_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+static void no_timer(void *ctx, uint64_t boot_ns)
+{
+    (void)ctx;
+    (void)boot_ns;
+}
+
+static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    (void)ctx;
+    (void)lock;
+    (void)flags;
+    (void)status;
+}
+
+static void on_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+static void hear(unsigned node, const char *text)
+{
+    char bytes[512];
+    const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
+
+    rl_node_received(&engine.nodes[node], bytes, (size_t)len, now_ns);
+}
+
+static void greet(unsigned node)
+{
+    char server[64];
+
+    ck_assert(opened[node]);
+    rl_node_opened(&engine.nodes[node], true, 0, NULL, now_ns);
+    rl_node_received(&engine.nodes[node], "+OK\r\n", 5, now_ns); /* CLIENT SETNAME */
+    snprintf(server, sizeof server, "run_id:%s\r\n", run_of[node]);
+    hear(node, server);
+    hear(node, "role:master\r\n");
+    for (unsigned i = 0; i < 3; i++)
+        hear(node, "");
+    rl_node_received(&engine.nodes[node], "-NOPERM\r\n", 9, now_ns); /* TIME */
+    for (unsigned i = 0; i < 3; i++)
+        hear(node, "0123456789012345678901234567890123456789");
+    ck_assert_int_eq(engine.nodes[node].state, RL_NODE_READY);
+}
+
+static void pass(uint64_t time_ns)
+{
+    now_ns += time_ns;
+    memset(read_it, 0, sizeof read_it);
+    memset(seeded, 0, sizeof seeded);
+    rl_engine_refresh(&engine);
+    rl_engine_tick(&engine);
+    rl_engine_flush(&engine);
+}
+
+static inline void tick(void)
+{
+    pass(2 * RL_SECOND);
+}
+
+static void setup(void)
+{
+    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
+    const struct rl_outside outside = {
+        .transport = {.open = on_open, .send = on_send, .close = on_close},
+        .entropy = rl_entropy_kernel(),
+        .now = read_clock,
+        .wall_us = wall_us,
+        .catch_up = do_nothing,
+        .wake_at = no_timer,
+    };
+    const struct rl_engine_params params = {
+        .mem = &mem,
+        .log = &log_to_nobody,
+        .specs = specs,
+        .nodes = NODES,
+        .admission = {.max_ttl_ns = RL_SECOND},
+        .connect_timeout_ns = 60 * RL_SECOND,
+        .node_timeout_ns = 60 * RL_SECOND,
+        .heartbeat_ns = 3600 * RL_SECOND,
+        .fence_record = {"fence", 5},
+        .fence_config = {CONFIG, sizeof CONFIG - 1},
+        .fence_wait_ns = RL_SECOND,
+    };
+
+    now_ns = 1000 * RL_SECOND;
+    mem = rl_mem_libc();
+    for (unsigned i = 0; i < NODES; i++) {
+        snprintf(specs[i].host, sizeof specs[i].host, "node%u", i);
+        specs[i].port = 6379;
+        snprintf(run_of[i], sizeof run_of[i], "run%u", i);
+        specs[i].durable = true;
+        rl_node_spec_name(&specs[i]);
+    }
+    ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
+    ck_assert_int_eq(rl_engine_open(&engine, &params, &outside, &listener), REDLOCK_OK);
+    tick();
+    for (unsigned i = 0; i < NODES; i++)
+        greet(i);
+}
+
+static void teardown(void)
+{
+    rl_engine_close(&engine);
+}
+
+static inline void look(void)
+{
+    ck_assert(rl_records_want(&engine));
+    engine.records->due_ns = 0; /* if it has looked before */
+    tick();
+}
+
+/* All nodes answer the question for their record. */
+static inline void hear_all(const char *first, const char *second, const char *third)
+{
+    const char *const records[NODES] = {first, second, third};
+
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(read_it[i]);
+    memset(read_it, 0, sizeof read_it);
+    memset(seeded, 0, sizeof seeded);
+    for (unsigned i = 0; i < NODES; i++)
+        hear(i, records[i]);
+    rl_engine_flush(&engine);
+}
+
+static inline void check_seeded(bool first, bool second, bool third)
+{
+    ck_assert_int_eq(seeded[0], first);
+    ck_assert_int_eq(seeded[1], second);
+    ck_assert_int_eq(seeded[2], third);
+}
+
+#endif

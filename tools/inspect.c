@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Asks about many locks at once.
+ */
+#include "inspect.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "say.h"
+
+#define AT_ONCE     64
+#define PATIENCE_MS 500
+#define PAUSE_MS    20
+
+struct question {
+    struct inspection *inspection;
+    sem_t *answered;
+};
+
+/* On the library's thread. */
+static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    struct question *question = userdata;
+
+    (void)rl;
+    (void)lock;
+    question->inspection->error = status;
+    question->inspection->evidence = evidence_copy(report);
+    sem_post(question->answered);
+}
+
+static void wait_for_one(sem_t *answered)
+{
+    while (sem_wait(answered) != 0 && errno == EINTR)
+        continue;
+}
+
+/* Asks once about those that end with `error`. */
+static void ask(redlock_t *rl, struct question *questions, size_t count, int error)
+{
+    size_t under_way = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        struct inspection *inspection = questions[i].inspection;
+        if (inspection->error != error)
+            continue;
+        free(inspection->evidence);
+        inspection->evidence = NULL;
+        if (under_way == AT_ONCE) {
+            wait_for_one(questions[i].answered);
+            under_way--;
+        }
+        int status = redlock_inspect_start(rl, inspection->name, NULL, on_inspected, &questions[i]);
+        if (status == REDLOCK_OK)
+            under_way++;
+        else
+            inspection->error = status;
+    }
+    for (; under_way > 0; under_way--)
+        wait_for_one(questions[0].answered);
+}
+
+static bool is_any_unheard(const struct inspection *inspections, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (inspections[i].error == REDLOCK_ENOQUORUM)
+            return true;
+    return false;
+}
+
+void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
+{
+    struct question *questions = must(calloc(count, sizeof *questions));
+    sem_t answered;
+
+    sem_init(&answered, 0, 0);
+    for (size_t i = 0; i < count; i++) {
+        questions[i] = (struct question){&inspections[i], &answered};
+        inspections[i].error = REDLOCK_OK;
+        inspections[i].evidence = NULL;
+    }
+    ask(rl, questions, count, REDLOCK_OK);
+    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    while (is_any_unheard(inspections, count) && boottime_ns() < give_up_ns) {
+        poll(NULL, 0, PAUSE_MS);
+        ask(rl, questions, count, REDLOCK_ENOQUORUM);
+    }
+    sem_destroy(&answered);
+    free(questions);
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# Completion for bash. test/cli/manual_test.py compares the options with those that the command knows.
+
+# Sets $options: those of a command, a `=` behind those that take a value.
+_redlock_options() {
+    local all="--servers= -s= --config= -f= --prefix= --user= --pass-file= --max-ttl= --connect-timeout=
+        --node-timeout= --json --quiet -q --verbose -v --help -h"
+    case $1 in
+    run)
+        options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --grace= -k=
+            --renew= --no-renew --signal= --on-loss= --min-hold= --max-hold= --keep --command= -c= --foreground
+            --preserve-status --allow-nested --export-token --fence --status-fd= --also= -a= --slots="
+        ;;
+    acquire)
+        options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --fence --also=
+            -a= --slots="
+        ;;
+    extend) options="$all --ttl= -t= --also= -a= --token-file=" ;;
+    release) options="$all --also= -a= --token-file= --strict" ;;
+    status) options="$all --slots=" ;;
+    watch) options="$all --interval= -i=" ;;
+    nodes) options="$all --wait --timeout= -w= --fence --acl --init" ;;
+    break) options="$all --yes" ;;
+    config) options="$all --wait= -w= --timeout= --ttl= -t= --grace= -k= --renew=" ;;
+    sandbox) options="--nodes= -n= --quiet -q --verbose -v --help -h" ;;
+    *) options= ;;
+    esac
+}
+
+_redlock_values() {
+    case $1 in
+    -f | --config | --pass-file | --token-file) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+    --on-loss) mapfile -t COMPREPLY < <(compgen -W "stop warn" -- "$2") ;;
+    --signal) mapfile -t COMPREPLY < <(compgen -W "HUP INT QUIT TERM USR1 USR2 KILL" -- "$2") ;;
+    esac
+}
+
+# Sets $operands, how many stand before the word that is completed, and $value, the option whose value it is.
+_redlock_scan() {
+    local at word
+    operands=0 value=
+    for ((at = 2; at < COMP_CWORD; at++)); do
+        word=${COMP_WORDS[at]}
+        if [[ $word == -- ]]; then
+            if [[ $1 == sandbox ]]; then
+                operands=1
+            else
+                operands=2
+            fi
+            return
+        elif [[ " ${options//$'\n'/ } " == *" $word= "* ]]; then
+            at=$((at + 1))
+            ((at == COMP_CWORD)) && value=$word
+        elif [[ $word != -* ]]; then
+            operands=$((operands + 1))
+        fi
+    done
+}
+
+_redlock() {
+    local options operands value current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
+    COMPREPLY=()
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "run acquire extend release status watch nodes break config sandbox
+            --help --version" -- "$current")
+        return
+    fi
+    _redlock_options "$command"
+    _redlock_scan "$command"
+    if [[ $value ]]; then
+        _redlock_values "$value" "$current"
+    elif [[ ($command == run && $operands -ge 2) || ($command == sandbox && $operands -ge 1) ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$current") # the words of another command
+    elif [[ $current == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$current")
+    elif [[ ($command == run && $operands -eq 1) || $command == sandbox ]]; then
+        mapfile -t COMPREPLY < <(compgen -c -- "$current")
+    fi
+}
+
+complete -o filenames -F _redlock redlock
