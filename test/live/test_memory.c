@@ -96,8 +96,10 @@ START_TEST(a_held_lock_costs_a_kibibyte)
     for (unsigned i = 0; i < LOCKS; i++)
         locks[i] = take(i, &opts);
     live_keep_report(NULL);
+    /* Answers of servers that are late are waited for in memory, too. */
+    const bool fits = WAIT_UNTIL((counted() - before) / LOCKS <= BYTES_MAX, PATIENCE_MS);
     const size_t each = (counted() - before) / LOCKS;
-    ck_assert_msg(each <= BYTES_MAX, "%zu bytes for each of %d locks", each, LOCKS);
+    ck_assert_msg(fits, "%zu bytes for each of %d locks", each, LOCKS);
     printf("# %zu bytes for each of %d locks\n", each, LOCKS);
     for (unsigned i = 0; i < LOCKS; i++) {
         CHECK_STATUS(redlock_lock_check(locks[i], 1), REDLOCK_OK);
