@@ -21,9 +21,12 @@ struct rl_claim {
     bool forced;            /* with `is_record`: SEED whatever mark is there */
     bool fenced;            /* the votes carry a proposal */
     bool too_early;         /* with `fenced`: before a majority of records was seen in use */
+    uint8_t more;           /* keys beside the first */
     uint16_t stripe;        /* with `fenced`: which register */
     uint16_t slot;          /* of a semaphore: whose key it is */
     bool no_shorter;        /* the extension asked for cannot bring an expiry nearer */
+    uint8_t watched;        /* the key that PTTL asks about; from 0 on */
+    rl_nodes owed;          /* on whose lists of debts it is */
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
     uint64_t asked_ns;      /* boot time of the last request: older than unsent bytes means sent */
@@ -33,9 +36,9 @@ struct rl_claim {
     uint32_t key_len;       /* of the first key */
     uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;
-    uint8_t more;    /* keys beside the first */
-    uint8_t watched; /* the key that PTTL asks about; from 0 on */
-    char bytes[];    /* key; each of the others behind its length; room for a token */
+    rl_nodes
+        unsure;   /* whose connection ended before the answer to what makes or prolongs the key */
+    char bytes[]; /* key; each of the others behind its length; room for a token */
 };
 
 /* A claim on `key` with one reference and room for a token of `token_max` bytes. NULL: no memory.
