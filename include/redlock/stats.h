@@ -21,6 +21,9 @@ typedef struct redlock_stats {
     uint64_t queue_full; /* acquisitions refused with EQUEUEFULL: they count nowhere else */
     uint64_t wakeups;    /* times that a server's word woke an acquisition */
     uint64_t queued;     /* gauge: of `waiting`, those behind another lock of this client */
+    /* Deletes that were given up: the node was not reached until the key was over by itself; there
+     * was no memory to keep them, and the key stays until it is over. */
+    uint64_t undo_expired, undo_dropped;
 } redlock_stats_t;
 
 /* What a server says of itself, and what its address attests. */

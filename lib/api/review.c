@@ -22,13 +22,18 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
         rl_io_wake(&rl->io);
 }
 
-static bool is_settled(const struct redlock *rl)
+/* 1: not over yet. */
+static int judge_shutdown(const struct redlock *rl, bool late)
 {
-    bool settled = true;
+    bool settled = true, dropped = false;
 
-    for (unsigned i = 0; i < rl->set_count; i++)
+    for (unsigned i = 0; i < rl->set_count; i++) {
         settled = settled && rl_engine_is_settled(&rl->sets[i].engine);
-    return settled;
+        dropped = dropped || rl_engine_has_dropped(&rl->sets[i].engine);
+    }
+    if (settled)
+        return dropped ? REDLOCK_ENOMEM : REDLOCK_OK;
+    return late ? REDLOCK_ENOQUORUM : 1;
 }
 
 /* Why too few nodes of a set may vote. */
@@ -68,11 +73,8 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
 {
     bool late = rl_remaining_ns(item->until, rl_client_now(rl)) == 0;
 
-    if (item->op.kind == RL_OP_SHUTDOWN) {
-        if (is_settled(rl))
-            return REDLOCK_OK;
-        return late ? REDLOCK_ENOQUORUM : 1;
-    }
+    if (item->op.kind == RL_OP_SHUTDOWN)
+        return judge_shutdown(rl, late);
     if (item->op.cancel != NULL && atomic_load(&item->op.cancel->triggered))
         return REDLOCK_ECANCELED;
     if (rl->draining)

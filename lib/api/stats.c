@@ -31,6 +31,8 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
     to->released += from->released;
     to->release_failed += from->release_failed;
     to->undone += from->undone;
+    to->undo_expired += from->undo_expired;
+    to->undo_dropped += from->undo_dropped;
     to->held += from->held;
     to->waiting += from->waiting;
     to->fence_one_round += from->fence_one_round;

@@ -29,6 +29,7 @@
     X(UNDO_UNANSWERED)                                                                             \
     X(UNDO_SAME_CONNECTION)                                                                        \
     X(ABORT_BARE_SET)                                                                              \
+    X(ABORT_TO_COME_BACK)                                                                          \
     X(UNDO_AFTER_RECONNECT)                                                                        \
     X(HEAL_COUNTS_LATER)                                                                           \
     X(LATE_SET_COUNTS_LATER)                                                                       \

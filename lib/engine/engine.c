@@ -15,6 +15,8 @@
 #define WALL_TRIES   3
 #define WALL_NEAR_US 1000 /* readings so near to each other belong together */
 #define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
+/* What a server reads in one go it executes before it learns that its client has gone. */
+#define READ_AT_ONCE ((uint64_t)16 << 10)
 
 static int compare_u64(const void *a, const void *b)
 {
@@ -131,12 +133,14 @@ static void on_dirty(void *ctx, struct rl_node *node)
     engine->dirty |= RL_NODE(node->index);
 }
 
-static void on_undone(void *ctx, struct rl_node *node, bool done)
+static void on_undone(void *ctx, struct rl_node *node, enum rl_undo_end end)
 {
     struct rl_engine *engine = ctx;
 
     (void)node;
-    engine->stats.undone += done;
+    engine->stats.undone += end == RL_UNDO_DONE;
+    engine->stats.undo_expired += end == RL_UNDO_EXPIRED;
+    engine->stats.undo_dropped += end == RL_UNDO_DROPPED;
 }
 
 static uint64_t on_clock(void *ctx)
@@ -395,10 +399,23 @@ unsigned rl_engine_undos_pending(const struct rl_engine *engine)
 
 static bool node_is_settled(const struct rl_node *node)
 {
+    if (rl_node_undos_pending(node) == 0)
+        return true;
     if (node->state == RL_NODE_READY)
-        return node->suspect ? node->pipe.out_len == 0 : rl_node_undos_pending(node) == 0;
-    /* What waits in the pipeline of a connection that is being made is owed too. */
-    return node->fell || rl_node_undos_pending(node) == 0;
+        return node->suspect && node->pipe.out_len == 0 &&
+               rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
+    /* What waits in the pipeline of a connection that is being made is owed too; and who was too
+     * busy to answer is known to be down only when another attempt has failed. */
+    return node->fell && node->failures > 1;
+}
+
+bool rl_engine_has_dropped(const struct rl_engine *engine)
+{
+    bool dropped = false;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        dropped = dropped || engine->nodes[i].dropped_until_ns > engine->view.now.boot_ns;
+    return dropped;
 }
 
 bool rl_engine_is_settled(const struct rl_engine *engine)

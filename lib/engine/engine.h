@@ -58,6 +58,7 @@ struct rl_engine_listener {
 
 struct rl_engine_stats {
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
+    uint64_t undo_expired, undo_dropped;
     uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
     uint64_t queue_full, wakeups;
     uint64_t held, waiting, queued, wait_us_hist[RL_BUCKETS];
@@ -119,5 +120,7 @@ unsigned rl_engine_undos_pending(const struct rl_engine *engine);
 /* Nothing is left to do that can be done now: no lock is worked on, and no undo waits for a node
  * that can be reached. What a stopped server has in its queue will be executed without us. */
 bool rl_engine_is_settled(const struct rl_engine *engine);
+/* There was no memory to keep an undo, and its key may still be there. */
+bool rl_engine_has_dropped(const struct rl_engine *engine);
 
 #endif

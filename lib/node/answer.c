@@ -243,8 +243,10 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     }
     struct rl_answer answer = answer_of(&request, reply);
     learn_features(node, &request, &answer);
-    if (request.claim != NULL)
+    if (request.claim != NULL) {
+        request.claim->unsure &= ~RL_NODE(node->index); /* what was sent before has been read */
         check_run(node, &request, &answer);
+    }
     uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);
     if (request.claim == NULL) {
         node->probing = false;
@@ -255,10 +257,9 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
             keep_words(node, reply, request.claim);
         if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
-            rl_debts_add(node, request.claim, now_ns);
-            node->debts_due_ns = now_ns + UNDO_RETRY_NS;
+            rl_debts_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
         } else if (is_undo(&request)) {
-            node->common->listener.undone(node->common->listener.ctx, node, true);
+            node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DONE);
         }
         if (!request.told && !kept)
             rl_node_give_vote(node, &request, &answer, reply, rtt_us);

@@ -43,7 +43,7 @@ static int send_question(struct rl_node *node, struct rl_claim *claim, uint32_t 
         rl_watch_send(node, now_ns);
     if (claim->fenced)
         bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
-    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes))
+    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes) || !rl_debts_reserve(node))
         return REDLOCK_CAUSE_NO_MEMORY;
     claim->asked_ns = now_ns;
     enum rl_form form = choose_form(node, claim, verb);

@@ -25,6 +25,9 @@ struct rl_claim {
     uint32_t key_len;       /* of the first key */
     uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;
+    rl_nodes owed; /* on whose lists of debts it is */
+    rl_nodes
+        unsure; /* whose connection ended before the answer to what makes or prolongs the key */
     uint16_t stripe;   /* with `fenced`: which register */
     uint16_t slot;     /* of a semaphore: whose key it is */
     uint8_t undo_verb; /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Connection states, sending, time limits. */
+ * Connection states, sending, time limits; how a connection ends is in closing.c. */
 #include "node/node.h"
 
 #include "core/rule.h"
@@ -10,15 +10,13 @@
 
 #include <string.h>
 
-#define RECONNECT_MIN_NS (50 * RL_MS)
-#define RECONNECT_MAX_NS (2 * RL_SECOND)
-
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index)
 {
     memset(node, 0, sizeof *node);
     node->common = common;
     node->index = index;
     node->pipe.mem = common->mem;
+    node->debts.mem = common->mem;
     node->due_ns = RL_NEVER;
     node->debts_due_ns = RL_NEVER;
     rl_tracker_init(node);
@@ -34,8 +32,7 @@ void rl_node_attest(struct rl_node *node, bool durable, bool fresh, bool waitaof
 void rl_node_free(struct rl_node *node)
 {
     RL_ASSERT(node->state == RL_NODE_DOWN);
-    while (node->debt_count > 0)
-        rl_claim_drop(node->debts[--node->debt_count].claim);
+    rl_debts_free(node);
     rl_greeting_free(node);
     rl_tracker_free(node);
     rl_decoder_close(&node->decoder);
@@ -240,8 +237,12 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
     memcpy(node->run_id, node->info.run_id, sizeof node->run_id);
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++)
-        rl_pipeline_at(&node->pipe, i)->sent_ns = now_ns;
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        request->sent_ns = now_ns;
+        if (request->claim != NULL)
+            request->claim->asked_ns = now_ns; /* on this connection */
+    }
     if (cause != REDLOCK_CAUSE_NONE) {
         rl_node_close(node, cause, text, true, now_ns);
         return;
@@ -253,7 +254,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     }
     if (stepped)
         rl_watch_tell_step(node);
-    rl_debts_flush(node, now_ns);
+    rl_debts_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
     node->common->listener.dirty(node->common->listener.ctx, node);
 }
@@ -283,6 +284,7 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         int got = rl_decoder_next(&node->decoder);
         if (got == 0) {
             rl_pipeline_trim(&node->pipe);
+            rl_debts_trim(node);
             return;
         }
         if (got < 0) {
@@ -303,104 +305,6 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         else if (node->greeting_done == node->greeting_steps)
             become_ready(node, now_ns);
     }
-}
-
-void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
-{
-    rl_node_close(node, cause, text, true, now_ns);
-}
-
-/* The server is there but not fit to vote: it is asked again about once a second. */
-static bool is_refusal(int cause)
-{
-    return cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA ||
-           cause == REDLOCK_CAUSE_DUPLICATE || cause == REDLOCK_CAUSE_CLUSTER;
-}
-
-static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
-{
-    uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
-
-    if (was_ready && node->failures == 0) {
-        delay_ns = 0;
-    } else {
-        delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
-        if (is_refusal(cause))
-            delay_ns = RECONNECT_MAX_NS / 2;
-        /* Clients that lost the same server do not come back together. */
-        delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
-    }
-    node->failures++;
-    node->fell = delay_ns != 0;
-    node->due_ns = rl_add_sat(now_ns, delay_ns);
-}
-
-/* Gives the votes of a connection that is gone, and keeps what must be undone on the next one. */
-static void drain(struct rl_node *node, int cause, uint64_t now_ns)
-{
-    struct rl_pipeline *pipe = &node->pipe;
-    uint64_t end = pipe->tail;
-
-    for (uint64_t i = pipe->head; i != end; i++) {
-        struct rl_request *request = rl_pipeline_at(pipe, i);
-        request->unsent = rl_request_is_unsent(pipe, request);
-        request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
-    }
-    pipe->sent = 0;
-    rl_waitaof_fail(node, cause, now_ns);
-    while (pipe->head != end) {
-        struct rl_request request = rl_pipeline_pop(pipe);
-        struct rl_claim *claim = request.claim;
-        if (claim == NULL)
-            continue;
-        bool undoes = request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN;
-        if (undoes && RL_RULE(UNDO_AFTER_RECONNECT))
-            rl_debts_add(node, claim, now_ns);
-        if (!RL_RULE(SET_ONCE) && request.verb == RL_VERB_ACQUIRE && claim->owner != NULL)
-            (void)rl_node_send_request(node, claim, request.round, RL_VERB_ACQUIRE,
-                                       (enum rl_form)request.form, now_ns);
-        if (!request.told && request.round != 0 && claim->owner != NULL) {
-            struct rl_ballot ballot = {
-                .node = node->index,
-                .vote = RL_VOTE_FAILED,
-                .cause = (uint8_t)cause,
-                .verb = request.verb,
-                .round = request.round,
-                .unsent = request.unsent,
-            };
-            node->common->listener.vote(node->common->listener.ctx, claim, &ballot, NULL);
-        }
-        rl_claim_drop(claim);
-    }
-}
-
-void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
-{
-    const struct rl_transport *transport = &node->common->transport;
-    /* Whoever was silent before is known to be down, not worth waiting for once more. */
-    bool was_ready = node->state == RL_NODE_READY && !node->suspect;
-
-    if (node->state != RL_NODE_DOWN)
-        transport->close(transport->ctx, node->index,
-                         RL_RULE(ABORT_BARE_SET) && rl_pipeline_has_bare_set(&node->pipe));
-    node->pipe.out_len = 0;
-    node->waitaof.sent = false;
-    node->state = RL_NODE_DOWN;
-    node->suspect = false;
-    node->cause = (uint8_t)cause;
-    if (text != NULL)
-        rl_node_set_text(node, text, strlen(text));
-    rl_decoder_close(&node->decoder);
-    rl_greeting_free(node);
-    rl_tracker_node_lost(node, retry);
-    if (retry) {
-        plan_reconnect(node, was_ready && !is_refusal(cause), cause, now_ns);
-    } else {
-        node->fell = true;
-        node->due_ns = RL_NEVER;
-    }
-    rl_node_notify_changed(node);
-    drain(node, cause, now_ns);
 }
 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns)
@@ -441,7 +345,7 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
         wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
     if (node->bars != 0 && node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
-    if (node->debt_count != 0)
+    if (node->debts.count != 0)
         wake = rl_min_u64(wake, rl_debts_wake_ns(node));
     return wake;
 }

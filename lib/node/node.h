@@ -16,6 +16,7 @@
 #include "core/quorum.h"
 #include "node/admission.h"
 #include "node/codec.h"
+#include "node/debt_heap.h"
 #include "node/encode.h"
 #include "node/info.h"
 #include "node/pipeline.h"
@@ -23,7 +24,6 @@
 #include "node/transport.h"
 #include "platform/log.h"
 
-#define RL_DEBTS_MAX  512
 #define RL_UNSENT_MAX ((size_t)1 << 20)
 #define RL_RELIEF     ((size_t)60 << 10) /* so much is written before the tick ends */
 #define RL_TEXT_MAX   160
@@ -38,6 +38,13 @@ enum rl_node_state {
 
 struct rl_node;
 
+/* What became of an undo. */
+enum rl_undo_end {
+    RL_UNDO_DONE = 0,
+    RL_UNDO_EXPIRED = 1, /* the node was not reached before its key was over */
+    RL_UNDO_DROPPED = 2  /* there was no memory to keep it: its key stays until it is over */
+};
+
 /* What a node tells its engine. */
 struct rl_node_listener {
     /* The answer to a request whose claim still has an owner and whose round is not 0. `reply` is
@@ -48,8 +55,7 @@ struct rl_node_listener {
     void (*changed)(void *ctx, struct rl_node *node);
     /* Bytes are waiting: call rl_node_flush() before the tick ends. */
     void (*dirty)(void *ctx, struct rl_node *node);
-    /* An undo is done (true), or given up because its time is over (false). */
-    void (*undone)(void *ctx, struct rl_node *node, bool done);
+    void (*undone)(void *ctx, struct rl_node *node, enum rl_undo_end end);
     /* The boot clock, read now: an answer is younger than the tick that reads it. */
     uint64_t (*clock)(void *ctx);
     /* Its clock has jumped ahead: keys that were set before may expire early, or be gone. */
@@ -91,11 +97,6 @@ struct rl_node_counters {
     uint64_t rtt_us_hist[RL_BUCKETS];
 };
 
-struct rl_debt {
-    struct rl_claim *claim;
-    uint64_t expires_ns;
-};
-
 struct rl_node {
     struct rl_node_common *common;
     const char *name;     /* borrowed */
@@ -122,11 +123,13 @@ struct rl_node {
     uint64_t greeting_time_us; /* TIME in the greeting, answered at greeting_time_ns (0: not) */
     uint64_t greeting_time_ns;
     uint64_t suspect_since_ns;
-    uint64_t debts_due_ns; /* retry of undos that were answered with an error */
-    uint64_t srtt_ns;      /* smoothed round trip; 0: not measured */
-    uint64_t worst_ns;     /* the longest one of late: half of it is forgotten each second, ... */
-    uint64_t worst_at_ns;  /* ... the last time at this one */
-    uint64_t heard_ns;     /* when the last answer came */
+    uint64_t greeted_ns;       /* when a connection became ready last */
+    uint64_t debts_due_ns;     /* retry of undos that were answered with an error */
+    uint64_t dropped_until_ns; /* until then there may be a key here that nobody takes back */
+    uint64_t srtt_ns;          /* smoothed round trip; 0: not measured */
+    uint64_t worst_ns;    /* the longest one of late: half of it is forgotten each second, ... */
+    uint64_t worst_at_ns; /* ... the last time at this one */
+    uint64_t heard_ns;    /* when the last answer came */
     struct rl_info info;
     char run_id[48];               /* of the last server that completed a greeting */
     struct rl_admission admission; /* survives connections */
@@ -149,8 +152,7 @@ struct rl_node {
     struct rl_pipeline pipe;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
-    struct rl_debt debts[RL_DEBTS_MAX]; /* undos to be sent when the node can take them */
-    unsigned debt_count;
+    struct rl_debt_heap debts; /* undos to be sent when the node can take them */
     struct rl_node_counters counters;
     char text[RL_TEXT_MAX]; /* last error in words */
 };
@@ -201,7 +203,7 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_node_wake_ns(struct rl_node *node);
 
-/* Closes the connection after the rules for SETs whose undo is not in the kernel. Requests in
+/* Closes the connection so that no SET of it is executed behind its undo (closing.c). Requests in
  * flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns);
 

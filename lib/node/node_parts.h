@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, ask.c, handshake.c, answer.c, waitaof.c, silence.c, watch.c and undo.c share; nobody
- * else includes this. */
+ * What node.c, ask.c, closing.c, handshake.c, answer.c, waitaof.c, silence.c, watch.c and undo.c
+ * share; nobody else includes this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -62,11 +62,26 @@ void rl_watch_hurry(struct rl_node *node);
 void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
                      const struct rl_reply *reply, uint64_t now_ns);
 
-/* undo.c */
+/* undo.c: room for what is under way, and for one more. false: no memory. */
+bool rl_debts_reserve(struct rl_node *node);
+/* Keeps an undo until it can be sent; without memory for it that is told. */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
+/* The same of one that is tried again in `delay_ns`. */
+void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
+                    uint64_t now_ns);
 /* An undo of this claim waits to be sent. */
-bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim);
+static inline bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim)
+{
+    return (claim->owed & RL_NODE(node->index)) != 0;
+}
+/* A connection has ended: of which keys is it not known any more when they will be over? */
+void rl_debts_review(struct rl_node *node, uint64_t now_ns);
+/* The next one is ready: what was sent before is over, and what is owed leaves. */
+void rl_debts_greeted(struct rl_node *node, uint64_t now_ns);
 void rl_debts_flush(struct rl_node *node, uint64_t now_ns);
+/* Gives the memory of a crowd back when nothing is owed or under way any more. */
+void rl_debts_trim(struct rl_node *node);
+void rl_debts_free(struct rl_node *node);
 void rl_debts_expire(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_debts_wake_ns(const struct rl_node *node);
 

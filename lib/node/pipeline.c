@@ -184,6 +184,31 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
     return cut_acquire;
 }
 
+static bool is_set(const struct rl_request *request)
+{
+    return request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL;
+}
+
+bool rl_pipeline_has_set(const struct rl_pipeline *pipe)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (request->claim != NULL && is_set(request) && !rl_request_is_unsent(pipe, request))
+            return true;
+    }
+    return false;
+}
+
+uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
+{
+    for (uint64_t i = pipe->head; i != pipe->tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, i);
+        if (!request->removed)
+            return rl_sub_sat(pipe->sent, request->start);
+    }
+    return 0;
+}
+
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 {
     /* From the newest request to the oldest: whatever was marked has its undo behind it. A server
@@ -205,7 +230,7 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
         bool undo = request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
         if (undo && rl_request_is_whole(pipe, request))
             request->claim->mark = marked;
-        else if (request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL)
+        else if (is_set(request))
             bare |= request->claim->mark != marked;
     }
     return bare;

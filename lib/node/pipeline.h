@@ -104,6 +104,12 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim);
  * gracefully, or the SET may be delivered after all. */
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe);
 
+/* The kernel holds a SET that was not answered. */
+bool rl_pipeline_has_set(const struct rl_pipeline *pipe);
+
+/* Bytes that were sent and may not have been read yet: nothing behind them was answered. */
+uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
+
 /* Gives the memory of a burst back when nothing is under way any more. */
 void rl_pipeline_trim(struct rl_pipeline *pipe);
 

@@ -6,66 +6,120 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-/* How soon an undo that was answered with an error (loading, busy) is tried again. */
-#define RETRY_NS RL_SECOND
+/* How soon what found no memory, or no room in the output, is tried again. */
+#define SOON_NS (100 * RL_MS)
 
-static bool is_pointless(const struct rl_debt *debt, uint64_t now_ns)
+bool rl_debts_reserve(struct rl_node *node)
 {
-    return debt->expires_ns <= now_ns;
+    uint64_t under_way = node->pipe.tail - node->pipe.kept;
+
+    return rl_debt_heap_reserve(&node->debts, node->debts.count + (size_t)under_way + 1);
 }
 
-static void forget_debt(struct rl_node *node, unsigned at)
+/* What its last connection was asked for may be done at any later time: a server that was stopped
+ * reads what lies before it when it goes on, be that days later. Only a server that has answered
+ * since is known to have read it, or to have given it up. */
+static bool is_unsure(const struct rl_node *node, const struct rl_claim *claim)
 {
-    rl_claim_drop(node->debts[at].claim);
-    node->debts[at] = node->debts[--node->debt_count];
+    return (claim->unsure & RL_NODE(node->index)) != 0 && claim->asked_ns >= node->greeted_ns;
 }
 
-bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim)
+static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
 {
-    for (unsigned i = 0; i < node->debt_count; i++) {
-        if (node->debts[i].claim == claim)
-            return true;
-    }
-    return false;
+    return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
+}
+
+static uint64_t expiry_ns(const struct rl_node *node, const struct rl_claim *claim, uint64_t now_ns)
+{
+    if (is_unsure(node, claim))
+        return RL_NEVER;
+    return rl_add_sat(now_ns, life_ns(node, claim->ttl_max_ms * RL_MS));
+}
+
+/* The caller of a release has had his answer; the owner of the client hears of it from the
+ * statistics, and when he shuts it down. */
+static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns)
+{
+    if (node->dropped_until_ns <= now_ns)
+        rl_logf(node->common->log, REDLOCK_LOG_WARN,
+                "%s: no memory for undos that wait for this node; keys will stay until they expire",
+                node->name);
+    node->dropped_until_ns = rl_max_u64(node->dropped_until_ns, expires_ns);
+    node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DROPPED);
 }
 
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
-    uint64_t ttl_ns = claim->ttl_max_ms * RL_MS;
-
     if (rl_debts_has(node, claim))
         return;
-    if (node->debt_count == RL_DEBTS_MAX) {
-        /* The one that expires first matters least. */
-        unsigned oldest = 0;
-        for (unsigned i = 1; i < node->debt_count; i++) {
-            if (node->debts[i].expires_ns < node->debts[oldest].expires_ns)
-                oldest = i;
-        }
-        rl_logf(node->common->log, REDLOCK_LOG_WARN,
-                "%s: more than %d undos are waiting for this node; one key will stay until it "
-                "expires",
-                node->name, RL_DEBTS_MAX);
-        node->common->listener.undone(node->common->listener.ctx, node, false);
-        forget_debt(node, oldest);
+    uint64_t expires_ns = expiry_ns(node, claim, now_ns);
+    if (!rl_debt_heap_reserve(&node->debts, node->debts.count + 1)) {
+        drop_undo(node, expires_ns, now_ns);
+        return;
     }
-    uint64_t life_ns = rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
-    node->debts[node->debt_count++] = (struct rl_debt){
-        .claim = rl_claim_ref(claim),
-        .expires_ns = rl_add_sat(now_ns, life_ns),
-    };
+    claim->owed |= RL_NODE(node->index);
+    rl_debt_heap_put(&node->debts, rl_claim_ref(claim), expires_ns);
+}
+
+void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
+                    uint64_t now_ns)
+{
+    rl_debts_add(node, claim, now_ns);
+    node->debts_due_ns = rl_min_u64(node->debts_due_ns, rl_add_sat(now_ns, delay_ns));
+}
+
+static void settle(const struct rl_node *node, struct rl_claim *claim)
+{
+    claim->owed &= ~RL_NODE(node->index);
+    rl_claim_drop(claim);
+}
+
+void rl_debts_review(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_debt_heap *debts = &node->debts;
+
+    for (size_t i = 0; i < debts->count; i++) {
+        struct rl_debt *debt = &debts->list[i];
+        if (debt->expires_ns == RL_NEVER || is_unsure(node, debt->claim))
+            debt->expires_ns = expiry_ns(node, debt->claim, now_ns);
+    }
+    rl_debt_heap_sort(debts);
+}
+
+void rl_debts_greeted(struct rl_node *node, uint64_t now_ns)
+{
+    node->greeted_ns = now_ns;
+    if (node->dropped_until_ns == RL_NEVER)
+        node->dropped_until_ns =
+            rl_add_sat(now_ns, life_ns(node, node->common->admission.max_ttl_ns));
+    rl_debts_review(node, now_ns);
+    rl_debts_flush(node, now_ns);
 }
 
 void rl_debts_expire(struct rl_node *node, uint64_t now_ns)
 {
-    for (unsigned i = 0; i < node->debt_count;) {
-        if (is_pointless(&node->debts[i], now_ns)) {
-            node->common->listener.undone(node->common->listener.ctx, node, false);
-            forget_debt(node, i);
-        } else {
-            i++;
-        }
+    const struct rl_node_listener *listener = &node->common->listener;
+
+    if (rl_debt_heap_first_ns(&node->debts) > now_ns)
+        return;
+    while (rl_debt_heap_first_ns(&node->debts) <= now_ns) {
+        settle(node, rl_debt_heap_take_first(&node->debts));
+        listener->undone(listener->ctx, node, RL_UNDO_EXPIRED);
     }
+    rl_debts_trim(node);
+}
+
+void rl_debts_trim(struct rl_node *node)
+{
+    if (node->debts.count == 0 && node->pipe.kept == node->pipe.tail)
+        rl_debt_heap_trim(&node->debts);
+}
+
+void rl_debts_free(struct rl_node *node)
+{
+    while (node->debts.count > 0)
+        settle(node, rl_debt_heap_take_last(&node->debts));
+    rl_debt_heap_free(&node->debts);
 }
 
 /* After release_after the key shall stay until a fixed time: what is left of it by now. */
@@ -101,29 +155,22 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
 
 void rl_debts_flush(struct rl_node *node, uint64_t now_ns)
 {
-    while (node->debt_count > 0 && node->state == RL_NODE_READY &&
-           node->pipe.out_len < RL_UNSENT_MAX) {
-        struct rl_claim *claim = node->debts[node->debt_count - 1].claim;
-        if (!send_undo(node, claim, 0, now_ns)) {
-            node->debts_due_ns = now_ns + RETRY_NS / 10; /* no memory: soon again */
-            return;
-        }
-        forget_debt(node, node->debt_count - 1);
+    struct rl_debt_heap *debts = &node->debts;
+
+    while (debts->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
+        if (!send_undo(node, debts->list[debts->count - 1].claim, 0, now_ns))
+            break;
+        settle(node, rl_debt_heap_take_last(debts));
     }
-    /* What is left waits for room in the output. */
-    node->debts_due_ns = node->debt_count == 0 ? RL_NEVER : now_ns + RETRY_NS / 10;
+    /* What is left waits for memory, or for room in the output. */
+    node->debts_due_ns = debts->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
 }
 
 uint64_t rl_debts_wake_ns(const struct rl_node *node)
 {
-    if (node->debt_count == 0)
+    if (node->debts.count == 0)
         return RL_NEVER;
-    if (node->state == RL_NODE_READY)
-        return node->debts_due_ns;
-    uint64_t wake = RL_NEVER;
-    for (unsigned i = 0; i < node->debt_count; i++)
-        wake = rl_min_u64(wake, node->debts[i].expires_ns);
-    return wake;
+    return node->state == RL_NODE_READY ? node->debts_due_ns : rl_debt_heap_first_ns(&node->debts);
 }
 
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -140,9 +187,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
     /* While a connection is being made, a release waits in its pipeline like any request. */
     bool connecting = node->state != RL_NODE_READY && rl_node_is_up(node);
     if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
-        rl_debts_add(node, claim, now_ns);
-        if (node->state == RL_NODE_READY)
-            node->debts_due_ns = now_ns + RETRY_NS / 10;
+        rl_debts_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
@@ -152,9 +197,9 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
         *ret_cause = REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
+    (void)rl_debts_reserve(node); /* if the answer does not come; without memory it is sent, too */
     if (!send_undo(node, claim, round, now_ns)) {
-        rl_debts_add(node, claim, now_ns);
-        node->debts_due_ns = now_ns + RETRY_NS / 10;
+        rl_debts_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = REDLOCK_CAUSE_NO_MEMORY;
         return RL_VOTE_FAILED;
     }
@@ -163,7 +208,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 
 unsigned rl_node_undos_pending(const struct rl_node *node)
 {
-    unsigned pending = node->debt_count;
+    unsigned pending = (unsigned)node->debts.count;
 
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);

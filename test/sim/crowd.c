@@ -199,6 +199,7 @@ static void prepare(struct sim_plan *plan, struct sim_crowd *crowd, uint64_t see
         .jitter_ns = 100 * RL_US,
         .latency_ns = 50 * RL_US,
         .window = 65536,
+        .read_max = 16384,
         .drift = {.ppm = 10000, .floor_us = 2000},
         .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
         .connect_timeout_ns = 250 * RL_MS,

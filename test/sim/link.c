@@ -269,11 +269,20 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         conn->ended = true;
         sim_server_serve(world, conn->node);
         return;
-    default: /* what was received is still executed: measured, docs/architecture.md */
-        conn->ended = true;
+    default: /* of what was received a piece is still executed: measured, docs/architecture.md */
+        conn->ended = conn->reset = true;
         sim_server_serve(world, conn->node);
         return;
     }
+}
+
+/* An answer to a client that has closed: its kernel says that nobody is there any more, and gives
+ * up what it still had to deliver. */
+static void refuse(struct sim_world *world, struct sim_conn *conn)
+{
+    if (conn->path[SIM_TO_SERVER].cut_ns == UINT64_MAX)
+        cut(world, conn, SIM_TO_SERVER);
+    reset(world, conn, SIM_TO_SERVER);
 }
 
 /* true: the client keeps the segment. */
@@ -283,7 +292,7 @@ static bool arrive_at_client(struct sim_world *world, struct sim_segment *segmen
 
     if (!conn->client_open) {
         if (segment->kind == SIM_DATA && conn->server_open)
-            reset(world, conn, SIM_TO_SERVER); /* nobody is there any more */
+            refuse(world, conn);
         return false;
     }
     sim_client_inbox(world, conn, segment);
@@ -317,13 +326,18 @@ void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way 
     struct sim_path *path = &conn->path[way];
     struct sim_segment *segment = path->held_first;
 
-    /* In order, and at once: what is under way comes behind it. */
+    /* In order, and at once: what is under way comes behind it. But the first piece goes alone, and
+     * if the client has closed, the answer to it may be faster than the next. */
     while (link_of(world, conn)->blocks[way] == 0 && path->thaw_ns <= world->now_ns &&
            (segment = path->held_first) != NULL) {
+        bool answered = way == SIM_TO_SERVER && segment->kind == SIM_DATA && !conn->client_open &&
+                        conn->server_open && !sim_server_stands_still(world, conn->node);
         path->held_first = segment->next;
         if (path->held_first == NULL)
             path->held_last = NULL;
         sim_link_arrive(world, segment);
+        if (answered && sim_chance(&world->random, 500))
+            refuse(world, conn);
     }
     sim_conn_drop(world, conn);
 }

@@ -57,6 +57,9 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     plan->jitter_ns = sim_chance(random, 300) ? 0 : sim_below(random, 2 * plan->delay_ns);
     plan->latency_ns = sim_scale(random, 1, 300) * RL_US;
     plan->window = sim_chance(random, 700) ? 65536 : sim_scale(random, 300, 4000);
+    /* A number of its own: other runs stay as they are. */
+    struct sim_random own = {plan->seed * 2 + 13};
+    plan->read_max = sim_chance(&own, 500) ? 16384 : sim_scale(&own, 100, 1000);
     plan->drift.ppm = ppms[sim_below(random, sizeof ppms / sizeof ppms[0])];
     plan->drift.floor_us = 2000;
     /* Of two such clocks, one is (1 + a) / (1 - a) times as fast as the other: no more than 1 + d.

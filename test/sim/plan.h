@@ -80,6 +80,7 @@ struct sim_plan {
     uint64_t delay_ns, jitter_ns;
     uint64_t latency_ns; /* until a loop turns when it has something to do */
     size_t window;       /* bytes that a connection takes before it blocks */
+    size_t read_max;     /* bytes that a server reads at once */
     struct rl_drift drift;
     struct rl_backoff backoff;
     uint64_t connect_timeout_ns, node_timeout_ns;

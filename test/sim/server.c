@@ -250,8 +250,10 @@ static size_t parse(const char *in, size_t len, struct sim_word *words, size_t *
     return at;
 }
 
-static bool stands_still(const struct sim_world *world, const struct sim_server *server)
+bool sim_server_stands_still(const struct sim_world *world, unsigned node)
 {
+    const struct sim_server *server = &world->servers[node];
+
     return !server->up || server->hung || server->blocked_ns > world->now_ns;
 }
 
@@ -263,14 +265,28 @@ static void send_answer(struct sim_world *world, struct sim_conn *conn, struct s
     answer->said_count = 0;
 }
 
+/* A client that has gone takes no answer. Whoever learns that from a reset finds it out with the
+ * first answer, and reads no more; else there is time for another piece before the reset comes. */
+static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
+{
+    if (!executed || conn->in_len == 0 || conn->reset) {
+        conn->server_open = false;
+        return;
+    }
+    sim_plan_event(world, world->now_ns + sim_between(&world->random, 1, 100) * RL_US, SIM_SERVE,
+                   conn->node, 0, 0, NULL);
+}
+
 static void execute(struct sim_world *world, struct sim_conn *conn)
 {
     struct sim_word words[WORDS_MAX];
     struct sim_answer answer = {.len = 0};
     size_t used = 0, len, count = 0;
+    size_t most = conn->ended ? world->plan.read_max : SIZE_MAX;
 
     while (conn->server_open && !sim_disk_holds(world, conn, &answer) && used < conn->in_len &&
-           (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0) {
+           (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0 &&
+           (used == 0 || used + len <= most)) {
         unsigned said_before = answer.said_count;
         sim_command(world, conn, (unsigned)count, words, &answer);
         for (unsigned i = said_before; i < answer.said_count; i++)
@@ -285,7 +301,7 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
         memmove(conn->in, conn->in + used, conn->in_len);
     }
     if (conn->ended)
-        conn->server_open = false;
+        end(world, conn, used > 0);
 }
 
 void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char *bytes, size_t len)
@@ -298,13 +314,13 @@ void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char
     }
     memcpy(conn->in + conn->in_len, bytes, len);
     conn->in_len += len;
-    if (!stands_still(world, &world->servers[conn->node]))
+    if (!sim_server_stands_still(world, conn->node))
         execute(world, conn);
 }
 
 void sim_server_serve(struct sim_world *world, unsigned node)
 {
-    if (stands_still(world, &world->servers[node]))
+    if (sim_server_stands_still(world, node))
         return;
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
         if (conn->node == node && conn->server_open &&

@@ -17,6 +17,9 @@ void sim_server_input(struct sim_world *world, struct sim_conn *conn, const char
 /* Executes what has waited. */
 void sim_server_serve(struct sim_world *world, unsigned node);
 
+/* It is down, stopped, or busy with a script. */
+bool sim_server_stands_still(const struct sim_world *world, unsigned node);
+
 /* Comes up again as a new process. */
 void sim_server_start(struct sim_world *world, unsigned node);
 void sim_server_lose_keys(struct sim_world *world, unsigned node);

@@ -47,6 +47,7 @@ struct sim_conn {
     struct sim_conn *next; /* of the world */
     uint8_t client, node;
     bool client_open, server_open, ended; /* ended: the client said that it is done */
+    bool reset;                           /* and takes no answer any more */
     bool logged_in, db_chosen;
     bool push;         /* the second connection of its client to this node */
     uint32_t id;       /* how the server calls it */

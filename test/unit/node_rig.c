@@ -115,13 +115,14 @@ static void on_dirty(void *ctx, struct rl_node *node)
     rig->dirty = true;
 }
 
-static void on_undone(void *ctx, struct rl_node *node, bool done)
+static void on_undone(void *ctx, struct rl_node *node, enum rl_undo_end end)
 {
     struct rig *rig = ctx;
 
     (void)node;
-    rig->undone += done;
-    rig->given_up += !done;
+    rig->undone += end == RL_UNDO_DONE;
+    rig->given_up += end == RL_UNDO_EXPIRED;
+    rig->dropped += end == RL_UNDO_DROPPED;
 }
 
 static uint64_t on_clock(void *ctx)

@@ -33,7 +33,7 @@ struct rig {
     /* the listener */
     struct rig_vote votes[RIG_VOTES_MAX];
     unsigned vote_count;
-    unsigned changed, undone, given_up, steps;
+    unsigned changed, undone, given_up, dropped, steps;
     unsigned pushes; /* keys that changed */
     size_t pushed_len;
     char pushed[RL_KEY_MAX]; /* the last one */

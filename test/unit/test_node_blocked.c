@@ -65,11 +65,11 @@ static void on_node(void *ctx, struct rl_node *which)
     (void)which;
 }
 
-static void on_undone(void *ctx, struct rl_node *which, bool done)
+static void on_undone(void *ctx, struct rl_node *which, enum rl_undo_end end)
 {
     (void)ctx;
     (void)which;
-    given_up += !done;
+    given_up += end != RL_UNDO_DONE;
 }
 
 static uint64_t on_clock(void *ctx)
@@ -133,13 +133,13 @@ START_TEST(an_owed_undo_waits)
         ;
     ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_int_eq(rl_node_undo(&node, claim, 0, now_ns + 1, &cause), RL_VOTE_FAILED);
-    ck_assert_uint_eq(node.debt_count, 1);
+    ck_assert_uint_eq(node.debts.count, 1);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t wake_ns = rl_node_wake_ns(&node);
         ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
         now_ns = wake_ns;
         rl_node_tick(&node, now_ns);
-        ck_assert_uint_eq(node.debt_count, 1);
+        ck_assert_uint_eq(node.debts.count, 1);
     }
     rl_claim_drop(claim);
     rl_claim_drop(filler);
@@ -186,11 +186,43 @@ START_TEST(a_burst_is_written_as_it_comes)
     for (unsigned i = 0; i < BURST; i++)
         ck_assert_int_eq(rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause), RL_VOTE_NONE);
     rl_node_flush(&node, 2 * RL_MS);
-    ck_assert_uint_eq(node.debt_count, 0);
+    ck_assert_uint_eq(node.debts.count, 0);
     ck_assert_uint_eq(given_up, 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
     ck_assert_uint_le(sends, taken / RL_RELIEF + 2); /* not one for each */
     ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_RELIEF);
+    end_burst();
+}
+END_TEST
+
+/* What a network does not take in one tick is owed beyond 1 MiB, all of it, and leaves when there
+ * is room. */
+START_TEST(a_burst_that_is_not_taken_is_owed)
+{
+    unsigned queued = 0;
+    int cause = 0;
+
+    ask_burst();
+    blocked = true;
+    given_up = 0;
+    for (unsigned i = 0; i < BURST; i++)
+        queued += rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause) == RL_VOTE_NONE;
+    ck_assert_uint_gt(queued, 100);
+    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST);
+    uint64_t now_ns = rl_node_wake_ns(&node);
+    rl_node_tick(&node, now_ns);
+    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    blocked = false;
+    taken = 0;
+    rl_node_flush(&node, now_ns);
+    now_ns = rl_node_wake_ns(&node);
+    rl_node_tick(&node, now_ns);
+    rl_node_flush(&node, now_ns);
+    ck_assert_uint_eq(node.debts.count, 0);
+    ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
+    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* the answers are missing */
+    ck_assert_uint_eq(given_up, 0);
     end_burst();
 }
 END_TEST
@@ -314,6 +346,7 @@ static Suite *node_blocked_suite(void)
     TCase *tcase = tcase_create("node_blocked");
     tcase_add_test(tcase, an_owed_undo_waits);
     tcase_add_test(tcase, a_burst_is_written_as_it_comes);
+    tcase_add_test(tcase, a_burst_that_is_not_taken_is_owed);
     tcase_add_test(tcase, a_burst_leaves_nothing);
     tcase_add_test(tcase, tombstones_are_passed_over_once);
     tcase_add_test(tcase, a_full_socket_is_left_alone);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * The end of a connection: how it is closed, what becomes of the requests that were under way, and
+ * when the next one is tried. */
+#include "core/rule.h"
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define RECONNECT_MIN_NS (50 * RL_MS)
+#define RECONNECT_MAX_NS (2 * RL_SECOND)
+
+/* The server is there but not fit to vote: it is asked again about once a second. */
+static bool is_refusal(int cause)
+{
+    return cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA ||
+           cause == REDLOCK_CAUSE_DUPLICATE || cause == REDLOCK_CAUSE_CLUSTER;
+}
+
+static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
+{
+    uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
+
+    if (was_ready && node->failures == 0) {
+        delay_ns = 0;
+    } else {
+        delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
+        if (is_refusal(cause))
+            delay_ns = RECONNECT_MAX_NS / 2;
+        /* Clients that lost the same server do not come back together. */
+        delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
+    }
+    node->failures++;
+    node->fell = delay_ns != 0;
+    node->due_ns = rl_add_sat(now_ns, delay_ns);
+}
+
+/* It makes a key, or gives it its whole life back. */
+static bool may_last(const struct rl_request *request)
+{
+    return request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL ||
+           request->verb == RL_VERB_EXTEND;
+}
+
+/* Gives the votes of a connection that is gone, and keeps what must be undone on the next one. */
+static void drain(struct rl_node *node, int cause, uint64_t now_ns)
+{
+    struct rl_pipeline *pipe = &node->pipe;
+    uint64_t end = pipe->tail;
+
+    for (uint64_t i = pipe->head; i != end; i++) {
+        struct rl_request *request = rl_pipeline_at(pipe, i);
+        request->unsent = rl_request_is_unsent(pipe, request);
+        request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
+        if (request->claim != NULL && !request->unsent && may_last(request))
+            request->claim->unsure |= RL_NODE(node->index);
+    }
+    pipe->sent = 0;
+    rl_debts_review(node, now_ns);
+    rl_waitaof_fail(node, cause, now_ns);
+    while (pipe->head != end) {
+        struct rl_request request = rl_pipeline_pop(pipe);
+        struct rl_claim *claim = request.claim;
+        if (claim == NULL)
+            continue;
+        bool undoes = request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN;
+        if (undoes && RL_RULE(UNDO_AFTER_RECONNECT))
+            rl_debts_add(node, claim, now_ns);
+        if (!RL_RULE(SET_ONCE) && request.verb == RL_VERB_ACQUIRE && claim->owner != NULL)
+            (void)rl_node_send_request(node, claim, request.round, RL_VERB_ACQUIRE,
+                                       (enum rl_form)request.form, now_ns);
+        if (!request.told && request.round != 0 && claim->owner != NULL) {
+            struct rl_ballot ballot = {
+                .node = node->index,
+                .vote = RL_VOTE_FAILED,
+                .cause = (uint8_t)cause,
+                .verb = request.verb,
+                .round = request.round,
+                .unsent = request.unsent,
+            };
+            node->common->listener.vote(node->common->listener.ctx, claim, &ballot, NULL);
+        }
+        rl_claim_drop(claim);
+    }
+}
+
+/* Who leaves for good lets the kernel deliver what it has, a SET and the undo behind it. Who comes
+ * back takes back what was not delivered: his kernel would try for minutes, maybe only after the
+ * undo has gone out on the next connection, and a server that answers on a connection that its
+ * client has left reads no more of it: the SET would be executed, and the undo behind it would
+ * not. */
+static bool is_abortive(const struct rl_node *node, bool retry)
+{
+    if (!RL_RULE(ABORT_BARE_SET))
+        return false;
+    return retry && RL_RULE(ABORT_TO_COME_BACK) ? rl_pipeline_has_set(&node->pipe)
+                                                : rl_pipeline_has_bare_set(&node->pipe);
+}
+
+void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)
+{
+    const struct rl_transport *transport = &node->common->transport;
+    /* Whoever was silent before is known to be down, not worth waiting for once more. */
+    bool was_ready = node->state == RL_NODE_READY && !node->suspect;
+
+    if (node->state != RL_NODE_DOWN)
+        transport->close(transport->ctx, node->index, is_abortive(node, retry));
+    node->pipe.out_len = 0;
+    node->waitaof.sent = false;
+    node->state = RL_NODE_DOWN;
+    node->suspect = false;
+    node->cause = (uint8_t)cause;
+    if (text != NULL)
+        rl_node_set_text(node, text, strlen(text));
+    rl_decoder_close(&node->decoder);
+    rl_greeting_free(node);
+    rl_tracker_node_lost(node, retry);
+    if (retry) {
+        plan_reconnect(node, was_ready && !is_refusal(cause), cause, now_ns);
+    } else {
+        node->fell = true;
+        node->due_ns = RL_NEVER;
+    }
+    rl_node_notify_changed(node);
+    drain(node, cause, now_ns);
+}
+
+void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)
+{
+    rl_node_close(node, cause, text, true, now_ns);
+}
