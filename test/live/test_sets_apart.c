@@ -168,6 +168,22 @@ START_TEST(one_server_in_both)
 }
 END_TEST
 
+/* One set can never be ready, and says so at once, while it is not known yet what the other can. */
+START_TEST(told_of_the_first_that_cannot_be)
+{
+    char text[256];
+    const int port = cluster_port(live.cluster, 0);
+    snprintf(text, sizeof text,
+             "east=redis://127.0.0.1:1;"
+             "west=redis://127.0.0.1:%d?fresh=1,redis://localhost:%d?fresh=1",
+             port, port);
+    redlock_config_t *config = live_config_of(text);
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    CHECK_STATUS(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_EDUPLICATE);
+}
+END_TEST
+
 static Suite *sets_suite(void)
 {
     Suite *suite = suite_create("sets_apart");
@@ -176,6 +192,7 @@ static Suite *sets_suite(void)
     live_add(suite, "broken", broken);
     live_add(suite, "canceled", canceled);
     live_add(suite, "forked", forked);
+    live_add(suite, "told", told_of_the_first_that_cannot_be);
     live_add(suite, "shared", one_server_in_both);
     return suite;
 }
