@@ -2,18 +2,31 @@
  * A binary heap of undos. */
 #include "node/debt_heap.h"
 
-#define HEAP_MIN  64
+#include <string.h>
+
 #define HEAP_KEPT 512
+
+void rl_debt_heap_init(struct rl_debt_heap *heap, const struct rl_mem *mem)
+{
+    heap->mem = mem;
+    heap->list = heap->own;
+    heap->count = 0;
+    heap->cap = RL_DEBTS_OWN;
+}
 
 bool rl_debt_heap_grow(struct rl_debt_heap *heap, size_t count)
 {
-    size_t cap = heap->cap != 0 ? heap->cap : HEAP_MIN;
+    bool is_own = heap->list == heap->own;
+    size_t cap = heap->cap;
 
     while (cap < count)
         cap *= 2;
-    struct rl_debt *list = rl_realloc_array(heap->mem, heap->list, cap, sizeof *list);
+    struct rl_debt *list =
+        rl_realloc_array(heap->mem, is_own ? NULL : heap->list, cap, sizeof *list);
     if (list == NULL)
         return false;
+    if (is_own)
+        memcpy(list, heap->own, heap->count * sizeof *list);
     heap->list = list;
     heap->cap = cap;
     return true;
@@ -82,7 +95,7 @@ void rl_debt_heap_trim(struct rl_debt_heap *heap)
 
 void rl_debt_heap_free(struct rl_debt_heap *heap)
 {
-    rl_free(heap->mem, heap->list);
-    heap->list = NULL;
-    heap->count = heap->cap = 0;
+    if (heap->list != heap->own)
+        rl_free(heap->mem, heap->list);
+    rl_debt_heap_init(heap, heap->mem);
 }

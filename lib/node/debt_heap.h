@@ -11,11 +11,18 @@ struct rl_debt {
     uint64_t expires_ns; /* boot clock; RL_NEVER: its key may be made at any later time */
 };
 
+/* So many need no memory of their own. */
+#define RL_DEBTS_OWN 64
+
 struct rl_debt_heap {
     const struct rl_mem *mem;
-    struct rl_debt *list;
+    struct rl_debt *list; /* `own`, or from the allocator */
     size_t count, cap;
+    struct rl_debt own[RL_DEBTS_OWN];
 };
+
+/* It may not be moved afterwards. */
+void rl_debt_heap_init(struct rl_debt_heap *heap, const struct rl_mem *mem);
 
 bool rl_debt_heap_grow(struct rl_debt_heap *heap, size_t count);
 

@@ -16,7 +16,7 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->common = common;
     node->index = index;
     node->pipe.mem = common->mem;
-    node->debts.mem = common->mem;
+    rl_debt_heap_init(&node->debts, common->mem);
     node->due_ns = RL_NEVER;
     node->debts_due_ns = RL_NEVER;
     rl_tracker_init(node);
