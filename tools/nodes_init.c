@@ -2,9 +2,11 @@
  * `redlock nodes --init`: an operator's decision to go on with fence records that were lost or
  * belong to another configuration.
  */
+#include <poll.h>
 #include <stdio.h>
 
 #include "client.h"
+#include "clock.h"
 #include "commands.h"
 #include "exits.h"
 #include "json.h"
@@ -12,6 +14,41 @@
 
 #define INIT_MS         5000
 #define CLOSE_BUDGET_MS 200
+#define PAUSE_MS        5
+
+static bool is_away(const redlock_node_stats_t *node)
+{
+    return !node->may_vote &&
+           (node->cause == REDLOCK_CAUSE_NONE || node->cause == REDLOCK_CAUSE_TIMEOUT ||
+            node->cause == REDLOCK_CAUSE_CONNECT || node->cause == REDLOCK_CAUSE_DISCONNECT ||
+            node->cause == REDLOCK_CAUSE_RESOLVE);
+}
+
+/* Servers that cannot be reached; they are named if `tell`. */
+static size_t count_away(redlock_t *rl, bool tell)
+{
+    redlock_node_stats_t node;
+    size_t away = 0;
+
+    for (size_t i = 0; i < redlock_node_count(rl); i++) {
+        if (redlock_get_node_stats(rl, i, &node, sizeof node) != REDLOCK_OK || !is_away(&node))
+            continue;
+        away++;
+        if (tell)
+            say(SAY_WARNING, "nodes --init: %s is left out: %s", node.node,
+                *node.text ? node.text : "no answer");
+    }
+    return away;
+}
+
+/* A first connection that failed may be a busy machine's: it is tried again meanwhile. */
+static void wait_for_all(redlock_t *rl, uint64_t patience_ms)
+{
+    uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
+
+    while (count_away(rl, false) > 0 && boottime_ns() < give_up_ns)
+        poll(NULL, 0, PAUSE_MS);
+}
 
 int nodes_init(const struct options *options)
 {
@@ -22,7 +59,8 @@ int nodes_init(const struct options *options)
     if (result >= 0)
         return result;
     /* A server that is left out now needs another --init. */
-    client_settle(rl, client_patience_ms(&settings));
+    wait_for_all(rl, client_patience_ms(&settings));
+    (void)count_away(rl, true);
     int error = redlock_fence_init(rl, INIT_MS);
     if (error != REDLOCK_OK)
         say(SAY_ERROR, "nodes --init: %s",

@@ -407,6 +407,12 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     if (ballot->round != records->round || (records->asked & bit) == 0 ||
         ballot->vote == RL_VOTE_SILENT)
         return; /* a slow node is waited for: only the first start and gaps depend on it */
+    records->late &= ~bit;
+    if (ballot->vote == RL_VOTE_FAILED &&
+        (ballot->cause == REDLOCK_CAUSE_TIMEOUT || ballot->cause == REDLOCK_CAUSE_DISCONNECT))
+        records->late |= bit;
+    if (rl_record_init_waits(engine, ballot->node))
+        return;
     records->asked &= ~bit;
     if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
         take_record(engine, ballot->node, reply);
@@ -414,8 +420,6 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
         note_seeded(engine, ballot->node);
     else if (ballot->verb == RL_VERB_READ)
         record->state = ballot->record;
-    if (ballot->cause == REDLOCK_CAUSE_TIMEOUT || ballot->cause == REDLOCK_CAUSE_DISCONNECT)
-        records->late |= bit;
     finish_phase(engine);
 }
 
@@ -448,6 +452,11 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     bool rest = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
     if (rest && records->phase == RL_RECORDS_IDLE && node->state == RL_NODE_READY)
         records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
+    if ((records->asked & records->late & bit) != 0 && node->state != RL_NODE_READY) {
+        records->asked &= ~bit; /* its late answer will not come any more */
+        finish_phase(engine);
+        return;
+    }
     if ((records->waiting & bit) == 0)
         return;
     if ((reachable(engine) & bit) == 0)
@@ -462,13 +471,25 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
 
 void rl_records_tick(struct rl_engine *engine)
 {
-    if (rl_records_wake_ns(engine) <= engine->view.now.boot_ns)
+    struct rl_records *records = engine->records;
+
+    if (rl_records_wake_ns(engine) > engine->view.now.boot_ns)
+        return;
+    if (records->phase == RL_RECORDS_IDLE) {
         begin_reading(engine);
+        return;
+    }
+    records->asked &= ~records->late;
+    finish_phase(engine);
 }
 
 uint64_t rl_records_wake_ns(const struct rl_engine *engine)
 {
-    return engine->records != NULL && engine->records->phase == RL_RECORDS_IDLE
-               ? engine->records->due_ns
-               : RL_NEVER;
+    const struct rl_records *records = engine->records;
+
+    if (records == NULL)
+        return RL_NEVER;
+    if (records->phase == RL_RECORDS_IDLE)
+        return records->due_ns;
+    return (records->asked & records->late) != 0 ? rl_record_init_limit_ns(engine) : RL_NEVER;
 }

@@ -17,12 +17,26 @@ void rl_record_init_begin(struct rl_engine *engine, uint64_t wait_ns)
     records->init_until_ns = rl_add_sat(now_ns, wait_ns);
 }
 
+uint64_t rl_record_init_limit_ns(const struct rl_engine *engine)
+{
+    const struct rl_records *records = engine->records;
+
+    return records->phase == RL_RECORDS_READING ? records->read_until_ns : records->init_until_ns;
+}
+
+bool rl_record_init_waits(const struct rl_engine *engine, unsigned node)
+{
+    const struct rl_records *records = engine->records;
+
+    return records->init && (records->late & RL_NODE(node)) != 0 &&
+           engine->nodes[node].state == RL_NODE_READY &&
+           engine->view.now.boot_ns < rl_record_init_limit_ns(engine);
+}
+
 rl_nodes rl_record_init_late(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
-    bool reading = records->phase == RL_RECORDS_READING;
-    uint64_t until_ns = reading ? records->read_until_ns : records->init_until_ns;
-    bool over = engine->view.now.boot_ns >= until_ns;
+    bool over = engine->view.now.boot_ns >= rl_record_init_limit_ns(engine);
 
     return over ? 0 : records->late & (engine->view.up | engine->view.silent);
 }

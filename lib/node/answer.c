@@ -261,7 +261,9 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         } else if (is_undo(&request)) {
             node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DONE);
         }
-        if (!request.told && !kept)
+        /* Whoever still waits for a record takes the late answer. */
+        bool in_time = !request.told || request.claim->is_record;
+        if (in_time && !kept)
             rl_node_give_vote(node, &request, &answer, reply, rtt_us);
     }
     rl_claim_drop(request.claim);

@@ -75,6 +75,16 @@ class Fence(Case):
         self.assertCode(result, 0)
         self.assertGreater(self.fence(), last)
 
+    def test_init_names_who_was_left_out(self):
+        self.servers.stop(4)
+        result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")
+        self.assertCode(result, 0)
+        self.assertRegex(result.stderr, rf":{self.servers.ports[4]} is left out: ")
+        self.assertEqual(result.stderr.count("left out"), 1)
+        self.servers.go_on()
+        self.assertIsNone(self.servers.ask(4, "HGET", RECORD, "cfg"))
+        self.assertIsNotNone(self.servers.ask(3, "HGET", RECORD, "cfg"))
+
     def test_init_needs_a_majority(self):
         self.servers.stop(0, 1, 2)
         result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")

@@ -72,8 +72,9 @@ START_TEST(servers_that_are_late)
 }
 END_TEST
 
-/* Too late for this question: an operator who waits gets it asked again, for reading and for
- * writing. The answer to the first one is nobody's. */
+/* Too late for a vote, but not for an operator who waits, for reading and for writing. It is not
+ * asked again: a server that needs longer than the limit for each question would be asked more and
+ * more (simulator, seed 2055 of its generator of then). Where the connection ends, it is. */
 START_TEST(who_is_too_late_for_an_operator)
 {
     begin_init(5 * RL_SECOND);
@@ -81,25 +82,40 @@ START_TEST(who_is_too_late_for_an_operator)
     hear(1, EMPTY);
     pass(20 * RL_MS);
     ck_assert(!read_it[2]);
-    pass(230 * RL_MS);
-    ck_assert(read_it[2]);
-    hear(2, EMPTY);
-    rl_engine_flush(&engine);
-    check_seeded(false, false, false);
-    hear_pong(2);
+    pass(780 * RL_MS);
+    ck_assert(!read_it[2]);
     hear(2, EMPTY);
     rl_engine_flush(&engine);
     check_seeded(true, true, true);
+    hear_pong(2);
     hear(0, "A ");
     hear(1, "A ");
-    pass(250 * RL_MS);
-    check_seeded(false, false, true);
-    hear(2, "A ");
+    pass(800 * RL_MS);
+    check_seeded(false, false, false);
     ck_assert(!engine.records->init_done);
-    hear_pong(2);
     hear(2, "A ");
     ck_assert_int_eq(init_status(), REDLOCK_OK);
     ck_assert_uint_eq(engine.records->used, rl_nodes_all(NODES));
+}
+END_TEST
+
+/* Its answer will not come any more, in time or late: it is asked on the next connection. */
+START_TEST(a_connection_ends_while_an_operator_waits)
+{
+    begin_init(5 * RL_SECOND);
+    hear(0, EMPTY);
+    hear(1, EMPTY);
+    opened[2] = false;
+    rl_node_closed(&engine.nodes[2], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
+    for (unsigned i = 0; i < 10 && !opened[2]; i++)
+        pass(50 * RL_MS);
+    ck_assert(!seeded[0]);
+    greet(2);
+    rl_engine_flush(&engine);
+    ck_assert(read_it[2]);
+    hear(2, EMPTY);
+    rl_engine_flush(&engine);
+    check_seeded(true, true, true);
 }
 END_TEST
 
@@ -132,6 +148,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, servers_that_are_late, 0, 2);
     tcase_add_test(tcase, who_is_too_late_for_an_operator);
+    tcase_add_test(tcase, a_connection_ends_while_an_operator_waits);
     tcase_add_loop_test(tcase, who_never_answers_an_operator, 0, 3);
     return suite_run(suite);
 }
