@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCKS 3000
+#define LOCKS 1500
 #define FEW   600 /* SETs of so many locks are more than a server reads at once, or twice */
 #define AWAY  2
 

@@ -184,12 +184,18 @@ START_TEST(known_down_nodes_cost_nothing)
     ck_assert_uint_eq(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 
-    /* With a third one the answer is known before anybody is asked. */
+    /* Without a third one there is no majority but with the one that is late: it is asked. */
     cluster_kill(live.cluster, 2);
     wait_refused(1, 3);
+    CHECK_STATUS(live_acquire("third", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    check_node(0, REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
+
+    /* Without a fourth one the answer is known before anybody is asked. */
+    cluster_kill(live.cluster, 3);
+    wait_refused(1, 4);
     for (unsigned i = 0; i < NODES; i++)
         before[i] = live_node_stats(live.client, i).requests;
-    CHECK_STATUS(live_acquire("third", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(live_acquire("fourth", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(live_node_stats(live.client, i).requests, before[i]);
     ck_assert_uint_lt(live_info().elapsed_us, wait_scaled_ms(live.connect_time_ms) * 1000 / 4);

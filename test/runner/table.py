@@ -63,7 +63,7 @@ BUILDS = [
         directory="build-asan",
         compiler="gcc",
         options=["-Db_sanitize=address,undefined", "-Doptimization=1"],
-        suites="unit fuzz io oom torture sim live bench cli examples".split(),
+        suites="unit fuzz io oom torture sim live cli examples".split(),
         wrapper=[],
         slow=3,
         environment={
