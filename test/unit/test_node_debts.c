@@ -88,7 +88,7 @@ static void answer_all(unsigned count)
         rl_node_received(&rig->node, ":1\r\n", 4, rig->now_ns);
 }
 
-/* Ten thousand locks are given back while their node is away. */
+/* Thousands of locks are given back while their node is away. */
 START_TEST(a_crowd_is_owed)
 {
     start_down();
