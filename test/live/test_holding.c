@@ -20,12 +20,17 @@ static redlock_opts_t holding(uint64_t ttl_ms)
     return opts;
 }
 
+/* On a busy machine a short grant may be over before this thread has run again to be told of it. */
 static redlock_lock_t *hold(const char *resource, const redlock_opts_t *opts)
 {
     redlock_lock_t *lock = NULL;
-    redlock_report_t *report = NULL;
-    const int status = redlock_acquire(live.client, resource, opts, &lock, &report);
-    live_keep_report(report);
+    const uint64_t give_up_ms = wait_now_ms() + wait_scaled_ms(PATIENCE_MS);
+    int status;
+    do {
+        redlock_report_t *report = NULL;
+        status = redlock_acquire(live.client, resource, opts, &lock, &report);
+        live_keep_report(report);
+    } while (status == REDLOCK_ETOOSLOW && wait_now_ms() < give_up_ms);
     CHECK_STATUS(status, REDLOCK_OK);
     return lock;
 }
