@@ -100,6 +100,10 @@ BUILDS = [
     ),
 ]
 
+# Statistics over thousands of draws on the stack, minutes under valgrind; the other programs of the leases take the same
+# code through it.
+LEFT_OUT = {"valgrind": {"contest", "lease_spread"}}
+
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
 COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"}
 
