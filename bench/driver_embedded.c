@@ -2,6 +2,7 @@
  * The library's driver with one thread and a poll loop around the client: each caller's next turn
  * starts in the callback of the one before. */
 #include "driver_redlock.h"
+#include "waited.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -106,22 +107,6 @@ static int turn(struct loop *loop, bool listen, int timeout_ms)
     if (status != REDLOCK_OK)
         loop->broken = status;
     return listen && items[1].revents != 0;
-}
-
-struct wait {
-    bool done;
-    int status;
-};
-
-static void waited(redlock_t *client, int status, redlock_lock_t *lock,
-                   const redlock_report_t *report, void *userdata)
-{
-    struct wait *wait = userdata;
-    (void)client;
-    (void)lock;
-    (void)report;
-    wait->done = true;
-    wait->status = status;
 }
 
 static int wait_for(struct loop *loop, const struct wait *wait, int started)

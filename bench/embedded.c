@@ -2,6 +2,7 @@
  * The library in embedded mode: every slot takes its lock, gives it back and starts again from the
  * callbacks; the loop around it is one poll on the client's descriptor. */
 #include "client.h"
+#include "waited.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -188,22 +189,6 @@ int embedded_wait_votes(struct embedded *embedded)
             return -1;
     }
     return 0;
-}
-
-struct wait {
-    bool done;
-    int status;
-};
-
-static void waited(redlock_t *client, int status, redlock_lock_t *lock,
-                   const redlock_report_t *report, void *userdata)
-{
-    struct wait *wait = userdata;
-    (void)client;
-    (void)lock;
-    (void)report;
-    wait->done = true;
-    wait->status = status;
 }
 
 static int wait_for(struct embedded *embedded, const struct wait *wait, int started)

@@ -4,6 +4,7 @@
 
 #include "progress.h"
 #include "usage.h"
+#include "waited.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -199,22 +200,6 @@ static int warm(struct paced *paced, const struct paced_plan *plan)
     paced->plan = plan;
     paced->total = total;
     return status;
-}
-
-struct wait {
-    bool done;
-    int status;
-};
-
-static void waited(redlock_t *client, int status, redlock_lock_t *lock,
-                   const redlock_report_t *report, void *userdata)
-{
-    struct wait *wait = userdata;
-    (void)client;
-    (void)lock;
-    (void)report;
-    wait->done = true;
-    wait->status = status;
 }
 
 static int wait_for(struct paced *paced, const struct wait *wait, int started)

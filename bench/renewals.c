@@ -5,6 +5,7 @@
 #include "progress.h"
 #include "servers_commands.h"
 #include "usage.h"
+#include "waited.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -157,22 +158,6 @@ static void hold(struct crowd *crowd, const struct servers *servers, uint64_t du
         crowd->result->servers_us = after_us - cpu_us;
     crowd->renewals->commands_per_renewal =
         result_divide((double)(count_sent(servers) - commands), (double)crowd->result->pairs);
-}
-
-struct wait {
-    bool done;
-    int status;
-};
-
-static void waited(redlock_t *client, int status, redlock_lock_t *lock,
-                   const redlock_report_t *report, void *userdata)
-{
-    struct wait *wait = userdata;
-    (void)client;
-    (void)lock;
-    (void)report;
-    wait->done = true;
-    wait->status = status;
 }
 
 static int wait_for(struct crowd *crowd, const struct wait *wait, int started)

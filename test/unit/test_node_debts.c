@@ -82,6 +82,15 @@ static void pass_down(uint64_t ns)
     }
 }
 
+/* From now on: the attempt that is under way is refused, too. */
+static void stay_away(uint64_t ns)
+{
+    rig_pass(rig, 0);
+    if (rig->node.state == RL_NODE_CONNECTING)
+        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
+    pass_down(ns);
+}
+
 static void answer_all(unsigned count)
 {
     while (count-- > 0)
@@ -231,10 +240,7 @@ static void leave_unanswered(enum rl_verb verb)
     rig_lose(rig);
     rig->vote_count = 0;
     rig_undo(rig, a, 0);
-    rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(3 * TTL_NS);
+    stay_away(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
     ck_assert_uint_eq(rig->given_up, 0);
 }
@@ -258,10 +264,7 @@ START_TEST(they_expire_when_the_server_has_answered)
     ck_assert_str_eq(rig_said(rig), RELEASE_A);
     rig_lose(rig); /* not answered, but sent where nothing could come behind it */
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(TTL_NS + DRIFT_NS);
+    stay_away(TTL_NS + DRIFT_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
 }
@@ -278,10 +281,7 @@ START_TEST(what_is_owed_already_may_become_unknown)
     ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
     rig_lose(rig);
     rig->vote_count = 0;
-    rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(3 * TTL_NS);
+    stay_away(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
 }
 END_TEST
@@ -298,10 +298,7 @@ START_TEST(asked_while_it_was_connecting)
     rig_lose(rig);
     rig->vote_count = 0;
     rig_undo(rig, a, 0);
-    rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(3 * TTL_NS);
+    stay_away(3 * TTL_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
 }
 END_TEST
@@ -315,10 +312,7 @@ START_TEST(known_keys_expire)
     rig_undo(rig, a, 0);
     rig_lose(rig);
     rig->vote_count = 0;
-    rig_pass(rig, 0);
-    if (rig->node.state == RL_NODE_CONNECTING)
-        rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
-    pass_down(TTL_NS + DRIFT_NS);
+    stay_away(TTL_NS + DRIFT_NS);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
 }
