@@ -28,7 +28,7 @@ START_TEST(one_spoils_acquire)
 {
     const struct evil *evil = &evils[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     misbehave(1, "SET", evil);
     int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
@@ -49,7 +49,7 @@ END_TEST
 START_TEST(two_spoil_acquire)
 {
     const struct evil *evil = &evils[_i];
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     misbehave(2, "SET", evil);
     trio_check_fails(evil->name, REDLOCK_ENOQUORUM, 0);
@@ -64,7 +64,7 @@ START_TEST(two_spoil_each_attempt)
 {
     const struct evil *evil = &evils[_i];
     uint64_t wait_ms = wait_scaled_ms(300);
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     misbehave(2, "SET", evil);
     uint64_t start_ms = wait_now_ms();
@@ -83,7 +83,7 @@ START_TEST(one_spoils_release)
 {
     const struct evil *evil = &evils[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
     misbehave(1, "EVALSHA", evil);
@@ -98,7 +98,7 @@ START_TEST(two_spoil_release)
 {
     const struct evil *evil = &evils[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
     misbehave(2, "EVALSHA", evil);
@@ -106,7 +106,7 @@ START_TEST(two_spoil_release)
     int status = trio_release(lock);
     ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s: %s%s", evil->name, redlock_strerror(status),
                   trio_text());
-    ck_assert_uint_lt(wait_now_ms() - start_ms, wait_scaled_ms(4 * NODE_TIME_MS + 500));
+    ck_assert_uint_lt(wait_now_ms() - start_ms, wait_scaled_ms(4 * trio.node_time_ms + 500));
     trio_check_failed(0, evil->name, evil->causes);
     trio_check_failed(1, evil->name, evil->causes);
     trio_check_recovers(evil->name);
@@ -119,7 +119,7 @@ START_TEST(one_spoils_greeting)
 {
     const struct evil *evil = &evils[_i];
     misbehave(1, "INFO", evil);
-    trio_connect();
+    trio_connect_for(evil->causes);
     trio_check_works();
     trio_check_recovers(evil->name);
 }
@@ -131,7 +131,7 @@ START_TEST(two_spoil_greeting)
 {
     const struct evil *evil = &evils[_i];
     misbehave(2, "INFO", evil);
-    trio_connect();
+    trio_connect_for(evil->causes);
     if (evil->causes == ERROR_REPLY) {
         trio_check_fails(evil->name, REDLOCK_EREFUSED, wait_scaled_ms(300));
         ck_assert_int_eq(trio_node(0).cause, REDLOCK_CAUSE_NO_INFO);

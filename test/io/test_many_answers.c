@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define SLOW_MS      150 /* a busy machine is no silent server */
 #define KEYS         3
 #define WRAPPED      "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
 #define CAUSE(cause) (1u << REDLOCK_CAUSE_##cause)
@@ -97,14 +96,13 @@ static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil
                                                          .len = evil->len});
 }
 
-static void begin(void)
+static void begin(const struct evil *evil)
 {
     static const char *const also[KEYS - 1] = {"second", "third"};
 
     trio.also = also;
     trio.also_count = KEYS - 1;
-    trio.node_time_ms = SLOW_MS;
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
 }
 
@@ -151,7 +149,7 @@ START_TEST(one_spoils_acquire)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
-    begin();
+    begin(&wrong->evil);
     misbehave(1, RL_VERB_ACQUIRE, &wrong->evil);
     redlock_lock_t *lock = take(wrong->evil.name);
     ck_assert_uint_eq(trio_info().granted, 2);
@@ -163,7 +161,7 @@ START_TEST(two_spoil_acquire)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
-    begin();
+    begin(&wrong->evil);
     misbehave(2, RL_VERB_ACQUIRE, &wrong->evil);
     trio_check_fails(wrong->evil.name, wrong->status, 0);
     check_two(wrong);
@@ -177,7 +175,7 @@ START_TEST(one_spoils_extension)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
-    begin();
+    begin(&wrong->evil);
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(1, RL_VERB_EXTEND, &wrong->evil);
     int status = trio_extend(lock, TTL_MS);
@@ -192,7 +190,7 @@ START_TEST(two_spoil_extension)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
-    begin();
+    begin(&wrong->evil);
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(2, RL_VERB_EXTEND, &wrong->evil);
     int status = trio_extend(lock, TTL_MS);
@@ -212,7 +210,7 @@ START_TEST(one_spoils_release)
 {
     const struct wrong *wrong = OF(releases, _i);
 
-    begin();
+    begin(&wrong->evil);
     redlock_lock_t *lock = take(wrong->evil.name);
     misbehave(1, RL_VERB_RELEASE, &wrong->evil);
     give_back(lock, wrong->evil.name);
@@ -223,7 +221,7 @@ START_TEST(two_spoil_release)
 {
     const struct wrong *wrong = OF(releases, _i);
 
-    begin();
+    begin(&wrong->evil);
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(2, RL_VERB_RELEASE, &wrong->evil);
     if (wrong->evil.causes == DENIED) /* one no and one yes would do: the third one's comes late */
@@ -266,8 +264,7 @@ START_TEST(one_spoils_a_permit)
     const struct evil *evil = &evils[_i];
 
     trio.permits = 3;
-    trio.node_time_ms = SLOW_MS;
-    trio_connect();
+    trio_connect_for(evil->causes);
     ck_assert(trio_wait_all_vote());
     fake_redis_rule(trio.fake[0], (struct fake_rule){.command = "SET",
                                                      .fault = evil->fault,

@@ -70,6 +70,12 @@ void trio_connect(void)
     trio_connect_as(NULL, NULL);
 }
 
+void trio_connect_for(unsigned causes)
+{
+    trio.node_time_ms = (causes & TIMEOUT) != 0 ? SILENT_MS : NODE_TIME_MS;
+    trio_connect();
+}
+
 void trio_connect_as(const char *user, const char *url_rest)
 {
     redlock_config_t *config = NULL;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLOW_MS  500   /* a busy machine is no lost connection */
 #define NEVER_MS 60000 /* later than the end of any case: who has the lock was told */
 
 /* One acquisition at a time that waits. */
@@ -167,7 +166,6 @@ void waiter_check_had(const char *name)
 
 void waiter_connect_usual(void)
 {
-    trio.node_time_ms = SLOW_MS;
     trio_connect();
     ck_assert(trio_wait_all_vote());
 }
