@@ -203,11 +203,12 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
         rl_wait_tick(lease, view, fx);
         return;
     }
-    if (lease->wait.watched == 0 && lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED &&
-        RL_RULE(WATCH)) /* it can tell only now */
+    /* Where no majority has answered, the key is not in the way. */
+    bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
+    if (denied && lease->wait.watched == 0 && RL_RULE(WATCH)) /* it can tell only now */
         lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
-    else if (lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
-             (nodes & view->telling) != 0 && lease->attempts > 0) /* better than who was watched */
+    else if (denied && lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
+             (nodes & view->telling) != 0) /* better than who was watched */
         lease->wait.watched = fx->watch = nodes;
     else if ((nodes & lease->wait.watched) != 0)
         wake(lease, view, fx);

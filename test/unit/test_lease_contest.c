@@ -225,6 +225,23 @@ START_TEST(watches_as_soon_as_somebody_can_tell)
 }
 END_TEST
 
+/* Where nodes fail, the key is not in the way. Asked about it with each new connection, a server
+ * that breaks the connection over the question would never get to vote. */
+START_TEST(watches_nothing_where_no_majority_answers)
+{
+    rig.view.telling = ALL;
+    begin(RL_EVENT_START);
+    rig_fail(&rig, 0);
+    rig_fail(&rig, 1);
+    rig_fail(&rig, 3);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.watch, 0);
+    ck_assert_uint_gt(sleep_until_asked(), 0);
+}
+END_TEST
+
 START_TEST(another_tells_if_the_first_cannot)
 {
     rig.view.telling = ALL & ~RL_NODE(FIRST);
@@ -322,6 +339,7 @@ int main(void)
     tcase_add_test(tcase, the_timer_knows_when_the_key_expires);
     tcase_add_test(tcase, without_pushes);
     tcase_add_test(tcase, watches_as_soon_as_somebody_can_tell);
+    tcase_add_test(tcase, watches_nothing_where_no_majority_answers);
     tcase_add_test(tcase, another_tells_if_the_first_cannot);
     tcase_add_test(tcase, others_first_after_our_own_release);
     tcase_add_test(tcase, in_the_queue);
