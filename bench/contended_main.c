@@ -3,6 +3,7 @@
 #include "contended.h"
 #include "contended_print.h"
 #include "delay.h"
+#include "number.h"
 #include "progress.h"
 #include "result.h"
 
@@ -64,16 +65,7 @@ static bool refuse(const char *what, const char *value)
 static bool parse_number(const char *name, const char *text, size_t len, uint64_t min, uint64_t max,
                          uint64_t *ret_number)
 {
-    uint64_t number = 0;
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || number > max)
-            return refuse(name, text);
-        number = number * 10 + (uint64_t)(text[i] - '0');
-    }
-    if (len == 0 || number < min || number > max)
-        return refuse(name, text);
-    *ret_number = number;
-    return true;
+    return number_parse_part(text, len, min, max, ret_number) || refuse(name, text);
 }
 
 static bool parse_delay(char *ret_delay, size_t size, const char *text, size_t len)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * redlock-delay: the proxy as a program, alone or around another one. */
 #include "delay_list.h"
+#include "number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +38,7 @@ struct options {
 
 static bool parse_seed(const char *text, uint64_t *ret_seed)
 {
-    char *end;
-    *ret_seed = strtoull(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0')
+    if (number_parse(text, 0, UINT64_MAX, ret_seed))
         return true;
     fprintf(stderr, "redlock-delay: --seed: '%s' is no number; see redlock-delay --help\n", text);
     return false;

@@ -2,26 +2,20 @@
  * The form of a driver. */
 #include "driver.h"
 
+#include "number.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool parse(const char *text, uint64_t max, uint64_t *ret_number)
-{
-    char *end = NULL;
-    unsigned long long number = strtoull(text, &end, 10);
-    *ret_number = number;
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && number <= max;
-}
-
 bool driver_parse(struct driver_task *ret_task, int argc, char **argv)
 {
     uint64_t first = 0, count = 0;
     if ((argc != 6 && (argc != 7 || strcmp(argv[6], "own") != 0)) ||
-        !parse(argv[2], 86400000, &ret_task->ttl_ms) ||
-        !parse(argv[3], 60000000, &ret_task->hold_us) || !parse(argv[4], 4096, &first) ||
-        !parse(argv[5], 4096, &count) || count == 0) {
+        !number_parse(argv[2], 0, 86400000, &ret_task->ttl_ms) ||
+        !number_parse(argv[3], 0, 60000000, &ret_task->hold_us) ||
+        !number_parse(argv[4], 0, 4096, &first) || !number_parse(argv[5], 1, 4096, &count)) {
         fputs("driver: SERVERS RESOURCE TTL_MS HOLD_US FIRST COUNT [own]\n", stderr);
         return false;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The floor as a program of its own: floor --servers LIST --depth D --ops N [--json]. */
 #include "floor.h"
+#include "number.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -22,16 +23,6 @@ static int refuse(const char *what)
 {
     fprintf(stderr, "floor: %s\n", what);
     return 64;
-}
-
-static bool parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number)
-{
-    char *end = NULL;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < min || number > max)
-        return false;
-    *ret_number = number;
-    return true;
 }
 
 static void print_result(const struct result *result, uint64_t depth, bool json)
@@ -68,11 +59,11 @@ int main(int argc, char **argv)
     while ((letter = getopt_long(argc, argv, "s:d:n:t:jh", options, NULL)) != -1) {
         if (letter == 's')
             list = optarg;
-        else if (letter == 'd' && !parse_number(optarg, 1, 4096, &depth))
+        else if (letter == 'd' && !number_parse(optarg, 1, 4096, &depth))
             return refuse("--depth: expected a number from 1 to 4096");
-        else if (letter == 'n' && !parse_number(optarg, 1, UINT32_MAX, &ops))
+        else if (letter == 'n' && !number_parse(optarg, 1, UINT32_MAX, &ops))
             return refuse("--ops: expected a number above 0");
-        else if (letter == 't' && !parse_number(optarg, 10, 86400000, &ttl_ms))
+        else if (letter == 't' && !number_parse(optarg, 10, 86400000, &ttl_ms))
             return refuse("--ttl: expected milliseconds from 10 to 86400000");
         else if (letter == 'j')
             json = true;

@@ -2,8 +2,8 @@
  * redlock-growth KIND [OPTION]...: the options of one measurement. */
 #include "environment.h"
 #include "growth.h"
+#include "number.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,17 +26,6 @@ static int refuse(const char *text, const char *word)
 {
     fprintf(stderr, "redlock-growth: %s %s\n%s", text, word, usage);
     return EXIT_USAGE;
-}
-
-static bool number(const char *text, uint64_t max, uint64_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max)
-        return false;
-    *ret = value;
-    return true;
 }
 
 /* The first `nodes` words of the list, with what is behind their question marks. */
@@ -97,7 +86,7 @@ int main(int argc, char **argv)
             servers = argv[i + 1];
         for (size_t o = 0; o < sizeof options / sizeof options[0]; o++) {
             if (strcmp(argv[i], options[o].name) == 0 && i + 1 < argc)
-                known = number(argv[i + 1], options[o].max, options[o].value);
+                known = number_parse(argv[i + 1], 0, options[o].max, options[o].value);
         }
         if (!known)
             return refuse("not understood:", argv[i]);

@@ -2,6 +2,8 @@
  * Options of redlock-bench, and what it says about itself. */
 #include "options.h"
 
+#include "number.h"
+
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,15 +51,11 @@ static bool refuse(const char *what, const char *value)
 static bool parse_number(const char *name, const char *text, uint64_t min, uint64_t max,
                          uint64_t *ret_number)
 {
-    char *end = NULL;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || number < min || number > max) {
-        fprintf(stderr, "redlock-bench: %s: '%s' is not a number from %" PRIu64 " to %" PRIu64 "\n",
-                name, text, min, max);
-        return false;
-    }
-    *ret_number = number;
-    return true;
+    if (number_parse(text, min, max, ret_number))
+        return true;
+    fprintf(stderr, "redlock-bench: %s: '%s' is not a number from %" PRIu64 " to %" PRIu64 "\n",
+            name, text, min, max);
+    return false;
 }
 
 static void choose_all(struct options *options)

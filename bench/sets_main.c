@@ -5,6 +5,7 @@
  * client compute for each pair say when they would be full. */
 #include "client.h"
 #include "environment.h"
+#include "number.h"
 #include "servers.h"
 
 #include <stdio.h>
@@ -137,14 +138,6 @@ static int refuse(const char *what, const char *word)
     return EXIT_USAGE;
 }
 
-static bool number(const char *text, unsigned max, unsigned *ret)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    *ret = (unsigned)value;
-    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && value > 0 && value <= max;
-}
-
 /* Opens all, measures, closes all. */
 static bool run(const struct servers *all, unsigned sets, unsigned each, unsigned depth,
                 unsigned slices)
@@ -169,27 +162,27 @@ int main(int argc, char **argv)
 {
     static struct servers all;
     char error[256], prefix[64];
-    unsigned given[] = {5, 64, 10}; /* servers in a set, locks in flight for each, slices */
+    uint64_t given[] = {5, 64, 10}; /* servers in a set, locks in flight for each, slices */
     static const unsigned most[] = {SERVERS_MAX, DEPTH_MAX, 100000};
     const char *text = getenv("REDLOCK_SERVERS");
 
     if (argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0))
         return fputs(usage, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     for (int i = 1; i < argc; i++) {
-        if (i > 3 || !number(argv[i], most[i - 1], &given[i - 1]))
+        if (i > 3 || !number_parse(argv[i], 1, most[i - 1], &given[i - 1]))
             return refuse("not understood", argv[i]);
     }
     if (text == NULL)
         return refuse("no servers", "REDLOCK_SERVERS");
     if (servers_parse(&all, text, error, sizeof error) != 0)
         return refuse("REDLOCK_SERVERS", error);
-    unsigned sets = (unsigned)all.count / given[0];
+    unsigned each = (unsigned)given[0], sets = (unsigned)all.count / each;
     sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
     if (sets == 0) {
-        fprintf(stderr, "redlock-sets: %zu servers make no set of %u\n", all.count, given[0]);
+        fprintf(stderr, "redlock-sets: %zu servers make no set of %u\n", all.count, each);
         return EXIT_USAGE;
     }
-    bool sound = run(&all, sets, given[0], given[1], given[2]);
+    bool sound = run(&all, sets, each, (unsigned)given[1], (unsigned)given[2]);
     snprintf(prefix, sizeof prefix, "redlock-bench:%d:", (int)getpid());
     long left = servers_count_keys(&all, prefix);
     if (left < 0)

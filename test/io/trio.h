@@ -10,12 +10,13 @@
 #include <check.h>
 #include <redlock/redlock.h>
 
-#define TRIO         3
-#define PATIENCE_MS  10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
-#define TTL_MS       30000 /* longer than any wait here: what expires was not undone */
-#define NODE_TIME_MS 500   /* node and connect timeout; scaled. A busy machine is no silent server \
-                            */
-#define SILENT_MS 100      /* the same, where a server is to be silent */
+#define TRIO        3
+#define PATIENCE_MS 10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
+#define TTL_MS      30000 /* longer than any wait here: what expires was not undone */
+#define NODE_TIME_MS                                                                               \
+    500               /* node and connect timeout; scaled. A busy machine is no silent server      \
+                       */
+#define SILENT_MS 100 /* the same, where a server is to be silent */
 
 struct trio {
     struct fdcheck before;

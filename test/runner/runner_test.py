@@ -42,6 +42,13 @@ class Counting(unittest.TestCase):
     def test_a_case_failed(self):
         self.check("ok 1 - a\nnot ok 2 - b: 1 == 2\n1..2\n", 1, (1, 1, 0))
 
+    def test_what_a_failed_case_says(self):
+        said = "not ok 1 - b: no\n  the first node\n  the second\nok 2 - c\n  of no interest\n1..2\n"
+        reasons = tap.read(said, 1).reasons
+        self.assertEqual(reasons, ["failed: b: no\n    the first node\n    the second"])
+        long = "not ok 1 - b: no\n" + 20 * "more\n" + "1..1\n"
+        self.assertEqual(tap.read(long, 1).reasons[0].count("more"), tap.MORE_LINES)
+
     def test_all_cases_passed_but_the_status_says_no(self):
         self.check(TWO_PASSED, 66, (2, 1, 0))
 

@@ -14,6 +14,7 @@ CASE = re.compile(r"^(not )?ok\b(?: +\d+)?(?: *-)? *(.*)$")
 PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*SKIP\b[:\s]*(.*))?$", re.IGNORECASE)
 SKIP = re.compile(r"#\s*SKIP\b[:\s]*(.*)$", re.IGNORECASE)
 SKIP_STATUS = 77
+MORE_LINES = 6  # of what a case that failed says below its first line
 
 
 def is_tap(text):
@@ -38,21 +39,28 @@ def from_tap(text, status):
     passed = failed = skipped = 0
     plan = None
     reasons = []
+    more = 0  # lines that still belong to the last case, which has failed
     for line in text.splitlines():
         match = PLAN.match(line)
         if match:
+            more = 0
             plan = int(match.group(1))
             if plan == 0 and match.group(2) is not None:
                 skipped += 1
                 reasons.append(f"skipped: {match.group(2) or 'no reason given'}")
             continue
         if line.startswith("Bail out!"):
+            more = 0
             failed += 1
             reasons.append(line)
             continue
         match = CASE.match(line)
         if not match:
+            if more > 0 and line.strip():
+                reasons[-1] += f"\n    {line.strip()}"
+                more -= 1
             continue
+        more = 0
         skip = SKIP.search(match.group(2))
         if skip and not match.group(1):
             skipped += 1
@@ -60,6 +68,7 @@ def from_tap(text, status):
         elif match.group(1):
             failed += 1
             reasons.append(f"failed: {match.group(2)}")
+            more = MORE_LINES
         else:
             passed += 1
     broken = what_is_wrong(plan, passed, failed, skipped, status)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT
+ * What is a number on a command line, and what is none. */
+#include "number.h"
+
+#include "suite.h"
+
+#define UNTOUCHED 77
+
+START_TEST(numbers)
+{
+    static const struct {
+        const char *text;
+        uint64_t min, max, number;
+    } cases[] = {
+        {"0", 0, 0, 0},
+        {"007", 1, 9, 7},
+        {"4096", 1, 4096, 4096},
+        {"18446744073709551615", 0, UINT64_MAX, UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t number = UNTOUCHED;
+        ck_assert_msg(number_parse(cases[i].text, cases[i].min, cases[i].max, &number), "%s",
+                      cases[i].text);
+        ck_assert_uint_eq(number, cases[i].number);
+    }
+}
+END_TEST
+
+START_TEST(others)
+{
+    static const struct {
+        const char *text;
+        uint64_t min, max;
+    } cases[] = {
+        {"", 0, 9},
+        {"-1", 0, UINT64_MAX},
+        {"+1", 0, 9},
+        {" 1", 0, 9},
+        {"1 ", 0, 9},
+        {"1k", 0, 9},
+        {"0x1", 0, 9},
+        {"0", 1, 9},
+        {"10", 1, 9},
+        {"18446744073709551616", 0, UINT64_MAX}, /* the first one too large, by its last digit */
+        {"18446744073709551620", 0, UINT64_MAX},
+        {"99999999999999999999999", 0, UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t number = UNTOUCHED;
+        ck_assert_msg(!number_parse(cases[i].text, cases[i].min, cases[i].max, &number), "%s",
+                      cases[i].text);
+        ck_assert_uint_eq(number, UNTOUCHED);
+    }
+}
+END_TEST
+
+START_TEST(parts)
+{
+    uint64_t number = UNTOUCHED;
+    ck_assert(number_parse_part("12,34", 2, 0, 99, &number));
+    ck_assert_uint_eq(number, 12);
+    ck_assert(!number_parse_part("12,34", 3, 0, 99, &number));
+    ck_assert(!number_parse_part("12", 0, 0, 99, &number));
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tc = tcase_create("number");
+    tcase_add_test(tc, numbers);
+    tcase_add_test(tc, others);
+    tcase_add_test(tc, parts);
+    Suite *suite = suite_create("bench_number");
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}
