@@ -41,21 +41,15 @@ static void count_free(void *ptr, void *userdata)
 
 static void connect_with_allocator(uint32_t node_time_ms)
 {
-    const redlock_allocator_t allocator = {.size = sizeof allocator,
-                                           .malloc_fn = count_malloc,
-                                           .realloc_fn = count_realloc,
-                                           .free_fn = count_free};
-    redlock_config_t *config = NULL;
+    static const redlock_allocator_t allocator = {.size = sizeof allocator,
+                                                  .malloc_fn = count_malloc,
+                                                  .realloc_fn = count_realloc,
+                                                  .free_fn = count_free};
     atomic_store(&may_grow, true);
-    ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, LONG_TTL_MS), REDLOCK_OK);
-    ck_assert_int_eq(
-        redlock_config_set_node_timeout_ms(config, (uint32_t)wait_scaled_ms(node_time_ms)),
-        REDLOCK_OK);
+    live.allocator = &allocator;
     live.mode = REDLOCK_MODE_EMBEDDED;
-    live.client = live_open(config);
+    live.node_time_ms = node_time_ms;
+    live_connect();
     ck_assert_uint_gt(atomic_load(&allocated), 0);
 }
 
