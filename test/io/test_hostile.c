@@ -125,13 +125,20 @@ START_TEST(one_spoils_greeting)
 }
 END_TEST
 
+static bool both_have_failed(unsigned causes)
+{
+    return (causes >> trio_stats(0).cause & 1u) != 0 && (causes >> trio_stats(1).cause & 1u) != 0;
+}
+
 /* An error reply to INFO only means that it is not permitted: what those two servers grant does not
  * count before they tell who they are. */
 START_TEST(two_spoil_greeting)
 {
     const struct evil *evil = &evils[_i];
+    unsigned causes = evil->causes == ERROR_REPLY ? 1u << REDLOCK_CAUSE_NO_INFO : evil->causes;
     misbehave(2, "INFO", evil);
     trio_connect_for(evil->causes);
+    ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), PATIENCE_MS), "%s", evil->name);
     if (evil->causes == ERROR_REPLY) {
         trio_check_fails(evil->name, REDLOCK_EREFUSED, wait_scaled_ms(300));
         ck_assert_int_eq(trio_node(0).cause, REDLOCK_CAUSE_NO_INFO);

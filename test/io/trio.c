@@ -240,7 +240,7 @@ static bool no_keys(void)
 
 bool trio_wait_no_keys(void)
 {
-    return WAIT_UNTIL(no_keys(), 2500);
+    return WAIT_UNTIL(no_keys(), UNDONE_MS);
 }
 
 void trio_behave(void)
