@@ -61,7 +61,7 @@ static void connect_in(int mode)
 
 static void start(unsigned count, uint64_t ttl_ms)
 {
-    char resource[16];
+    char resource[24];
     for (unsigned i = 0; i < count; i++) {
         const redlock_opts_t opts = redlock_opts(ttl_ms);
         snprintf(resource, sizeof resource, "untold-%u", i);
