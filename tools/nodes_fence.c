@@ -56,7 +56,8 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
     case REDLOCK_CAUSE_RESOLVE:
     case REDLOCK_CAUSE_CONNECT:
     case REDLOCK_CAUSE_DISCONNECT:
-        return; /* out of reach for once: said elsewhere */
+    case REDLOCK_CAUSE_FENCE_UNREAD: /* others were */
+        return;                      /* out of reach for once: said elsewhere */
     default:
         *answered = true;
         note_trouble(&exam->fence_troubles[i], node);

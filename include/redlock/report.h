@@ -44,9 +44,10 @@ enum redlock_cause {
     REDLOCK_CAUSE_FENCE = 21,      /* its fence record is not usable: see text */
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
-    REDLOCK_CAUSE_HEALED = 24,     /* put back, counts after a round without it */
-    REDLOCK_CAUSE_NO_AOF = 25,     /* listed with waitaof=1, and cannot say what is on its disk */
-    REDLOCK_CAUSE_NOT_ON_DISK = 26 /* granted, but not on its disk in time */
+    REDLOCK_CAUSE_HEALED = 24,      /* put back, counts after a round without it */
+    REDLOCK_CAUSE_NO_AOF = 25,      /* listed with waitaof=1, and cannot say what is on its disk */
+    REDLOCK_CAUSE_NOT_ON_DISK = 26, /* granted, but not on its disk in time */
+    REDLOCK_CAUSE_FENCE_UNREAD = 27 /* granted, but of too few nodes the fence records were read */
 };
 enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_STATE_HELD = 2 };
 

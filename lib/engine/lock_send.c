@@ -52,6 +52,7 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
 
     claim->fenced = true;
     claim->too_early = !rl_records_may_vote(engine);
+    claim->unread = rl_records_are_unread(engine);
     claim->stripe = (uint16_t)stripe;
     claim->proposal = rl_fence_propose(engine->records->hints[stripe], wall_us);
     rl_fence_begin(lock->lease.fence, claim->proposal);

@@ -63,6 +63,12 @@ bool rl_records_may_vote(const struct rl_engine *engine)
     return rl_nodes_count(engine->records->used) >= engine->quorum;
 }
 
+bool rl_records_are_unread(const struct rl_engine *engine)
+{
+    return rl_nodes_count(engine->records->used | rl_records_in(engine, 1u << RL_RECORD_UNKNOWN)) >=
+           engine->quorum;
+}
+
 static void start_deferred(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
@@ -355,18 +361,6 @@ static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_a
     record->since = engine->view.now;
 }
 
-/* The fingerprint without the run of the server behind it. */
-static void note_other(struct rl_record *record, struct rl_arg config)
-{
-    const char *end = memchr(config.data, ';', config.len);
-    size_t len = end != NULL ? (size_t)(end - config.data) : config.len;
-
-    snprintf(record->other, sizeof record->other, "%.*s", (int)rl_min_u64(len, RL_FENCE_TEXT_MAX),
-             config.data);
-    for (char *at = record->other; *at != '\0'; at++)
-        *at = *at >= 0x20 && *at < 0x7f ? *at : '?';
-}
-
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -383,7 +377,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
         records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
     bool broken = at < text.numbers.len;
     if (record->state == RL_RECORD_FOREIGN)
-        note_other(record, text.config);
+        rl_record_note_other(record, text.config);
     else if (broken)
         record->state = RL_RECORD_CORRUPT;
     if ((gaps(engine) & RL_NODE(index)) != 0)

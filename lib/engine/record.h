@@ -69,6 +69,9 @@ bool rl_records_init_is_done(const struct rl_engine *engine, int *ret_status);
 /* A majority was seen in use: what begins now may be granted. If not, a node that grants may be
  * one of a first start under way, forget that, and be taken for new. */
 bool rl_records_may_vote(const struct rl_engine *engine);
+/* There may be such a majority: nodes that have not told are enough for it. That is for the next
+ * attempt to find out, and no matter of records. */
+bool rl_records_are_unread(const struct rl_engine *engine);
 
 /* An answer to READ or SEED. */
 void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
@@ -87,5 +90,7 @@ rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states);
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node);
 /* record_text.c: why the node's record is not in use, for people. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
+/* The fingerprint of another configuration, without the run of the server behind it. */
+void rl_record_note_other(struct rl_record *record, struct rl_arg config);
 
 #endif

@@ -185,7 +185,8 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
     if (in_use && (request->verb == RL_VERB_RAISE || !request->claim->too_early))
         return;
     answer->vote = RL_VOTE_FAILED;
-    answer->cause = REDLOCK_CAUSE_FENCE;
+    answer->cause =
+        in_use && request->claim->unread ? REDLOCK_CAUSE_FENCE_UNREAD : REDLOCK_CAUSE_FENCE;
     if (!in_use)
         answer->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
 }

@@ -36,7 +36,8 @@ struct rl_claim {
     bool is_record;    /* about the node's fence record: key, mark, numbers */
     bool forced;       /* with `is_record`: SEED whatever mark is there */
     bool fenced;       /* the votes carry a proposal */
-    bool too_early;    /* with `fenced`: before a majority of records was seen in use */
+    bool too_early;    /* with `fenced`: before a majority of records was seen in use ... */
+    bool unread;       /* ... and so many were not read that there may be one */
     bool no_shorter;   /* the extension asked for cannot bring an expiry nearer */
     char bytes[];      /* key; each of the others behind its length; room for a token */
 };

@@ -210,6 +210,28 @@ START_TEST(all_empty_after_something_was_there)
 }
 END_TEST
 
+/* Two of three do not answer in time: that is no matter of their records. */
+START_TEST(records_that_were_not_read)
+{
+    look();
+    hear(0, USED);
+    lose(1);
+    if (_i == 0)
+        lose(2);
+    else
+        hear(2, _i == 1 ? EMPTY : "v1 other;\n\n1:5");
+    ck_assert(!rl_records_may_vote(&engine));
+    ck_assert(rl_records_are_unread(&engine)); /* one more would do */
+    come_back(1);
+    if (_i == 0)
+        come_back(2);
+    look();
+    hear_all(USED, _i == 0 ? USED : EMPTY, EMPTY);
+    ck_assert_int_eq(rl_records_may_vote(&engine), _i == 0);
+    ck_assert_int_eq(rl_records_are_unread(&engine), _i == 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("records");
@@ -222,6 +244,7 @@ int main(void)
     tcase_add_test(tcase, a_first_start_that_broke_off_goes_on);
     tcase_add_loop_test(tcase, it_does_not_go_on_where_something_happened, 0, 3);
     tcase_add_test(tcase, somebody_elses_first_start);
+    tcase_add_loop_test(tcase, records_that_were_not_read, 0, 3);
     tcase_add_loop_test(tcase, all_empty_after_something_was_there, 0, 3);
     return suite_run(suite);
 }
