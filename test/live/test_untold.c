@@ -152,6 +152,15 @@ END_TEST
 
 /* ---- who has the time goes on trying ---- */
 
+/* What is told is good for half of its time, at least. */
+static redlock_opts_t patient_opts(uint64_t ttl_ms)
+{
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    opts.validity_ms_min = ttl_ms / 2;
+    return opts;
+}
+
 static bool tries_again(uint64_t attempts)
 {
     return live_stats(live.client).attempts >= attempts;
@@ -159,9 +168,8 @@ static bool tries_again(uint64_t attempts)
 
 START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
 {
-    redlock_opts_t opts = redlock_opts(wait_scaled_ms(SHORT_TTL_MS));
+    const redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS / 2));
     connect_in(REDLOCK_MODE_HYBRID);
-    opts.wait_ms = REDLOCK_WAIT_FOREVER;
     ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
                      REDLOCK_OK);
     ck_assert(WAIT_UNTIL(tries_again(2), PATIENCE_MS));
@@ -177,11 +185,10 @@ END_TEST
 /* Cancelled while its grant waits to be told: it is told, or canceled, and does not go on. */
 START_TEST(cancelled_before_it_is_told)
 {
-    redlock_opts_t opts = redlock_opts(wait_scaled_ms(SHORT_TTL_MS));
+    redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS / 2));
     redlock_cancel_t *cancel = NULL;
     connect_in(REDLOCK_MODE_HYBRID);
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
-    opts.wait_ms = REDLOCK_WAIT_FOREVER;
     opts.cancel = cancel;
     ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
                      REDLOCK_OK);
@@ -208,8 +215,7 @@ static void stand_still(int number)
 
 static void *sleep_in_acquire(void *userdata)
 {
-    redlock_opts_t opts = redlock_opts(wait_scaled_ms(SHORT_TTL_MS));
-    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    const redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS));
     *(int *)userdata = redlock_acquire(live.client, "untold", &opts, &seen.lock[0], NULL);
     return NULL;
 }
