@@ -86,6 +86,12 @@ static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
     return (uint32_t)(ms < TIMEOUT_MS_MAX ? ms : TIMEOUT_MS_MAX);
 }
 
+uint64_t live_brief_ms(uint64_t ms)
+{
+    const uint64_t slow_ms = wait_scaled_ms(ms) * 3 / 10;
+    return slow_ms > ms ? slow_ms : ms;
+}
+
 uint32_t live_silence_ms(void)
 {
     const uint32_t slow_ms = (uint32_t)wait_scaled_ms(SILENCE_MS / 4);

@@ -58,6 +58,10 @@ redlock_config_t *live_config(void);
 /* Longer than a pause of the whole machine, in which those that are well do not answer either, and
  * as short as it can be: a case waits for it. */
 uint32_t live_silence_ms(void);
+/* For lives of locks that a case waits for, and their parts: as long as it says, which is longer
+ * than a pause of the machine, and stretched only where everything is slow by a factor of more than
+ * three. */
+uint64_t live_brief_ms(uint64_t ms);
 redlock_config_t *live_config_of(const char *urls);
 redlock_t *live_open(redlock_config_t *config);
 /* live.client = live_open(live_config()) */

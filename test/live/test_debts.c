@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(a_debt_expires_with_its_key)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(1200);
+    const uint64_t ttl_ms = live_brief_ms(1200);
     live.max_ttl_ms = ttl_ms;
     live_connect();
     redlock_lock_t *lock = live_lock("expired", ttl_ms);

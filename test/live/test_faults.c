@@ -115,7 +115,7 @@ static void check_no_quorum(int cause)
     ck_assert_uint_eq(live_info().validity_ms, 0);
 
     /* The whole budget is used, and no more than it. */
-    const uint64_t budget_ms = wait_scaled_ms(500);
+    const uint64_t budget_ms = live_brief_ms(500);
     CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
     const uint64_t waited_ms = live_info().waited_us / 1000;
     ck_assert_msg(waited_ms >= budget_ms * 4 / 5 && waited_ms < budget_ms + wait_scaled_ms(500),

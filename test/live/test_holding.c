@@ -10,7 +10,7 @@
  * neither an extension nor an announcement; stretched where everything is slow. */
 static uint64_t short_ms(uint64_t ms)
 {
-    return wait_scaled_ms(ms);
+    return live_brief_ms(ms);
 }
 
 static redlock_opts_t holding(uint64_t ttl_ms)
@@ -117,7 +117,7 @@ END_TEST
 START_TEST(a_late_descriptor_tells_of_the_loss)
 {
     connect_for_events();
-    redlock_opts_t opts = holding(short_ms(60));
+    redlock_opts_t opts = holding(wait_scaled_ms(60));
     redlock_lock_t *lock = hold("late", &opts);
     ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
@@ -130,7 +130,7 @@ END_TEST
 START_TEST(a_loss_is_never_announced_after_a_release_began)
 {
     char name[32];
-    const uint64_t ttl_ms = short_ms(40);
+    const uint64_t ttl_ms = wait_scaled_ms(40);
     connect_for_events();
     for (unsigned i = 0; i < 60; i++) {
         snprintf(name, sizeof name, "race%u", i);

@@ -97,7 +97,7 @@ END_TEST
 START_TEST(its_extensions_are_limited)
 {
     connect_for_events();
-    redlock_opts_t opts = opts_of(_i, wait_scaled_ms(1000));
+    redlock_opts_t opts = opts_of(_i, live_brief_ms(1000));
     extend_often(&opts);
     opts.extends_max = 2;
     redlock_lock_t *lock = take(&opts);
@@ -109,9 +109,9 @@ END_TEST
 
 START_TEST(its_time_is_limited)
 {
-    const uint64_t hold_ms = wait_scaled_ms(1700), from_ms = wait_now_ms();
+    const uint64_t hold_ms = live_brief_ms(1700), from_ms = wait_now_ms();
     connect_for_events();
-    redlock_opts_t opts = opts_of(_i, wait_scaled_ms(1000));
+    redlock_opts_t opts = opts_of(_i, live_brief_ms(1000));
     extend_often(&opts);
     opts.hold_ms_max = hold_ms;
     redlock_lock_t *lock = take(&opts);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define GRANTS       6
-#define SHORT_TTL_MS 900 /* scaled */
+#define SHORT_TTL_MS 900
 
 /* What the callbacks were told. The lock of the first grant may be held while the others wait. */
 static struct {
@@ -138,7 +138,7 @@ START_TEST(told_too_late)
 {
     redlock_stats_t stats;
     connect_in(REDLOCK_MODE_HYBRID);
-    start(GRANTS, wait_scaled_ms(SHORT_TTL_MS));
+    start(GRANTS, live_brief_ms(SHORT_TTL_MS));
     ck_assert(WAIT_UNTIL(live_stats(live.client).acquired == GRANTS, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, PATIENCE_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
@@ -168,7 +168,7 @@ static bool tries_again(uint64_t attempts)
 
 START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
 {
-    const redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS / 2));
+    const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
     connect_in(REDLOCK_MODE_HYBRID);
     ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
                      REDLOCK_OK);
@@ -185,7 +185,7 @@ END_TEST
 /* Cancelled while its grant waits to be told: it is told, or canceled, and does not go on. */
 START_TEST(cancelled_before_it_is_told)
 {
-    redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS / 2));
+    redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
     redlock_cancel_t *cancel = NULL;
     connect_in(REDLOCK_MODE_HYBRID);
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
@@ -215,7 +215,7 @@ static void stand_still(int number)
 
 static void *sleep_in_acquire(void *userdata)
 {
-    const redlock_opts_t opts = patient_opts(wait_scaled_ms(SHORT_TTL_MS));
+    const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS));
     *(int *)userdata = redlock_acquire(live.client, "untold", &opts, &seen.lock[0], NULL);
     return NULL;
 }
@@ -337,7 +337,7 @@ START_TEST(an_event_callback_that_takes_too_long)
     atomic_store(&events, 0);
     live.event_fn = on_event;
     connect_in(MODES[_i]);
-    start(1, wait_scaled_ms(SHORT_TTL_MS));
+    start(1, live_brief_ms(SHORT_TTL_MS));
     ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
     ck_assert_uint_eq(atomic_load(&events), 1);
     ck_assert_uint_eq(atomic_load(&seen.too_slow), 1);
