@@ -89,12 +89,12 @@ class WaitTurn(unittest.TestCase):
 
     def test_gives_up(self):
         with held("t:turn"):
-            done = example("pattern-wait_turn", "t:turn", "100", "10000")
+            done = example("pattern-wait_turn", "t:turn", "1000", "10000")
         self.assertEqual(done.returncode, 75)
         self.assertIn("held by another client", done.stderr)
 
     def test_hears_of_a_lock_that_was_lost(self):
-        with program("pattern-wait_turn", "t:turn", "0", "10000") as worker:
+        with program("pattern-wait_turn", "t:turn", "20000", "10000") as worker:
             self.assertIn("working on t:turn", worker.stdout.readline())
             self.assertEqual(run([REDLOCK, "break", "--yes", "t:turn"]).returncode, 0)
             code, _, errors = end(worker, "\n")

@@ -122,6 +122,21 @@ static void note_long_ttls(const struct redlock_lock *lock)
     }
 }
 
+/* Whoever waits for the lock goes on waiting; with the grant at hand a cancel was not heeded. */
+static void take_back(struct redlock *rl, struct redlock_lock *lock)
+{
+    struct rl_op *op = &lock->op;
+
+    lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
+    op->done = false;
+    if (op->waiter != NULL)
+        op->waiter->done = false;
+    if (op->cancel != NULL && atomic_load(&op->cancel->triggered)) {
+        atomic_store(&rl->cancels, true);
+        rl_io_wake(&rl->io);
+    }
+}
+
 static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
 {
     struct redlock *rl = ((struct rl_set *)ctx)->rl;
@@ -133,9 +148,8 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
         rl_api_lock_publish(lock);
     if (flags & RL_FX_LOST)
         rl_api_lock_signal_lost(lock);
-    if (flags & RL_FX_WAITING) {
-        lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
-    }
+    if (flags & RL_FX_WAITING) /* a grant that ended before it was told was none */
+        take_back(rl, lock);
     if ((flags & events) != 0 && wants_events(rl, lock)) {
         if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
             lock->news_status = status;

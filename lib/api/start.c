@@ -167,6 +167,7 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
             },
         .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
         .wait_ns = ms_to_ns(opts->wait_ms),
+        .confirms = kind == RL_LEASE_ACQUIRE || kind == RL_LEASE_ADOPT,
     };
 }
 

@@ -39,6 +39,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
     lease->keys = params->keys;
     lease->wait_ns = params->wait_ns;
     lease->salt = params->salt;
+    lease->untold = params->confirms;
     rl_round_init(&lease->round, room->terms->nodes, room->terms->quorum, room->rtt_us,
                   room->cause);
     if (lease->fence != NULL)
@@ -122,14 +123,14 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
 /* The caller is about to be told that it holds the lock: is that still true? */
 static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (!rl_lease_is_held(lease) || !RL_RULE(RECHECK))
+    if (!rl_lease_is_held(lease))
         return;
-    if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
-        lease->terms->validity_min_ns)
+    lease->untold = false;
+    if (!RL_RULE(RECHECK) || rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
+                                 lease->terms->validity_min_ns)
         return;
-    if (lease->state == RL_STATE_EXTENDING)
-        rl_lease_move(lease, RL_STATE_HELD);
-    rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
+    lease->untold = true;
+    rl_hold_untold(lease, view, fx);
 }
 
 static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)

@@ -62,6 +62,7 @@ struct rl_lease_params {
     uint64_t wait_ns;      /* 0: one attempt; RL_NEVER: for ever */
     uint64_t fence_number; /* ADOPT: that of the giver; 0: none */
     uint64_t salt;         /* keeps the retries of several leases of one tick apart */
+    bool confirms;         /* the owner says CONFIRM before it believes a grant */
 };
 
 /* Between two attempts: what is known of the key. */
@@ -122,6 +123,7 @@ struct rl_lease {
     bool endangered; /* has been announced for this deadline */
     bool lost;
     bool adopted; /* by the last round: who did not agree in it may have had the key, or not */
+    bool untold;  /* a grant waits for its CONFIRM: if it ends before, the attempt has failed */
     uint32_t attempts, failures, extends;
     int32_t status;     /* why the last attempt or extension failed */
     rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */

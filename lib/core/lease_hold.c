@@ -98,6 +98,7 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
                           ? rl_later(view->now, lease->terms->hold_max_ns)
                           : (struct rl_now){RL_NEVER, RL_NEVER};
     lease->deadline = (struct rl_now){0, 0};
+    lease->extends = 0;
     lease->backing = rl_round_counted(&lease->round);
     lease->adopted = lease->terms->kind == RL_LEASE_ADOPT;
     lease->wall_us = lease->round.t1_wall_us;
@@ -119,11 +120,25 @@ uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
     return due > CLOSE_NS ? due_ns & ~(LOOK_GRID_NS - 1) : due_ns;
 }
 
-/* The lock is gone. What may be left of it on the nodes is of no use to anybody. */
-static void lose(struct rl_lease *lease, struct rl_effects *fx)
+/* An extension that this very step was to send does not leave, but those nodes have our key. */
+void rl_hold_untold(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    fx->ask = fx->heal = 0;
+    if (lease->state == RL_STATE_EXTENDING)
+        rl_lease_move(lease, RL_STATE_HELD);
+    rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
+}
+
+/* The lock is gone. What may be left of it on the nodes is of no use to anybody. Nobody loses what
+ * he was not told of: he goes on waiting for it. */
+static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     int status = REDLOCK_ELOST;
 
+    if (lease->untold) {
+        rl_hold_untold(lease, view, fx);
+        return;
+    }
     if (lease->manual)
         fx->flags |= RL_FX_DONE;
     lease->manual = false;
@@ -156,7 +171,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     /* The deciding vote must come before the old validity ends: afterwards another client may
      * have been in between, whatever the nodes say now. */
     if (RL_RULE(EXTEND_IN_TIME) && left_ns(lease, view) == 0) {
-        lose(lease, fx);
+        lose(lease, view, fx);
         return;
     }
     rl_lease_move(lease, RL_STATE_HELD);
@@ -182,7 +197,7 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
 
     if (rl_nodes_count(lease->ours) < lease->terms->quorum) {
         fx->flags |= RL_FX_EXTEND_FAILED;
-        lose(lease, fx);
+        lose(lease, view, fx);
         return;
     }
     if (status == REDLOCK_ECONTENDED)
@@ -256,7 +271,7 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
     RL_ASSERT(rl_lease_is_held(lease));
     lease->manual = true;
     if (left_ns(lease, view) == 0) {
-        lose(lease, fx);
+        lose(lease, view, fx);
         return;
     }
     begin_extension(lease, ttl_ns != 0 ? ttl_ns : lease->terms->ttl_ns, view, fx);
@@ -267,7 +282,7 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     uint64_t left = left_ns(lease, view);
 
     if (left == 0 && RL_RULE(LOST_IN_TIME)) {
-        lose(lease, fx);
+        lose(lease, view, fx);
         return;
     }
     if (!lease->endangered && left <= lease->terms->margin_ns) {
@@ -351,7 +366,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
     else if (rl_nodes_count(lease->ours) < lease->terms->quorum)
-        lose(lease, fx); /* proven after the round had failed for want of answers */
+        lose(lease, view, fx); /* proven after the round had failed for want of answers */
 }
 
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
@@ -418,7 +433,7 @@ void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view 
     lease->backing &= ~nodes;
     rl_round_bar(&lease->round, nodes, view);
     if (rl_nodes_count(lease->backing) < lease->terms->quorum)
-        lose(lease, fx);
+        lose(lease, view, fx);
     else if (lease->state == RL_STATE_EXTENDING)
         judge_extension(lease, view, fx);
 }

@@ -105,6 +105,8 @@ int rl_lease_fence_status(const struct rl_lease *lease);
 /* A majority agreed in time: starts holding until `deadline`. */
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
                    struct rl_effects *fx);
+/* Held for a moment, and nobody was told: the attempt has failed after all. */
+void rl_hold_untold(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* A vote that belongs to a lock that is held: of an extension, a heal, or a late acquire vote. */
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,

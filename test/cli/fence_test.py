@@ -77,7 +77,7 @@ class Fence(Case):
 
     def test_init_names_who_was_left_out(self):
         self.servers.stop(4)
-        result = self.redlock("nodes", "--init", "--connect-timeout", "100ms")
+        result = self.redlock("nodes", "--init")
         self.assertCode(result, 0)
         self.assertRegex(result.stderr, rf":{self.servers.ports[4]} is left out: ")
         self.assertEqual(result.stderr.count("left out"), 1)

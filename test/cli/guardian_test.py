@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import SLOW, Case, children_of, runs, stat_fields, until  # noqa: E402
+from world import SLOW, Case, children_of, gone_after, runs, stat_fields, until  # noqa: E402
 
 # The command, a child of it in its group, children in another session, and an orphan.
 FAMILY = """
@@ -54,9 +54,7 @@ class Guardian(Case):
         )[0]
 
     def assert_gone_within(self, pids, since, seconds):
-        for pid in pids:
-            until(lambda pid=pid: not runs(pid), f"end of {pid}")
-        self.assertLess(time.monotonic() - since, seconds)
+        self.assertLess(gone_after(pids, since), seconds)
 
     def test_flushed_majority_ends_all_before_the_deadline(self):
         process, pids = self.family("-t", "3s")

@@ -111,11 +111,11 @@ class Nodes(SpoiledCase):
         servers = ",".join(self.plain())
         result = self.redlock("nodes", "--wait", "-s", servers, "--max-ttl", "2s")
         self.assertCode(result, 0)
-        result = self.redlock("nodes", "--wait", "-w", "100ms", "-s", servers, "--max-ttl", "10m")
+        result = self.redlock("nodes", "--wait", "-w", "1s", "-s", servers, "--max-ttl", "10m")
         self.assertCode(result, 2)
         self.assertIn("votes again in", result.stderr)
         self.servers.stop(0)
-        result = self.redlock("nodes", "--wait", "-w", "100ms")
+        result = self.redlock("nodes", "--wait", "-w", "1s")
         self.assertCode(result, 1)
         self.assertIn(str(self.servers.ports[0]), result.stderr)
 

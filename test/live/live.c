@@ -86,6 +86,18 @@ static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
     return (uint32_t)(ms < TIMEOUT_MS_MAX ? ms : TIMEOUT_MS_MAX);
 }
 
+uint64_t live_brief_ms(uint64_t ms)
+{
+    const uint64_t slow_ms = wait_scaled_ms(ms) * 3 / 10;
+    return slow_ms > ms ? slow_ms : ms;
+}
+
+uint32_t live_silence_ms(void)
+{
+    const uint32_t slow_ms = (uint32_t)wait_scaled_ms(SILENCE_MS / 4);
+    return slow_ms > SILENCE_MS ? slow_ms : SILENCE_MS;
+}
+
 redlock_config_t *live_config_of(const char *urls)
 {
     redlock_config_t *config = NULL;
@@ -94,7 +106,8 @@ redlock_config_t *live_config_of(const char *urls)
                   redlock_config_error(config));
     const int mode = live.mode != 0 ? live.mode : REDLOCK_MODE_THREADED;
     const uint64_t max_ttl_ms = live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS;
-    const uint32_t node_time_ms = scaled_or(live.node_time_ms, NODE_TIME_MS);
+    const uint32_t node_time_ms =
+        live.silence ? live_silence_ms() : scaled_or(live.node_time_ms, NODE_TIME_MS);
     const uint32_t connect_time_ms = scaled_or(live.connect_time_ms, NODE_TIME_MS);
     ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, max_ttl_ms), REDLOCK_OK);

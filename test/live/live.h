@@ -16,13 +16,15 @@
 #define QUORUM       3
 #define PATIENCE_MS  10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
 #define LONG_TTL_MS  30000 /* longer than any wait here: what expires was not deleted */
-#define NODE_TIME_MS 250   /* node and connect timeout unless a case says otherwise; scaled */
+#define NODE_TIME_MS 1000  /* node and connect timeout unless a case says otherwise; scaled */
+#define SILENCE_MS   400   /* the same of cases that wait until servers are taken for silent */
 
 struct live {
     struct fdcheck before;
     struct cluster *cluster;
     redlock_t *client;
     int mode;                             /* enum redlock_mode; 0: threaded */
+    bool silence;                         /* node timeout: live_silence_ms() */
     uint32_t node_time_ms;                /* scaled; 0: NODE_TIME_MS */
     uint32_t connect_time_ms;             /* scaled; 0: NODE_TIME_MS */
     uint64_t max_ttl_ms;                  /* not scaled; 0: LONG_TTL_MS */
@@ -53,6 +55,13 @@ void live_add_with(Suite *suite, const char *name, const TTest *test, void (*sta
 /* A configuration of all nodes after the fields of `live`; the caller frees it, or gives it to
  * live_open(), which does, makes a client of it and waits until all nodes may vote. */
 redlock_config_t *live_config(void);
+/* Longer than a pause of the whole machine, in which those that are well do not answer either, and
+ * as short as it can be: a case waits for it. */
+uint32_t live_silence_ms(void);
+/* For lives of locks that a case waits for, and their parts: as long as it says, which is longer
+ * than a pause of the machine, and stretched only where everything is slow by a factor of more than
+ * three. */
+uint64_t live_brief_ms(uint64_t ms);
 redlock_config_t *live_config_of(const char *urls);
 redlock_t *live_open(redlock_config_t *config);
 /* live.client = live_open(live_config()) */

@@ -253,7 +253,7 @@ END_TEST
 /* What may be taken but not given back is told when it is given back, and goes by its TTL. */
 START_TEST(a_release_without_the_right_to_delete)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(300);
+    const uint64_t ttl_ms = live_brief_ms(1200);
     set_user(RIGHTS " -del");
     connect_as("locker:s3cret@", NULL, NULL);
     redlock_lock_t *lock = live_lock("auth", ttl_ms);

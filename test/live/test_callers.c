@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define CALLERS   32
-#define SILENT_MS 3000 /* node timeout; scaled by live_config() */
-#define LATE_MS   800  /* scaled */
+#define SILENT_MS 8000 /* node timeout; scaled by live_config() */
+#define LATE_MS   2000 /* scaled */
 
 static void connect_patient(void)
 {

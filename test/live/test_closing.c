@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 #define TIMES   20
-#define STOPPED 3 /* nodes 0 to 2: no majority without them */
+#define STOPPED 3  /* nodes 0 to 2: no majority without them */
+#define VAIN_MS 50 /* node timeout where no answer is to be in time, of nobody */
 
 /* Counting starts with a connected client, so that the greeting is not in it. */
 static void start_counting(void)
@@ -27,9 +28,11 @@ static void go_on(uint64_t sets)
     ck_assert(live_wait_no_keys(PATIENCE_MS));
 }
 
-static void connect_quick(void)
+/* 0: so that those that are well answer in time. */
+static void connect_for(uint32_t node_time_ms)
 {
-    live.node_time_ms = 50;
+    live.silence = node_time_ms == 0;
+    live.node_time_ms = node_time_ms;
     live_connect();
     start_counting();
 }
@@ -42,7 +45,7 @@ static void acquire_in_vain(const char *resource)
 
 START_TEST(a_timeout_then_free)
 {
-    connect_quick();
+    connect_for(VAIN_MS);
     live_pause(0, STOPPED);
     acquire_in_vain("timeout");
     live_disconnect();
@@ -52,7 +55,7 @@ END_TEST
 
 START_TEST(a_timeout_and_life_goes_on)
 {
-    connect_quick();
+    connect_for(VAIN_MS);
     live_pause(0, STOPPED);
     acquire_in_vain("timeout");
     go_on(1);
@@ -121,7 +124,7 @@ END_TEST
 /* Two stopped: the lock is held, and released before they have seen it. */
 START_TEST(held_and_released_meanwhile)
 {
-    connect_quick();
+    connect_for(0);
     live_pause(0, 2);
     redlock_lock_t *lock = live_lock("meanwhile", LONG_TTL_MS);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -139,7 +142,7 @@ END_TEST
 /* The handle is freed, or the whole client is, while two nodes have the SET before them. */
 START_TEST(held_and_forgotten_meanwhile)
 {
-    connect_quick();
+    connect_for(0);
     live_pause(0, 2);
     redlock_lock_t *lock = live_lock("forgotten", LONG_TTL_MS);
     if (_i % 2 == 0)
@@ -161,9 +164,10 @@ struct crowd {
     uint64_t reconnects[TIMES];
 };
 
-static void crowd_open(struct crowd *crowd)
+static void crowd_open(struct crowd *crowd, uint32_t node_time_ms)
 {
-    live.node_time_ms = 50;
+    live.silence = node_time_ms == 0;
+    live.node_time_ms = node_time_ms;
     for (unsigned i = 0; i < TIMES; i++)
         crowd->client[i] = live_open(live_config());
     start_counting();
@@ -201,7 +205,7 @@ static void crowd_close(struct crowd *crowd)
 START_TEST(an_undo_is_repeated_on_the_new_connection)
 {
     struct crowd crowd;
-    crowd_open(&crowd);
+    crowd_open(&crowd, VAIN_MS);
     live_pause(0, STOPPED);
     crowd_acquire(&crowd, REDLOCK_ENOQUORUM);
     crowd_wait_for_new_connections(&crowd);
@@ -221,7 +225,7 @@ END_TEST
 START_TEST(a_delivered_set_outlives_its_connection)
 {
     struct crowd crowd;
-    crowd_open(&crowd);
+    crowd_open(&crowd, 0);
     live_pause(0, 2);
     crowd_acquire(&crowd, REDLOCK_OK);
     crowd_wait_for_new_connections(&crowd);

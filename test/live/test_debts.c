@@ -44,7 +44,6 @@ END_TEST
 /* The undo reached the server, and the server died before it looked. */
 START_TEST(an_unanswered_release_is_repeated_after_a_restart)
 {
-    live.node_time_ms = 50;
     live_connect();
     redlock_lock_t *lock = lock_on_all("unanswered", LONG_TTL_MS);
     live_pause(0, 2);
@@ -89,7 +88,8 @@ START_TEST(a_release_after_is_repeated_after_a_restart)
     else
         bring_back(0);
     ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, PATIENCE_MS));
-    const int64_t late_ms = pttl(0, "kept"), other_ms = pttl(4, "kept");
+    /* The one that was away is asked last: a pause between the two makes it no later. */
+    const int64_t other_ms = pttl(4, "kept"), late_ms = pttl(0, "kept");
     ck_assert_msg(late_ms > 0 && late_ms <= delay_ms, "%" PRId64 " ms are left", late_ms);
     ck_assert_msg(late_ms <= other_ms + 100, "%" PRId64 " ms on the one that was away, %" PRId64,
                   late_ms, other_ms);
@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(a_debt_expires_with_its_key)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(600);
+    const uint64_t ttl_ms = live_brief_ms(1200);
     live.max_ttl_ms = ttl_ms;
     live_connect();
     redlock_lock_t *lock = live_lock("expired", ttl_ms);
@@ -133,7 +133,7 @@ END_TEST
 /* Shutdown does not wait for what cannot be reached, and does wait for what can. */
 START_TEST(shutdown_with_a_dead_and_a_stopped_server)
 {
-    live.node_time_ms = 50;
+    live.silence = true;
     live_connect();
     redlock_lock_t *lock = lock_on_all("shutdown", LONG_TTL_MS);
     live_pause(0, 1);

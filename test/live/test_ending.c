@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #define STREAK    24 /* blocking calls in a row: more than a caller needs to turn the loop itself */
-#define LATE_MS   800  /* scaled */
-#define SILENT_MS 3000 /* node timeout; scaled by live_config() */
+#define LATE_MS   2000 /* scaled */
+#define SILENT_MS 8000 /* node timeout; scaled by live_config() */
 
 struct caller {
     pthread_t thread;

@@ -62,7 +62,7 @@ END_TEST
 
 START_TEST(two_stopped_cost_nothing)
 {
-    live.node_time_ms = 100;
+    live.silence = true;
     live_connect();
     live_pause((unsigned)_i, 2);
     check_works_at_once();
@@ -115,7 +115,7 @@ static void check_no_quorum(int cause)
     ck_assert_uint_eq(live_info().validity_ms, 0);
 
     /* The whole budget is used, and no more than it. */
-    const uint64_t budget_ms = wait_scaled_ms(300);
+    const uint64_t budget_ms = live_brief_ms(500);
     CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
     const uint64_t waited_ms = live_info().waited_us / 1000;
     ck_assert_msg(waited_ms >= budget_ms * 4 / 5 && waited_ms < budget_ms + wait_scaled_ms(500),
@@ -163,7 +163,7 @@ START_TEST(known_down_nodes_cost_nothing)
 {
     redlock_lock_t *lock = NULL;
     uint64_t before[NODES];
-    live.node_time_ms = 100;
+    live.silence = true;
     live.connect_time_ms = 20000;
     live_connect();
     live_pause(0, 1);
@@ -205,18 +205,22 @@ END_TEST
 /* A node that hangs is connected anew after a while; until it answers it is asked nothing. */
 START_TEST(a_hung_node_is_not_asked)
 {
-    live.node_time_ms = 50;
+    live.silence = true;
     live_connect();
     live_pause(0, 1);
     check_works_at_once();
     wait_voters(NODES - 1);
     const redlock_node_stats_t before = live_node_stats(live.client, 0);
-    const uint64_t end_ms = wait_now_ms() + 2600; /* a suspect node is given two seconds */
-    while (wait_now_ms() < end_ms) {
+    /* A suspect node is given two seconds, and is not asked on the new connection either. */
+    const uint64_t end_ms = wait_now_ms() + 2600, give_up_ms = end_ms + wait_scaled_ms(PATIENCE_MS);
+    bool renewed = false;
+    while (wait_now_ms() < end_ms || (!renewed && wait_now_ms() < give_up_ms)) {
         check_works_at_once();
-        ck_assert_uint_eq(live_node_stats(live.client, 0).requests, before.requests);
+        const redlock_node_stats_t now = live_node_stats(live.client, 0);
+        ck_assert_uint_eq(now.requests, before.requests);
+        renewed = now.reconnects > before.reconnects;
     }
-    ck_assert_uint_gt(live_node_stats(live.client, 0).reconnects, before.reconnects);
+    ck_assert(renewed);
     live_resume_all();
     wait_voters(NODES);
     check_works_at_once();

@@ -245,7 +245,7 @@ END_TEST
 /* The parent extends on, while the child is there and after it has gone. */
 START_TEST(the_parents_lock_is_extended_on)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(300);
+    const uint64_t ttl_ms = live_brief_ms(1500);
     redlock_lock_t *lock = NULL;
     events_reset();
     live.event_fn = note_event;
@@ -253,6 +253,7 @@ START_TEST(the_parents_lock_is_extended_on)
     live_connect();
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = ttl_ms - live_brief_ms(200); /* often, and in good time */
     CHECK_STATUS(redlock_acquire(live.client, "parent", &opts, &lock, NULL), REDLOCK_OK);
     fflush(NULL);
     const pid_t child = fork();

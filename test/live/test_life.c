@@ -344,6 +344,7 @@ START_TEST(names_are_forgotten)
     redlock_config_t *config = NULL;
     ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, NODE_TIME_MS), REDLOCK_OK);
     live.client = live_open(config);
     lock_many_names(0, 300);
     const long blocks = atomic_load(&account.blocks);
@@ -364,6 +365,7 @@ START_TEST(the_allocator_gets_everything_back)
     redlock_report_t *report = NULL;
     ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, NODE_TIME_MS), REDLOCK_OK);
     live.client = live_open(config); /* frees the configuration */
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);

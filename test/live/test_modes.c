@@ -180,7 +180,7 @@ END_TEST
 
 START_TEST(a_stalled_loop_loses_no_lock)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(300);
+    const uint64_t ttl_ms = live_brief_ms(1000);
     redlock_lock_t *lock = NULL;
     events_reset();
     live.mode = REDLOCK_MODE_HYBRID;
@@ -191,8 +191,9 @@ START_TEST(a_stalled_loop_loses_no_lock)
                          PATIENCE_MS));
     redlock_opts_t opts = redlock_opts(ttl_ms);
     opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = ttl_ms - live_brief_ms(150); /* often, and in good time */
     CHECK_STATUS(redlock_acquire(live.client, "stalled", &opts, &lock, NULL), REDLOCK_OK);
-    const uint64_t end_ms = wait_now_ms() + 4 * ttl_ms;
+    const uint64_t end_ms = wait_now_ms() + 5 * ttl_ms / 2;
     ck_assert(WAIT_UNTIL(wait_now_ms() >= end_ms || redlock_lock_check(lock, 0) != REDLOCK_OK,
                          PATIENCE_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);

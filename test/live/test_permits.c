@@ -262,8 +262,9 @@ START_TEST(kept_and_lost)
 
     live_connect();
     events_reset();
-    opts.ttl_ms = wait_scaled_ms(1000);
+    opts.ttl_ms = live_brief_ms(1500);
     opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = live_brief_ms(1200); /* often, and in good time */
     opts.event_fn = note_event;
     opts.event_userdata = &lock_events;
     CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);

@@ -115,7 +115,7 @@ START_TEST(test_loss_ends_it_for_all)
     redlock_lock_t *lock;
 
     live_connect();
-    lock = live_lock("shared", 500);
+    lock = live_lock("shared", live_brief_ms(1200));
     retain(lock, 3);
     ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(redlock_lock_retain(lock) == REDLOCK_ELOST, PATIENCE_MS));
@@ -129,7 +129,7 @@ START_TEST(test_detach_and_free_end_it_for_all)
     redlock_lock_t *lock;
 
     live_connect();
-    lock = live_lock("shared", 500);
+    lock = live_lock("shared", LONG_TTL_MS);
     retain(lock, 3);
     CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);

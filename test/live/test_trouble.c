@@ -206,10 +206,12 @@ START_TEST(a_sleeping_majority_is_waited_for)
 {
     redisContext *side[3];
     redlock_lock_t *lock = NULL;
-    live.node_time_ms = 50;
+    char command[64];
+    live.silence = true;
     live_connect();
+    snprintf(command, sizeof command, "DEBUG SLEEP %.1f", 3 * live_silence_ms() / 1000.0);
     for (unsigned i = 0; i < 3; i++)
-        side[i] = send_aside(i, "DEBUG SLEEP 0.6");
+        side[i] = send_aside(i, command);
     CHECK_STATUS(live_acquire("asleep", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock),
                  REDLOCK_OK);
     ck_assert_uint_gt(live_info().attempts, 1);
@@ -231,15 +233,17 @@ static void check_paused(void)
 /* CLIENT PAUSE: commands wait in the server; the late SET is followed by its undo. */
 START_TEST(paused_clients_leave_nothing)
 {
-    live.node_time_ms = 50;
+    live.silence = true;
     live_connect();
     live.heal = heal;
+    char command[64];
+    snprintf(command, sizeof command, "CLIENT PAUSE %u ALL", 3 * live_silence_ms());
     on_each(3, "OK", "CLIENT PAUSE 60000 WRITE");
     check_paused();
     on_each(3, "OK", "CLIENT UNPAUSE");
     ck_assert(live_wait_no_keys(PATIENCE_MS));
     live_check_works();
-    on_each(3, "OK", "CLIENT PAUSE 400 ALL");
+    on_each(3, "OK", command);
     check_paused();
     live_check_works();
     ck_assert(live_wait_no_keys(PATIENCE_MS));

@@ -5,12 +5,13 @@
 #include "suite.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #define GRANTS       6
-#define SHORT_TTL_MS 300 /* scaled */
+#define SHORT_TTL_MS 900
 
 /* What the callbacks were told. The lock of the first grant may be held while the others wait. */
 static struct {
@@ -137,7 +138,7 @@ START_TEST(told_too_late)
 {
     redlock_stats_t stats;
     connect_in(REDLOCK_MODE_HYBRID);
-    start(GRANTS, wait_scaled_ms(SHORT_TTL_MS));
+    start(GRANTS, live_brief_ms(SHORT_TTL_MS));
     ck_assert(WAIT_UNTIL(live_stats(live.client).acquired == GRANTS, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, PATIENCE_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
@@ -146,6 +147,105 @@ START_TEST(told_too_late)
     ck_assert_uint_eq(atomic_load(&seen.too_slow), GRANTS);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 0);
     ck_assert_uint_eq(stats.held, 0);
+}
+END_TEST
+
+/* ---- who has the time goes on trying ---- */
+
+/* What is told is good for half of its time, at least. */
+static redlock_opts_t patient_opts(uint64_t ttl_ms)
+{
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    opts.validity_ms_min = ttl_ms / 2;
+    return opts;
+}
+
+static bool tries_again(uint64_t attempts)
+{
+    return live_stats(live.client).attempts >= attempts;
+}
+
+START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
+{
+    const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
+    connect_in(REDLOCK_MODE_HYBRID);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
+                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(tries_again(2), PATIENCE_MS));
+    ck_assert_uint_eq(atomic_load(&seen.told), 0);
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
+    ck_assert_uint_eq(atomic_load(&seen.granted), 1);
+    ck_assert_uint_eq(atomic_load(&seen.with_lock), 1);
+    ck_assert_uint_eq(live_stats(live.client).lost, 0);
+    redlock_lock_free(seen.lock[0]);
+}
+END_TEST
+
+/* Cancelled while its grant waits to be told: it is told, or canceled, and does not go on. */
+START_TEST(cancelled_before_it_is_told)
+{
+    redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS / 2));
+    redlock_cancel_t *cancel = NULL;
+    connect_in(REDLOCK_MODE_HYBRID);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    opts.cancel = cancel;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
+                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 1, PATIENCE_MS));
+    redlock_cancel_trigger(cancel);
+    redlock_cancel_free(cancel);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).canceled == 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
+    ck_assert_uint_eq(atomic_load(&seen.others), 1);
+    ck_assert_ptr_null(seen.lock[0]);
+}
+END_TEST
+
+static atomic_bool stands_still, go_on;
+
+static void stand_still(int number)
+{
+    (void)number;
+    atomic_store(&stands_still, true);
+    while (!atomic_load(&go_on))
+        wait_pause();
+}
+
+static void *sleep_in_acquire(void *userdata)
+{
+    const redlock_opts_t opts = patient_opts(live_brief_ms(SHORT_TTL_MS));
+    *(int *)userdata = redlock_acquire(live.client, "untold", &opts, &seen.lock[0], NULL);
+    return NULL;
+}
+
+/* Its thread does not run while the I/O thread gets the lock, and loses it again. */
+START_TEST(a_thread_that_wakes_too_late_gets_the_next_one)
+{
+    struct sigaction action = {.sa_handler = stand_still, .sa_flags = SA_RESTART}, before;
+    pthread_t thread;
+    int status = 1;
+    connect_in(REDLOCK_MODE_THREADED);
+    atomic_store(&stands_still, false);
+    atomic_store(&go_on, false);
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, &before), 0);
+    cluster_command_all(live.cluster, "SET untold another PX 60000");
+    ck_assert_int_eq(pthread_create(&thread, NULL, sleep_in_acquire, &status), 0);
+    ck_assert(WAIT_UNTIL(tries_again(1), PATIENCE_MS));
+    ck_assert_int_eq(pthread_kill(thread, SIGUSR1), 0);
+    ck_assert(WAIT_UNTIL(atomic_load(&stands_still), PATIENCE_MS));
+    cluster_command_all(live.cluster, "DEL untold");
+    const bool had = WAIT_UNTIL(live_stats(live.client).acquired > 0, PATIENCE_MS);
+    const uint64_t attempts = live_stats(live.client).attempts;
+    const bool again = WAIT_UNTIL(tries_again(attempts + 1), PATIENCE_MS);
+    atomic_store(&go_on, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    sigaction(SIGUSR1, &before, NULL);
+    ck_assert(had);
+    ck_assert_msg(again, "given up: %s", redlock_error_name(status));
+    CHECK_STATUS(status, REDLOCK_OK);
+    CHECK_STATUS(live_release(seen.lock[0]), REDLOCK_OK);
 }
 END_TEST
 
@@ -237,7 +337,7 @@ START_TEST(an_event_callback_that_takes_too_long)
     atomic_store(&events, 0);
     live.event_fn = on_event;
     connect_in(MODES[_i]);
-    start(1, wait_scaled_ms(SHORT_TTL_MS));
+    start(1, live_brief_ms(SHORT_TTL_MS));
     ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
     ck_assert_uint_eq(atomic_load(&events), 1);
     ck_assert_uint_eq(atomic_load(&seen.too_slow), 1);
@@ -254,6 +354,9 @@ static Suite *untold_suite(void)
     live_add(suite, "shutdown runs", shutdown_that_still_runs);
     live_add(suite, "in time", told_in_time);
     live_add(suite, "too late", told_too_late);
+    live_add(suite, "next one", a_loop_that_comes_too_late_gets_the_next_one);
+    live_add(suite, "canceled", cancelled_before_it_is_told);
+    live_add(suite, "late thread", a_thread_that_wakes_too_late_gets_the_next_one);
     live_add_each(suite, "inside", shutdown_inside_a_callback, 3);
     live_add_each(suite, "during", shutdown_during_a_callback, 3);
     live_add_each(suite, "slow event", an_event_callback_that_takes_too_long, 3);

@@ -105,7 +105,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(outcome.result[:3], (0, 1, 0))
 
     def test_hanging_program_is_ended(self):
-        outcome = self.run_script("echo 'ok 1 - a'; exec sleep 60", timeout=0.3)
+        outcome = self.run_script("echo 'ok 1 - a'; exec sleep 60", timeout=1.5)
         self.assertEqual(outcome.result[:3], (1, 1, 0))
         self.assertIn("no end within", outcome.result.reasons[-1])
         self.assertLess(outcome.seconds, 20)

@@ -5,7 +5,7 @@
 #include "suite.h"
 
 #define NS_PER_MS    INT64_C(1000000)
-#define SHORT_TTL_MS 1000
+#define SHORT_TTL_MS 1500
 #define SLOW_TTL_MS  3000
 
 static void wait_gone(const char *key)

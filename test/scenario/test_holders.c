@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define SHORT_TTL_MS 600
+#define SHORT_TTL_MS 1200
 #define CONTENDERS   8
 #define TURNS        15
 

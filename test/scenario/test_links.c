@@ -28,7 +28,7 @@ static void heal(void)
 static void begin(void)
 {
     live.heal = heal;
-    live.node_time_ms = 100;
+    live.silence = true;
     live_connect();
 }
 

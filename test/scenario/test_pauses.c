@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHORT_TTL_MS 800
+#define SHORT_TTL_MS 1500
 #define SET_BYTES    90   /* at least; more than it takes to ask for the time */
 #define LATE_TTL_MS  3000 /* it must be stopped before that is over */
 

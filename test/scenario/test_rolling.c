@@ -28,7 +28,7 @@ static void *take_locks(void *unused)
         redlock_lock_t *lock = NULL;
         redlock_report_t *report = NULL;
         redlock_opts_t opts = redlock_opts(TTL_MS);
-        opts.wait_ms = wait_scaled_ms(500);
+        opts.wait_ms = wait_scaled_ms(900); /* less than a guard takes */
         const int status = redlock_acquire(live.client, "rolling", &opts, &lock, &report);
         if (status != REDLOCK_OK)
             snprintf(load.failure, sizeof load.failure, "%s", redlock_report_text(report));

@@ -138,6 +138,7 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
         sim_wish_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
     uint64_t limit_ns = params.wait_ns;
 
+    params.confirms = true;
     if (adopted != 0 && params.wait_ns == RL_NEVER)
         params.wait_ns = params.terms.ttl_ns; /* a token may be gone for ever */
     if (limit_ns != RL_NEVER) /* a fenced one may wait for the records to be read first */
@@ -406,6 +407,10 @@ static void note_done(struct sim_client *client, unsigned at, int status)
     struct sim_slot *slot = &client->slots[at];
     uint64_t late_ns = sim_below(&world->random, 50 * RL_US);
 
+    if (slot->done && slot->doing == SIM_ACQUIRING && slot->status == REDLOCK_OK && slot->ended) {
+        slot->status = status; /* the grant that waits to be told was none */
+        return;
+    }
     if (slot->done || slot->doing == SIM_IDLE || slot->doing == SIM_HOLDING) {
         sim_violate(world, "client %u slot %u was told twice how an operation ended", client->index,
                     at);
@@ -435,6 +440,8 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         sim_oracle_deadline(client, at);
     if (flags & RL_FX_ENDED)
         slot->ended = true;
+    if ((flags & RL_FX_WAITING) && slot->doing == SIM_ACQUIRING)
+        slot->done = false; /* nor was this one, and it goes on */
     if ((flags & RL_FX_DONE) && client->alive)
         note_done(client, at, status);
     if ((flags & RL_FX_LOST) && slot->told) {
