@@ -2,6 +2,7 @@
  * One tick: read, decide, write. Time is read once at its start. */
 #include "engine/engine.h"
 
+#include "core/rule.h"
 #include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
@@ -181,7 +182,7 @@ static int open_nodes(struct rl_engine *engine)
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }
-    engine->nodes_wake_ns = engine->view.now.boot_ns;
+    engine->common.wake_ns = engine->view.now.boot_ns;
     return REDLOCK_OK;
 }
 
@@ -350,7 +351,8 @@ static void send_queued(struct rl_engine *engine)
 void rl_engine_tick(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
-    if (engine->nodes_wake_ns <= now_ns) {
+    if (engine->common.wake_ns <= now_ns) {
+        engine->common.wake_known = false;
         engine->outside.catch_up(engine->outside.ctx);
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
@@ -363,17 +365,48 @@ void rl_engine_tick(struct rl_engine *engine)
     send_queued(engine);
 }
 
+static uint64_t nodes_due_ns(const struct rl_engine *engine)
+{
+    uint64_t due_ns = RL_NEVER;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        due_ns = rl_min_u64(due_ns, rl_node_wake_ns(&engine->nodes[i]));
+    return due_ns;
+}
+
+/* While nothing is locked, heartbeats are not counted in. */
+static bool is_wake_known(const struct rl_engine *engine)
+{
+    return engine->common.wake_known && engine->wake_wanted >= engine->common.wanted;
+}
+
+static void find_wake(struct rl_engine *engine)
+{
+    engine->common.wake_ns = nodes_due_ns(engine);
+    engine->common.wake_known = true;
+    engine->wake_wanted = engine->common.wanted;
+}
+
+bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
+{
+    const struct rl_lock *first = rl_heap_first(&engine->timers);
+
+    if (engine->common.wake_ns <= by_ns)
+        find_wake(engine); /* it was early, perhaps */
+    return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns);
+}
+
 void rl_engine_flush(struct rl_engine *engine)
 {
     send_queued(engine);
-    engine->nodes_wake_ns = RL_NEVER;
-    for (unsigned i = 0; i < engine->count; i++)
-        engine->nodes_wake_ns =
-            rl_min_u64(engine->nodes_wake_ns, rl_node_wake_ns(&engine->nodes[i]));
+    if (!is_wake_known(engine))
+        find_wake(engine);
+    else if (RL_CHECKED)
+        RL_ASSERT(engine->common.wake_ns <= nodes_due_ns(engine));
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
     due_ns = rl_min_u64(due_ns, rl_records_wake_ns(engine));
-    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->nodes_wake_ns, due_ns));
+    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
 }
 
 bool rl_engine_is_ready(const struct rl_engine *engine)
