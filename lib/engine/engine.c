@@ -15,6 +15,7 @@
 #define TIMES_NS     (100 * RL_MS) /* round trips are looked at so often */
 #define WALL_TRIES   3
 #define WALL_NEAR_US 1000 /* readings so near to each other belong together */
+#define WALL_SAME_US 100  /* as near to the last ones, they do not ask for another reading */
 #define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
 /* What a server reads in one go it executes before it learns that its client has gone. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
@@ -275,21 +276,30 @@ void rl_engine_abandon(struct rl_engine *engine)
     free_all(engine);
 }
 
-/* The wall clock is read on both sides of the others: a process that was stopped in between must
- * not take that for a jump. */
+static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
+{
+    return (int64_t)wall_us - (int64_t)(now.boot_ns / RL_US);
+}
+
+/* If the wall clock seems to have been set, it is read on both sides of the others: a process that
+ * was stopped in between must not take that for a jump. */
 static void read_clocks(struct rl_engine *engine)
 {
     const struct rl_outside *outside = &engine->outside;
     uint64_t before_us = outside->wall_us(outside->ctx);
 
+    engine->view.now = outside->now(outside->ctx);
+    int64_t moved_us = wall_ahead_us(before_us, engine->view.now) - engine->view.wall_us;
+    if (moved_us > -WALL_SAME_US && moved_us < WALL_SAME_US)
+        return;
     for (unsigned tries = 0; tries < WALL_TRIES; tries++) {
-        engine->view.now = outside->now(outside->ctx);
         uint64_t after_us = outside->wall_us(outside->ctx);
         if (after_us >= before_us && after_us - before_us < WALL_NEAR_US) {
-            engine->view.wall_us = (int64_t)before_us - (int64_t)(engine->view.now.boot_ns / RL_US);
+            engine->view.wall_us = wall_ahead_us(before_us, engine->view.now);
             return;
         }
         before_us = after_us;
+        engine->view.now = outside->now(outside->ctx);
     }
 }
 
