@@ -71,7 +71,7 @@ static bool is_own_callback(const struct redlock *rl)
     return rl->in_callback && pthread_equal(rl->callback_thread, pthread_self());
 }
 
-static int enter(struct redlock *rl, bool blocks)
+static int enter(struct redlock *rl, bool blocks, bool timed)
 {
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
@@ -86,18 +86,24 @@ static int enter(struct redlock *rl, bool blocks)
         return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
     }
     /* Inside a callback the time of the tick has passed on. */
-    rl_io_refresh(&rl->io);
+    if (timed)
+        rl_io_refresh(&rl->io);
     return REDLOCK_OK;
 }
 
 int rl_client_enter(struct redlock *rl)
 {
-    return enter(rl, false);
+    return enter(rl, false, true);
+}
+
+int rl_client_enter_untimed(struct redlock *rl)
+{
+    return enter(rl, false, false);
 }
 
 int rl_client_enter_blocking(struct redlock *rl)
 {
-    return enter(rl, true);
+    return enter(rl, true, true);
 }
 
 /* Where many callers sleep, more are about to come: what this one has to say waits for the I/O
@@ -380,15 +386,16 @@ REDLOCK_API int redlock_process(redlock_t *rl)
         return REDLOCK_EFORKED;
     if (rl->mode == REDLOCK_MODE_THREADED)
         return REDLOCK_EMODE;
+    pthread_testcancel(); /* whoever is cancelled in here takes the mutex with him */
     pthread_mutex_lock(&rl->mutex);
     bool inside = is_own_callback(rl);
+    if (!inside && rl->mode == REDLOCK_MODE_EMBEDDED)
+        rl_loop_look(rl);
     rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
-    if (rl->mode == REDLOCK_MODE_EMBEDDED) {
-        rl_loop_turn(rl, 0);
+    if (rl->mode == REDLOCK_MODE_EMBEDDED)
         return REDLOCK_OK;
-    }
     if (read(rl->news_fd, &count, sizeof count) < 0)
         count = 0; /* nothing was signalled; look all the same */
     pthread_mutex_lock(&rl->mutex);

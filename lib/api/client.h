@@ -211,6 +211,8 @@ void rl_client_drop(struct redlock *rl);
 bool rl_client_is_forked(const struct redlock *rl);
 /* Takes the mutex and reads the clocks; EFORKED or ECLOSED, and then the mutex is not held. */
 int rl_client_enter(struct redlock *rl);
+/* The same, but the clocks are as they were. */
+int rl_client_enter_untimed(struct redlock *rl);
 /* The same of a call that blocks: EMODE or EDEADLK where it must not. */
 int rl_client_enter_blocking(struct redlock *rl);
 /* Sends what was queued, wakes whoever must go on, gives the mutex back. */
@@ -262,7 +264,8 @@ void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
 /* loop.c */
 int rl_loop_start(struct redlock *rl);
 void rl_loop_stop(struct redlock *rl);
-void rl_loop_turn(struct redlock *rl, int timeout_ms);
+/* Mutex held: one turn, without waiting for anything. */
+void rl_loop_look(struct redlock *rl);
 
 /* Mutex held: finishes what a tick has brought. */
 void rl_loop_settle(struct redlock *rl);

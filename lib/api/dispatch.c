@@ -391,6 +391,7 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
         confirm(rl, lock);
     uint32_t news = lock->news;
     bool acquired = was_acquired(lock);
+    bool listened_to = wants_events(rl, lock);
     lock->news = 0;
     if (acquired)
         tell_event(rl, lock, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
@@ -404,7 +405,8 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
         tell_event(rl, lock, table[i].kind, status_of_news(lock, table[i].flag));
     }
     if (news & RL_FX_DONE) {
-        confirm(rl, lock); /* the callbacks above may have taken their time */
+        if (listened_to)
+            confirm(rl, lock); /* the callbacks above may have taken their time */
         tell_done(rl, lock);
     }
     if (news & RL_FX_ENDED)

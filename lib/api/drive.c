@@ -89,17 +89,14 @@ static bool may_drive(struct redlock *rl)
     return ++rl->streak >= STREAK;
 }
 
-static bool is_due_soon(const struct redlock *rl)
+static bool is_due_soon(struct redlock *rl)
 {
-    uint64_t due_ns = rl_review_wake_ns(rl);
+    uint64_t soon_ns = rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
+    bool due = rl_review_wake_ns(rl) <= soon_ns;
 
-    for (unsigned i = 0; i < rl->set_count; i++) {
-        const struct rl_engine *engine = &rl->sets[i].engine;
-        const struct rl_lock *first = rl_heap_first(&engine->timers);
-        due_ns = rl_min_u64(due_ns, first != NULL ? first->due_ns : RL_NEVER);
-        due_ns = rl_min_u64(due_ns, engine->nodes_wake_ns);
-    }
-    return due_ns <= rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
+    for (unsigned i = 0; i < rl->set_count; i++)
+        due = rl_engine_is_due(&rl->sets[i].engine, soon_ns) || due;
+    return due;
 }
 
 static void await_poller(struct redlock *rl, struct rl_waiter *waiter)

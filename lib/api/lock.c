@@ -180,14 +180,16 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
     if (lock == NULL)
         return;
     struct redlock *rl = rl_client_ref(lock->set->rl); /* the mutex must outlive this call */
-    bool entered = rl_client_enter(rl) == REDLOCK_OK;
+    bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
     if (entered) {
         bool held = rl_lease_is_held(&lock->engine.lease);
         /* Nobody will hear of it any more. */
         lock->owned_by_user = false;
         lock->event_fn = NULL;
-        if (held && lock->engine.active)
+        if (held && lock->engine.active) {
+            rl_io_refresh(&rl->io);
             rl_review_release(rl, lock, REDLOCK_ECANCELED);
+        }
     }
     rl_api_lock_drop(lock); /* under the mutex: the engine may be letting go of it as well */
     if (entered)

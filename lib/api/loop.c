@@ -19,17 +19,29 @@ void rl_loop_settle(struct redlock *rl)
         rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
 }
 
-void rl_loop_turn(struct redlock *rl, int timeout_ms)
+static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
 {
-    struct rl_ready ready[RL_READY_MAX];
-
-    int count = rl_io_wait(&rl->io, ready, timeout_ms);
-    pthread_mutex_lock(&rl->mutex);
-    rl_drive_arrived(rl);
     rl->in_process = true;
     rl_io_tick(&rl->io, ready, count);
     rl_loop_settle(rl);
     rl->in_process = false;
+}
+
+void rl_loop_look(struct redlock *rl)
+{
+    struct rl_ready ready[RL_READY_MAX];
+
+    turn(rl, ready, rl_io_wait(&rl->io, ready, 0));
+}
+
+static void wait_and_turn(struct redlock *rl)
+{
+    struct rl_ready ready[RL_READY_MAX];
+
+    int count = rl_io_wait(&rl->io, ready, -1);
+    pthread_mutex_lock(&rl->mutex);
+    rl_drive_arrived(rl);
+    turn(rl, ready, count);
     rl_client_unlock(rl);
 }
 
@@ -38,7 +50,7 @@ static void *run(void *arg)
     struct redlock *rl = arg;
 
     while (!atomic_load(&rl->stop)) {
-        rl_loop_turn(rl, -1);
+        wait_and_turn(rl);
         rl_drive_yield(rl);
     }
     return NULL;

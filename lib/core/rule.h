@@ -67,8 +67,15 @@
 enum rl_rule { RL_RULES(RL_RULE_NAME) RL_RULE_COUNT };
 extern bool rl_rules_off[RL_RULE_COUNT];
 #define RL_RULE(name) (!rl_rules_off[RL_RULE_##name])
+#define RL_CHECKED    true
 #else
 #define RL_RULE(name) true
+#endif
+
+/* There, what is not computed anew because it cannot have changed is computed all the same, and
+ * compared. */
+#ifndef RL_CHECKED
+#define RL_CHECKED false
 #endif
 
 #endif

@@ -2,6 +2,7 @@
  * One tick: read, decide, write. Time is read once at its start. */
 #include "engine/engine.h"
 
+#include "core/rule.h"
 #include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
@@ -14,6 +15,7 @@
 #define TIMES_NS     (100 * RL_MS) /* round trips are looked at so often */
 #define WALL_TRIES   3
 #define WALL_NEAR_US 1000 /* readings so near to each other belong together */
+#define WALL_SAME_US 100  /* as near to the last ones, they do not ask for another reading */
 #define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
 /* What a server reads in one go it executes before it learns that its client has gone. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
@@ -181,7 +183,7 @@ static int open_nodes(struct rl_engine *engine)
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }
-    engine->nodes_wake_ns = engine->view.now.boot_ns;
+    engine->common.wake_ns = engine->view.now.boot_ns;
     return REDLOCK_OK;
 }
 
@@ -274,21 +276,30 @@ void rl_engine_abandon(struct rl_engine *engine)
     free_all(engine);
 }
 
-/* The wall clock is read on both sides of the others: a process that was stopped in between must
- * not take that for a jump. */
+static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
+{
+    return (int64_t)wall_us - (int64_t)(now.boot_ns / RL_US);
+}
+
+/* If the wall clock seems to have been set, it is read on both sides of the others: a process that
+ * was stopped in between must not take that for a jump. */
 static void read_clocks(struct rl_engine *engine)
 {
     const struct rl_outside *outside = &engine->outside;
     uint64_t before_us = outside->wall_us(outside->ctx);
 
+    engine->view.now = outside->now(outside->ctx);
+    int64_t moved_us = wall_ahead_us(before_us, engine->view.now) - engine->view.wall_us;
+    if (moved_us > -WALL_SAME_US && moved_us < WALL_SAME_US)
+        return;
     for (unsigned tries = 0; tries < WALL_TRIES; tries++) {
-        engine->view.now = outside->now(outside->ctx);
         uint64_t after_us = outside->wall_us(outside->ctx);
         if (after_us >= before_us && after_us - before_us < WALL_NEAR_US) {
-            engine->view.wall_us = (int64_t)before_us - (int64_t)(engine->view.now.boot_ns / RL_US);
+            engine->view.wall_us = wall_ahead_us(before_us, engine->view.now);
             return;
         }
         before_us = after_us;
+        engine->view.now = outside->now(outside->ctx);
     }
 }
 
@@ -350,7 +361,8 @@ static void send_queued(struct rl_engine *engine)
 void rl_engine_tick(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
-    if (engine->nodes_wake_ns <= now_ns) {
+    if (engine->common.wake_ns <= now_ns) {
+        engine->common.wake_known = false;
         engine->outside.catch_up(engine->outside.ctx);
         for (unsigned i = 0; i < engine->count; i++)
             rl_node_tick(&engine->nodes[i], now_ns);
@@ -363,17 +375,48 @@ void rl_engine_tick(struct rl_engine *engine)
     send_queued(engine);
 }
 
+static uint64_t nodes_due_ns(const struct rl_engine *engine)
+{
+    uint64_t due_ns = RL_NEVER;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        due_ns = rl_min_u64(due_ns, rl_node_wake_ns(&engine->nodes[i]));
+    return due_ns;
+}
+
+/* While nothing is locked, heartbeats are not counted in. */
+static bool is_wake_known(const struct rl_engine *engine)
+{
+    return engine->common.wake_known && engine->wake_wanted >= engine->common.wanted;
+}
+
+static void find_wake(struct rl_engine *engine)
+{
+    engine->common.wake_ns = nodes_due_ns(engine);
+    engine->common.wake_known = true;
+    engine->wake_wanted = engine->common.wanted;
+}
+
+bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
+{
+    const struct rl_lock *first = rl_heap_first(&engine->timers);
+
+    if (engine->common.wake_ns <= by_ns)
+        find_wake(engine); /* it was early, perhaps */
+    return engine->common.wake_ns <= by_ns || (first != NULL && first->due_ns <= by_ns);
+}
+
 void rl_engine_flush(struct rl_engine *engine)
 {
     send_queued(engine);
-    engine->nodes_wake_ns = RL_NEVER;
-    for (unsigned i = 0; i < engine->count; i++)
-        engine->nodes_wake_ns =
-            rl_min_u64(engine->nodes_wake_ns, rl_node_wake_ns(&engine->nodes[i]));
+    if (!is_wake_known(engine))
+        find_wake(engine);
+    else if (RL_CHECKED)
+        RL_ASSERT(engine->common.wake_ns <= nodes_due_ns(engine));
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
     due_ns = rl_min_u64(due_ns, rl_records_wake_ns(engine));
-    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->nodes_wake_ns, due_ns));
+    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
 }
 
 bool rl_engine_is_ready(const struct rl_engine *engine)

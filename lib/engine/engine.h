@@ -86,7 +86,7 @@ struct rl_engine {
     struct rl_lock *locks;               /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;
-    uint64_t nodes_wake_ns;
+    bool wake_wanted;  /* common.wanted when common.wake_ns was found out */
     uint64_t times_ns; /* when round trips were looked at last */
     struct rl_engine_stats stats;
 };
@@ -111,6 +111,9 @@ void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *ot
 void rl_engine_tick(struct rl_engine *engine);
 /* Sends what was queued outside of a tick, and sets the timer. */
 void rl_engine_flush(struct rl_engine *engine);
+
+/* A timer runs out by then. */
+bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns);
 
 /* A quorum of nodes has completed its greeting and may vote. */
 bool rl_engine_is_ready(const struct rl_engine *engine);

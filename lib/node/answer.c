@@ -159,6 +159,7 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
         again->told = request->told;
         /* One time limit for the question, not for each form. */
         again->sent_ns = request->told ? now_ns : request->sent_ns;
+        node->asked_again = true;
         return true;
     }
     answer->vote = RL_VOTE_FAILED;
@@ -249,6 +250,8 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         check_run(node, &request, &answer);
     }
     uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);
+    if (rl_pipeline_count(&node->pipe) != 0)
+        rl_silence_note(node, now_ns);
     if (request.claim == NULL) {
         node->probing = false;
     } else if (answer.vote != RL_VOTE_AGAIN || !ask_again(node, &request, &answer, now_ns)) {

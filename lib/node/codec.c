@@ -282,6 +282,11 @@ static bool read_plain(struct rl_decoder *decoder)
     return read_integer(decoder);
 }
 
+bool rl_decoder_is_done(const struct rl_decoder *decoder)
+{
+    return decoder->ahead_len == 0 && is_at_rest(decoder);
+}
+
 int rl_decoder_next(struct rl_decoder *decoder)
 {
     void *object = NULL;
@@ -289,7 +294,7 @@ int rl_decoder_next(struct rl_decoder *decoder)
     decoder->refused = false;
     if (decoder->ahead_len != 0 && read_plain(decoder))
         return 1;
-    if (decoder->ahead_len == 0 && is_at_rest(decoder))
+    if (rl_decoder_is_done(decoder))
         return 0; /* asked now, the reader would believe to be in the middle of a reply */
     if (!feed_ahead(decoder))
         return -1;

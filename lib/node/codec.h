@@ -59,6 +59,9 @@ bool rl_decoder_feed(struct rl_decoder *decoder, const char *bytes, size_t len);
 /* After a failure: it was for want of memory. */
 bool rl_decoder_lacks_memory(const struct rl_decoder *decoder);
 
+/* All that was taken has been read: rl_decoder_next() would say 0. */
+bool rl_decoder_is_done(const struct rl_decoder *decoder);
+
 /* 1: decoder->reply is the next reply, good until the next call; 0: more bytes are needed; -1: not
  * the protocol, a reply beyond the limits, or no memory. */
 int rl_decoder_next(struct rl_decoder *decoder);

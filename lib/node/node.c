@@ -64,12 +64,14 @@ bool rl_node_answers(const struct rl_node *node)
 
 void rl_node_notify_changed(struct rl_node *node)
 {
+    rl_node_replan(node);
     node->common->listener.changed(node->common->listener.ctx, node);
 }
 
 void rl_node_start(struct rl_node *node, uint64_t now_ns)
 {
     node->due_ns = now_ns;
+    rl_node_replan(node);
 }
 
 const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args)
@@ -144,6 +146,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
     node->counters.requests++;
+    rl_silence_note(node, now_ns);
     if (node->state == RL_NODE_READY)
         node->common->listener.dirty(node->common->listener.ctx, node);
     if (node->pipe.out_len >= RL_RELIEF)
@@ -210,7 +213,7 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->connected_once = true;
     node->info = (struct rl_info){.run_id = ""};
     node->features = node->missing = node->trying = 0;
-    node->probing = false;
+    node->probing = node->asked_again = false;
     node->greeting_time_ns = 0;
     node->beat_pending = 0;
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
@@ -220,6 +223,7 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->state = RL_NODE_GREETING;
     node->opened_ns = now_ns;
     node->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
+    rl_node_replan(node);
     rl_node_flush(node, now_ns);
 }
 
@@ -267,6 +271,15 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
                   memory ? "out of memory" : "not the Redis protocol, or too long", true, now_ns);
 }
 
+static void end_receiving(struct rl_node *node)
+{
+    if (node->pipe.kept != node->pipe.tail)
+        return;
+    node->asked_again = false;
+    rl_pipeline_trim(&node->pipe);
+    rl_debts_trim(node);
+}
+
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
@@ -283,8 +296,7 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
             rl_answer_expect(node);
         int got = rl_decoder_next(&node->decoder);
         if (got == 0) {
-            rl_pipeline_trim(&node->pipe);
-            rl_debts_trim(node);
+            end_receiving(node);
             return;
         }
         if (got < 0) {
@@ -293,7 +305,10 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
         }
         if (!greeting) {
             rl_node_answer(node, &node->decoder.reply, now_ns);
-            continue;
+            if (node->decoder.reader == NULL || !rl_decoder_is_done(&node->decoder))
+                continue;
+            end_receiving(node);
+            return;
         }
         if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
             rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);

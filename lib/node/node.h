@@ -82,6 +82,10 @@ struct rl_node_common {
     bool wakeups;    /* servers may be asked to tell of changes */
     bool wanted;     /* locks are held or wanted: heartbeats are worth their while */
     uint64_t random; /* fresh in every tick */
+    /* Nothing is due at any node before `wake_ns`, unless that is no longer known: kept by the
+     * engine, which asks all nodes only then, and when the time has come. */
+    uint64_t wake_ns;
+    bool wake_known;
     /* The last command formatted: the same bytes go to every node of a round. */
     struct {
         const struct rl_claim *claim;
@@ -106,8 +110,9 @@ struct rl_node {
     uint8_t index;
     uint8_t state; /* enum rl_node_state */
     bool suspect;
-    bool probing; /* the one probe of a suspect node is in flight */
-    bool was_up;  /* announced as up */
+    bool probing;     /* the one probe of a suspect node is in flight */
+    bool was_up;      /* announced as up */
+    bool asked_again; /* something in the pipeline is older than what was asked before it */
     bool connected_once;
     uint8_t cause;  /* enum redlock_cause: why it is not up, or may not vote */
     bool fell;      /* the last connection attempt failed: known to be down */

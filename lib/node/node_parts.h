@@ -28,6 +28,15 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
  * for some round trips out of manners would wait for minutes. */
 void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
+/* Something has changed that rl_node_wake_ns() depends on; all but what rl_silence_note() knows. */
+static inline void rl_node_replan(struct rl_node *node)
+{
+    node->common->wake_known = false;
+}
+
+/* silence.c: something was asked or answered now. */
+void rl_silence_note(struct rl_node *node, uint64_t now_ns);
+
 /* silence.c: what is due, when it is due next, and, after each answer, whether the node has caught
  * up. */
 void rl_silence_tick(struct rl_node *node, uint64_t now_ns);

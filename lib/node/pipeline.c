@@ -77,12 +77,6 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     return true;
 }
 
-static void pass_head(struct rl_pipeline *pipe)
-{
-    pipe->kept += pipe->kept == pipe->head;
-    pipe->head++;
-}
-
 /* What is kept no longer gives its place back as soon as nothing before it is kept. */
 static void pass_kept(struct rl_pipeline *pipe)
 {
@@ -96,7 +90,7 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
     struct rl_request *slot = rl_pipeline_at(pipe, pipe->head);
     struct rl_request request = *slot;
     slot->removed = true; /* for whoever looks at what is kept before it */
-    pass_head(pipe);
+    rl_pipeline_pass_head(pipe);
     return request;
 }
 
@@ -140,12 +134,6 @@ uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe)
                                           rl_pipeline_at(pipe, pipe->untold)->removed))
         pipe->untold++;
     return pipe->untold;
-}
-
-void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
-{
-    while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
-        pass_head(pipe);
 }
 
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)

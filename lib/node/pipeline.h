@@ -90,8 +90,18 @@ void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim);
  * silent leaves tombstones by the thousands; they are passed over once, not in each turn. */
 uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe);
 
+static inline void rl_pipeline_pass_head(struct rl_pipeline *pipe)
+{
+    pipe->kept += pipe->kept == pipe->head;
+    pipe->head++;
+}
+
 /* Skips requests that were removed from the stream. */
-void rl_pipeline_skip_removed(struct rl_pipeline *pipe);
+static inline void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
+{
+    while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
+        rl_pipeline_pass_head(pipe);
+}
 
 /* The transport took `len` bytes. */
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len);

@@ -142,6 +142,24 @@ static void become_suspect(struct rl_node *node, uint64_t now_ns)
     doubt_votes(node, now_ns);
 }
 
+/* No answer can be late sooner than this after the last one, or after it was asked for. If all
+ * nodes are looked at before then anyway, when exactly it is can be found out there: a look too
+ * early costs little, one time in a node timeout; finding out each time was a part of each turn. */
+void rl_silence_note(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_node_common *common = node->common;
+    uint64_t fixed = common->node_timeout_ns;
+    uint64_t least_ns = fixed != 0 ? fixed : TIMEOUT_MIN_NS;
+
+    if (!common->wake_known)
+        return;
+    bool plain = !node->suspect && !node->asked_again && !node->admission.waitaof;
+    if (plain && common->wake_ns <= rl_add_sat(now_ns, least_ns))
+        return;
+    if (!plain || common->wake_ns > rl_add_sat(now_ns, rl_node_timeout_ns(node)))
+        rl_node_replan(node);
+}
+
 uint64_t rl_silence_wake_ns(struct rl_node *node)
 {
     if (node->state != RL_NODE_READY || !RL_RULE(NODE_TIMEOUT))

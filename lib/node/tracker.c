@@ -51,6 +51,7 @@ static void close_lane(struct rl_node *node)
     const struct rl_transport *transport = &node->common->transport;
     bool told = tracker->on;
 
+    rl_node_replan(node);
     if (tracker->state != RL_TRACKER_OFF && tracker->state != RL_TRACKER_REFUSED)
         transport->close(transport->ctx, lane(node), false);
     rl_decoder_close(&tracker->decoder);
@@ -104,6 +105,7 @@ void rl_tracker_want(struct rl_node *node, uint64_t now_ns)
     if (tracker->wanted || !node->common->wakeups)
         return;
     tracker->wanted = true;
+    rl_node_replan(node);
     if (node->state == RL_NODE_READY)
         tracker->due_ns = now_ns;
 }
@@ -112,6 +114,7 @@ void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
 
+    rl_node_replan(node);
     if (tracker->state == RL_TRACKER_REFUSED)
         tracker->state = RL_TRACKER_OFF;
     if (tracker->wanted)
@@ -167,6 +170,7 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
     }
     tracker->decoder.words = &tracker->words;
     tracker->state = RL_TRACKER_GREETING;
+    rl_node_replan(node);
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
     rl_tracker_flush(node, now_ns);
 }
@@ -270,6 +274,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
             return false;
         }
         tracker->state = RL_TRACKER_LISTENING;
+        rl_node_replan(node);
         tracker->due_ns = RL_NEVER;
         forget_greeting(node);
         track(node, now_ns);

@@ -50,6 +50,7 @@ static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns
 
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
+    rl_node_replan(node);
     if (rl_debts_has(node, claim))
         return;
     uint64_t expires_ns = expiry_ns(node, claim, now_ns);
@@ -157,6 +158,7 @@ void rl_debts_flush(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_debt_heap *debts = &node->debts;
 
+    rl_node_replan(node);
     while (debts->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
         if (!send_undo(node, debts->list[debts->count - 1].claim, 0, now_ns))
             break;

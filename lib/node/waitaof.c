@@ -98,6 +98,7 @@ void rl_waitaof_send(struct rl_node *node, uint64_t now_ns)
     /* What asks for the time waits for no disk. */
     if (rl_watch_due_ns(node) <= now_ns)
         rl_watch_send(node, now_ns);
+    rl_node_replan(node);
     node->waitaof.place = node->pipe.tail;
     node->waitaof.sent_ns = now_ns;
     node->waitaof.sent = rl_pipeline_push(&node->pipe, &request, PIECE, sizeof PIECE - 1);
@@ -153,6 +154,7 @@ void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint6
 {
     int cause = rl_wire_waitaof_cause(reply);
 
+    rl_node_replan(node);
     node->waitaof.sent = false;
     node->waitaof.answered_ns = now_ns;
     if (cause == REDLOCK_CAUSE_PROTOCOL) {

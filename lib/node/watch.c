@@ -117,6 +117,7 @@ void rl_watch_hurry(struct rl_node *node)
 {
     node->beats |= WHOLE_LOOK - 1;
     node->beat_ns = 0;
+    rl_node_replan(node);
 }
 
 /* What is not asked for stays as it was. */
@@ -136,6 +137,7 @@ void rl_watch_send(struct rl_node *node, uint64_t now_ns)
     uint8_t count = whole ? SECTIONS : SHORT_LOOK;
 
     node->beat_ns = now_ns;
+    rl_node_replan(node);
     if (node->pipe.out_len >= RL_UNSENT_MAX)
         return;
     node->beats++;
@@ -210,6 +212,7 @@ void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
     enum rl_reply_kind kind = is_time ? RL_REPLY_ARRAY : RL_REPLY_BULK;
 
     RL_ASSERT(node->beat_pending > 0);
+    rl_node_replan(node);
     node->beat_pending--;
     if (reply->kind != kind && reply->kind != RL_REPLY_ERROR)
         rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);

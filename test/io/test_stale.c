@@ -105,7 +105,7 @@ static void ask(void)
 
 static bool time_is_up(void)
 {
-    return rl_clock_now().boot_ns >= engine->nodes_wake_ns;
+    return rl_clock_now().boot_ns >= engine->common.wake_ns;
 }
 
 START_TEST(answer_in_the_socket_counts)

@@ -183,12 +183,29 @@ void rig_done(struct rig *rig)
     rl_encoded_free(rig->common.mem, &rig->common.cache.encoded);
 }
 
+/* As the engine does: what it once knew of the next time limit holds until the node says that it
+ * does not, and is never too late. */
+static void plan(struct rig *rig)
+{
+    struct rl_node_common *common = &rig->common;
+    uint64_t wake_ns = rl_node_wake_ns(&rig->node);
+
+    if (common->wake_known && common->wake_ns > rig->now_ns && rig->planned >= common->wanted) {
+        ck_assert_uint_le(common->wake_ns, wake_ns);
+        return;
+    }
+    common->wake_ns = wake_ns;
+    common->wake_known = true;
+    rig->planned = common->wanted;
+}
+
 void rig_flush(struct rig *rig)
 {
     while (rig->dirty) {
         rig->dirty = false;
         rl_node_flush(&rig->node, rig->now_ns);
     }
+    plan(rig);
 }
 
 void rig_start(struct rig *rig)

@@ -38,6 +38,7 @@ struct rig {
     size_t pushed_len;
     char pushed[RL_KEY_MAX]; /* the last one */
     bool dirty, was_up;
+    bool planned; /* somebody wanted a lock when the next time limit was found out */
     /* the second connection */
     bool push_open, push_broken;
     unsigned push_opens, push_closes;

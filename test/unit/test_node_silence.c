@@ -324,6 +324,63 @@ START_TEST(a_pause_of_ours_is_not_the_nodes)
 }
 END_TEST
 
+/* When an answer will be late is not found out anew for each question and answer. */
+START_TEST(a_known_limit_is_kept)
+{
+    static const uint64_t fixed_ns[] = {0, RL_SECOND};
+
+    rig->common.node_timeout_ns = fixed_ns[_i];
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_pass(rig, RL_SECOND / 2);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    uint64_t limit_ns = rl_node_wake_ns(&rig->node);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(rig->common.wake_ns, limit_ns);
+        rig_pass(rig, RL_MS);
+        rig_reply(rig, "+OK\r\n");
+        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        ck_assert(rig->common.wake_known);
+    }
+    ck_assert_uint_gt(rl_node_wake_ns(&rig->node), limit_ns);
+}
+END_TEST
+
+/* But a node that was slow and is fast again is to be suspected as soon as any fast one. */
+START_TEST(a_shorter_limit_is_noticed)
+{
+    rig_ready_with_rtt(rig, 31 * RL_MS);
+    for (unsigned i = 0; i < 100; i++) {
+        rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+        rig_pass(rig, 100 * RL_US);
+        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        rig_reply(rig, "+OK\r\n");
+        ck_assert_uint_le(rig->common.wake_ns, rl_node_wake_ns(&rig->node));
+        rig_reply(rig, "+OK\r\n");
+    }
+    ck_assert_uint_lt(rl_node_timeout_ns(&rig->node), 100 * RL_MS);
+}
+END_TEST
+
+/* A question that is asked in other words has its time limit from the first time, and lies behind
+ * younger ones. (Found by the simulator's own build, which computes all limits all the same.) */
+START_TEST(a_repeated_question_is_older)
+{
+    rig_ready_with_rtt(rig, 31 * RL_MS);
+    uint64_t asked_ns = rig->now_ns;
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_pass(rig, 200 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    rig_pass(rig, 49 * RL_MS);
+    rig_flush(rig); /* the first limit has passed: the next one is found out */
+    ck_assert_uint_gt(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
+    ck_assert_uint_le(rig->common.wake_ns, asked_ns + 250 * RL_MS);
+    rig_reply(rig, ":1\r\n");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_silence");
@@ -342,5 +399,8 @@ int main(void)
     tcase_add_test(tcase, a_late_answer_is_remembered_for_a_while);
     tcase_add_test(tcase, silent_for_two_seconds);
     tcase_add_test(tcase, a_pause_of_ours_is_not_the_nodes);
+    tcase_add_loop_test(tcase, a_known_limit_is_kept, 0, 2);
+    tcase_add_test(tcase, a_shorter_limit_is_noticed);
+    tcase_add_test(tcase, a_repeated_question_is_older);
     return suite_run(suite);
 }
