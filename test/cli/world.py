@@ -192,12 +192,12 @@ class Servers:
 # A machine that stands still for a moment has no server that is silent: one attempt is enough for what needs
 # no second one. `run` counts with the node timeout where it must stop in time, which has to fit its TTL.
 PATIENT = ("--connect-timeout", "--node-timeout")
-PATIENT_COMMANDS = ("run", "acquire", "extend", "release", "status", "break", "nodes")
+PATIENT_COMMANDS = ("run", "acquire", "extend", "release", "status", "break")
 
 
 def with_patience(args):
     """The same words with time for the servers, unless they say how much."""
-    if args[0] not in PATIENT_COMMANDS:
+    if args[0] not in PATIENT_COMMANDS and "--init" not in args:  # the doctor takes a multiple of them
         return args
     short = args[0] == "run" and any(flag in args for flag in ("-t", "--ttl"))
     flags = [flag for flag in (PATIENT[:1] if short else PATIENT) if flag not in args]
