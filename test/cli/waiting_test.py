@@ -57,7 +57,7 @@ class Waiting(Case):
             self.servers.ask_all("SET", "w", "foreign", *more)
             process, path = self.start_with_events(*flags, "-k", "50ms", "--renew", "100ms", "w", "--", "true")
             self.wait_error(f"waiting for w: held by another client.*; its key {words}")
-            first, second = [event for event in self.events(path) if event["event"] == "waiting"][:2]
+            first, second = self.wait_events(path, "waiting", 2)  # the event comes behind the line
             self.assertNotIn("stuck", first)
             self.assertIn(words, second["stuck"])
             self.assertIn("redlock break --yes", second["stuck"])

@@ -331,11 +331,17 @@ class Case(CommandCase):
             text = file.read()
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
-    def wait_event(self, path, name):
-        def find():
-            return [event for event in self.events(path) if event["event"] == name]
+    def wait_events(self, path, name, count):
+        """The first so many of that name."""
 
-        return until(find, f"event {name}")[0]
+        def find():
+            found = [event for event in self.events(path) if event["event"] == name]
+            return found[:count] if len(found) >= count else None
+
+        return until(find, f"{count} events {name}")
+
+    def wait_event(self, path, name):
+        return self.wait_events(path, name, 1)[0]
 
     def start_with_events(self, *args, **options):
         """`redlock run` with --status-fd into a file: (process, path)."""

@@ -17,6 +17,9 @@ import sys
 import unittest
 
 
+LAST_LINES = 4  # of what went wrong, where the report of all tests shows it; the whole is on stderr
+
+
 class TapResult(unittest.TestResult):
     def __init__(self):
         super().__init__()
@@ -26,6 +29,12 @@ class TapResult(unittest.TestResult):
         self.number += 1
         name = test.id().replace("__main__.", "")
         print(f"{verdict} {self.number} - {name}{directive}", flush=True)
+
+    def tell(self, text):
+        lines = [line.rstrip() for line in text.splitlines() if line.strip(" ^~")]
+        for line in lines[-LAST_LINES:]:
+            print(f"  # {line}", flush=True)
+        print(text, file=sys.stderr, flush=True)
 
     def addSuccess(self, test):
         super().addSuccess(test)
@@ -38,18 +47,18 @@ class TapResult(unittest.TestResult):
     def addFailure(self, test, err):
         super().addFailure(test, err)
         self.line("not ok", test)
-        print(self.failures[-1][1], file=sys.stderr, flush=True)
+        self.tell(self.failures[-1][1])
 
     def addError(self, test, err):
         super().addError(test, err)
         self.line("not ok", test)
-        print(self.errors[-1][1], file=sys.stderr, flush=True)
+        self.tell(self.errors[-1][1])
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
             self.line("not ok", subtest)
-            print("".join(str(part) for part in err[1:2]), file=sys.stderr, flush=True)
+            self.tell("".join(str(part) for part in err[1:2]))
 
 
 def main():
