@@ -356,7 +356,11 @@ static Suite *untold_suite(void)
     live_add(suite, "too late", told_too_late);
     live_add(suite, "next one", a_loop_that_comes_too_late_gets_the_next_one);
     live_add(suite, "canceled", cancelled_before_it_is_told);
+#ifndef __SANITIZE_THREAD__ /* it puts signals off until the thread is in a call with our mutex */
     live_add(suite, "late thread", a_thread_that_wakes_too_late_gets_the_next_one);
+#else
+    (void)a_thread_that_wakes_too_late_gets_the_next_one;
+#endif
     live_add_each(suite, "inside", shutdown_inside_a_callback, 3);
     live_add_each(suite, "during", shutdown_during_a_callback, 3);
     live_add_each(suite, "slow event", an_event_callback_that_takes_too_long, 3);
