@@ -52,14 +52,15 @@ class Waiting(Case):
     def test_a_stuck_key_is_named_to_who_waits(self):
         """Whoever has waited for max_ttl looks: a key that is there for good, or for longer than allowed."""
         flags = ["--max-ttl", "900ms", "-t", "900ms"]
-        cases = {"never expires on 5 servers": [], "lives longer than max_ttl 900ms": ["EX", "3600"]}
+        # As many as answered the question in time.
+        cases = {"never expires on [345] servers": [], "lives longer than max_ttl 900ms": ["EX", "3600"]}
         for words, more in cases.items():
             self.servers.ask_all("SET", "w", "foreign", *more)
             process, path = self.start_with_events(*flags, "-k", "50ms", "--renew", "100ms", "w", "--", "true")
             self.wait_error(f"waiting for w: held by another client.*; its key {words}")
             first, second = self.wait_events(path, "waiting", 2)  # the event comes behind the line
             self.assertNotIn("stuck", first)
-            self.assertIn(words, second["stuck"])
+            self.assertRegex(second["stuck"], words)
             self.assertIn("redlock break --yes", second["stuck"])
             process.terminate()
             process.wait(10 * SLOW)
