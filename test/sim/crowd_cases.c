@@ -93,7 +93,8 @@ static void set_up_monopoly(struct sim_plan *plan, struct sim_crowd *crowd)
 
 /* Locks that are held for long: of a client that was never denied, nobody would see the end. It
  * pauses after each row, and whoever waits may miss that, and has to wait for the next one: of 150
- * seeds 46 were not content with the first row (1.2 s), 11 waited for longer than 3.8 s, one 6.1. */
+ * seeds 46 were not content with the first row (1.2 s), 11 waited for longer than 3.8 s, one 6.1.
+ */
 static void set_up_long_held(struct sim_plan *plan, struct sim_crowd *crowd)
 {
     plan->clients = 2;
