@@ -69,9 +69,10 @@ class Growth(unittest.TestCase):
             self.assertEqual(row["failed"], 0)
             self.assertEqual(row["left_bytes"], 0)
             self.assertLessEqual(row["client_bytes"], CLIENT_MAX)
-            # Servers that are late have not had their turn when a phase ends, but when all is given back.
+            # Servers that are late have not had their turn when a phase ends, but when all is given back. What was
+            # taken back before it left is not sent at all: a majority has had each lock, and its undo.
             commands = row["take_commands"] + row["hold_commands"] + row["give_commands"]
-            self.assertGreaterEqual(commands, 10 * row["held"])
+            self.assertGreaterEqual(commands, 6 * row["held"])
             self.assertLessEqual(commands, 12 * row["held"])
         # What each lock adds, without what the first ones make once.
         each = (many["held_bytes"] - few["held_bytes"]) / (many["held"] - few["held"])
