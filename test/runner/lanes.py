@@ -14,9 +14,9 @@ import threading
 WAITING = "waiting"  # real servers, scripted peers, deadlines
 COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
-# A waiting program uses about a fifth of a core.
-SLOTS = {WAITING: 4, COMPUTING: 1}
-ALONE = {COMPUTING: 2, WAITING: 5}  # as long as the other lane has nothing to do
+# A waiting program uses about a third of a core. With four, what computes was the last to end all the same.
+SLOTS = {WAITING: 3, COMPUTING: 1}
+ALONE = {COMPUTING: 2, WAITING: 4}  # as long as the other lane has nothing to do
 NICENESS = {WAITING: 0, COMPUTING: 10}
 
 
