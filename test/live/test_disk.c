@@ -99,7 +99,8 @@ START_TEST(an_error_is_no_vote)
     }
     ck_assert_msg(failed >= QUORUM, "%s", live_text());
     ck_assert(live_wait_no_keys(PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_stats(live.client).undone > 0, PATIENCE_MS)); /* and we have heard it */
+    ck_assert(
+        WAIT_UNTIL(live_stats(live.client).undone > 0, PATIENCE_MS)); /* and we have heard it */
 }
 END_TEST
 
