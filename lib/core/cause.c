@@ -59,10 +59,10 @@ const char *rl_cause_text(int cause)
         return "key was put back and does not count yet";
     case REDLOCK_CAUSE_NO_AOF:
         return "server cannot tell what is on its disk";
-    case REDLOCK_CAUSE_FENCE_UNREAD:
-        return "its fence record is in use, but too few of the others were read in time";
     case REDLOCK_CAUSE_NOT_ON_DISK:
         return "granted, but not on the server's disk in time";
+    case REDLOCK_CAUSE_FENCE_UNREAD:
+        return "its fence record is in use, but too few of the others were read in time";
     default:
         return "unknown cause";
     }

@@ -14,10 +14,9 @@
 #define PATIENCE_MS 10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
 #define TTL_MS      30000 /* longer than any wait here: what expires was not undone */
 #define UNDONE_MS   5000  /* a silent server is asked anew after 2 s. With scaling, below TTL_MS */
-#define NODE_TIME_MS                                                                               \
-    500               /* node and connect timeout; scaled. A busy machine is no silent server      \
-                       */
-#define SILENT_MS 100 /* the same, where a server is to be silent */
+/* Node and connect timeout; scaled. A busy machine is no silent server. */
+#define NODE_TIME_MS 500
+#define SILENT_MS    100 /* the same, where a server is to be silent */
 
 struct trio {
     struct fdcheck before;
