@@ -17,8 +17,9 @@ struct server_limits {
 };
 
 /* redis-benchmark, pipelined, on all servers at the same time: the commands of an acquisition, then
- * those of a release, on keys that begin with `prefix`, which are deleted. 1 if there is no
- * redis-benchmark, 0, or -1 and a text in `error`. */
+ * those of a release, on keys that begin with `prefix`, which are deleted. `requests` of each, or
+ * as many more as the slowest server needs 20 ms for. 1 if there is no redis-benchmark, 0, or -1
+ * and a text in `error`. */
 int server_limits_run(const struct servers *servers, const char *prefix, uint64_t requests,
                       struct server_limits *ret_limits, char *error, size_t error_size);
 

@@ -224,6 +224,24 @@ class Bench(unittest.TestCase):
         self.assertIn("no redis-benchmark in PATH", done.stderr)
         self.assertRegex(done.stdout, r"embedded-1 +1 +[0-9.]+x +[0-9.]+x +[0-9.]+x +[0-9.]+x *\n")
 
+    def test_a_limit_that_was_too_quick_is_measured_with_more(self):
+        # Below a millisecond redis-benchmark says infinity, which is no figure.
+        stub = (
+            "#!/usr/bin/python3\n"
+            "import sys\n"
+            "requests = int(sys.argv[sys.argv.index('-n') + 1])\n"
+            "print('\"test\",\"rps\"\\n\"SET\",\"%s\"' % ('inf' if requests < 1000 else '80000.00'))\n"
+        )
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "redis-benchmark")
+            with open(path, "w", encoding="ascii") as file:
+                file.write(stub)
+            os.chmod(path, 0o755)
+            script = f"PATH='{directory}':$PATH exec '{BENCH}' --ops 60 --scenario limits --json"
+            (result,) = self.document(run("sh", "-c", script))["results"]
+        self.assertEqual(result["figures"]["set_per_s"], 80000)
+        self.assertEqual(result["figures"]["servers_pairs_per_s"], 40000)
+
     def test_without_gnuplot(self):
         done = subprocess.run([sys.executable, PLOTS, "none.json", "."], capture_output=True, text=True,
                               env={"PATH": "/nowhere"}, timeout=DEADLINE_S, check=False)  # fmt: skip
