@@ -91,6 +91,19 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
     return REDLOCK_OK;
 }
 
+int rl_client_look(struct redlock *rl)
+{
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    pthread_mutex_lock(&rl->mutex);
+    if (rl->closed) {
+        rl_client_unlock(rl);
+        return REDLOCK_ECLOSED;
+    }
+    rl_io_refresh(&rl->io);
+    return REDLOCK_OK;
+}
+
 int rl_client_enter(struct redlock *rl)
 {
     return enter(rl, false, true);

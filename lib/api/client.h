@@ -211,9 +211,12 @@ void rl_client_drop(struct redlock *rl);
 bool rl_client_is_forked(const struct redlock *rl);
 /* Takes the mutex and reads the clocks; EFORKED or ECLOSED, and then the mutex is not held. */
 int rl_client_enter(struct redlock *rl);
-/* The same, but the clocks are as they were. */
+/* The same, to look at something only: afterwards rl_client_unlock() is enough. Nobody who has
+ * something to send counts on this one, and a loop of the caller's own is not woken by it. */
+int rl_client_look(struct redlock *rl);
+/* The same as rl_client_enter(), but the clocks are as they were. */
 int rl_client_enter_untimed(struct redlock *rl);
-/* The same of a call that blocks: EMODE or EDEADLK where it must not. */
+/* The same as rl_client_enter() of a call that blocks: EMODE or EDEADLK where it must not. */
 int rl_client_enter_blocking(struct redlock *rl);
 /* Sends what was queued, wakes whoever must go on, gives the mutex back. */
 void rl_client_leave(struct redlock *rl);

@@ -162,7 +162,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
     if (lock == NULL)
         return REDLOCK_EINVAL;
     struct redlock *rl = lock->set->rl;
-    int error = rl_client_enter(rl);
+    int error = rl_client_look(rl);
     if (error != REDLOCK_OK)
         return error;
     if (!rl_lease_is_held(&lock->engine.lease))
@@ -171,7 +171,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
         error = REDLOCK_EINVAL;
     else
         lock->retained++;
-    rl_client_leave(rl);
+    rl_client_unlock(rl);
     return error;
 }
 

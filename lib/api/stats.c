@@ -50,12 +50,12 @@ static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t 
 {
     redlock_stats_t stats = {0};
 
-    int error = rl_client_enter(rl);
+    int error = rl_client_look(rl);
     if (error != REDLOCK_OK)
         return error;
     for (size_t i = 0; i < count; i++)
         add_stats(&stats, &rl->sets[first + i].engine.stats);
-    rl_client_leave(rl);
+    rl_client_unlock(rl);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }
 
@@ -166,11 +166,11 @@ REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node
 
     if (rl == NULL || ret_stats == NULL || size == 0 || index >= redlock_node_count(rl))
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(rl);
+    int error = rl_client_look(rl);
     if (error != REDLOCK_OK)
         return error;
     const struct rl_set *set = rl_sets_of_node(rl, index);
     fill_node(set, (unsigned)index - set->config->first, &stats);
-    rl_client_leave(rl);
+    rl_client_unlock(rl);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }

@@ -4,6 +4,7 @@
 #include "live_events.h"
 #include "suite.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 
 #define THREADS 8
@@ -153,6 +154,43 @@ START_TEST(callbacks_run_in_the_callers_loop)
     for (unsigned i = 0; i < 20; i++)
         live_turn(live.client, 1);
     ck_assert_uint_eq(chain.released, 40);
+}
+END_TEST
+
+static bool has_something_to_do(void)
+{
+    struct pollfd ready = {.fd = redlock_get_fd(live.client), .events = POLLIN};
+    return poll(&ready, 1, 0) != 0;
+}
+
+/* Whether the loop has nothing to do after calls that look at things; asked when it had nothing to
+ * do before. */
+static bool is_left_alone_by_looks(redlock_lock_t *lock)
+{
+    if (has_something_to_do()) {
+        live_turn(live.client, 0);
+        return false;
+    }
+    live_stats(live.client);
+    live_node_stats(live.client, 0);
+    ck_assert_int_eq(redlock_lock_retain(lock), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    return !has_something_to_do();
+}
+
+/* Else a loop that looks at its statistics each turn would never sleep. */
+START_TEST(looking_does_not_wake_the_callers_loop)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = _i == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
+    live_connect();
+    ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(is_left_alone_by_looks(outcome.lock), PATIENCE_MS));
+    redlock_lock_free(outcome.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
 }
 END_TEST
 
@@ -375,6 +413,7 @@ static Suite *modes_suite(void)
     live_add_each(suite, "one resource", threads_on_one_resource_exclude_each_other, 2);
     live_add_each(suite, "own resources", threads_on_their_own_resources_do_not_meet, 2);
     live_add_each(suite, "callbacks", callbacks_run_in_the_callers_loop, 2);
+    live_add_each(suite, "looks", looking_does_not_wake_the_callers_loop, 2);
     live_add(suite, "process", process_does_not_wait_for_anybody);
     live_add(suite, "several loops", several_threads_process);
     live_add(suite, "hybrid", a_stalled_loop_loses_no_lock);
