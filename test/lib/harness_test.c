@@ -233,12 +233,14 @@ START_TEST(deadlines_stretch)
 {
     setenv("REDLOCK_TEST_SLOW", "7", 1);
     ck_assert_uint_eq(wait_scaled_ms(10), 70);
+    ck_assert_uint_eq(wait_lived_ms(10), 35);
     setenv("REDLOCK_TEST_SLOW", "soon", 1);
     ck_assert_uint_eq(wait_scaled_ms(10), 10);
     setenv("REDLOCK_TEST_SLOW", "1000", 1);
     ck_assert_uint_eq(wait_scaled_ms(10), 10);
     unsetenv("REDLOCK_TEST_SLOW");
     ck_assert_uint_eq(wait_scaled_ms(10), 10);
+    ck_assert_uint_eq(wait_lived_ms(10), 10);
 }
 END_TEST
 

@@ -17,6 +17,12 @@ uint64_t wait_scaled_ms(uint64_t ms)
     return ms * factor;
 }
 
+uint64_t wait_lived_ms(uint64_t ms)
+{
+    const uint64_t half_ms = wait_scaled_ms(ms) / 2;
+    return half_ms > ms ? half_ms : ms;
+}
+
 uint64_t wait_now_ns(void)
 {
     struct timespec now;

@@ -10,6 +10,10 @@
 /* REDLOCK_TEST_SLOW (1 to 100) stretches deadlines under sanitizers and valgrind. */
 uint64_t wait_scaled_ms(uint64_t ms);
 
+/* Stretched by half of that: for times that are lived through each time. A slow program needs more
+ * of them, the servers that it talks to do not. */
+uint64_t wait_lived_ms(uint64_t ms);
+
 /* CLOCK_MONOTONIC. */
 uint64_t wait_now_ms(void);
 uint64_t wait_now_ns(void);

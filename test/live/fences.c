@@ -9,8 +9,9 @@
 void fences_begin(void)
 {
     cluster_command_all(live.cluster, "FLUSHALL");
-    live.max_ttl_ms = wait_scaled_ms(FENCE_TTL_MS);
-    live.node_time_ms = FENCE_TIME_MS;
+    live.max_ttl_ms = wait_lived_ms(FENCE_TTL_MS);
+    /* Always half of it: live_config() stretches by the whole factor. */
+    live.node_time_ms = wait_scaled_ms(1) > 1 ? FENCE_TIME_MS / 2 : FENCE_TIME_MS;
 }
 
 redlock_config_t *fences_config(void)

@@ -167,7 +167,7 @@ END_TEST
  * has gone: the SETs, and not the undos behind them. */
 START_TEST(a_set_is_executed_after_its_time)
 {
-    const uint64_t ttl_ms = wait_scaled_ms(3000);
+    const uint64_t ttl_ms = wait_lived_ms(3000);
     connect_with_allocator(1000);
     live_pause(0, AWAY);
     take(FEW, FEW, ttl_ms);

@@ -127,7 +127,7 @@ END_TEST
 /* Servers and other clients keep out until then, however short the work was. */
 START_TEST(it_is_kept_for_a_while)
 {
-    const uint64_t keep_ms = wait_scaled_ms(2000);
+    const uint64_t keep_ms = wait_lived_ms(2000);
     connect_for_events();
     redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     if (_i == 2)
