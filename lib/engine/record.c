@@ -313,54 +313,6 @@ bool rl_records_init(struct rl_engine *engine, uint64_t wait_ns)
     return true;
 }
 
-static bool same(struct rl_arg arg, const char *text, size_t len)
-{
-    return arg.len == len && memcmp(arg.data, text, len) == 0;
-}
-
-/* Records shall survive restarts, and nobody says that this node's does: whatever it holds. */
-static bool is_unattested(const struct rl_engine *engine, const struct rl_node *node)
-{
-    return !engine->params.fence_run_bound && !node->admission.durable;
-}
-
-/* Whose record it is; `run` is that of the server behind the connection. */
-static enum rl_record_state classify(const struct rl_engine *engine, struct rl_arg config,
-                                     const struct rl_node *node)
-{
-    struct rl_arg ours = engine->params.fence_config;
-    const char *run = node->run_id;
-
-    if (is_unattested(engine, node))
-        return RL_RECORD_UNATTESTED;
-    if (config.len == 0)
-        return RL_RECORD_MISSING;
-    if (config.len < ours.len || memcmp(config.data, ours.data, ours.len) != 0)
-        return RL_RECORD_FOREIGN;
-    if (!engine->params.fence_run_bound)
-        return RL_RECORD_ADMITTED;
-    struct rl_arg rest = {config.data + ours.len, config.len - ours.len};
-    return rest.len != 0 && same(rest, run, strlen(run)) ? RL_RECORD_ADMITTED : RL_RECORD_OLD_RUN;
-}
-
-/* The gap that we see: the one we know, or a new one, then the wait starts anew, and if it was to
- * be filled by a first start, it has been meanwhile. */
-static void note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark)
-{
-    struct rl_record *record = &engine->records->nodes[index];
-    const char *run = engine->nodes[index].run_id;
-
-    if (mark.len != RL_RECORD_MARK_LEN)
-        mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
-    record->stood = same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
-    if (record->stood)
-        return;
-    record->first = false;
-    memcpy(record->mark, mark.data, RL_RECORD_MARK_LEN);
-    memcpy(record->run, run, sizeof record->run);
-    record->since = engine->view.now;
-}
-
 static void take_record(struct rl_engine *engine, unsigned index, const struct rl_reply *reply)
 {
     struct rl_records *records = engine->records;
@@ -371,7 +323,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     size_t at = 0;
 
     (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
-    set_state(engine, index, (uint8_t)classify(engine, text.config, &engine->nodes[index]));
+    set_state(engine, index, (uint8_t)rl_record_classify(engine, index, text.config));
     record->empty = text.numbers.len == 0;
     while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
         records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
@@ -381,7 +333,7 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
     else if (broken)
         record->state = RL_RECORD_CORRUPT;
     if ((gaps(engine) & RL_NODE(index)) != 0)
-        note_gap(engine, index, text.mark);
+        rl_record_note_gap(engine, index, text.mark);
     records->answered |= RL_NODE(index);
 }
 
@@ -423,7 +375,7 @@ void rl_records_note(struct rl_engine *engine, const struct rl_ballot *ballot)
     struct rl_record *record = &records->nodes[ballot->node];
     uint8_t state = ballot->record;
 
-    if (state != RL_RECORD_UNKNOWN && is_unattested(engine, &engine->nodes[ballot->node]))
+    if (state != RL_RECORD_UNKNOWN && rl_record_is_unattested(engine, ballot->node))
         state = RL_RECORD_UNATTESTED;
     if (state == RL_RECORD_UNKNOWN || record->state == state)
         return;

@@ -88,6 +88,15 @@ uint64_t rl_records_wake_ns(const struct rl_engine *engine);
 rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states);
 /* How long a gap has to wait until it may be filled from the others. */
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node);
+/* record_read.c. Records shall survive restarts, and nobody says that this node's does: whatever it
+ * holds. */
+bool rl_record_is_unattested(const struct rl_engine *engine, unsigned index);
+/* Whose record it is, by the fingerprint in it. */
+enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned index,
+                                        struct rl_arg config);
+/* The gap that we see: the one we know, or a new one, then the wait starts anew, and if it was to
+ * be filled by a first start, it has been meanwhile. */
+void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark);
 /* record_text.c: why the node's record is not in use, for people. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
 /* The fingerprint of another configuration, without the run of the server behind it. */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * What a record says that was read: whose it is, and which gap it has. */
+#include "engine/engine.h"
+#include "engine/record.h"
+
+#include <string.h>
+
+static bool same(struct rl_arg arg, const char *text, size_t len)
+{
+    return arg.len == len && memcmp(arg.data, text, len) == 0;
+}
+
+bool rl_record_is_unattested(const struct rl_engine *engine, unsigned index)
+{
+    return !engine->params.fence_run_bound && !engine->nodes[index].admission.durable;
+}
+
+enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned index,
+                                        struct rl_arg config)
+{
+    struct rl_arg ours = engine->params.fence_config;
+    const char *run = engine->nodes[index].run_id; /* of the server behind the connection */
+
+    if (rl_record_is_unattested(engine, index))
+        return RL_RECORD_UNATTESTED;
+    if (config.len == 0)
+        return RL_RECORD_MISSING;
+    if (config.len < ours.len || memcmp(config.data, ours.data, ours.len) != 0)
+        return RL_RECORD_FOREIGN;
+    if (!engine->params.fence_run_bound)
+        return RL_RECORD_ADMITTED;
+    struct rl_arg rest = {config.data + ours.len, config.len - ours.len};
+    return rest.len != 0 && same(rest, run, strlen(run)) ? RL_RECORD_ADMITTED : RL_RECORD_OLD_RUN;
+}
+
+void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark)
+{
+    struct rl_record *record = &engine->records->nodes[index];
+    const char *run = engine->nodes[index].run_id;
+
+    if (mark.len != RL_RECORD_MARK_LEN)
+        mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
+    record->stood = same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
+    if (record->stood)
+        return;
+    record->first = false;
+    memcpy(record->mark, mark.data, RL_RECORD_MARK_LEN);
+    memcpy(record->run, run, sizeof record->run);
+    record->since = engine->view.now;
+}
