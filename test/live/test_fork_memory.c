@@ -123,8 +123,11 @@ static int free_all_in_child(void)
         return 4;
     if (atomic_load(&all.told) != 1)
         return 5;
-    if (fdcheck_leaked(&live.before, 0) != NULL)
+    const char *leaked = fdcheck_leaked(&live.before, 0);
+    if (leaked != NULL) {
+        fprintf(stderr, "left in the child: %s\n", leaked);
         return 6;
+    }
     return atomic_load(&blocks) == 0 ? 0 : 7;
 }
 
@@ -141,11 +144,12 @@ static int run_child(void)
 }
 
 /* A fork in the very moment in which the client's own thread has the client to itself leaves the
- * child nothing but descriptors to free. That is rare; memory that is left every time is a leak. */
+ * child nothing but descriptors to free; and one that this thread is just opening nobody knows of
+ * yet. That is rare; what is left every time is a leak. */
 static void check_child(void)
 {
     int status = run_child();
-    for (unsigned tries = 1; tries < TRIES && WIFEXITED(status) && WEXITSTATUS(status) == 7;
+    for (unsigned tries = 1; tries < TRIES && WIFEXITED(status) && WEXITSTATUS(status) >= 6;
          tries++)
         status = run_child();
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0,
