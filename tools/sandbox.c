@@ -315,7 +315,7 @@ int cmd_sandbox(const struct options *options)
         sandbox.nodes = must(calloc(options->nodes, sizeof *sandbox.nodes));
         result = run_guarded(&sandbox, server);
         for (unsigned i = 0; i < options->nodes; i++)
-            free(sandbox.nodes[i].directory);
+            sandbox_node_clear(&sandbox.nodes[i]);
     }
     free(sandbox.nodes);
     free(server);

@@ -17,8 +17,7 @@
 
 #include "say.h"
 
-/* Below the range that the kernel uses for outgoing connections: a port stays free for a server
- * that is killed and started again. */
+/* Below the range that the kernel uses for outgoing connections: there are most that are free. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 
@@ -29,18 +28,28 @@ static struct sockaddr_in loopback(int port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-static bool port_free(int port)
+/* A socket that has the port, or -1. SO_REUSEADDR comes behind bind(): so it gets only a port that
+ * nobody has, and a server, which sets it before, still may listen there, as often as it is started
+ * again. Whoever is connected to one that was killed never meets a server of another sandbox. */
+static int take_port(int port)
 {
     struct sockaddr_in address = loopback(port);
     int one = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (fd < 0)
-        return false;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    bool is_free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    close(fd);
-    return is_free;
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void give_port(struct sandbox_node *node)
+{
+    if (node->port != 0)
+        close(node->port_fd);
+    node->port = 0;
 }
 
 static int write_text(const char *directory, const char *name, const char *text)
@@ -61,12 +70,13 @@ int sandbox_node_choose_port(struct sandbox_node *node)
     uint32_t random;
     char text[16];
 
-    node->port = 0;
+    give_port(node);
     for (int i = 0; i < 200 && !node->port; i++) {
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
             return -1;
         int port = PORT_FIRST + (int)(random % PORT_COUNT);
-        if (port_free(port))
+        node->port_fd = take_port(port);
+        if (node->port_fd >= 0)
             node->port = port;
     }
     if (!node->port) {
@@ -90,6 +100,13 @@ int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_director
     if (mkdir(node->directory, 0700) != 0)
         return -1;
     return sandbox_node_choose_port(node);
+}
+
+void sandbox_node_clear(struct sandbox_node *node)
+{
+    give_port(node);
+    free(node->directory);
+    node->directory = NULL;
 }
 
 bool sandbox_node_answers(const struct sandbox_node *node)

@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -123,6 +124,24 @@ class Sandbox(CommandCase):
         result = self.redlock("sandbox", "-n", "3", "--", "sh", "-c", script)
         self.assertCode(result, 0)
         self.assertFalse(runs(int(result.stdout.split()[-1])))
+
+    def test_the_port_of_a_killed_node_stays_its_own(self):
+        """Nobody else is given it: not another sandbox, and no client for its end of a connection."""
+        process = self.begin("-n", "1", "--", "sh", "-c", TELL + "; exec cat", stdin=subprocess.PIPE)
+        directory, pids = self.told(process)
+        with open(f"{directory}/1/port", encoding="ascii") as file:
+            address = ("127.0.0.1", int(file.read()))
+        os.kill(pids[0], signal.SIGKILL)
+        until(lambda: not runs(pids[0]), "the end of the server")
+        with socket.socket() as other:
+            self.assertRaises(ConnectionRefusedError, other.connect, address)
+        with socket.socket() as other:
+            self.assertRaisesRegex(OSError, "in use", other.bind, address)
+        process.stdin.close()
+        self.assertEqual(process.wait(20 * SLOW), 0)
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(address)
 
     def test_two_at_once_do_not_meet(self):
         first = self.begin("--", "sh", "-c", TELL + "; exec sleep 1000")

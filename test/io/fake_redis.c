@@ -29,20 +29,39 @@
 
 /* ---- life ---- */
 
-static int listen_tcp(int port, int *ret_port)
+static struct sockaddr_in loopback(int port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    return (struct sockaddr_in){.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+/* A socket that keeps a port for us while we do not listen, too: nobody else is given it, no other
+ * server and no client. SO_REUSEADDR comes behind bind(), so that the port is one that nobody has.
+ */
+static int take_port(int *ret_port)
+{
+    struct sockaddr_in address = loopback(0);
     socklen_t len = sizeof address;
+    int on = 1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0);
+    MUST(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    MUST(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static int listen_tcp(int port)
+{
+    struct sockaddr_in address = loopback(port);
     int on = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     MUST(fd >= 0);
     MUST(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
     MUST(bind(fd, (struct sockaddr *)&address, sizeof address) == 0);
     MUST(listen(fd, 64) == 0);
-    MUST(getsockname(fd, (struct sockaddr *)&address, &len) == 0);
-    *ret_port = ntohs(address.sin_port);
     return fd;
 }
 
@@ -60,8 +79,7 @@ static int listen_unix(const char *path)
 
 static void open_listener(struct fake_redis *fake)
 {
-    fake->listener =
-        fake->path[0] != '\0' ? listen_unix(fake->path) : listen_tcp(fake->port, &fake->port);
+    fake->listener = fake->port_fd < 0 ? listen_unix(fake->path) : listen_tcp(fake->port);
 }
 
 /* Two servers may not show one run_id unless the test wants it. */
@@ -100,6 +118,7 @@ static struct fake_redis *start(const struct fake_profile *profile, bool unix_so
         MUST(mkdtemp(directory) != NULL);
         snprintf(fake->path, sizeof fake->path, "%s/socket", directory);
     }
+    fake->port_fd = unix_socket ? -1 : take_port(&fake->port);
     open_listener(fake);
     if (unix_socket)
         snprintf(fake->url, sizeof fake->url, "unix://%s", fake->path);
@@ -149,6 +168,8 @@ void fake_redis_stop(struct fake_redis *fake)
         fake_end_connection(fake, fake->connections_count - 1, FAKE_END_CLOSE);
     if (fake->listener >= 0)
         close(fake->listener);
+    if (fake->port_fd >= 0)
+        close(fake->port_fd);
     close(fake->wake);
     if (fake->path[0] != '\0') {
         (void)unlink(fake->path);

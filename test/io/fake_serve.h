@@ -44,7 +44,7 @@ struct fake_redis {
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;
     char url[160], path[108], run_id[41];
-    int port;
+    int port, port_fd;  /* -1: a unix socket */
     int listener, wake; /* descriptors; listener -1: connections are refused */
     bool stopping;
     uint64_t cut_after, sent;

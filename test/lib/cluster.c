@@ -12,9 +12,8 @@
 #include "cluster_impl.h"
 #include "wait.h"
 
-#define READY_MS    10000
-#define START_TRIES 5
-#define LINK_PORT   6379
+#define READY_MS  10000
+#define LINK_PORT 6379
 
 static struct cluster *clusters;
 
@@ -92,7 +91,7 @@ bool cluster_available(void)
 
 static bool is_ready(struct cluster *cluster, unsigned node)
 {
-    /* Another test's server may have won the port: only our own process will do. */
+    /* Only our own process will do. */
     char expected[64];
     snprintf(expected, sizeof expected, "process_id:%d\r", (int)cluster->server[node].pid);
     char *info = cluster_command(cluster, node, "INFO server");
@@ -101,7 +100,7 @@ static bool is_ready(struct cluster *cluster, unsigned node)
     return ours && cluster_replies(cluster, node, "PONG", "PING");
 }
 
-/* False if the process ended before it was ready, for example because its port was taken. */
+/* False if the process ended before it was ready. */
 static bool wait_ready(struct cluster *cluster, unsigned node)
 {
     struct server *server = &cluster->server[node];
@@ -163,23 +162,16 @@ static void start_nodes(struct cluster *cluster)
             cluster_die(cluster, i, "cannot make its directory");
         if (cluster->with_network)
             use_link(cluster, i);
-        else if (!cluster->opts.unix_socket)
-            server->port = server_free_port(server->host);
+        else if (!cluster->opts.unix_socket && !server_take_port(server))
+            cluster_die(cluster, i, "no port is free");
         if (cluster->with_clocks)
             use_clock(cluster, i);
         if (!server_spawn(server, &cluster->opts))
             cluster_die(cluster, i, "cannot start a server process");
     }
-    for (unsigned i = 0; i < cluster->count; i++) {
-        struct server *server = &cluster->server[i];
-        for (int tries = 0; !wait_ready(cluster, i); tries++) {
-            if (tries == START_TRIES || cluster->opts.unix_socket || cluster->with_network)
-                cluster_die(cluster, i, "server ends right after its start");
-            server->port = server_free_port(server->host);
-            if (!server_spawn(server, &cluster->opts))
-                cluster_die(cluster, i, "cannot start a server process");
-        }
-    }
+    for (unsigned i = 0; i < cluster->count; i++)
+        if (!wait_ready(cluster, i))
+            cluster_die(cluster, i, "server ends right after its start");
 }
 
 struct cluster *cluster_start_with(const struct cluster_opts *opts)
@@ -190,6 +182,8 @@ struct cluster *cluster_start_with(const struct cluster_opts *opts)
     if (cluster == NULL)
         cluster_die(NULL, 0, "out of memory");
     cluster->count = opts->nodes == 0 ? 5 : opts->nodes;
+    for (unsigned i = 0; i < cluster->count; i++)
+        cluster->server[i].port_fd = -1;
     cluster->opts.unix_socket = opts->unix_sockets;
     cluster->opts.keep_data = opts->keep_data;
     cluster->opts.host = opts->host == NULL ? "127.0.0.1" : opts->host;
@@ -227,6 +221,7 @@ void cluster_stop(struct cluster *cluster)
     cluster_close_lasting(cluster);
     for (unsigned i = 0; i < cluster->count; i++) {
         server_kill(&cluster->server[i]);
+        server_give_port(&cluster->server[i]);
         clockshim_close(cluster->clock[i]);
     }
     if (cluster->with_network)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * The harness tests itself: servers come up, die, come back and leave nothing; descriptors that
  * leak are seen; waiting ends at its deadline. */
+#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +80,26 @@ START_TEST(kill_and_restart_with_and_without_data)
     ck_assert(cluster_replies(cluster, 0, "v", "GET %s", "a key"));
     cluster_restart(cluster, 0, false);
     ck_assert(cluster_replies(cluster, 0, "(nil)", "GET %s", "a key"));
+    cluster_stop(cluster);
+}
+END_TEST
+
+/* A client of a dead server must not meet a server of another program, nor find the way back
+ * blocked by one. */
+START_TEST(the_port_of_a_dead_server_is_nobodys)
+{
+    struct cluster *cluster = cluster_start(1);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)cluster_port(cluster, 0)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cluster_kill(cluster, 0);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, sizeof address), -1);
+    ck_assert_int_eq(errno, ECONNREFUSED);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), -1);
+    ck_assert_int_eq(errno, EADDRINUSE);
+    close(fd);
+    cluster_restart(cluster, 0, false);
     cluster_stop(cluster);
 }
 END_TEST
@@ -257,6 +280,7 @@ int main(void)
     tcase_set_timeout(servers, 60);
     tcase_add_test(servers, servers_answer_and_leave_nothing);
     tcase_add_test(servers, kill_and_restart_with_and_without_data);
+    tcase_add_test(servers, the_port_of_a_dead_server_is_nobodys);
     tcase_add_test(servers, pause_and_resume);
     tcase_add_test(servers, keys_of_all_databases_are_found);
     tcase_add_test(servers, many_keys_take_many_pages);

@@ -53,35 +53,54 @@ const char *server_program(void)
     return NULL;
 }
 
-static bool can_bind(const char *host, int port)
+/* A socket that has the port, or -1. SO_REUSEADDR comes behind bind(): so it gets only a port that
+ * nobody has, and a server, which sets it before, still may listen there. */
+static int bind_port(const char *host, int port)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     const bool is_v6 = inet_pton(AF_INET6, host, &v6.sin6_addr) == 1;
     if (!is_v6 && inet_pton(AF_INET, host, &v4.sin_addr) != 1)
-        return false;
+        return -1;
     const int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return false;
+        return -1;
     const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     const struct sockaddr *address = is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4;
-    const bool bound = bind(fd, address, is_v6 ? sizeof v6 : sizeof v4) == 0;
+    if (bind(fd, address, is_v6 ? sizeof v6 : sizeof v4) == 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0)
+        return fd;
     close(fd);
-    return bound;
+    return -1;
 }
 
-int server_free_port(const char *host)
+bool server_host_works(const char *host)
 {
-    for (int i = 0; i < PORT_TRIES; i++) {
+    const int fd = bind_port(host, 0);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+bool server_take_port(struct server *server)
+{
+    for (int i = 0; i < PORT_TRIES && server->port == 0; i++) {
         uint32_t random = 0;
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-            return 0;
+            return false;
         const int port = PORT_FIRST + (int)(random % PORT_COUNT);
-        if (can_bind(host, port))
-            return port;
+        server->port_fd = bind_port(server->host, port);
+        if (server->port_fd >= 0)
+            server->port = port;
     }
-    return 0;
+    return server->port != 0;
+}
+
+void server_give_port(struct server *server)
+{
+    if (server->port_fd >= 0)
+        close(server->port_fd);
+    server->port_fd = -1;
 }
 
 void server_socket_path(const struct server *server, char *ret_path, size_t size)

@@ -24,6 +24,7 @@ struct server {
     char dir[SERVER_PATH_MAX]; /* its own, below the cluster's: log, data, socket */
     char host[48];
     int port;                             /* 0: unix socket only */
+    int port_fd;                          /* what keeps it ours; -1: nothing does */
     pid_t pid;                            /* 0: not running */
     char clock_path[SERVER_PATH_MAX + 8]; /* settings of its clocks; "": none */
     int network; /* namespace to run in; 0: that of the test; else it listens on the socket, too */
@@ -32,9 +33,14 @@ struct server {
 /* Path of the program, or NULL. REDLOCK_TEST_SERVER overrides the search in PATH. */
 const char *server_program(void);
 
-/* A TCP port on which nothing listens, below the range from which the kernel takes source ports: a
- * client that connects to a dead server there can never meet itself. 0: none found. */
-int server_free_port(const char *host);
+/* A server could listen there: the machine has IPv6, for example. */
+bool server_host_works(const char *host);
+
+/* Takes a TCP port that nobody has, below the range from which the kernel takes source ports: a
+ * client that connects to a dead server there can never meet itself. Nor will it meet a server of
+ * another program: the port is ours, whether the server runs or not, until it is given back. */
+bool server_take_port(struct server *server);
+void server_give_port(struct server *server);
 
 void server_socket_path(const struct server *server, char *ret_path, size_t size);
 
