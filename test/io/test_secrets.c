@@ -42,7 +42,7 @@ static void check_no_secret(const char *where, const char *text)
     ck_assert_msg(strstr(text, "tr0ub4dor") == NULL, "the password is in the %s: %s", where, text);
 }
 
-static void count_answer(size_t server)
+static void wait_until_refused(size_t server)
 {
     ck_assert(fake_redis_wait(trio.fake[server], "AUTH ", 1, PATIENCE_MS));
     ck_assert(WAIT_UNTIL(trio_stats(server).cause == REDLOCK_CAUSE_AUTH, PATIENCE_MS));
@@ -61,11 +61,12 @@ START_TEST(a_server_that_repeats_the_login)
         fake_redis_rule(trio.fake[i], (struct fake_rule){
                                           .command = "AUTH", .fault = FAKE_REPLY, .bytes = answer});
     trio_connect_as(LOGINS[login].login, NULL);
+    for (size_t i = 0; i < TRIO; i++)
+        wait_until_refused(i); /* who is greeted when the time is up would have said nothing yet */
     int status = trio_acquire(&lock, wait_scaled_ms(50));
     ck_assert_msg(status == REDLOCK_EAUTH, "%s%s", redlock_strerror(status), trio_text());
     check_no_secret("report", trio_text());
     for (size_t i = 0; i < TRIO; i++) {
-        count_answer(i);
         check_no_secret("text of the node", trio_stats(i).text);
         check_no_secret("name of the node", trio_stats(i).node);
         ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
