@@ -22,18 +22,19 @@ def program():
     return None
 
 
-def free_port(taken):
-    start = LOWEST_PORT + os.getpid() * 31 % (HIGHEST_PORT - LOWEST_PORT)
+def take_port():
+    """A socket that keeps a port for us, which nobody has. A server, which says that it shares before it asks for
+    the port, may listen there all the same."""
+    start = os.getpid() * 31 % (HIGHEST_PORT - LOWEST_PORT)
     for step in range(HIGHEST_PORT - LOWEST_PORT):
-        port = LOWEST_PORT + (start - LOWEST_PORT + step) % (HIGHEST_PORT - LOWEST_PORT)
-        if port in taken:
+        keeper = socket.socket()
+        try:
+            keeper.bind(("127.0.0.1", LOWEST_PORT + (start + step) % (HIGHEST_PORT - LOWEST_PORT)))
+        except OSError:
+            keeper.close()
             continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        return keeper
     raise RuntimeError("no free port")
 
 
@@ -52,6 +53,7 @@ class Servers:
     def __init__(self, count):
         self.count = count
         self.processes = []
+        self.keepers = []  # of the ports
         self.ports = []
 
     def __enter__(self):
@@ -69,7 +71,8 @@ class Servers:
     def _start(self, number):
         directory = os.path.join(self.directory, str(number))
         os.mkdir(directory)
-        port = free_port(self.ports)
+        self.keepers.append(take_port())
+        port = self.keepers[-1].getsockname()[1]
         words = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
                  "--appendonly", "no", "--dir", directory, "--loglevel", "warning"]  # fmt: skip
         with open(os.path.join(directory, "log"), "wb") as log:
@@ -88,6 +91,8 @@ class Servers:
         for process in self.processes:
             process.kill()
             process.wait()
+        for keeper in self.keepers:
+            keeper.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def command(self, number, *words):
