@@ -61,7 +61,7 @@ static void connect_embedded(void)
     memset(prefix, 'p', sizeof prefix - 1);
     prefix[sizeof prefix - 1] = '\0';
     live.mode = REDLOCK_MODE_EMBEDDED;
-    live.node_time_ms = 2000; /* here only the socket says that a server is stopped */
+    live.node_time_ms = PATIENCE_MS; /* here only the socket says that a server is stopped */
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_key_prefix(config, prefix), REDLOCK_OK);
     live.client = live_open(config);
