@@ -61,7 +61,7 @@ void trio_teardown(void)
         fake_redis_stop(trio.fake[i]);
         trio.fake[i] = NULL;
     }
-    const char *leaked = fdcheck_leaked(&trio.before, 1000);
+    const char *leaked = fdcheck_leaked(&trio.before, PATIENCE_MS);
     ck_assert_msg(leaked == NULL, "descriptors left open: %s", leaked);
 }
 

@@ -13,7 +13,7 @@
 #include "cluster_impl.h"
 #include "wait.h"
 
-#define ANSWER_MS 1000
+#define ANSWER_MS 5000
 
 static redisContext *connect_node(const struct cluster *cluster, unsigned node)
 {

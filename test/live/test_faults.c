@@ -149,7 +149,7 @@ END_TEST
 
 START_TEST(three_stopped_are_no_quorum)
 {
-    live.node_time_ms = 50;
+    live.silence = true;
     live_connect();
     live_pause(0, 3);
     check_no_quorum(REDLOCK_CAUSE_TIMEOUT);
