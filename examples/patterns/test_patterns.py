@@ -3,6 +3,7 @@
 original does not."""
 
 import contextlib
+import json
 import os
 import signal
 import sqlite3
@@ -285,8 +286,9 @@ class Command(Directory):
             stack.callback(second.kill)
             stack.callback(first.kill)
             wait_until(lambda: status_of("t:leader") == 0, "one of them leads")
-            owner = run([REDLOCK, "status", "--json", "t:leader"]).stdout
-            leader, other = (first, second) if str(first.pid) in owner else (second, first)
+            owner = json.loads(run([REDLOCK, "status", "--json", "t:leader"]).stdout)["owner"]
+            _, pid, _ = owner.rsplit("/", 2)
+            leader, other = (first, second) if int(pid) == first.pid else (second, first)
             self.assertEqual(leader.stdout.readline(), "leads\n")
             leader.kill()
             self.assertEqual(other.stdout.readline(), "leads\n")

@@ -40,13 +40,14 @@ static void *take_locks(void *unused)
     return NULL;
 }
 
-/* redlock nodes --wait, with the list as an operator writes it. Its exit status. */
+/* redlock nodes --wait, with the list as an operator writes it, and time for a busy machine. Its
+ * exit status. */
 static int wait_for_all(void)
 {
     static char servers[512], max_ttl[32];
     const char *const argv[] = {
-        getenv("REDLOCK"), "nodes",     "--quiet", "--wait", "-w", "1m", "-s",
-        servers,           "--max-ttl", max_ttl,   NULL};
+        getenv("REDLOCK"), "nodes",     "--quiet", "--wait",         "-w", "1m", "-s",
+        servers,           "--max-ttl", max_ttl,   "--node-timeout", "2s", NULL};
     size_t len = 0;
     int status = -1;
     for (unsigned i = 0; i < NODES; i++)
