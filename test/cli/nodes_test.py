@@ -63,6 +63,31 @@ def lengthen(listener, port, delay):
             threading.Thread(target=forward, args=(*ends, delay), daemon=True).start()
 
 
+def hesitate(listener, port, delay):
+    """A server that stops for a moment when it is asked for a key for the first time, and goes on."""
+    asked = threading.Event()
+
+    def pass_on(source, target):
+        try:
+            while chunk := source.recv(65536):
+                if b"\r\nGET\r\n" in chunk and not asked.is_set():
+                    asked.set()
+                    time.sleep(delay)
+                target.sendall(chunk)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            target.close()
+
+    while True:
+        try:
+            near = listener.accept()[0]
+        except OSError:
+            return
+        far = socket.create_connection(("127.0.0.1", port))
+        for ends in ((near, far), (far, near)):
+            threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+
 class Nodes(SpoiledCase):
     def plain(self):
         """The servers as an operator lists them, without ?fresh=1."""
@@ -166,6 +191,13 @@ class Nodes(SpoiledCase):
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
         self.assertRegex(found["note", "slow"]["cause"], r"answers \d+ times as late")
         self.assertEqual(found["note", "slow"]["node"], address)
+
+    def test_a_moment_is_no_silence(self):
+        """A majority has answered all questions long before the third server goes on."""
+        pauses = zip(self.servers.ports, (0.2, 0.8))
+        late = [self.listen(hesitate, port, pause) + "?fresh=1" for port, pause in pauses]
+        found = self.findings("-s", ",".join([*late, self.servers.list.split(",")[2]]), code=0)
+        self.assertEqual([code for _, code in found if code == "silent"], [])
 
     def test_data(self):
         self.configure(0, appendonly="yes")
