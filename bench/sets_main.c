@@ -130,12 +130,19 @@ static const char usage[] =
     "usage: redlock-sets [SERVERS IN A SET (5) [LOCKS IN FLIGHT FOR EACH SET (64) [SLICES (10)]]]\n"
     "  One, two, three, ... sets of the servers in REDLOCK_SERVERS, in slices of 2000 pairs that\n"
     "  take turns.\n"
+    "exit: 0 fine, 1 violation, leftover key, or more than one call in a hundred failed\n"
     "example: redlock sandbox -n 15 -- redlock-sets 5 64 6\n";
 
 static int refuse(const char *what, const char *word)
 {
     fprintf(stderr, "redlock-sets: %s: '%s'\n%s", what, word, usage);
     return EXIT_USAGE;
+}
+
+/* As in redlock-bench: a release for which a machine stands still too long is one that failed. */
+static bool passed(const struct result *result)
+{
+    return result->violations == 0 && result->failed * 100 <= result->pairs;
 }
 
 /* Opens all, measures, closes all. */
@@ -151,7 +158,7 @@ static bool run(const struct servers *all, unsigned sets, unsigned each, unsigne
         print(all, sets, each);
     bool sound = status == 0;
     for (unsigned i = 0; i < sets; i++) {
-        sound = sound && growths[i].result.violations == 0 && growths[i].result.failed == 0;
+        sound = sound && passed(&growths[i].result);
         if (growths[i].embedded != NULL)
             embedded_close(growths[i].embedded);
     }

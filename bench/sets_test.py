@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""redlock-sets on servers of a sandbox: a row for each number of sets, without a failure."""
+"""redlock-sets on servers of a sandbox: a row for each number of sets, without two holders at once."""
 
 import os
 import subprocess
@@ -35,7 +35,9 @@ class Sets(unittest.TestCase):
             self.assertTrue(all(float(figure) > 0 for figure in row[1:10]), row)
             times = [float(figure) for figure in row[2:8]]
             self.assertEqual(times, sorted(times))
-            self.assertEqual(row[10:], ["0", "0"])
+            failed, violations = map(int, row[10:])
+            self.assertLessEqual(failed, 20)  # of 2000: a machine that stands still is late with an answer
+            self.assertEqual(violations, 0)
 
     def test_too_few_servers(self):
         result = self.run_sets(3, "5")
