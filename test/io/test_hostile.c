@@ -63,8 +63,8 @@ END_TEST
 START_TEST(two_spoil_each_attempt)
 {
     const struct evil *evil = &evils[_i];
-    uint64_t wait_ms = wait_scaled_ms(300);
     trio_connect_for(evil->causes);
+    uint64_t wait_ms = wait_scaled_ms((evil->causes & TIMEOUT) != 0 ? 3 * trio.node_time_ms : 300);
     ck_assert(trio_wait_all_vote());
     misbehave(2, "SET", evil);
     uint64_t start_ms = wait_now_ms();

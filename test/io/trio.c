@@ -72,7 +72,9 @@ void trio_connect(void)
 
 void trio_connect_for(unsigned causes)
 {
-    trio.node_time_ms = (causes & TIMEOUT) != 0 ? SILENT_MS : NODE_TIME_MS;
+    const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* stretched when it is used */
+    const uint32_t silent_ms = ms > SILENT_MS_MIN ? ms : SILENT_MS_MIN;
+    trio.node_time_ms = (causes & TIMEOUT) != 0 ? silent_ms : NODE_TIME_MS;
     trio_connect();
 }
 

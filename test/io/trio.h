@@ -16,7 +16,10 @@
 #define UNDONE_MS   5000  /* a silent server is asked anew after 2 s. With scaling, below TTL_MS */
 /* Node and connect timeout; scaled. A busy machine is no silent server. */
 #define NODE_TIME_MS 500
-#define SILENT_MS    100 /* the same, where a server is to be silent */
+/* The same, where a server is to be silent: longer than a pause of the machine, in which those that
+ * are well do not answer either, and as short as it can be: a case waits for it. */
+#define SILENT_MS     400 /* where nothing is stretched */
+#define SILENT_MS_MIN 100 /* where all is */
 
 struct trio {
     struct fdcheck before;
