@@ -290,6 +290,8 @@ START_TEST(a_child_makes_its_own_client)
         CHILD_CHECK(redlock_config_new(&config, NULL) == REDLOCK_OK);
         CHILD_CHECK(redlock_config_add_nodes(config, cluster_urls(live.cluster)) == REDLOCK_OK);
         CHILD_CHECK(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED) == REDLOCK_OK);
+        CHILD_CHECK(redlock_config_set_node_timeout_ms(config, PATIENCE_MS) == REDLOCK_OK);
+        CHILD_CHECK(redlock_config_set_connect_timeout_ms(config, PATIENCE_MS) == REDLOCK_OK);
         CHILD_CHECK(redlock_new(&client, config) == REDLOCK_OK);
         redlock_config_free(config);
         CHILD_CHECK(redlock_acquire_start(client, "family", &opts, note_done, &taken) == 0);
