@@ -245,7 +245,7 @@ END_TEST
 /* The parent extends on, while the child is there and after it has gone. */
 START_TEST(the_parents_lock_is_extended_on)
 {
-    const uint64_t ttl_ms = live_brief_ms(1500);
+    const uint64_t ttl_ms = live_brief_ms(6000);
     redlock_lock_t *lock = NULL;
     events_reset();
     live.event_fn = note_event;
