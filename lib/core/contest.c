@@ -74,11 +74,10 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
     contest->met_in_a_row = 0;
     contest->divided = contest->divided || split;
     /* Two that take each other's votes may be denied by turns, and are to stay longer away from
-     * each other each time. But who is only denied has stayed away for too long already: others,
-     * who do not, are always there before him. */
+     * each other each time. But who is only denied since then is in nobody's way. */
     if (split)
         contest->splits = (uint8_t)rl_min_u64(contest->splits + SPLIT_WEIGHT, SPLITS_MAX);
-    else if (contest->splits > 0 && RL_RULE(SPLITS_FADE))
+    else if (contest->splits > 0)
         contest->splits--;
     if (first == RL_CONTEST_UNKNOWN)
         return;
@@ -87,6 +86,11 @@ void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, u
     contest->first = first;
     if (contest->misled >= MISLED_MAX)
         pass_over(contest, first);
+}
+
+bool rl_contest_doubts_first(const struct rl_contest *contest)
+{
+    return contest->misled >= MISLED_MAX - 1;
 }
 
 void rl_contest_heard_first(struct rl_contest *contest, rl_nodes first, bool granted)

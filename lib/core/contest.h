@@ -56,6 +56,9 @@ bool rl_contest_is_hot(const struct rl_contest *contest, uint64_t now_ns);
 void rl_contest_denied(struct rl_contest *contest, bool split, rl_nodes first, uint64_t now_ns);
 /* A server told that the key has changed. */
 void rl_contest_woken(struct rl_contest *contest, uint64_t now_ns);
+/* The node that is asked first has misled us more than once in a row, and will be passed over if it
+ * does so again: that the key is not there says nothing. Maybe the holder has won without it. */
+bool rl_contest_doubts_first(const struct rl_contest *contest);
 /* An attempt begins that no denial came before. */
 void rl_contest_begun(struct rl_contest *contest, uint64_t round_trip_ns, uint64_t now_ns);
 /* An attempt has won although the node that is asked first had denied it (`granted` false), or with
@@ -84,7 +87,9 @@ uint64_t rl_contest_lag_ns(const struct rl_contest *contest, uint64_t round_trip
 
 /* So many attempts have split the votes, and not too many others were made since. */
 unsigned rl_contest_splits(const struct rl_contest *contest);
-/* How long to stay away after attempts that split the votes, however loudly the servers call. */
+/* How long to stay away after an attempt that split the votes, however loudly the servers call:
+ * from its end on, and once. Whoever pauses at every word of a release after that is behind all
+ * others each time, and goes on splitting votes. */
 uint64_t rl_contest_pause_ns(const struct rl_contest *contest, uint64_t round_trip_ns,
                              uint64_t random);
 

@@ -20,6 +20,14 @@ rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
     return lease->contest != NULL ? rl_contest_first(lease->contest, quick(view)) : 0;
 }
 
+/* The holder has won without the node that is asked first, it seems: those that denied have its
+ * key, and can tell of its end. */
+static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
+{
+    return lease->keys <= 1 && (rl_wait_first(lease, view) & lease->round.granted) != 0 &&
+           rl_contest_doubts_first(lease->contest);
+}
+
 /* The one that is asked first, or, as long as that one cannot tell, the next that can: a release
  * changes the key on all of them. */
 static rl_nodes teller_of(const struct rl_lease *lease, const struct rl_view *view)
@@ -28,6 +36,8 @@ static rl_nodes teller_of(const struct rl_lease *lease, const struct rl_view *vi
 
     if (rl_permit_is(lease)) /* all its slots are watched where they are asked for */
         telling &= rl_wait_first(lease, view);
+    else if (is_held_elsewhere(lease, view))
+        telling &= lease->round.denied;
     return lease->contest != NULL ? rl_contest_first(lease->contest, telling) : 0;
 }
 
@@ -75,6 +85,22 @@ static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *vie
     return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
 }
 
+/* Whoever asks another node first (of several resources: who wants another one of them) meets us
+ * half-way, and we wake each other: again and again, if both go at once. So a while goes by after
+ * an attempt that split the votes; from its end on, not from the next word on: see
+ * rl_contest_pause_ns(). */
+static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    bool split = lease->round.granted != 0 || !RL_RULE(PAUSE_ONCE);
+    unsigned spare = lease->keys > 1 ? 0 : 1; /* the first is mended without it */
+
+    if (!split || rl_contest_splits(lease->contest) <= spare)
+        return 0;
+    uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
+    return rl_add_sat(view->now.boot_ns,
+                      rl_contest_pause_ns(lease->contest, view->round_trip_ns, random));
+}
+
 /* The key is gone, or was when we heard of it, and others have heard it, too. */
 static void line_up(struct rl_lease *lease, const struct rl_view *view)
 {
@@ -82,23 +108,13 @@ static void line_up(struct rl_lease *lease, const struct rl_view *view)
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
     struct rl_wait *wait = &lease->wait;
 
-    /* Whoever asks another node first (of several resources: who wants another one of them) meets
-     * us half-way, and we wake each other: again and again, if both go at once. */
-    uint64_t pause_ns = rl_contest_pause_ns(lease->contest, view->round_trip_ns, random);
-    if (pause_ns != 0 && lease->keys > 1) {
-        struct rl_now next = rl_later(view->now, pause_ns);
-        if (next.boot_ns < lease->next.boot_ns)
-            lease->next = next;
-        wait->watched = 0;
-        return;
-    }
+    if (!RL_RULE(PAUSE_ONCE))
+        wait->go_ns = pause_until_ns(lease, view);
     wait->free = true;
     wait->all = may_go_ahead(lease, view) && rl_contest_goes_ahead(lease->contest, random);
     if (wait->all)
         return;
     uint64_t lag_ns = rl_contest_lag_ns(lease->contest, view->round_trip_ns, random >> 16);
-    if (rl_contest_splits(lease->contest) > 1)
-        lag_ns = rl_add_sat(lag_ns, pause_ns);
     wait->go_ns = rl_max_u64(wait->go_ns, rl_add_sat(now_ns, lag_ns));
 }
 
@@ -122,6 +138,9 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     fx->want = rl_wait_first(lease, view);
     if ((fx->want & view->telling) == 0 && lease->attempts > 1)
         fx->want |= rl_contest_first(contest, quick(view) & ~fx->want);
+    if (is_held_elsewhere(lease, view))
+        fx->want |= rl_contest_first(contest, quick(view) & lease->round.denied);
+    wait->go_ns = pause_until_ns(lease, view);
     if (!RL_RULE(WATCH))
         return;
     wait->watched = teller_of(lease, view);
@@ -167,7 +186,8 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
         /* On another one than the first the holder may never have had it: only news count. */
-        if (rl_wait_first(lease, view) != RL_NODE(ballot->node))
+        if (rl_wait_first(lease, view) != RL_NODE(ballot->node) &&
+            !(is_held_elsewhere(lease, view) && (lease->round.denied & RL_NODE(ballot->node)) != 0))
             return;
         if (!lease->wait.free)
             line_up(lease, view);
@@ -208,7 +228,8 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     if (denied && lease->wait.watched == 0 && RL_RULE(WATCH)) /* it can tell only now */
         lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
     else if (denied && lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
-             (nodes & view->telling) != 0) /* better than who was watched */
+             (nodes & view->telling) != 0 &&
+             !is_held_elsewhere(lease, view)) /* better than who was watched */
         lease->wait.watched = fx->watch = nodes;
     else if ((nodes & lease->wait.watched) != 0)
         wake(lease, view, fx);

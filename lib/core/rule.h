@@ -53,7 +53,7 @@
     X(TIE_HEDGE)                                                                                   \
     X(TIE_QUICK)                                                                                   \
     X(TIE_PASSED)                                                                                  \
-    X(SPLITS_FADE)                                                                                 \
+    X(PAUSE_ONCE)                                                                                  \
     X(YIELD)                                                                                       \
     X(POLL_TIMER)                                                                                  \
     X(MANY_ALL_FREE)                                                                               \

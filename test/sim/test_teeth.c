@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROWS_MAX   100
-#define LINE_MAX_  400
-#define RULES      49 /* R1 to R49 */
-#define TRIES      6000
-#define CROWD_SEED 1
+#define ROWS_MAX    100
+#define LINE_MAX_   400
+#define RULES       49 /* R1 to R49 */
+#define TRIES       6000
+#define CROWD_SEEDS 30
 
 struct row {
     char line[LINE_MAX_];
@@ -126,22 +126,30 @@ static bool notices(const struct row *row, uint64_t seed)
     return good;
 }
 
-/* The case stays within its bounds, and does not without the rule. */
-static void ask(const struct row *row)
+static bool stays_within_bounds(const struct row *row, uint64_t seed, bool off)
 {
     static struct sim_world world;
     static struct sim_crowd crowd;
 
-    for (int off = 0; off <= 1; off++) {
-        rl_rules_off[row->off] = off == 1;
-        bool good = sim_case_run(row->question, CROWD_SEED, false, &world, &crowd);
-        rl_rules_off[row->off] = false;
-        fprintf(stderr, "%s, %s %s: %s\n", row->question->name,
-                sim_rule_name((enum rl_rule)row->off), off == 1 ? "off" : "on",
-                good ? "within its bounds" : world.violation);
-        sim_world_free(&world);
-        ck_assert_int_eq(good, off == 0);
+    rl_rules_off[row->off] = off;
+    bool good = sim_case_run(row->question, seed, false, &world, &crowd);
+    rl_rules_off[row->off] = false;
+    fprintf(stderr, "%s, %s %s: %s\n", row->question->name, sim_rule_name((enum rl_rule)row->off),
+            off ? "off" : "on", good ? "within its bounds" : world.violation);
+    sim_world_free(&world);
+    return good;
+}
+
+/* The case stays within its bounds, and does not without the rule: with some seed at least, where
+ * it takes bad luck. */
+static void ask(const struct row *row)
+{
+    for (uint64_t seed = 1; seed <= CROWD_SEEDS; seed++) {
+        ck_assert(stays_within_bounds(row, seed, false));
+        if (!stays_within_bounds(row, seed, true))
+            return;
     }
+    ck_abort_msg("nobody notices that %s is switched off", sim_rule_name((enum rl_rule)row->off));
 }
 
 /* A change of the library can make another run of a seed. Then others are tried: the rule must be

@@ -85,7 +85,8 @@ START_TEST(pauses_grow_with_split_votes)
 END_TEST
 
 /* Simulator, case slow-work: who had met split votes and paused came too late for every hand-over,
- * and was denied, and so did not win for the whole run. */
+ * and was denied, and so did not win for the whole run. See also old_splits_keep_nobody_away in
+ * test_lease_crowd.c. */
 START_TEST(who_is_only_denied_stays_away_less_and_less)
 {
     uint64_t last = 16 * RL_MS;

@@ -174,27 +174,122 @@ START_TEST(many_wait_and_it_lags)
 }
 END_TEST
 
+/* Has split the votes so many times, the last time just now. */
+static void split(unsigned times, uint64_t salt)
+{
+    setup();
+    for (unsigned i = 1; i < times; i++)
+        rl_contest_denied(&contest, true, 0, rig.view.now.boot_ns);
+    rig.params.salt = salt;
+    begin_hot();
+    rig_grant(&rig, FIRST);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rl_contest_splits(&contest), rl_min_u64(times, 5));
+}
+
 /* From the second split on: longer than any lag, now and then, and never much longer than that
  * pause may be. */
 START_TEST(splits_keep_apart)
 {
-    for (unsigned splits = 1; splits <= 8; splits++) {
+    for (unsigned times = 1; times <= 8; times++) {
         uint64_t most_ns = 0;
         for (uint64_t salt = 0; salt < 100; salt++) {
-            setup();
-            rig.lease.salt = salt;
-            deny_piped();
-            for (unsigned i = 0; i < splits; i++)
-                rl_contest_denied(&contest, true, 0, rig.view.now.boot_ns);
+            split(times, salt);
             wake(RL_NODE(FIRST));
-            most_ns = rl_max_u64(most_ns, sleep_until_asked());
+            if (rig.lease.state == RL_STATE_WAITING)
+                most_ns = rl_max_u64(most_ns, sleep_until_asked());
+            ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
         }
-        if (splits < 2)
+        if (times < 2)
             ck_assert_uint_lt(most_ns, 5 * RL_MS / 8);
         else
             ck_assert_uint_gt(most_ns, 2 * RL_MS);
         ck_assert_uint_lt(most_ns, 17 * RL_MS);
     }
+}
+END_TEST
+
+/* Simulator, cases long-held and slow-work: who had met split votes, and paused at every word that
+ * came after them, was too late for every hand-over, and so did not win for seconds. The pause
+ * begins with the end of the attempt: whoever is told later than that goes at once. */
+START_TEST(old_splits_keep_nobody_away)
+{
+    for (uint64_t salt = 0; salt < 100; salt++) {
+        split(8, salt);
+        rig_pass(&rig, 16 * RL_MS);
+        wake(RL_NODE(FIRST));
+        if (rig.lease.state == RL_STATE_WAITING)
+            ck_assert_uint_lt(sleep_until_asked(), 5 * RL_MS / 8);
+        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+
+        rig_deny(&rig, FIRST); /* nor do they after attempts that took nobody's vote */
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+        ck_assert_uint_gt(rl_contest_splits(&contest), 1);
+        wake(RL_NODE(FIRST));
+        ck_assert_uint_lt(sleep_until_asked(), 5 * RL_MS / 8);
+        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    }
+}
+END_TEST
+
+/* Once may be chance; the third time it is passed over. */
+START_TEST(doubted_before_it_is_passed_over)
+{
+    const uint64_t now_ns = rig.view.now.boot_ns;
+    const rl_nodes first = rl_contest_first(&contest, ALL);
+
+    rl_contest_denied(&contest, true, first, now_ns);
+    ck_assert(!rl_contest_doubts_first(&contest));
+    rl_contest_denied(&contest, true, first, now_ns);
+    ck_assert(rl_contest_doubts_first(&contest));
+    rl_contest_denied(&contest, false, 0, now_ns); /* it denied: it does have the key */
+    ck_assert(!rl_contest_doubts_first(&contest));
+    for (unsigned i = 0; i < 2; i++)
+        rl_contest_denied(&contest, true, first, now_ns);
+    rl_contest_heard_first(&contest, first, true);
+    ck_assert(!rl_contest_doubts_first(&contest));
+    for (unsigned i = 0; i < 3; i++)
+        rl_contest_denied(&contest, true, first, now_ns);
+    ck_assert(!rl_contest_doubts_first(&contest)); /* that is another one now */
+}
+END_TEST
+
+/* The holder has won without the node that is asked first: that one says "not there" for ever.
+ * Whoever was misled twice listens to one that denied him, and believes what it says. */
+START_TEST(who_was_misled_listens_to_the_holders_nodes)
+{
+    split(1, 1);
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST)); /* once may be chance */
+    tell_ttl(FIRST, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    if (_i == 0)
+        rig.view.telling = RL_NODE(FIRST);
+    rig_grant(&rig, FIRST);
+    rig_deny(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_deny(&rig, 3);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.want & RL_NODE(0), RL_NODE(0)); /* by rank, of those that denied */
+    if (_i == 0) {
+        ck_assert_uint_eq(rig.fx.watch, 0);
+        rig.view.telling |= RL_NODE(0);
+        wake(RL_NODE(0)); /* it can tell now */
+    }
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(0));
+    wake(RL_NODE(FIRST)); /* of our own undo, or of somebody who is misled as well */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.fx.watch, 0);
+    if (_i == 2)
+        wake(RL_NODE(0));
+    else
+        tell_ttl(0, 0);
+    if (rig.lease.state == RL_STATE_WAITING)
+        (void)sleep_until_asked();
+    ck_assert_uint_lt(rig.view.now.boot_ns - rig.lease.begun.boot_ns, 17 * RL_MS); /* no timer */
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -234,6 +329,9 @@ int main(void)
     tcase_add_loop_test(tcase, nobody_goes_ahead_where_a_node_is_missing, 0, 2);
     tcase_add_test(tcase, many_wait_and_it_lags);
     tcase_add_test(tcase, splits_keep_apart);
+    tcase_add_test(tcase, old_splits_keep_nobody_away);
+    tcase_add_test(tcase, doubted_before_it_is_passed_over);
+    tcase_add_loop_test(tcase, who_was_misled_listens_to_the_holders_nodes, 0, 3);
     tcase_add_test(tcase, a_denial_shows_others_whenever_it_comes);
     return suite_run(suite);
 }
