@@ -74,6 +74,8 @@ struct rl_wait {
     uint8_t key;      /* which one, of several */
     bool free;        /* it said that the key is not there, or that it has changed */
     bool all;         /* then all nodes are asked at once */
+    bool hunch;       /* another node than the first said so, where it may never have been */
+    bool tried;       /* the last attempt was made on such a hunch */
     uint64_t go_ns;   /* boot clock: not before */
 };
 

@@ -125,7 +125,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     struct rl_wait *wait = &lease->wait;
     /* Right behind its denial it was asked: nothing is between the two. */
     rl_nodes piped = lease->round.later != 0 ? wait->piped & lease->round.denied : 0;
-    bool told = wait->told;
+    bool told = wait->told, tried = wait->hunch;
 
     if (rl_permit_is(lease)) {
         rl_permit_rest(lease, status);
@@ -133,6 +133,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     }
     memset(wait, 0, sizeof *wait);
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
+    wait->tried = tried;
     if (contest == NULL || status != REDLOCK_ECONTENDED)
         return;
     fx->want = rl_wait_first(lease, view);
@@ -146,7 +147,7 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     wait->watched = teller_of(lease, view);
     if (piped != wait->watched)
         fx->watch = wait->watched;
-    else if (told)
+    if (told && piped != 0) /* also if another one is to tell from now on */
         line_up(lease, view);
 }
 
@@ -170,8 +171,24 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
         go(lease, view, fx);
     else if (lease->attempts == 0)
         begin_hot(lease, view, fx);
-    else
+    else {
+        lease->wait.hunch = false;
         rl_attempt_begin(lease, 0, view, fx);
+    }
+}
+
+/* That the key is not there. On another node than the first the holder may never have had it. But
+ * it may have been there, and have gone before we asked, and nobody pushes that: so it is believed
+ * once, and then not again before something else has brought us back. */
+static bool is_news(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
+{
+    struct rl_wait *wait = &lease->wait;
+
+    if (rl_wait_first(lease, view) == node ||
+        (is_held_elsewhere(lease, view) && (lease->round.denied & node) != 0))
+        return true;
+    wait->hunch = !wait->tried;
+    return wait->hunch;
 }
 
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -185,9 +202,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         (lease->wait.watched & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        /* On another one than the first the holder may never have had it: only news count. */
-        if (rl_wait_first(lease, view) != RL_NODE(ballot->node) &&
-            !(is_held_elsewhere(lease, view) && (lease->round.denied & RL_NODE(ballot->node)) != 0))
+        if (!is_news(lease, RL_NODE(ballot->node), view))
             return;
         if (!lease->wait.free)
             line_up(lease, view);
@@ -206,6 +221,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_contest_woken(lease->contest, view->now.boot_ns);
+    lease->wait.hunch = false;
     if (!lease->wait.free)
         line_up(lease, view);
     go(lease, view, fx);

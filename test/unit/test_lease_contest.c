@@ -251,10 +251,54 @@ START_TEST(another_tells_if_the_first_cannot)
     ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
     wake(RL_NODE(3)); /* not asked */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    tell_ttl(4, 0); /* the holder may not have got it there */
+    tell_ttl(4, 5000);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(4));
     ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+}
+END_TEST
+
+/* The key may have gone before we asked, and then nobody pushes it; or the holder never had it
+ * there. One attempt finds that out. */
+START_TEST(another_that_has_no_key_is_believed_once)
+{
+    rig.view.telling = ALL & ~RL_NODE(FIRST);
+    begin_hot();
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    tell_ttl(4, 0);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    tell_ttl(4, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    if (_i == 0)
+        wake(RL_NODE(4));
+    else
+        sleep_until_asked();
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    for (unsigned i = 0; i < 5; i++)
+        if (rig.lease.state == RL_STATE_ASKING && (_i == 0 ? i == FIRST : i != 4))
+            rig_deny(&rig, i);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    tell_ttl(4, 0); /* something else has brought us here */
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+}
+END_TEST
+
+/* While it was asked, and before it was the one to be watched no more. */
+START_TEST(what_the_first_told_is_heard_when_another_is_watched)
+{
+    begin_hot();
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    wake(RL_NODE(FIRST));
+    rig.view.slow = RL_NODE(FIRST);
+    rig.view.telling = RL_NODE(FIRST);
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(rig.lease.wait.watched, 0);
+    ck_assert_uint_lt(sleep_until_asked(), RL_MS);
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(4));
 }
 END_TEST
 
@@ -341,6 +385,8 @@ int main(void)
     tcase_add_test(tcase, watches_as_soon_as_somebody_can_tell);
     tcase_add_test(tcase, watches_nothing_where_no_majority_answers);
     tcase_add_test(tcase, another_tells_if_the_first_cannot);
+    tcase_add_loop_test(tcase, another_that_has_no_key_is_believed_once, 0, 2);
+    tcase_add_test(tcase, what_the_first_told_is_heard_when_another_is_watched);
     tcase_add_test(tcase, others_first_after_our_own_release);
     tcase_add_test(tcase, in_the_queue);
     tcase_add_test(tcase, let_go_by_this_client);
