@@ -11,10 +11,10 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
+import proxy  # noqa: E402
 import tapcase  # noqa: E402
 from world import REDLOCK, Resp, SpoiledCase, runs, until  # noqa: E402
 
@@ -38,54 +38,6 @@ def hang_up(listener):
             listener.accept()[0].close()
         except OSError:
             return
-
-
-def forward(source, target, delay):
-    """Bytes from here to there, each a little later: one way of a long line."""
-    try:
-        while chunk := source.recv(65536):
-            time.sleep(delay)
-            target.sendall(chunk)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        target.close()
-
-
-def lengthen(listener, port, delay):
-    """A long line to the server at that port."""
-    while True:
-        try:
-            near = listener.accept()[0]
-        except OSError:
-            return
-        far = socket.create_connection(("127.0.0.1", port))
-        for ends in ((near, far), (far, near)):
-            threading.Thread(target=forward, args=(*ends, delay), daemon=True).start()
-
-
-def hesitate(listener, port, delay):
-    """A server that stops for a moment when it is asked for a key for the first time, and goes on."""
-    asked = threading.Event()
-
-    def pass_on(source, target):
-        try:
-            while chunk := source.recv(65536):
-                if b"\r\nGET\r\n" in chunk and not asked.is_set():
-                    asked.set()
-                    time.sleep(delay)
-                target.sendall(chunk)
-            target.shutdown(socket.SHUT_WR)
-        except OSError:
-            target.close()
-
-    while True:
-        try:
-            near = listener.accept()[0]
-        except OSError:
-            return
-        far = socket.create_connection(("127.0.0.1", port))
-        for ends in ((near, far), (far, near)):
-            threading.Thread(target=pass_on, args=ends, daemon=True).start()
 
 
 class Nodes(SpoiledCase):
@@ -170,24 +122,15 @@ class Nodes(SpoiledCase):
         self.servers.ask(1, "REPLICAOF", "NO", "ONE")
         self.assertIn(("warn", "promoted"), self.findings(code=1))
 
-    def listen(self, serve, *arguments):
-        """The address of something that is not a server."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        thread = threading.Thread(target=serve, args=(listener, *arguments), daemon=True)
-        thread.start()
-        self.addCleanup(listener.close)
-        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
-        return f"127.0.0.1:{listener.getsockname()[1]}"
-
     def with_third(self, address):
         return ",".join(self.servers.list.split(",")[:2] + [address])
 
     def test_nobody_behind_the_address(self):
-        found = self.findings("-s", self.with_third(self.listen(hang_up)), code=1)
+        found = self.findings("-s", self.with_third(proxy.listen(self, hang_up)), code=1)
         self.assertIn("log", found["warn", "disconnect"]["advice"])
 
     def test_a_long_line(self):
-        address = self.listen(lengthen, self.servers.ports[2], 0.03)
+        address = proxy.listen(self, proxy.lengthen, self.servers.ports[2], 0.03)
         found = self.findings("-s", self.with_third(address + "?fresh=1"), "--node-timeout", "20s", code=0)
         self.assertRegex(found["note", "slow"]["cause"], r"answers \d+ times as late")
         self.assertEqual(found["note", "slow"]["node"], address)
@@ -195,7 +138,7 @@ class Nodes(SpoiledCase):
     def test_a_moment_is_no_silence(self):
         """A majority has answered all questions long before the third server goes on."""
         pauses = zip(self.servers.ports, (0.2, 0.8))
-        late = [self.listen(hesitate, port, pause) + "?fresh=1" for port, pause in pauses]
+        late = [proxy.listen(self, proxy.hesitate, port, pause) + "?fresh=1" for port, pause in pauses]
         found = self.findings("-s", ",".join([*late, self.servers.list.split(",")[2]]), code=0)
         self.assertEqual([code for _, code in found if code == "silent"], [])
 

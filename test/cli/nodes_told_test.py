@@ -3,37 +3,13 @@
 
 import json
 import os
-import socket
 import sys
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
+import proxy  # noqa: E402
 import tapcase  # noqa: E402
 from world import SpoiledCase  # noqa: E402
-
-
-def forward(source, target, hidden=None):
-    """Bytes from here to there, but for pieces with those."""
-    try:
-        while chunk := source.recv(65536):
-            if hidden is None or hidden not in chunk:
-                target.sendall(chunk)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        target.close()
-
-
-def say_nothing(listener, port):
-    """A proxy that passes everything but what a server tells unasked."""
-    while True:
-        try:
-            near = listener.accept()[0]
-        except OSError:
-            return
-        far = socket.create_connection(("127.0.0.1", port))
-        threading.Thread(target=forward, args=(near, far), daemon=True).start()
-        threading.Thread(target=forward, args=(far, near, b"$7\r\nmessage"), daemon=True).start()
 
 
 class Told(SpoiledCase):
@@ -59,12 +35,7 @@ class Told(SpoiledCase):
         self.assertEqual(self.servers.keys(), set())
 
     def test_a_proxy_that_does_not_tell(self):
-        listener = socket.create_server(("127.0.0.1", 0))
-        thread = threading.Thread(target=say_nothing, args=(listener, self.servers.ports[2]), daemon=True)
-        thread.start()
-        self.addCleanup(listener.close)
-        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        address = proxy.listen(self, proxy.keep_pushes, self.servers.ports[2])
         servers = ",".join(self.servers.list.split(",")[:2] + [address + "?fresh=1"])
         result = self.redlock("nodes", "--json", "-s", servers)
         self.assertCode(result, 0)
