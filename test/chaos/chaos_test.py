@@ -17,6 +17,23 @@ import tapcase  # found below test/lib
 
 SECONDS = 35
 PACE_MS = 500
+STDERR_LINES = 20
+# Of `redlock run`, as wait() tells them: fine, no quorum, held, stopped, killed.
+ENDS = {0, 69 << 8, 75 << 8, 124 << 8, 9}
+
+
+def evidence(directory):
+    """What clients said, and how runs of the command ended that ended in another way."""
+    with open(os.path.join(directory, "stderr"), encoding="utf-8", errors="replace") as file:
+        yield from file.read().splitlines()[-STDERR_LINES:]
+    for name in sorted(os.listdir(directory)):
+        if not name.endswith(".log"):
+            continue
+        with open(os.path.join(directory, name), encoding="utf-8", errors="replace") as file:
+            for line in file:
+                words = line.split()
+                if words[1:2] == ["ran"] and int(words[-1]) not in ENDS:
+                    yield f"{name}: {line.strip()}"
 
 
 class Chaos(unittest.TestCase):
@@ -27,11 +44,12 @@ class Chaos(unittest.TestCase):
             told, verdict = run.run_once(
                 os.environ["BUILD"], directory, SECONDS, PACE_MS, seed, os.environ["FENCES"]
             )
+            said = list(evidence(directory)) if verdict.violations else []
         totals = report.Totals()
         totals.add(told, verdict)
         for line in totals.lines():
             print(f"# {line}", flush=True)
-        self.assertEqual(verdict.violations, [])
+        self.assertEqual(verdict.violations, [], "\n".join(said))
         links = not any("links" in reason for reason in told.skips)
         for kind in report.KINDS:
             if links or kind not in report.NEED_LINKS:
