@@ -230,7 +230,7 @@ class Bench(unittest.TestCase):
 
     def test_a_limit_that_was_too_quick_is_measured_with_more(self):
         # Below a millisecond redis-benchmark says infinity, which is no figure.
-        stub = (
+        too_quick = (
             "#!/usr/bin/python3\n"
             "import sys\n"
             "requests = int(sys.argv[sys.argv.index('-n') + 1])\n"
@@ -239,7 +239,7 @@ class Bench(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "redis-benchmark")
             with open(path, "w", encoding="ascii") as file:
-                file.write(stub)
+                file.write(too_quick)
             os.chmod(path, 0o755)
             script = f"PATH='{directory}':$PATH exec '{BENCH}' --ops 60 --scenario limits --json"
             (result,) = self.document(run("sh", "-c", script))["results"]
