@@ -181,9 +181,10 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 REDLOCK_CHECK int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
                                   redlock_lock_t **ret_lock, redlock_report_t **ret_report);
 
-/* Gives the lock a new deadline; never an earlier one. ttl_ms: REDLOCK_TTL_MS_MIN..max_ttl_ms; 0:
- * that of the acquisition. ELOST: it is not ours any more. EBUSY: another call runs on it.
- * ENOQUORUM, EREFUSED, EAUTH: too few votes; the old deadline stands. [blocks] */
+/* Gives the lock a new deadline; never an earlier one: where more than ttl_ms is left of the
+ * validity, the servers are asked for that much. ttl_ms: REDLOCK_TTL_MS_MIN..max_ttl_ms; 0: that of
+ * the acquisition. ELOST: it is not ours any more. EBUSY: another call runs on it. ENOQUORUM,
+ * EREFUSED, EAUTH: too few votes; the old deadline stands. [blocks] */
 REDLOCK_CHECK int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms,
                                  redlock_report_t **ret_report);
 

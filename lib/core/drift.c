@@ -32,6 +32,23 @@ uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift)
     return rl_sub_sat(left, rl_lost_margin_ns(ttl_ns));
 }
 
+uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
+{
+    uint64_t ttl_ns = usable_ns, before_ns;
+
+    /* What is taken off grows by less than the TTL does, so the sum grows towards the answer from
+     * below, by half of the distance or less in each step. */
+    do {
+        before_ns = ttl_ns;
+        ttl_ns = rl_add_sat(rl_add_sat(usable_ns, rl_drift_ns(before_ns, drift)),
+                            rl_lost_margin_ns(before_ns));
+    } while (ttl_ns > before_ns);
+    uint64_t part_ns = ttl_ns % RL_MS;
+    ttl_ns = part_ns != 0 ? rl_add_sat(ttl_ns, RL_MS - part_ns) : ttl_ns;
+    /* Both parts are rounded up by themselves: a longer TTL may be usable for a nanosecond less. */
+    return rl_usable_ns(ttl_ns, drift) >= usable_ns ? ttl_ns : rl_add_sat(ttl_ns, RL_MS);
+}
+
 struct rl_now rl_deadline(struct rl_now t1, uint64_t ttl_ns, const struct rl_drift *drift)
 {
     return rl_later(t1, rl_usable_ns(ttl_ns, drift));

@@ -23,6 +23,11 @@ uint64_t rl_lost_margin_ns(uint64_t ttl_ns);
  */
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift);
 
+/* Returns the shortest TTL of whole milliseconds whose usable time is at least `usable_ns`; the
+ * inverse of rl_usable_ns(), for `drift->ppm` up to RL_DRIFT_PPM_MAX. UINT64_MAX if there is none.
+ */
+uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift);
+
 /* The one deadline of a lock whose SETs left at `t1`: t1 + ttl - drift - lost margin, on both
  * clocks. */
 struct rl_now rl_deadline(struct rl_now t1, uint64_t ttl_ns, const struct rl_drift *drift);

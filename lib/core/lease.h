@@ -130,7 +130,7 @@ struct rl_lease {
     int32_t status;     /* why the last attempt or extension failed */
     rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */
     rl_nodes remnants;  /* some of our keys may be left on these, but not all are there */
-    rl_nodes backing;   /* whose grants make up the present validity */
+    rl_nodes backing;   /* carry `deadline`: their keys do not expire before it */
     rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
     rl_nodes confirmed; /* of `fresh`: seen to exist */
     rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */

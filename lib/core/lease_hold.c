@@ -43,13 +43,15 @@ static uint64_t left_ns(const struct rl_lease *lease, const struct rl_view *view
     return rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view);
 }
 
+/* Adopts the deadline that the round just won gives. Invariant: `deadline`, the nodes that carry it
+ * (`backing`) and the reference of the wall clock are of one round, the last one won, and the keys
+ * of `backing` were given a TTL that reaches the deadline. */
 static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
 {
-    /* Per clock: an extension never brings the end nearer. */
-    lease->deadline.boot_ns = rl_max_u64(lease->deadline.boot_ns, deadline.boot_ns);
-    lease->deadline.raw_ns = rl_max_u64(lease->deadline.raw_ns, deadline.raw_ns);
-    lease->deadline.boot_ns = rl_min_u64(lease->deadline.boot_ns, lease->hold_end.boot_ns);
-    lease->deadline.raw_ns = rl_min_u64(lease->deadline.raw_ns, lease->hold_end.raw_ns);
+    lease->deadline.boot_ns = rl_min_u64(deadline.boot_ns, lease->hold_end.boot_ns);
+    lease->deadline.raw_ns = rl_min_u64(deadline.raw_ns, lease->hold_end.raw_ns);
+    lease->backing = rl_round_counted(&lease->round);
+    lease->wall_us = lease->round.t1_wall_us;
     lease->endangered = false;
     fx->flags |= RL_FX_DEADLINE;
 }
@@ -97,11 +99,8 @@ void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct 
     lease->hold_end = lease->terms->hold_max_ns != 0
                           ? rl_later(view->now, lease->terms->hold_max_ns)
                           : (struct rl_now){RL_NEVER, RL_NEVER};
-    lease->deadline = (struct rl_now){0, 0};
     lease->extends = 0;
-    lease->backing = rl_round_counted(&lease->round);
     lease->adopted = lease->terms->kind == RL_LEASE_ADOPT;
-    lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view);
 }
@@ -178,8 +177,6 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->extends += !lease->manual;
     lease->failures = 0;
     lease->probation = 0;
-    lease->backing = rl_round_counted(&lease->round);
-    lease->wall_us = lease->round.t1_wall_us;
     set_deadline(lease, deadline, fx);
     plan_extension(lease, view);
     heal(lease, lease->round.denied, view, fx);
@@ -232,9 +229,24 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
     }
 }
 
+/* Returns the TTL to ask for: `ttl_ns`, or what the remaining validity needs if that is more. The
+ * old TTL may have been longer, and the servers need not have its keys any more: another client may
+ * have shortened them, or set them anew. So the servers are asked for all that the holder goes on
+ * relying on. It is never more than the longest TTL that was asked for before. */
+static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
+                                 const struct rl_view *view)
+{
+    uint64_t promised_ns = left_ns(lease, view);
+
+    if (rl_usable_ns(ttl_ns, &lease->terms->drift) >= promised_ns)
+        return ttl_ns;
+    return rl_ttl_for_ns(promised_ns, &lease->terms->drift);
+}
+
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
+    ttl_ns = extension_ttl_ns(lease, ttl_ns, view);
     /* A SET without an answer by now may still run late, and its vote is not heard any more. */
     if (lease->round.verb == RL_VERB_ACQUIRE && RL_RULE(LATE_SET_COUNTS_LATER))
         lease->fresh |= rl_round_pending(&lease->round);
@@ -296,6 +308,7 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
 {
     lease->ours &= ~RL_NODE(node);
+    lease->backing &= ~RL_NODE(node);
     if (lease->keys > 1 && RL_RULE(REMNANTS_UNDONE))
         lease->remnants |= RL_NODE(node);
 }

@@ -23,8 +23,6 @@
     X(RECHECK)                                                                                     \
     X(BOTH_CLOCKS)                                                                                 \
     X(WALL_WATCHED)                                                                                \
-    X(EXTEND_NEVER_SHORTENS)                                                                       \
-    X(SET_IFEQ_IF_LONGER)                                                                          \
     X(UNDO)                                                                                        \
     X(UNDO_UNANSWERED)                                                                             \
     X(UNDO_SAME_CONNECTION)                                                                        \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * What a node is asked, and in which form. */
-#include "core/rule.h"
 #include "core/wire_many.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
@@ -15,7 +14,7 @@ static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *cla
     if (verb != RL_VERB_EXTEND)
         return RL_FORM_PLAIN;
     unsigned bit = RL_FEATURE_SET_IFEQ;
-    if (!claim->no_shorter && RL_RULE(SET_IFEQ_IF_LONGER))
+    if (!claim->no_shorter)
         return RL_FORM_SHA;
     if ((node->features & bit) != 0)
         return RL_FORM_IFEQ;

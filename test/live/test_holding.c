@@ -290,6 +290,26 @@ START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
 }
 END_TEST
 
+/* A third party shortens the keys of a lock that was extended for longer than its own TTL. The next
+ * extension, by the lock's own TTL, asks for what its holder relies on. */
+START_TEST(an_extension_restores_what_a_third_party_shortened)
+{
+    unsigned carrying = 0;
+
+    live_connect();
+    redlock_lock_t *lock = live_lock("shortened", LONG_TTL_MS / 10);
+    CHECK_STATUS(live_extend(lock, LONG_TTL_MS), REDLOCK_OK);
+    cluster_command_all(live.cluster, "PEXPIRE shortened 10000");
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++) {
+        int64_t left_ms = cluster_integer(live.cluster, i, "PTTL shortened");
+        carrying += left_ms >= (int64_t)redlock_lock_remaining_ms(lock);
+    }
+    ck_assert_uint_ge(carrying, QUORUM);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
 static Suite *holding_suite(void)
 {
     Suite *suite = suite_create("holding");
@@ -302,6 +322,7 @@ static Suite *holding_suite(void)
     live_add(suite, "extend_at", extend_at_decides_when);
     live_add(suite, "healed", two_emptied_nodes_are_healed);
     live_add(suite, "emptied", three_emptied_nodes_are_a_loss_by_the_next_extension);
+    live_add(suite, "shortened", an_extension_restores_what_a_third_party_shortened);
     live_add(suite, "survived", failed_extensions_are_survived);
     live_add(suite, "lasting", a_lasting_failure_is_a_loss_before_the_keys_expire);
     return suite;

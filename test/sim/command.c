@@ -2,7 +2,6 @@
  * What the commands of a modelled server do. Scripts are known by their whole text: a script that
  * is not known here stops the run, so that nobody changes one without changing its model. */
 #include "command.h"
-#include "core/rule.h"
 #include "disk.h"
 #include "permit.h"
 #include "record.h"
@@ -124,6 +123,12 @@ void sim_key_changed(struct sim_call *call, const struct sim_key *key)
                        call->conn);
 }
 
+void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
+{
+    sim_server_forget_ghosts(call->world, call->conn->node, (unsigned)(key - call->server->keys));
+    sim_key_changed(call, key);
+}
+
 void sim_key_asked(struct sim_call *call, const struct sim_key *key)
 {
     if (call->conn->redirect != 0)
@@ -144,7 +149,7 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
     key->token_len = (uint32_t)token.len;
     memcpy(key->token, token.text, token.len);
     key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + ttl_ms;
-    sim_key_changed(call, key);
+    sim_key_renewed(call, key);
 }
 
 bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token, int64_t ttl_ms)
@@ -179,7 +184,7 @@ static void do_set_ifeq(struct sim_call *call)
     } else {
         sim_disk_wrote(call);
         key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
-        sim_key_changed(call, key);
+        sim_key_renewed(call, key);
         sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
         sim_say(call, "+OK");
     }
@@ -224,9 +229,10 @@ static void run_script(struct sim_call *call, enum script script)
     sim_disk_wrote(call);
     switch (script) {
     case SCRIPT_EXTEND:
-        if (key->expire_ms < now_ms + sim_number_of(words[5]) || !RL_RULE(EXTEND_NEVER_SHORTENS))
+        if (key->expire_ms < now_ms + sim_number_of(words[5]))
             key->expire_ms = now_ms + sim_number_of(words[5]);
         key->extended_ns = call->world->now_ns;
+        sim_server_forget_ghosts(call->world, call->conn->node, sim_resource_of(words[3]));
         sim_note_said(call, number, true);
         break;
     case SCRIPT_SHORTEN:

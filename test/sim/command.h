@@ -30,6 +30,8 @@ void sim_note_said(struct sim_call *call, uint32_t token, bool extended);
 struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word);
 bool sim_key_holds(const struct sim_key *key, struct sim_word token);
 void sim_key_changed(struct sim_call *call, const struct sim_key *key);
+/* The same after the owner of its token has set or extended it. */
+void sim_key_renewed(struct sim_call *call, const struct sim_key *key);
 /* Who is told of changes hears of the next one of this key. */
 void sim_key_asked(struct sim_call *call, const struct sim_key *key);
 void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, int64_t ttl_ms);

@@ -111,6 +111,17 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     server->idled_ns = 3600 * RL_SECOND;
 }
 
+/* A third party: PEXPIRE of every key, on one node or on all. */
+static void shorten_keys(struct sim_world *world, const struct sim_fault *fault)
+{
+    int64_t ttl_ms = (int64_t)sim_scale(&world->random, 1, world->plan.ttl_ns / RL_MS);
+
+    for (unsigned node = 0; node < world->plan.nodes; node++) {
+        for (unsigned i = 0; i < SIM_KEYS_MAX && (fault->way != 0 || node == fault->node); i++)
+            sim_server_shorten_key(world, node, i, ttl_ms);
+    }
+}
+
 static void begin_at_server(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_server *server = &world->servers[fault->node];
@@ -137,6 +148,9 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
     case SIM_FLUSH_ALL:
         sim_server_lose_record(world, fault->node);
         sim_server_lose_keys(world, fault->node);
+        break;
+    case SIM_SHORTEN:
+        shorten_keys(world, fault);
         break;
     case SIM_EVICT: /* of keys that would expire: of several of one lock maybe one only */
         if (world->plan.many != 0 && fault->nodes % 4 < world->plan.resources)

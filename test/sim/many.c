@@ -119,7 +119,7 @@ static void extend(struct sim_call *call, const struct keys *keys)
         sim_disk_wrote(call);
         if (key->expire_ms < end_ms)
             key->expire_ms = end_ms;
-        sim_key_changed(call, key);
+        sim_key_renewed(call, key);
     }
     sim_note_said(call, keys->number, true);
     sim_say_number(call, 1);

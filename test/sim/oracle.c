@@ -34,26 +34,38 @@ static uint64_t remaining_ns(const struct sim_client *client, const struct sim_s
     return rl_lease_remaining_ns(&slot->lock->lease, sim_client_clocks(client, true_ns));
 }
 
+/* The true time of the deadline that the holder relies on. */
+static uint64_t deadline_ns(const struct sim_client *client, const struct sim_slot *slot)
+{
+    struct rl_now deadline = slot->lock->lease.deadline;
+
+    return rl_min_u64(sim_clock_when(&client->boot, deadline.boot_ns),
+                      sim_clock_when(&client->raw, deadline.raw_ns));
+}
+
+/* Checks that the keys of a quorum of nodes last until the holder's deadline, or did so until a
+ * third party deleted or shortened them, which the holder cannot know before its next round. */
 static void check_key(struct sim_client *client, unsigned at, unsigned resource)
 {
     struct sim_world *world = client->world;
     const struct sim_slot *slot = &client->slots[at];
+    uint64_t end_ns = deadline_ns(client, slot);
     unsigned good = 0;
 
     const struct sim_token *token = sim_token_at(world, slot->token);
     for (unsigned i = 0; i < world->plan.nodes; i++)
-        good +=
-            sim_server_has(world, i, resource, token) || sim_server_had(world, i, resource, token);
+        good += sim_server_carries_ns(world, i, resource, token) >= end_ns;
     if (good < world->plan.nodes / 2 + 1)
         sim_violate(world,
                     "validity overstated: client %u slot %u believes in r%u, token %u, for another "
-                    "%llu us, and %u of %u nodes have it",
+                    "%llu us, and %u of %u nodes have it for so long",
                     client->index, at, resource, slot->token,
                     (unsigned long long)(remaining_ns(client, slot, world->now_ns) / RL_US), good,
                     world->plan.nodes);
 }
 
-/* Of each resource by itself: it is held, and by nobody else. */
+/* Of each resource by itself: the servers carry what its holder relies on, and where they lose
+ * nothing, no other client holds it. */
 static void check_resources(struct sim_client *client, unsigned at, int holder[SIM_KEYS_MAX])
 {
     const struct sim_slot *slot = &client->slots[at];
@@ -62,6 +74,8 @@ static void check_resources(struct sim_client *client, unsigned at, int holder[S
         unsigned resource = (unsigned)__builtin_ctz(rest);
         if (slot->token != 0)
             check_key(client, at, resource);
+        if (client->world->plan.outside != 0)
+            continue;
         if (holder[resource] >= 0)
             sim_violate(client->world, "two holders of r%u: client %d and client %u", resource,
                         holder[resource], client->index);
@@ -138,7 +152,7 @@ void sim_oracle_step(struct sim_world *world)
                 check_look(client, j);
                 continue;
             }
-            if (world->plan.outside != 0 || client->frozen)
+            if ((world->plan.outside & ~SIM_OUTSIDE_LOST_KEYS) != 0 || client->frozen)
                 continue;
             check_resources(client, j, holder);
         }

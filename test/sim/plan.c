@@ -7,11 +7,11 @@
 #define SEED_BYTES 6000
 
 const char *const sim_fault_names[SIM_COUNTED] = {
-    "stall",       "partition", "one-way",  "disconnect",   "crash",
-    "crash-empty", "hang",      "busy",     "script-flush", "full",
-    "evict",       "flush-all", "demote",   "promote",      "node-step",
-    "stop",        "suspend",   "freeze",   "kill",         "leave",
-    "no-memory",   "rate",      "canceled", "late-turn",    "seed-refused",
+    "stall",     "partition",    "one-way",      "disconnect", "crash",   "crash-empty",
+    "hang",      "busy",         "script-flush", "full",       "evict",   "flush-all",
+    "demote",    "promote",      "node-step",    "stop",       "suspend", "freeze",
+    "kill",      "leave",        "no-memory",    "rate",       "shorten", "canceled",
+    "late-turn", "seed-refused",
 };
 
 /* What the assumptions do not cover, and what it does to them. */
@@ -19,6 +19,7 @@ static unsigned outside_of(unsigned kind)
 {
     switch (kind) {
     case SIM_FLUSH_ALL:
+    case SIM_SHORTEN:
         return SIM_OUTSIDE_LOST_KEYS;
     case SIM_NODE_STEP:
         return SIM_OUTSIDE_STEP;
@@ -140,6 +141,7 @@ static uint64_t fault_length(const struct sim_plan *plan, struct sim_random *ran
     case SIM_DISCONNECT:
     case SIM_SCRIPT_FLUSH:
     case SIM_FLUSH_ALL:
+    case SIM_SHORTEN:
     case SIM_EVICT:
     case SIM_PROMOTE:
     case SIM_KILL:
@@ -268,6 +270,27 @@ static void choose_evictions(struct sim_plan *plan)
     plan->evicting = 1;
 }
 
+/* Third parties that shorten keys, of holders that extend on request again and again. Numbers of
+ * its own. */
+static void choose_third_parties(struct sim_plan *plan)
+{
+    struct sim_random own = {plan->seed * 2 + 31};
+
+    if (!sim_chance(&own, 80))
+        return;
+    plan->outside |= SIM_OUTSIDE_LOST_KEYS;
+    plan->extend = (unsigned)sim_between(&own, 300, 800);
+    for (unsigned left = (unsigned)sim_between(&own, 1, 6);
+         left > 0 && plan->fault_count < SIM_FAULTS_MAX; left--) {
+        struct sim_fault *fault = &plan->faults[plan->fault_count++];
+        memset(fault, 0, sizeof *fault);
+        fault->kind = SIM_SHORTEN;
+        fault->node = (uint8_t)sim_below(&own, plan->nodes);
+        fault->way = (uint8_t)sim_below(&own, 2);
+        fault->at_ns = sim_below(&own, plan->span_ns - plan->span_ns / 8);
+    }
+}
+
 static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
@@ -319,6 +342,7 @@ void sim_plan_make(struct sim_plan *plan, uint64_t seed)
     choose_faults(plan, &random);
     choose_freezes(plan);
     choose_evictions(plan);
+    choose_third_parties(plan);
     choose_fences(plan, &random);
     choose_refusals(plan);
 }

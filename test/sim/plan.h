@@ -41,6 +41,7 @@ enum sim_fault_kind {
     SIM_LEAVE,     /* a client is closed in order, a new one begins */
     SIM_NO_MEMORY, /* a client's allocations fail */
     SIM_RATE,      /* a clock runs faster or slower than the drift allows */
+    SIM_SHORTEN,   /* a third party sets an earlier expiry of keys, on one node or on all */
     SIM_KINDS,
     /* Not planned one by one: */
     SIM_CANCELED = SIM_KINDS, /* a user gave up */

@@ -108,6 +108,44 @@ bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resou
     return false;
 }
 
+static uint64_t expiry_ns(const struct sim_world *world, unsigned node, const struct sim_key *key)
+{
+    int64_t gone_ms = key->expire_ms + !world->plan.early_expiry;
+
+    return sim_clock_when(&world->servers[node].clock, (uint64_t)gone_ms * RL_MS);
+}
+
+uint64_t sim_server_carries_ns(const struct sim_world *world, unsigned node, unsigned resource,
+                               const struct sim_token *token)
+{
+    const struct sim_server *server = &world->servers[node];
+    uint64_t carries_ns = 0;
+
+    if (sim_server_has(world, node, resource, token))
+        carries_ns = expiry_ns(world, node, &server->keys[resource]);
+    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
+        const struct sim_key *ghost = &server->ghosts[resource][i];
+        if (is_good(world, node, ghost) && is_token(ghost, token))
+            carries_ns = rl_max_u64(carries_ns, expiry_ns(world, node, ghost));
+    }
+    return carries_ns;
+}
+
+void sim_server_forget_ghosts(struct sim_world *world, unsigned node, unsigned resource)
+{
+    const struct sim_key *key = &world->servers[node].keys[resource];
+    struct sim_key *ghosts = world->servers[node].ghosts[resource];
+
+    /* After a crash the disk may show the key as it was before this write. */
+    if (world->plan.waitaof)
+        return;
+    for (unsigned i = 0; i < SIM_GHOSTS; i++) {
+        if (ghosts[i].token_len == key->token_len &&
+            memcmp(ghosts[i].token, key->token, key->token_len) == 0)
+            ghosts[i].present = false;
+    }
+}
+
 /* Keeps it in the place of what ends first. */
 static void keep_ghost(struct sim_key ghosts[SIM_GHOSTS], const struct sim_key *key)
 {
@@ -193,6 +231,20 @@ void sim_server_lose_key(struct sim_world *world, unsigned node, unsigned resour
     server->keys[resource].present = false;
     if (server->up)
         sim_server_changed(world, node, resource, NULL);
+}
+
+void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned resource,
+                            int64_t ttl_ms)
+{
+    struct sim_server *server = &world->servers[node];
+    struct sim_key *key = &server->keys[resource];
+    int64_t expire_ms = sim_server_now_ms(world, node) + ttl_ms;
+
+    if (!server->up || !is_good(world, node, key) || key->expire_ms <= expire_ms)
+        return;
+    keep_ghost(server->ghosts[resource], key);
+    key->expire_ms = expire_ms;
+    sim_server_changed(world, node, resource, NULL);
 }
 
 void sim_server_lose_keys(struct sim_world *world, unsigned node)

@@ -39,9 +39,18 @@ bool sim_server_holds(const struct sim_world *world, unsigned node, unsigned key
 /* The key of this resource is there, with this token. */
 bool sim_server_has(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token);
-/* The same of keys that were lost while they were good. */
+/* The same of ghosts: keys that were lost, or shortened by a third party, before they expired. */
 bool sim_server_had(const struct sim_world *world, unsigned node, unsigned resource,
                     const struct sim_token *token);
+/* The true time at which the key of this token expires on the node, or would have expired if it had
+ * not been lost or shortened; 0 without such a key. */
+uint64_t sim_server_carries_ns(const struct sim_world *world, unsigned node, unsigned resource,
+                               const struct sim_token *token);
+/* The owner of the token has set or extended the key: what the key was before no longer counts. */
+void sim_server_forget_ghosts(struct sim_world *world, unsigned node, unsigned resource);
+/* A third party sets the expiry of the key. */
+void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned resource,
+                            int64_t ttl_ms);
 
 /* For command.c: a reply, to be sent with what else this pass says. */
 struct sim_answer {

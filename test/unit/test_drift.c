@@ -70,6 +70,33 @@ START_TEST(usable_time_ends_at_zero)
 }
 END_TEST
 
+/* The shortest one: a millisecond less is not enough. */
+START_TEST(ttl_for_a_usable_time)
+{
+    static const uint32_t ppms[] = {0, 1, 1000, 10000, 123457, RL_DRIFT_PPM_MAX};
+
+    for (unsigned i = 0; i < sizeof ppms / sizeof ppms[0]; i++) {
+        struct rl_drift drift = {.ppm = ppms[i], .floor_us = 2000};
+        for (uint64_t usable_ns = 0; usable_ns < UINT64_MAX / 8; usable_ns = usable_ns * 3 + 1) {
+            uint64_t ttl_ns = rl_ttl_for_ns(usable_ns, &drift);
+            ck_assert_uint_eq(ttl_ns % RL_MS, 0);
+            ck_assert_uint_ge(rl_usable_ns(ttl_ns, &drift), usable_ns);
+            if (usable_ns > 0)
+                ck_assert_uint_lt(rl_usable_ns(ttl_ns - RL_MS, &drift), usable_ns);
+        }
+        /* Asked for what a TTL gives, it never answers with a longer TTL. */
+        for (uint64_t ttl_ms = 8; ttl_ms < UINT64_C(1) << 40; ttl_ms = ttl_ms * 5 / 4 + 1) {
+            uint64_t usable_ns = rl_usable_ns(ttl_ms * RL_MS, &drift);
+            if (usable_ns > 0)
+                ck_assert_uint_le(rl_ttl_for_ns(usable_ns, &drift), ttl_ms * RL_MS);
+        }
+    }
+    ck_assert_uint_eq(rl_ttl_for_ns(29668 * RL_MS, &DEFAULT_DRIFT), 30 * RL_SECOND);
+    ck_assert_uint_eq(rl_ttl_for_ns(29668 * RL_MS + 1, &DEFAULT_DRIFT), 30001 * RL_MS);
+    ck_assert_uint_eq(rl_ttl_for_ns(UINT64_MAX, &DEFAULT_DRIFT), UINT64_MAX);
+}
+END_TEST
+
 START_TEST(deadline_lies_on_both_clocks)
 {
     struct rl_now t1 = {.boot_ns = 1000 * RL_SECOND, .raw_ns = 400 * RL_SECOND};
@@ -127,6 +154,7 @@ int main(void)
     tcase_add_test(tcase, drift_equals_wide_arithmetic);
     tcase_add_test(tcase, lost_margin_is_five_ms_or_a_thousandth);
     tcase_add_test(tcase, usable_time_ends_at_zero);
+    tcase_add_test(tcase, ttl_for_a_usable_time);
     tcase_add_test(tcase, deadline_lies_on_both_clocks);
     tcase_add_test(tcase, the_stricter_clock_decides);
     tcase_add_test(tcase, later_saturates);

@@ -313,28 +313,6 @@ START_TEST(extension_on_request)
 }
 END_TEST
 
-START_TEST(an_extension_never_shortens)
-{
-    struct rig rig;
-
-    init(&rig, 3);
-    hold(&rig);
-    rig_extend(&rig, 5 * RL_SECOND);
-    ck_assert_uint_eq(rig.fx.flags, 0); /* SET would bring the end nearer on the node */
-    ck_assert_uint_eq(rig.lease.extend_ttl_ns, 5 * RL_SECOND);
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
-    rig_extend(&rig, 20 * RL_SECOND);
-    ck_assert_uint_eq(rig.fx.flags, RL_FX_NO_SHORTER);
-    rig_grant(&rig, 0);
-    rig_grant(&rig, 1);
-    ck_assert_uint_eq(rig_remaining_ns(&rig), 20 * RL_SECOND - (202 + 20) * RL_MS);
-    rig_extend(&rig, 0); /* 10 s, while some node may have 20 */
-    ck_assert_uint_eq(rig.fx.flags, 0);
-}
-END_TEST
-
 /* The caller asks while an automatic extension is in flight: one round, one answer. */
 START_TEST(the_caller_overtakes_the_timer)
 {
@@ -489,7 +467,6 @@ int main(void)
     tcase_add_test(tcase, a_hold_has_its_limit);
     tcase_add_test(tcase, extensions_have_their_limit);
     tcase_add_test(tcase, extension_on_request);
-    tcase_add_test(tcase, an_extension_never_shortens);
     tcase_add_test(tcase, the_caller_overtakes_the_timer);
     tcase_add_test(tcase, loss_ends_what_the_caller_waits_for);
     tcase_add_test(tcase, releases);
