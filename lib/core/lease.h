@@ -135,8 +135,7 @@ struct rl_lease {
     rl_nodes confirmed; /* of `fresh`: seen to exist */
     rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */
     uint64_t extend_ttl_ns;
-    uint64_t ttl_max_ns; /* longest TTL ever given to a node for this token; RL_NEVER: unknown */
-    uint64_t wait_ns;    /* from `begun` on */
+    uint64_t wait_ns; /* from `begun` on */
     uint64_t salt;
     struct rl_now begun;
     struct rl_now hold_end;
@@ -193,10 +192,7 @@ struct rl_event {
 #define RL_FX_DEADLINE      (1u << 8) /* `lease->deadline` has changed */
 #define RL_FX_ENDED         (1u << 9) /* no event means anything to this lease any more */
 #define RL_FX_SKIPPED                                                                              \
-    (1u << 11) /* an attempt failed with `status`, and the search for a permit goes on */
-#define RL_FX_NO_SHORTER                                                                           \
-    (1u << 10) /* `ask` is an extension that cannot shorten: SET may be used                       \
-                */
+    (1u << 10) /* an attempt failed with `status`, and the search for a permit goes on */
 
 struct rl_effects {
     uint32_t flags;

@@ -220,7 +220,6 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         rl_attempt_fail(lease, REDLOCK_EDUPLICATE, view, fx);
         return;
     }
-    lease->ttl_max_ns = adopt ? RL_NEVER : lease->terms->ttl_ns;
     lease->extend_ttl_ns = lease->terms->ttl_ns;
     /* Without a possible majority nothing is sent: no key needs to be taken back. */
     if (rl_round_judge(&lease->round) == RL_OUTCOME_FAILED) {

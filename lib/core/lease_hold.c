@@ -271,9 +271,6 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     for (; put_back != 0; put_back &= put_back - 1)
         lease->round.cause[__builtin_ctz(put_back)] = REDLOCK_CAUSE_HEALED;
     fx->ask = lease->round.asked;
-    if (ttl_ns >= lease->ttl_max_ns)
-        fx->flags |= RL_FX_NO_SHORTER;
-    lease->ttl_max_ns = rl_max_u64(lease->ttl_max_ns, ttl_ns);
     judge_extension(lease, view, fx);
 }
 

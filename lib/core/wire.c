@@ -92,19 +92,8 @@ static void say_script(struct rl_command *command, enum rl_verb verb, enum rl_fo
 }
 
 static void say_native(struct rl_command *command, enum rl_verb verb, enum rl_form form,
-                       struct rl_arg key, struct rl_arg token, uint64_t ttl_ms)
+                       struct rl_arg key, struct rl_arg token)
 {
-    if (form == RL_FORM_IFEQ) {
-        RL_ASSERT(verb == RL_VERB_EXTEND);
-        rl_wire_say(command, "SET");
-        rl_wire_say_arg(command, key);
-        rl_wire_say_arg(command, token);
-        rl_wire_say(command, "IFEQ");
-        rl_wire_say_arg(command, token);
-        rl_wire_say(command, "PX");
-        rl_wire_say_number(command, ttl_ms);
-        return;
-    }
     RL_ASSERT(verb == RL_VERB_RELEASE);
     rl_wire_say(command, form == RL_FORM_DELEX ? "DELEX" : "DELIFEQ");
     rl_wire_say_arg(command, key);
@@ -161,10 +150,9 @@ void rl_wire_command(struct rl_command *command, enum rl_verb verb, enum rl_form
     case RL_FORM_EVAL:
         say_script(command, verb, form, key, token, ttl_ms);
         return;
-    case RL_FORM_IFEQ:
     case RL_FORM_DELEX:
     case RL_FORM_DELIFEQ:
-        say_native(command, verb, form, key, token, ttl_ms);
+        say_native(command, verb, form, key, token);
         return;
     }
     RL_ASSERT(false && "unknown form");
@@ -195,8 +183,6 @@ static bool starts_with(const char *text, size_t len, const char *words)
 static unsigned feature_of(enum rl_form form)
 {
     switch (form) {
-    case RL_FORM_IFEQ:
-        return RL_FEATURE_SET_IFEQ;
     case RL_FORM_DELEX:
         return RL_FEATURE_DELEX;
     case RL_FORM_DELIFEQ:
@@ -225,8 +211,6 @@ static struct rl_answer answer_to_error(enum rl_verb verb, enum rl_form form, co
         (cause == REDLOCK_CAUSE_NOPERM || starts_with(text, len, "ERR unknown command") ||
          starts_with(text, len, "ERR syntax error")))
         return again(RL_FORM_SHA, feature_of(form));
-    if (form == RL_FORM_IFEQ && cause == REDLOCK_CAUSE_OOM)
-        return again(RL_FORM_SHA, 0); /* SET needs memory, PEXPIRE in a script does not */
     if (cause == REDLOCK_CAUSE_WRONGTYPE) {
         if (form != RL_FORM_PLAIN && (verb == RL_VERB_ACQUIRE || verb >= RL_VERB_RAISE))
             return (struct rl_answer){
@@ -292,7 +276,6 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
     case RL_VERB_HEAL:
         return answer_to_set(reply);
     case RL_VERB_EXTEND:
-        return form == RL_FORM_IFEQ ? answer_to_set(reply) : answer_to_compare(reply);
     case RL_VERB_RELEASE:
     case RL_VERB_SHORTEN:
         return answer_to_compare(reply);

@@ -30,15 +30,13 @@ enum rl_form {
     RL_FORM_PLAIN = 0,  /* ACQUIRE, HEAL, GET, PTTL, PING */
     RL_FORM_SHA = 1,    /* EVALSHA; ACQUIRE in this form carries a proposal for a fence */
     RL_FORM_EVAL = 2,   /* EVAL with the whole script, after NOSCRIPT */
-    RL_FORM_IFEQ = 3,   /* EXTEND: SET key token IFEQ token PX ttl */
-    RL_FORM_DELEX = 4,  /* RELEASE: DELEX key IFEQ token */
-    RL_FORM_DELIFEQ = 5 /* RELEASE: DELIFEQ key token */
+    RL_FORM_DELEX = 3,  /* RELEASE: DELEX key IFEQ token */
+    RL_FORM_DELIFEQ = 4 /* RELEASE: DELIFEQ key token */
 };
 
 /* Capabilities of a server, learned one by one. */
-#define RL_FEATURE_DELEX    (1u << 0)
-#define RL_FEATURE_DELIFEQ  (1u << 1)
-#define RL_FEATURE_SET_IFEQ (1u << 2)
+#define RL_FEATURE_DELEX   (1u << 0)
+#define RL_FEATURE_DELIFEQ (1u << 1)
 
 struct rl_arg {
     const char *data;
@@ -121,14 +119,13 @@ enum rl_record_state {
 
 /* What `reply` says to `verb` asked in `form`. A vote is exactly one well-formed reply:
  *   ACQUIRE, HEAL  +OK granted; nil denied
- *   EXTEND         script 1 / +OK granted; 0 / nil denied; WRONGTYPE denied
+ *   EXTEND         1 granted; 0 denied; WRONGTYPE denied
  *   RELEASE, SHORTEN  1 granted; 0 denied (already gone); WRONGTYPE denied
  *   GET            bulk granted; nil denied; WRONGTYPE granted (some other kind of lock is there)
  *   PTTL           integer >= -1 granted; -2 denied
  *   PING           anything that is not a protocol violation: granted (+PONG, or an error reply: it
- * is alive) NOSCRIPT to RL_FORM_SHA, "unknown command" / "syntax error" / NOPERM to a native form,
- * and OOM to RL_FORM_IFEQ give AGAIN. A reply of any other kind or number is FAILED with
- * CAUSE_PROTOCOL. */
+ * is alive) NOSCRIPT to RL_FORM_SHA, and "unknown command" / "syntax error" / NOPERM to a native
+ * form give AGAIN. A reply of any other kind or number is FAILED with CAUSE_PROTOCOL. */
 struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply);
 
 /* The answer to TIME as microseconds since 1970; false: it is not one. */

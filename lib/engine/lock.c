@@ -150,7 +150,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
     }
     /* The announcements come first: a request that cannot be sent is a vote, and that may announce
      * more. */
-    uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_NO_SHORTER | RL_FX_SKIPPED);
+    uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
     if (news != 0)
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
     if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)

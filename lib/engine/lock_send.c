@@ -98,7 +98,6 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     if (lock->lease.terms->fence)
         propose(engine, lock);
     claim->undo_verb = RL_VERB_RELEASE;
-    claim->no_shorter = false;
     claim->unsure = 0;
     claim->ttl_ms = lock->lease.terms->ttl_ns / RL_MS;
     claim->ttl_max_ms = claim->ttl_ms;
@@ -158,7 +157,7 @@ static void feed(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     }
 }
 
-static void prepare_claim(struct rl_lock *lock, const struct rl_effects *fx)
+static void prepare_claim(struct rl_lock *lock)
 {
     const struct rl_lease *lease = &lock->lease;
     struct rl_claim *claim = lock->claim;
@@ -167,7 +166,6 @@ static void prepare_claim(struct rl_lock *lock, const struct rl_effects *fx)
     case RL_VERB_EXTEND:
         claim->ttl_ms = lease->extend_ttl_ns / RL_MS;
         claim->ttl_max_ms = rl_max_u64(claim->ttl_max_ms, claim->ttl_ms);
-        claim->no_shorter = (fx->flags & RL_FX_NO_SHORTER) != 0;
         break;
     case RL_VERB_RELEASE:
     case RL_VERB_SHORTEN:
@@ -191,7 +189,7 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
         ready = renew_claim(engine, lock);
     }
     if (ready)
-        prepare_claim(lock, fx);
+        prepare_claim(lock);
     for (rl_nodes rest = fx->ask; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         struct rl_ballot *ballot = &unsent[count];

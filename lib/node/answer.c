@@ -37,8 +37,6 @@ void rl_answer_expect(struct rl_node *node)
 static unsigned feature_of(enum rl_form form)
 {
     switch (form) {
-    case RL_FORM_IFEQ:
-        return RL_FEATURE_SET_IFEQ;
     case RL_FORM_DELEX:
         return RL_FEATURE_DELEX;
     case RL_FORM_DELIFEQ:

@@ -4,24 +4,15 @@
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
-static enum rl_form choose_form(struct rl_node *node, const struct rl_claim *claim,
-                                enum rl_verb verb)
+/* An extension is always the script, which keeps a later expiry: a request of a closed connection
+ * may be executed after a newer, longer one. */
+static enum rl_form choose_form(const struct rl_claim *claim, enum rl_verb verb)
 {
     if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
         return RL_FORM_SHA;
     if (claim->more != 0 && verb != RL_VERB_PTTL)
         return RL_FORM_EVAL;
-    if (verb != RL_VERB_EXTEND)
-        return RL_FORM_PLAIN;
-    unsigned bit = RL_FEATURE_SET_IFEQ;
-    if (!claim->no_shorter)
-        return RL_FORM_SHA;
-    if ((node->features & bit) != 0)
-        return RL_FORM_IFEQ;
-    if ((rl_info_features(&node->info) & bit & ~node->missing & ~node->trying) == 0)
-        return RL_FORM_SHA;
-    node->trying |= bit;
-    return RL_FORM_IFEQ;
+    return verb == RL_VERB_EXTEND ? RL_FORM_SHA : RL_FORM_PLAIN;
 }
 
 static int cause_of(const struct rl_node *node)
@@ -45,7 +36,7 @@ static int send_question(struct rl_node *node, struct rl_claim *claim, uint32_t 
     if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes) || !rl_debts_reserve(node))
         return REDLOCK_CAUSE_NO_MEMORY;
     claim->asked_ns = now_ns;
-    enum rl_form form = choose_form(node, claim, verb);
+    enum rl_form form = choose_form(claim, verb);
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
     /* Who asks a suspect node knows that the answer may not come. */

@@ -38,7 +38,6 @@ struct rl_claim {
     bool fenced;       /* the votes carry a proposal */
     bool too_early;    /* with `fenced`: before a majority of records was seen in use ... */
     bool unread;       /* ... and so many were not read that there may be one */
-    bool no_shorter;   /* the extension asked for cannot bring an expiry nearer */
     char bytes[];      /* key; each of the others behind its length; room for a token */
 };
 

@@ -198,13 +198,7 @@ enum rl_waitaof rl_info_waitaof(const struct rl_info *info)
 
 unsigned rl_info_features(const struct rl_info *info)
 {
-    unsigned features = 0;
-
-    if (info->is_valkey) {
-        features |= at_least(info, 8, 1) ? RL_FEATURE_SET_IFEQ : 0;
-        features |= at_least(info, 9, 0) ? RL_FEATURE_DELIFEQ : 0;
-    } else if (at_least(info, 8, 4)) {
-        features = RL_FEATURE_SET_IFEQ | RL_FEATURE_DELEX;
-    }
-    return features;
+    if (info->is_valkey)
+        return at_least(info, 9, 0) ? RL_FEATURE_DELIFEQ : 0;
+    return at_least(info, 8, 4) ? RL_FEATURE_DELEX : 0;
 }

@@ -99,12 +99,11 @@ static void check_failed(const struct branch *after)
     const struct rl_effects *fx = &after->rig.fx;
 
     if (rl_nodes_count(after->ours) < after->truth.quorum) {
-        check_lost(after, RL_FX_EXTEND_FAILED | (fx->flags & RL_FX_NO_SHORTER));
+        check_lost(after, RL_FX_EXTEND_FAILED);
         return;
     }
     uint32_t done = after->manual ? RL_FX_DONE : 0;
-    MUST((fx->flags & ~(uint32_t)RL_FX_NO_SHORTER) == (RL_FX_EXTEND_FAILED | done), "flags %x",
-         fx->flags);
+    MUST(fx->flags == (RL_FX_EXTEND_FAILED | done), "flags %x", fx->flags);
     MUST(fx->undo == 0 && fx->heal == 0 && fx->status == REDLOCK_ENOQUORUM,
          "undo %x heal %x status %d", fx->undo, fx->heal, fx->status);
     MUST(after->rig.lease.state == RL_STATE_HELD, "state %u", after->rig.lease.state);
@@ -202,7 +201,7 @@ static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool 
     if (truth_majority(&branch.truth) == IMPOSSIBLE)
         check_failed(&branch);
     else
-        MUST(branch.rig.fx.flags == RL_FX_NO_SHORTER, "flags %x", branch.rig.fx.flags);
+        MUST(branch.rig.fx.flags == 0, "flags %x", branch.rig.fx.flags);
     walk(&branch);
     walk_leave();
 }

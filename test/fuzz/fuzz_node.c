@@ -126,7 +126,6 @@ static void ask_node(unsigned slot, enum rl_verb verb)
         verb = RL_VERB_HEAL;
     attempted[tokens[slot]] |= verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL;
     unsigned round = note_ask(slot, verb);
-    claims[slot]->no_shorter = verb == RL_VERB_EXTEND && (round & 1) != 0;
     bool was_up = rl_node_is_up(&rig->node);
     int cause = rl_node_ask(&rig->node, claims[slot], round, verb, rig->now_ns);
     MUST(was_up || cause != REDLOCK_CAUSE_NONE);

@@ -64,16 +64,13 @@ static bool is_exactly(const struct rl_reply *reply, enum rl_reply_kind kind, co
            memcmp(reply->text, word, reply->len) == 0;
 }
 
-static bool may_grant(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
+static bool may_grant(enum rl_verb verb, const struct rl_reply *reply)
 {
     switch (verb) {
     case RL_VERB_ACQUIRE:
     case RL_VERB_HEAL:
         return is_exactly(reply, RL_REPLY_STATUS, "OK");
     case RL_VERB_EXTEND:
-        if (form == RL_FORM_IFEQ)
-            return is_exactly(reply, RL_REPLY_STATUS, "OK");
-        return reply->kind == RL_REPLY_INTEGER && reply->integer == 1;
     case RL_VERB_RELEASE:
     case RL_VERB_SHORTEN:
         return reply->kind == RL_REPLY_INTEGER && reply->integer == 1;
@@ -116,19 +113,18 @@ static void judge(const struct rl_reply *reply)
         enum rl_verb verb;
         enum rl_form form;
     } table[] = {
-        {RL_VERB_ACQUIRE, RL_FORM_PLAIN}, {RL_VERB_HEAL, RL_FORM_PLAIN},
-        {RL_VERB_EXTEND, RL_FORM_SHA},    {RL_VERB_EXTEND, RL_FORM_EVAL},
-        {RL_VERB_EXTEND, RL_FORM_IFEQ},   {RL_VERB_RELEASE, RL_FORM_SHA},
-        {RL_VERB_RELEASE, RL_FORM_EVAL},  {RL_VERB_RELEASE, RL_FORM_DELEX},
-        {RL_VERB_SHORTEN, RL_FORM_SHA},   {RL_VERB_RELEASE, RL_FORM_DELIFEQ},
-        {RL_VERB_GET, RL_FORM_PLAIN},     {RL_VERB_PTTL, RL_FORM_PLAIN},
-        {RL_VERB_PING, RL_FORM_PLAIN},
+        {RL_VERB_ACQUIRE, RL_FORM_PLAIN},   {RL_VERB_HEAL, RL_FORM_PLAIN},
+        {RL_VERB_EXTEND, RL_FORM_SHA},      {RL_VERB_EXTEND, RL_FORM_EVAL},
+        {RL_VERB_RELEASE, RL_FORM_SHA},     {RL_VERB_RELEASE, RL_FORM_EVAL},
+        {RL_VERB_RELEASE, RL_FORM_DELEX},   {RL_VERB_SHORTEN, RL_FORM_SHA},
+        {RL_VERB_RELEASE, RL_FORM_DELIFEQ}, {RL_VERB_GET, RL_FORM_PLAIN},
+        {RL_VERB_PTTL, RL_FORM_PLAIN},      {RL_VERB_PING, RL_FORM_PLAIN},
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct rl_answer answer = rl_wire_answer(table[i].verb, table[i].form, reply);
         if (answer.vote == RL_VOTE_GRANTED)
-            MUST(may_grant(table[i].verb, table[i].form, reply));
+            MUST(may_grant(table[i].verb, reply));
         MUST(answer.vote != RL_VOTE_NONE);
         MUST((answer.vote == RL_VOTE_FAILED) == (answer.cause != REDLOCK_CAUSE_NONE));
         if (answer.vote == RL_VOTE_AGAIN)

@@ -118,22 +118,16 @@ static bool is_there(const struct server *server, const struct server_token *tok
 static void set(struct server *server, const struct server_command *command, bool execute)
 {
     struct server_token *it = server_word_token(server, command, 2);
-    bool native = server_word_is(command, 3, "IFEQ");
-    uint64_t ttl_ns = server_word_number(command, native ? 6 : 5) * RL_MS;
+    uint64_t ttl_ns = server_word_number(command, 5) * RL_MS;
 
-    MUST(server_word_is(command, native ? 5 : 4, "PX") && ttl_ns > 0);
-    if (!native) {
-        MUST(server_word_is(command, 3, "NX") && command->count == 6);
-        MUST(it->banned_from == 0 || command->place < it->banned_from);
-        it->sets++;
-    }
+    MUST(server_word_is(command, 3, "NX") && command->count == 6);
+    MUST(server_word_is(command, 4, "PX") && ttl_ns > 0);
+    MUST(it->banned_from == 0 || command->place < it->banned_from);
+    it->sets++;
     if (!execute)
         return;
-    if (native && !server->knows_natives) {
-        server_reply(server, "-ERR syntax error\r\n");
-    } else if (native == is_there(server, it)) {
-        it->made += !native;
-        it->extended += native;
+    if (!is_there(server, it)) {
+        it->made++;
         it->expires_ns = server->now_ns + ttl_ns;
         server_reply(server, "+OK\r\n");
     } else {

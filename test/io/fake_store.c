@@ -127,7 +127,6 @@ static uint64_t number_of(struct fake_arg arg)
 static void do_set(struct call *call)
 {
     bool nx = false;
-    const struct fake_arg *ifeq = NULL;
     uint64_t expires_ms = FOREVER;
     for (size_t i = 3; i < call->argc; i++) {
         bool more = i + 1 < call->argc;
@@ -135,17 +134,13 @@ static void do_set(struct call *call)
             nx = true;
         } else if (fake_arg_is(call->argv[i], "PX") && more && number_of(call->argv[i + 1]) > 0) {
             expires_ms = expiry_after(call->now_ms, number_of(call->argv[++i]));
-        } else if (fake_arg_is(call->argv[i], "IFEQ") && more &&
-                   (call->store->profile.features & RL_FEATURE_SET_IFEQ) != 0) {
-            ifeq = &call->argv[++i];
         } else {
             fake_bytes_text(call->reply, "-ERR syntax error\r\n");
             return;
         }
     }
     const struct fake_key *key = find_arg(call, 1);
-    bool refused =
-        (nx && key != NULL) || (ifeq != NULL && (key == NULL || !same_bytes(&key->value, *ifeq)));
+    bool refused = nx && key != NULL;
     if (!refused)
         put(call->store, call->session->db, call->argv[1], call->argv[2], expires_ms);
     fake_bytes_text(call->reply, refused ? "$-1\r\n" : "+OK\r\n");

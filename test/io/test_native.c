@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Native compare-and-delete and compare-and-set (DELEX, DELIFEQ, SET IFEQ), learned for each node
- * by itself, and the scripts that take their place within the same round wherever a server does not
- * know them, forbids them or has no memory for them. */
+ * Native compare-and-delete (DELEX, DELIFEQ), learned for each node by itself, and the script that
+ * takes its place within the same round where a server does not know it or forbids it. */
 #include "core/wire.h"
 #include "suite.h"
 #include "trio.h"
@@ -9,12 +8,10 @@
 
 #include <string.h>
 
-static const struct fake_profile redis_8_4 = {.version = "8.4.0",
-                                              .features = RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ};
+static const struct fake_profile redis_8_4 = {.version = "8.4.0", .features = RL_FEATURE_DELEX};
 static const struct fake_profile valkey_9 = {
-    .software = "valkey", .version = "9.0.0", .features = RL_FEATURE_DELIFEQ | RL_FEATURE_SET_IFEQ};
-static const struct fake_profile valkey_8_1 = {
-    .software = "valkey", .version = "8.1.0", .features = RL_FEATURE_SET_IFEQ};
+    .software = "valkey", .version = "9.0.0", .features = RL_FEATURE_DELIFEQ};
+static const struct fake_profile valkey_8_1 = {.software = "valkey", .version = "8.1.0"};
 /* Says that it is new, but knows nothing new. */
 static const struct fake_profile impostor = {.version = "8.4.0"};
 
@@ -107,7 +104,7 @@ START_TEST(old_servers_get_scripts_only)
 }
 END_TEST
 
-START_TEST(new_redis_gets_delex_and_ifeq)
+START_TEST(new_redis_gets_delex)
 {
     char line[512], token[128];
     profile_all(&redis_8_4);
@@ -116,17 +113,15 @@ START_TEST(new_redis_gets_delex_and_ifeq)
     snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
     extend(lock);
     release(lock);
-    check_told("EVAL", 0);
+    check_told("EVALSHA extend", TRIO); /* SET IFEQ could bring the expiry nearer */
+    check_told("EVALSHA release", 0);
     check_told("DELEX", TRIO);
     for (size_t i = 0; i < TRIO; i++) {
         char expected[512];
-        ck_assert_int_ge(fake_redis_find(trio.fake[i], "SET ", 1, line, sizeof line, NULL), 0);
-        snprintf(expected, sizeof expected, "SET resource %s IFEQ %s PX %d", token, token, TTL_MS);
-        ck_assert_str_eq(line, expected);
         ck_assert_int_ge(fake_redis_find(trio.fake[i], "DELEX", 0, line, sizeof line, NULL), 0);
         snprintf(expected, sizeof expected, "DELEX resource IFEQ %s", token);
         ck_assert_str_eq(line, expected);
-        ck_assert(has_features(i, RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ));
+        ck_assert(has_features(i, RL_FEATURE_DELEX));
     }
 }
 END_TEST
@@ -138,10 +133,10 @@ START_TEST(valkey_gets_delifeq)
     redlock_lock_t *lock = acquire();
     extend(lock);
     release(lock);
-    check_told("EVAL", 0);
+    check_told("EVALSHA release", 0);
     check_told("DELEX", 0);
     check_told("DELIFEQ resource", TRIO);
-    ck_assert(has_features(0, RL_FEATURE_DELIFEQ | RL_FEATURE_SET_IFEQ));
+    ck_assert(has_features(0, RL_FEATURE_DELIFEQ));
 }
 END_TEST
 
@@ -154,35 +149,15 @@ START_TEST(each_server_by_itself)
         redlock_lock_t *lock = acquire();
         extend(lock);
         release(lock);
-        ck_assert(has_features(0, RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ));
-        ck_assert(has_features(1, RL_FEATURE_SET_IFEQ));
+        ck_assert(has_features(0, RL_FEATURE_DELEX));
+        ck_assert(has_features(1, 0));
         ck_assert(has_features(2, 0));
     }
     ck_assert_uint_eq(fake_redis_count(trio.fake[0], "DELEX"), 2);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVAL"), 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVALSHA release"), 0);
     ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA release"), 2);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA extend"), 0);
     ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA release"), 2);
     ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA extend"), 2);
-}
-END_TEST
-
-/* SET IFEQ sets the expiry; the script only ever moves it away. An extension that might shorten
- * what a node has may therefore not go out as SET IFEQ. */
-START_TEST(never_shortens)
-{
-    uint64_t ttl_ms = 0;
-    profile_all(&redis_8_4);
-    connect_all();
-    redlock_lock_t *lock = acquire();
-    int status = trio_extend(lock, TTL_MS / 10);
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    for (size_t i = 0; i < TRIO; i++) {
-        ck_assert(fake_redis_wait(trio.fake[i], "EVALSHA extend", 1, PATIENCE_MS));
-        ck_assert(fake_redis_look(trio.fake[i], "resource", NULL, 0, &ttl_ms));
-        ck_assert_uint_gt(ttl_ms, TTL_MS / 2);
-    }
-    release(lock);
 }
 END_TEST
 
@@ -244,48 +219,6 @@ START_TEST(forbidden_words_fall_back)
         check_follows(trio.fake[i], "DELEX", "EVALSHA release");
         ck_assert_uint_eq(trio_stats(i).features & RL_FEATURE_DELEX, 0);
     }
-}
-END_TEST
-
-START_TEST(refused_ifeq_falls_back)
-{
-    static const char *const refusals[] = {
-        "-ERR syntax error\r\n",
-        "-NOPERM User app has no permissions to run the 'set' command\r\n"};
-    profile_all(&redis_8_4);
-    rule_all((struct fake_rule){
-        .command = "SET", .argument = "IFEQ", .fault = FAKE_REPLY, .bytes = refusals[_i]});
-    connect_all();
-    redlock_lock_t *lock = acquire();
-    extend(lock);
-    extend(lock);
-    check_told("EVALSHA extend", 2 * TRIO);
-    check_told("SET ", 2 * TRIO);
-    release(lock);
-}
-END_TEST
-
-/* A full server cannot SET, but a script without a shebang may PEXPIRE; that says nothing about
- * what the server knows. */
-START_TEST(full_server_extends_by_script)
-{
-    profile_all(&redis_8_4);
-    rule_all((struct fake_rule){
-        .command = "SET",
-        .argument = "IFEQ",
-        .times = 1,
-        .fault = FAKE_REPLY,
-        .bytes = "-OOM command not allowed when used memory > 'maxmemory'.\r\n"});
-    connect_all();
-    redlock_lock_t *lock = acquire();
-    extend(lock);
-    for (size_t i = 0; i < TRIO; i++)
-        check_follows(trio.fake[i], "SET", "EVALSHA extend");
-    check_told("EVALSHA extend", TRIO);
-    extend(lock);
-    check_told("EVALSHA extend", TRIO);
-    ck_assert(has_features(0, RL_FEATURE_SET_IFEQ));
-    release(lock);
 }
 END_TEST
 
@@ -370,14 +303,11 @@ int main(void)
     TCase *known = trio_add_case(suite, "known"), *fallback = trio_add_case(suite, "fallback");
     TCase *scripts = trio_add_case(suite, "scripts");
     tcase_add_test(known, old_servers_get_scripts_only);
-    tcase_add_test(known, new_redis_gets_delex_and_ifeq);
+    tcase_add_test(known, new_redis_gets_delex);
     tcase_add_test(known, valkey_gets_delifeq);
     tcase_add_test(known, each_server_by_itself);
-    tcase_add_test(known, never_shortens);
     tcase_add_test(fallback, unknown_words_are_forgotten);
     tcase_add_loop_test(fallback, forbidden_words_fall_back, 0, 5);
-    tcase_add_loop_test(fallback, refused_ifeq_falls_back, 0, 2);
-    tcase_add_test(fallback, full_server_extends_by_script);
     tcase_add_test(scripts, forgotten_scripts_are_sent_in_full);
     tcase_add_test(scripts, falls_back_twice);
     tcase_add_test(scripts, no_endless_fallback);

@@ -172,35 +172,13 @@ bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token,
     return true;
 }
 
-static void do_set_ifeq(struct sim_call *call)
-{
-    const struct sim_word *words = call->words;
-    struct sim_key *key = sim_key_of(call, words[1]);
-
-    if (call->server->major < 8) {
-        sim_say(call, "-ERR syntax error");
-    } else if (!sim_key_holds(key, words[4])) {
-        sim_say(call, "$-1");
-    } else {
-        sim_disk_wrote(call);
-        key->expire_ms = sim_server_now_ms(call->world, call->conn->node) + sim_number_of(words[6]);
-        sim_key_renewed(call, key);
-        sim_note_said(call, sim_token_find(call->world, words[2].text, words[2].len), true);
-        sim_say(call, "+OK");
-    }
-}
-
-/* SET key token NX PX ttl | SET key token IFEQ token PX ttl */
+/* SET key token NX PX ttl */
 static void do_set(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
 
     if (call->server->full) {
         sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
-        return;
-    }
-    if (call->count == 7) {
-        do_set_ifeq(call);
         return;
     }
     if (call->count != 6 || !sim_is(words[3], "NX") || !sim_is(words[4], "PX"))

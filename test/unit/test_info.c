@@ -164,12 +164,12 @@ static const struct {
     {"redis_version:6.2.0\n", 0},
     {"redis_version:7.9.9\n", 0},
     {"redis_version:8.3.9\n", 0},
-    {"redis_version:8.4.0\n", RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ},
-    {"redis_version:9.0.0\n", RL_FEATURE_DELEX | RL_FEATURE_SET_IFEQ},
+    {"redis_version:8.4.0\n", RL_FEATURE_DELEX},
+    {"redis_version:9.0.0\n", RL_FEATURE_DELEX},
     {"redis_version:8.4.0\nvalkey_version:8.0.0\n", 0},
-    {"redis_version:8.4.0\nvalkey_version:8.1.0\n", RL_FEATURE_SET_IFEQ},
-    {"redis_version:7.2.4\nvalkey_version:9.0.0\n", RL_FEATURE_SET_IFEQ | RL_FEATURE_DELIFEQ},
-    {"redis_version:7.2.4\nvalkey_version:10.0.0\n", RL_FEATURE_SET_IFEQ | RL_FEATURE_DELIFEQ},
+    {"redis_version:8.4.0\nvalkey_version:8.1.0\n", 0},
+    {"redis_version:7.2.4\nvalkey_version:9.0.0\n", RL_FEATURE_DELIFEQ},
+    {"redis_version:7.2.4\nvalkey_version:10.0.0\n", RL_FEATURE_DELIFEQ},
 };
 
 START_TEST(features)

@@ -240,33 +240,6 @@ static void ready_as(const char *version)
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
 }
 
-START_TEST(native_extension)
-{
-    ready_as("redis_version:8.4.0\r\n");
-    a->no_shorter = b->no_shorter = true;
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
-    rig_ask(rig, b, 2, RL_VERB_EXTEND); /* until the first is answered: as ever */
-    ck_assert_str_eq(rig_said(rig), "SET key aa IFEQ aa PX 30000\nEVALSHA extend 1 key bb 30000\n");
-    rig_reply(rig, "$-1\r\n:1\r\n"); /* a denial shows that it is known */
-    ck_assert_uint_eq(rig->vote_count, 2);
-    ck_assert_uint_eq(rig->votes[0].ballot.vote, RL_VOTE_DENIED);
-    rig->vote_count = 0;
-    rig_ask(rig, a, 3, RL_VERB_EXTEND);
-    a->no_shorter = false; /* SET would bring the end nearer */
-    rig_ask(rig, a, 4, RL_VERB_EXTEND);
-    ck_assert_str_eq(rig_said(rig), "SET key aa IFEQ aa PX 30000\nEVALSHA extend 1 key aa 30000\n");
-    rig_reply(rig, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
-    ck_assert_str_eq(rig_said(rig), "EVALSHA extend 1 key aa 30000\n"); /* needs no memory */
-    rig_reply(rig, ":1\r\n:1\r\n");
-    ck_assert_uint_eq(rig->vote_count, 2);
-    a->no_shorter = true;
-    rig_ask(rig, a, 5, RL_VERB_EXTEND); /* a want of memory is not ignorance */
-    ck_assert_str_eq(rig_said(rig), "SET key aa IFEQ aa PX 30000\n");
-    rig_reply(rig, "+OK\r\n");
-    rig->vote_count = 0;
-}
-END_TEST
-
 static const char *const UNKNOWN[] = {
     "-ERR unknown command 'DELEX', with args beginning with: 'key' \r\n",
     "-ERR syntax error\r\n",
@@ -332,7 +305,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_token_is_not_repeated, 0, 3);
     tcase_add_test(tcase, readonly);
     tcase_add_test(tcase, the_script_in_full);
-    tcase_add_test(tcase, native_extension);
     tcase_add_loop_test(tcase, native_words_that_are_not_known, 0, 3);
     tcase_add_test(tcase, undos_do_not_try_words);
     return suite_run(suite);

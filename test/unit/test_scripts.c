@@ -166,10 +166,9 @@ START_TEST(native_forms_vote_or_fall_back)
         enum rl_verb verb;
         enum rl_form form;
         unsigned feature;
-    } native[] = {{RL_VERB_EXTEND, RL_FORM_IFEQ, RL_FEATURE_SET_IFEQ},
-                  {RL_VERB_RELEASE, RL_FORM_DELEX, RL_FEATURE_DELEX},
+    } native[] = {{RL_VERB_RELEASE, RL_FORM_DELEX, RL_FEATURE_DELEX},
                   {RL_VERB_RELEASE, RL_FORM_DELIFEQ, RL_FEATURE_DELIFEQ}};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
         ck_assert(cluster_replies(cluster, 0, "OK", "SET key tok PX 90000"));
         struct rl_answer answer = ask(native[i].verb, native[i].form, "key", "tok", 90000);
         if (answer.vote == RL_VOTE_AGAIN) {

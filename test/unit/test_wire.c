@@ -27,7 +27,6 @@ static const struct said SAID[] = {
     {RL_VERB_PING, RL_FORM_PLAIN, 0, "PING"},
     {RL_VERB_EXTEND, RL_FORM_SHA, 1, "EVALSHA|<sha>|1|key|tok|1"},
     {RL_VERB_EXTEND, RL_FORM_EVAL, 86400000, "EVAL|<script>|1|key|tok|86400000"},
-    {RL_VERB_EXTEND, RL_FORM_IFEQ, 10, "SET|key|tok|IFEQ|tok|PX|10"},
     {RL_VERB_RELEASE, RL_FORM_SHA, 99, "EVALSHA|<sha>|1|key|tok"},
     {RL_VERB_RELEASE, RL_FORM_EVAL, 99, "EVAL|<script>|1|key|tok"},
     {RL_VERB_RELEASE, RL_FORM_DELEX, 99, "DELEX|key|IFEQ|tok"},
@@ -133,25 +132,24 @@ struct question {
     enum rl_form form;
 };
 static const struct question QUESTIONS[] = {
-    {RL_VERB_ACQUIRE, RL_FORM_PLAIN},   {RL_VERB_HEAL, RL_FORM_PLAIN},
-    {RL_VERB_EXTEND, RL_FORM_SHA},      {RL_VERB_EXTEND, RL_FORM_EVAL},
-    {RL_VERB_EXTEND, RL_FORM_IFEQ},     {RL_VERB_RELEASE, RL_FORM_SHA},
-    {RL_VERB_RELEASE, RL_FORM_EVAL},    {RL_VERB_RELEASE, RL_FORM_DELEX},
-    {RL_VERB_RELEASE, RL_FORM_DELIFEQ}, {RL_VERB_SHORTEN, RL_FORM_SHA},
-    {RL_VERB_SHORTEN, RL_FORM_EVAL},    {RL_VERB_GET, RL_FORM_PLAIN},
-    {RL_VERB_PTTL, RL_FORM_PLAIN},      {RL_VERB_PING, RL_FORM_PLAIN},
+    {RL_VERB_ACQUIRE, RL_FORM_PLAIN}, {RL_VERB_HEAL, RL_FORM_PLAIN},
+    {RL_VERB_EXTEND, RL_FORM_SHA},    {RL_VERB_EXTEND, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_SHA},   {RL_VERB_RELEASE, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_DELEX}, {RL_VERB_RELEASE, RL_FORM_DELIFEQ},
+    {RL_VERB_SHORTEN, RL_FORM_SHA},   {RL_VERB_SHORTEN, RL_FORM_EVAL},
+    {RL_VERB_GET, RL_FORM_PLAIN},     {RL_VERB_PTTL, RL_FORM_PLAIN},
+    {RL_VERB_PING, RL_FORM_PLAIN},
 };
 #define QUESTION_COUNT (sizeof QUESTIONS / sizeof QUESTIONS[0])
 
 static bool says_ok(struct question q)
 {
-    return q.verb == RL_VERB_ACQUIRE || q.verb == RL_VERB_HEAL || q.form == RL_FORM_IFEQ;
+    return q.verb == RL_VERB_ACQUIRE || q.verb == RL_VERB_HEAL;
 }
 
 static bool says_number(struct question q)
 {
-    return (q.verb == RL_VERB_EXTEND && q.form != RL_FORM_IFEQ) || q.verb == RL_VERB_RELEASE ||
-           q.verb == RL_VERB_SHORTEN;
+    return q.verb == RL_VERB_EXTEND || q.verb == RL_VERB_RELEASE || q.verb == RL_VERB_SHORTEN;
 }
 
 START_TEST(status_replies)
@@ -312,7 +310,7 @@ END_TEST
 START_TEST(errors_to_every_question)
 {
     struct question q = QUESTIONS[_i];
-    bool native = q.form >= RL_FORM_IFEQ;
+    bool native = q.form >= RL_FORM_DELEX;
 
     for (size_t i = 0; i < ERROR_COUNT; i++) {
         const char *text = ERRORS[i].text;
@@ -327,8 +325,6 @@ START_TEST(errors_to_every_question)
         else if (native &&
                  (cause == REDLOCK_CAUSE_NOPERM || strncmp(text, "ERR unknown command", 19) == 0 ||
                   strcmp(text, "ERR syntax error") == 0))
-            vote = RL_VOTE_AGAIN;
-        else if (q.form == RL_FORM_IFEQ && cause == REDLOCK_CAUSE_OOM)
             vote = RL_VOTE_AGAIN;
         else if (cause == REDLOCK_CAUSE_WRONGTYPE && q.verb == RL_VERB_GET)
             vote = RL_VOTE_GRANTED;
@@ -367,9 +363,6 @@ START_TEST(again_says_how)
         {RL_VERB_EXTEND, RL_FORM_SHA, "NOSCRIPT No matching script.", RL_FORM_EVAL, 0},
         {RL_VERB_SHORTEN, RL_FORM_SHA, "NOSCRIPT", RL_FORM_EVAL, 0},
         {RL_VERB_RELEASE, RL_FORM_SHA, "ERR unknown command 'EVALSHA', with", RL_FORM_EVAL, 0},
-        {RL_VERB_EXTEND, RL_FORM_IFEQ, "ERR syntax error", RL_FORM_SHA, RL_FEATURE_SET_IFEQ},
-        {RL_VERB_EXTEND, RL_FORM_IFEQ, "NOPERM no", RL_FORM_SHA, RL_FEATURE_SET_IFEQ},
-        {RL_VERB_EXTEND, RL_FORM_IFEQ, "OOM no", RL_FORM_SHA, 0}, /* it does know the words */
         {RL_VERB_RELEASE, RL_FORM_DELEX, "ERR unknown command `DELEX`, with args", RL_FORM_SHA,
          RL_FEATURE_DELEX},
         {RL_VERB_RELEASE, RL_FORM_DELEX, "NOPERM no", RL_FORM_SHA, RL_FEATURE_DELEX},
