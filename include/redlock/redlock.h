@@ -77,9 +77,9 @@ REDLOCK_CHECK int redlock_fence_init(redlock_t *rl, uint64_t wait_ms);
 
 /* Ends what waits (ECLOSED), releases what is held, and sends the deletes that are still owed;
  * nothing new can be started. ENOQUORUM: not all of it was done in budget_ms; nodes that are known
- * to be down are not waited for. ENOMEM: it was, but for deletes that there was no memory to keep:
- * their keys stay until they expire (redlock_stats_t.undo_dropped says how many). Free the client
- * afterwards. [blocks] */
+ * to be down are not waited for, nor deletes of keys that have expired meanwhile. ENOMEM: it was,
+ * but for deletes that there was no memory to keep: their keys stay until they expire
+ * (redlock_stats_t.undo_dropped says how many). Free the client afterwards. [blocks] */
 REDLOCK_API int redlock_shutdown(redlock_t *rl, uint64_t budget_ms);
 
 /* Ends what waits (ECLOSED), sends what can be sent without waiting, closes, and runs the

@@ -259,6 +259,7 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
     RL_ASSERT(lock->active);
     if (kind == RL_EVENT_SHORTEN) {
         lock->claim->undo_verb = RL_VERB_SHORTEN;
+        lock->claim->renewed_ns = engine->view.now.boot_ns;
         lock->claim->keep_until_ns = rl_add_sat(engine->view.now.boot_ns, ttl_ns);
         lock->claim->ttl_max_ms = rl_max_u64(lock->claim->ttl_max_ms, ttl_ns / RL_MS);
     }

@@ -99,6 +99,7 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
         propose(engine, lock);
     claim->undo_verb = RL_VERB_RELEASE;
     claim->unsure = 0;
+    claim->renewed_ns = 0;
     claim->ttl_ms = lock->lease.terms->ttl_ns / RL_MS;
     claim->ttl_max_ms = claim->ttl_ms;
     return true;

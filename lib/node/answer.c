@@ -245,6 +245,8 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     learn_features(node, &request, &answer);
     if (request.claim != NULL) {
         request.claim->unsure &= ~RL_NODE(node->index); /* what was sent before has been read */
+        if (rl_verb_renews((enum rl_verb)request.verb))
+            request.claim->renewed_ns = now_ns; /* at the latest */
         check_run(node, &request, &answer);
     }
     uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);

@@ -17,6 +17,7 @@ struct rl_claim {
     uint64_t ttl_ms;        /* TTL of the request that is being sent */
     uint64_t ttl_max_ms;    /* longest TTL any node was given: how long a leftover may live */
     uint64_t asked_ns;      /* boot time of the last request: older than unsent bytes means sent */
+    uint64_t renewed_ns;    /* boot time at which the key was last created or prolonged; 0: never */
     uint64_t keep_until_ns; /* SHORTEN: boot time up to which the key shall stay */
     uint64_t proposal;      /* with `fenced` */
     uint64_t number;        /* with `fenced`: what RAISE raises to */
@@ -25,9 +26,9 @@ struct rl_claim {
     uint32_t key_len;       /* of the first key */
     uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;
-    rl_nodes owed; /* on whose lists of debts it is */
-    rl_nodes
-        unsure; /* whose connection ended before the answer to what makes or prolongs the key */
+    rl_nodes owed;     /* on whose lists of debts it is */
+    rl_nodes unsure;   /* may still execute a request that creates or prolongs the key: its
+                        * connection ended before the answer, and no greeting has come since */
     uint16_t stripe;   /* with `fenced`: which register */
     uint16_t slot;     /* of a semaphore: whose key it is */
     uint8_t undo_verb; /* RL_VERB_RELEASE, or RL_VERB_SHORTEN after release_after */

@@ -35,13 +35,6 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
     node->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* It makes a key, or gives it its whole life back. */
-static bool may_last(const struct rl_request *request)
-{
-    return request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL ||
-           request->verb == RL_VERB_EXTEND;
-}
-
 /* Gives the votes of a connection that is gone, and keeps what must be undone on the next one. */
 static void drain(struct rl_node *node, int cause, uint64_t now_ns)
 {
@@ -52,11 +45,12 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         struct rl_request *request = rl_pipeline_at(pipe, i);
         request->unsent = rl_request_is_unsent(pipe, request);
         request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
-        if (request->claim != NULL && !request->unsent && may_last(request))
+        if (request->claim != NULL && !request->unsent &&
+            rl_verb_renews((enum rl_verb)request->verb))
             request->claim->unsure |= RL_NODE(node->index);
     }
     pipe->sent = 0;
-    rl_debts_review(node, now_ns);
+    rl_debts_review(node);
     rl_waitaof_fail(node, cause, now_ns);
     while (pipe->head != end) {
         struct rl_request request = rl_pipeline_pop(pipe);

@@ -145,6 +145,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
+    if (rl_verb_renews(verb))
+        claim->renewed_ns = now_ns;
     node->counters.requests++;
     rl_silence_note(node, now_ns);
     if (node->state == RL_NODE_READY)
@@ -244,8 +246,11 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         request->sent_ns = now_ns;
-        if (request->claim != NULL)
-            request->claim->asked_ns = now_ns; /* on this connection */
+        if (request->claim == NULL)
+            continue;
+        request->claim->asked_ns = now_ns; /* on this connection */
+        if (rl_verb_renews((enum rl_verb)request->verb))
+            request->claim->renewed_ns = now_ns;
     }
     if (cause != REDLOCK_CAUSE_NONE) {
         rl_node_close(node, cause, text, true, now_ns);

@@ -41,7 +41,7 @@ struct rl_node;
 /* What became of an undo. */
 enum rl_undo_end {
     RL_UNDO_DONE = 0,
-    RL_UNDO_EXPIRED = 1, /* the node was not reached before its key was over */
+    RL_UNDO_EXPIRED = 1, /* its key expired before the node executed it */
     RL_UNDO_DROPPED = 2  /* there was no memory to keep it: its key stays until it is over */
 };
 

@@ -71,9 +71,16 @@ void rl_watch_hurry(struct rl_node *node);
 void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
                      const struct rl_reply *reply, uint64_t now_ns);
 
+/* True if the request creates the key or resets its TTL. */
+static inline bool rl_verb_renews(enum rl_verb verb)
+{
+    return verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL || verb == RL_VERB_EXTEND;
+}
+
 /* undo.c: room for what is under way, and for one more. false: no memory. */
 bool rl_debts_reserve(struct rl_node *node);
-/* Keeps an undo until it can be sent; without memory for it that is told. */
+/* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory for
+ * it that is told. */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
 /* The same of one that is tried again in `delay_ns`. */
 void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
@@ -84,7 +91,7 @@ static inline bool rl_debts_has(const struct rl_node *node, const struct rl_clai
     return (claim->owed & RL_NODE(node->index)) != 0;
 }
 /* A connection has ended: of which keys is it not known any more when they will be over? */
-void rl_debts_review(struct rl_node *node, uint64_t now_ns);
+void rl_debts_review(struct rl_node *node);
 /* The next one is ready: what was sent before is over, and what is owed leaves. */
 void rl_debts_greeted(struct rl_node *node, uint64_t now_ns);
 void rl_debts_flush(struct rl_node *node, uint64_t now_ns);

@@ -16,12 +16,12 @@ bool rl_debts_reserve(struct rl_node *node)
     return rl_debt_heap_reserve(&node->debts, node->debts.count + (size_t)under_way + 1);
 }
 
-/* What its last connection was asked for may be done at any later time: a server that was stopped
- * reads what lies before it when it goes on, be that days later. Only a server that has answered
- * since is known to have read it, or to have given it up. */
+/* True while the node may still execute a request of an earlier connection that creates or prolongs
+ * the key: a stopped server reads it when it goes on, be that days later. A server that was greeted
+ * since has read it, or has given it up. */
 static bool is_unsure(const struct rl_node *node, const struct rl_claim *claim)
 {
-    return (claim->unsure & RL_NODE(node->index)) != 0 && claim->asked_ns >= node->greeted_ns;
+    return (claim->unsure & RL_NODE(node->index)) != 0 && claim->renewed_ns >= node->greeted_ns;
 }
 
 static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
@@ -29,11 +29,18 @@ static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
 }
 
-static uint64_t expiry_ns(const struct rl_node *node, const struct rl_claim *claim, uint64_t now_ns)
+/* Returns when the key has expired on this node, or RL_NEVER if that is not known. It depends on
+ * when the key was last created or prolonged, and not on when, or how often, its undo is tried. */
+static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
 {
     if (is_unsure(node, claim))
         return RL_NEVER;
-    return rl_add_sat(now_ns, life_ns(node, claim->ttl_max_ms * RL_MS));
+    if ((claim->unsure & RL_NODE(node->index)) != 0) {
+        claim->unsure &= ~RL_NODE(node->index);
+        claim->renewed_ns =
+            node->greeted_ns; /* the greeting is the last moment, and is noted once */
+    }
+    return rl_add_sat(claim->renewed_ns, life_ns(node, claim->ttl_max_ms * RL_MS));
 }
 
 /* The caller of a release has had his answer; the owner of the client hears of it from the
@@ -53,7 +60,11 @@ void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
     rl_node_replan(node);
     if (rl_debts_has(node, claim))
         return;
-    uint64_t expires_ns = expiry_ns(node, claim, now_ns);
+    uint64_t expires_ns = expiry_ns(node, claim);
+    if (expires_ns <= now_ns) {
+        node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_EXPIRED);
+        return;
+    }
     if (!rl_debt_heap_reserve(&node->debts, node->debts.count + 1)) {
         drop_undo(node, expires_ns, now_ns);
         return;
@@ -75,14 +86,14 @@ static void settle(const struct rl_node *node, struct rl_claim *claim)
     rl_claim_drop(claim);
 }
 
-void rl_debts_review(struct rl_node *node, uint64_t now_ns)
+void rl_debts_review(struct rl_node *node)
 {
     struct rl_debt_heap *debts = &node->debts;
 
     for (size_t i = 0; i < debts->count; i++) {
         struct rl_debt *debt = &debts->list[i];
         if (debt->expires_ns == RL_NEVER || is_unsure(node, debt->claim))
-            debt->expires_ns = expiry_ns(node, debt->claim, now_ns);
+            debt->expires_ns = expiry_ns(node, debt->claim);
     }
     rl_debt_heap_sort(debts);
 }
@@ -93,7 +104,7 @@ void rl_debts_greeted(struct rl_node *node, uint64_t now_ns)
     if (node->dropped_until_ns == RL_NEVER)
         node->dropped_until_ns =
             rl_add_sat(now_ns, life_ns(node, node->common->admission.max_ttl_ns));
-    rl_debts_review(node, now_ns);
+    rl_debts_review(node);
     rl_debts_flush(node, now_ns);
 }
 
@@ -172,12 +183,15 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node)
 {
     if (node->debts.count == 0)
         return RL_NEVER;
-    return node->state == RL_NODE_READY ? node->debts_due_ns : rl_debt_heap_first_ns(&node->debts);
+    uint64_t first_ns = rl_debt_heap_first_ns(&node->debts);
+    return node->state == RL_NODE_READY ? rl_min_u64(node->debts_due_ns, first_ns) : first_ns;
 }
 
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns, int *ret_cause)
 {
+    if (claim->renewed_ns == 0) /* another client set the key, at the latest now */
+        claim->renewed_ns = now_ns;
     rl_pipeline_forget(&node->pipe, claim); /* a vote that was kept is of no use any more */
     bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
     if (maybe_unsent) {

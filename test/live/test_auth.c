@@ -263,6 +263,35 @@ START_TEST(a_release_without_the_right_to_delete)
 }
 END_TEST
 
+static uint64_t undos_pending(void)
+{
+    uint64_t pending = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        pending += live_node_stats(live.client, i).undos_pending;
+    return pending;
+}
+
+/* Each delete is refused for ever: it is tried until its key has expired, and a shutdown waits no
+ * longer than that. */
+START_TEST(deletes_that_are_never_allowed)
+{
+    const uint64_t ttl_ms = live_brief_ms(1200);
+    set_user(RIGHTS " -eval -evalsha");
+    connect_as("locker:s3cret@", NULL, NULL);
+    for (unsigned i = 0; i < 40; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "auth %u", i);
+        CHECK_STATUS(live_release(live_lock(name, ttl_ms)), REDLOCK_EAUTH);
+        if (i == 19)
+            ck_assert(WAIT_UNTIL(undos_pending() == 0, 2 * PATIENCE_MS));
+    }
+    ck_assert_uint_gt(undos_pending(), 0);
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(2 * PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_uint_eq(undos_pending(), 0);
+    check_no_secret();
+}
+END_TEST
+
 static Suite *auth_suite(void)
 {
     Suite *suite = suite_create("auth");
@@ -276,6 +305,7 @@ static Suite *auth_suite(void)
     live_add_with(suite, "no info", servers_that_may_not_be_asked_who_they_are, live_start_servers);
     live_add_with(suite, "missing right", a_right_that_is_missing_is_named, live_start_servers);
     live_add_with(suite, "no delete", a_release_without_the_right_to_delete, live_start_servers);
+    live_add_with(suite, "no scripts", deletes_that_are_never_allowed, live_start_servers);
     return suite;
 }
 

@@ -318,6 +318,132 @@ START_TEST(known_keys_expire)
 }
 END_TEST
 
+/* ---- servers that never do what they are asked ---- */
+
+#define LIFE_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
+
+enum evil { REFUSES = 0, GREETS_ONLY, HANGS_UP, EVILS };
+
+/* Plays the server until `end_ns`. REFUSES: each undo is answered with an error at once.
+ * GREETS_ONLY: nothing but the greeting is answered. HANGS_UP: the connection ends when an undo
+ * arrives. */
+static void play(enum evil evil, uint64_t end_ns)
+{
+    for (;;) {
+        const char *said = rig_said(rig);
+        if (rig->node.state == RL_NODE_CONNECTING) {
+            rig_connect(rig);
+            rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
+            continue;
+        }
+        if (rig->node.state == RL_NODE_READY && evil == HANGS_UP && strstr(said, "EVAL") != NULL) {
+            rig_lose(rig);
+            continue;
+        }
+        for (; evil == REFUSES && *said != '\0'; said = strchr(said, '\n') + 1)
+            rig_reply(rig, said[0] == 'S' ? "+OK\r\n" : "-NOPERM this user has no permissions\r\n");
+        rig->vote_count = 0;
+        uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
+        if (wake_ns > end_ns)
+            break;
+        rig_pass(rig, rl_max_u64(wake_ns - rig->now_ns, 1));
+    }
+    if (rig->now_ns < end_ns)
+        rig_pass(rig, end_ns - rig->now_ns);
+}
+
+/* The time of an undo is counted from the last request that could make the key live longer, and
+ * not anew with each try. */
+START_TEST(retries_do_not_renew_the_expiry)
+{
+    rig_ready(rig);
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    rig_reply(rig, "+OK\r\n");
+    rig_said(rig);
+    const uint64_t set_ns = rig->now_ns;
+    rig_pass(rig, 7 * RL_SECOND);
+    rig_undo(rig, a, 0);
+    /* What the server may have read late counts from the next greeting. */
+    play((enum evil)_i, set_ns + LIFE_NS(TTL_NS) - 1);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
+    play((enum evil)_i, set_ns + LIFE_NS(TTL_NS) + 5 * RL_SECOND);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
+    ck_assert_uint_eq(rig->given_up, 1);
+    ck_assert_uint_eq(a->refs, 1);
+}
+END_TEST
+
+/* A SET that was sent and not answered may be read until the next greeting, and no later. */
+START_TEST(an_unanswered_set_counts_from_one_greeting)
+{
+    rig_ready(rig);
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    rig_undo(rig, a, 0);
+    const uint64_t set_ns = rig->now_ns;
+    play(GREETS_ONLY, set_ns + LIFE_NS(TTL_NS));
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
+    play(GREETS_ONLY, set_ns + LIFE_NS(TTL_NS) + 7 * RL_SECOND);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
+    ck_assert_uint_eq(rig->given_up, 1);
+}
+END_TEST
+
+/* An extension prolongs the key, and with it the time in which its undo is tried. */
+START_TEST(extensions_and_heals_renew_the_expiry)
+{
+    const enum rl_verb verb = _i == 0 ? RL_VERB_EXTEND : RL_VERB_HEAL;
+
+    rig_ready(rig);
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    rig_reply(rig, "+OK\r\n");
+    rig_pass(rig, 20 * RL_SECOND);
+    ck_assert_int_eq(rig_ask(rig, a, 2, verb), 0);
+    rig_reply(rig, _i == 0 ? ":1\r\n" : "+OK\r\n");
+    rig_said(rig);
+    const uint64_t set_ns = rig->now_ns;
+    rig_undo(rig, a, 0);
+    play(REFUSES, set_ns + LIFE_NS(TTL_NS) - 1);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
+    play(REFUSES, set_ns + LIFE_NS(TTL_NS));
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
+}
+END_TEST
+
+/* A lock each 50 ms, each with a TTL of 10 s, for five minutes. What is pending is bounded by the
+ * locks of one TTL, and of the time in which it is not known that the server has read a request:
+ * REFUSES answers at once, the others leave a connection unanswered for SILENCE_NS, and are greeted
+ * again within BACKOFF_NS. The undo is then unanswered once more. */
+#define SILENCE_NS (2250 * RL_MS)
+#define BACKOFF_NS (2 * RL_SECOND)
+
+START_TEST(the_undos_pending_are_those_of_one_ttl)
+{
+    const uint64_t ttl_ns = 10 * RL_SECOND, step_ns = 50 * RL_MS;
+    const uint64_t longest_ns =
+        LIFE_NS(ttl_ns) + (_i == REFUSES ? 0 : SILENCE_NS + BACKOFF_NS + SILENCE_NS);
+    const unsigned bound = (unsigned)(longest_ns / step_ns) + 2;
+    unsigned sent = 0;
+
+    rig_ready(rig);
+    for (unsigned i = 0; i < 6000; i++) {
+        struct rl_claim *claim = rig_claim(rig, "tt");
+        claim->ttl_ms = claim->ttl_max_ms = ttl_ns / RL_MS;
+        if (rig_ask(rig, claim, 1, RL_VERB_ACQUIRE) == 0) {
+            rig_undo(rig, claim, 0);
+            sent++;
+        }
+        claim->owner = NULL;
+        rl_claim_drop(claim);
+        play((enum evil)_i, rig->now_ns + step_ns);
+        ck_assert_uint_le(rl_node_undos_pending(&rig->node), bound);
+    }
+    ck_assert_uint_gt(sent, _i == REFUSES ? 5990 : 10);
+    play((enum evil)_i, rig->now_ns + longest_ns);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
+    ck_assert_uint_eq(rig->undone, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_debts");
@@ -334,5 +460,9 @@ int main(void)
     tcase_add_test(tcase, what_is_owed_already_may_become_unknown);
     tcase_add_test(tcase, asked_while_it_was_connecting);
     tcase_add_test(tcase, known_keys_expire);
+    tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, EVILS);
+    tcase_add_test(tcase, an_unanswered_set_counts_from_one_greeting);
+    tcase_add_loop_test(tcase, extensions_and_heals_renew_the_expiry, 0, 2);
+    tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, EVILS);
     return suite_run(suite);
 }
