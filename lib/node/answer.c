@@ -244,7 +244,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     struct rl_answer answer = answer_of(&request, reply);
     learn_features(node, &request, &answer);
     if (request.claim != NULL) {
-        request.claim->unsure &= ~RL_NODE(node->index); /* what was sent before has been read */
+        rl_debts_note_read(node, request.claim);
         if (rl_verb_renews((enum rl_verb)request.verb))
             request.claim->renewed_ns = now_ns; /* at the latest */
         check_run(node, &request, &answer);

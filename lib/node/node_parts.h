@@ -85,6 +85,9 @@ void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 /* The same of one that is tried again in `delay_ns`. */
 void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns);
+/* Notes that the node has read what earlier connections sent for the claim, at its last greeting at
+ * the latest: it has answered since. */
+void rl_debts_note_read(const struct rl_node *node, struct rl_claim *claim);
 /* An undo of this claim waits to be sent. */
 static inline bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim)
 {

@@ -24,6 +24,14 @@ static bool is_unsure(const struct rl_node *node, const struct rl_claim *claim)
     return (claim->unsure & RL_NODE(node->index)) != 0 && claim->renewed_ns >= node->greeted_ns;
 }
 
+void rl_debts_note_read(const struct rl_node *node, struct rl_claim *claim)
+{
+    if ((claim->unsure & RL_NODE(node->index)) == 0)
+        return;
+    claim->unsure &= ~RL_NODE(node->index);
+    claim->renewed_ns = rl_max_u64(claim->renewed_ns, node->greeted_ns);
+}
+
 static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
 {
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
@@ -35,11 +43,7 @@ static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
 {
     if (is_unsure(node, claim))
         return RL_NEVER;
-    if ((claim->unsure & RL_NODE(node->index)) != 0) {
-        claim->unsure &= ~RL_NODE(node->index);
-        claim->renewed_ns =
-            node->greeted_ns; /* the greeting is the last moment, and is noted once */
-    }
+    rl_debts_note_read(node, claim);
     return rl_add_sat(claim->renewed_ns, life_ns(node, claim->ttl_max_ms * RL_MS));
 }
 

@@ -388,6 +388,29 @@ START_TEST(an_unanswered_set_counts_from_one_greeting)
 }
 END_TEST
 
+/* The same if the undo waited for the connection in its pipeline, and was refused. */
+START_TEST(a_refused_undo_of_an_unanswered_set)
+{
+    rig_ready(rig);
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    rig_said(rig);
+    rig_lose(rig);
+    rig_pass(rig, 0);
+    ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);
+    ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
+    rig_freeze(rig, TTL_NS); /* the server is stopped, and this process too */
+    rig_connect(rig);
+    rig_greet(rig);
+    const uint64_t greeted_ns = rig->now_ns;
+    ck_assert_str_eq(rig_said(rig), RELEASE_A);
+    rig_reply(rig, "-NOPERM this user has no permissions\r\n");
+    play(REFUSES, greeted_ns + LIFE_NS(TTL_NS) - 1);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
+    play(REFUSES, greeted_ns + LIFE_NS(TTL_NS));
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
+}
+END_TEST
+
 /* An extension prolongs the key, and with it the time in which its undo is tried. */
 START_TEST(extensions_and_heals_renew_the_expiry)
 {
@@ -462,6 +485,7 @@ int main(void)
     tcase_add_test(tcase, known_keys_expire);
     tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, EVILS);
     tcase_add_test(tcase, an_unanswered_set_counts_from_one_greeting);
+    tcase_add_test(tcase, a_refused_undo_of_an_unanswered_set);
     tcase_add_loop_test(tcase, extensions_and_heals_renew_the_expiry, 0, 2);
     tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, EVILS);
     return suite_run(suite);
