@@ -109,8 +109,6 @@ static void count(struct rl_node *node, const struct rl_request *request,
     node->counters.denied += answer->vote == RL_VOTE_DENIED;
     node->counters.errors += answer->vote == RL_VOTE_FAILED;
     node->counters.replies_late += request->told;
-    if (answer->vote != RL_VOTE_FAILED)
-        node->failures = 0; /* a real answer: the next loss may be mended at once */
 }
 
 /* Nobody waits for this answer, or something later was asked for the same claim: an undo, sent or

@@ -17,6 +17,14 @@ static bool is_refusal(int cause)
            cause == REDLOCK_CAUSE_DUPLICATE || cause == REDLOCK_CAUSE_CLUSTER;
 }
 
+/* True if the connection that ends now was a good one: greeted, ready for long enough, and
+ * answering to the end. */
+static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
+{
+    return node->state == RL_NODE_READY && !node->suspect && node->greeted_ns >= node->opened_ns &&
+           rl_sub_sat(now_ns, node->greeted_ns) >= RL_LASTING_NS;
+}
+
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
 {
     uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
@@ -97,6 +105,8 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     /* Whoever was silent before is known to be down, not worth waiting for once more. */
     bool was_ready = node->state == RL_NODE_READY && !node->suspect;
 
+    if (has_lasted(node, now_ns))
+        node->failures = 0;
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->pipe.out_len = 0;

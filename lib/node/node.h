@@ -119,7 +119,7 @@ struct rl_node {
     bool duplicate; /* set by the engine: another address shows the same server */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
-    unsigned failures;         /* connection attempts that failed in a row */
+    unsigned failures;         /* connections that failed or did not last, in a row */
     unsigned features;         /* RL_FEATURE_*: shown to be there */
     unsigned missing;          /* RL_FEATURE_*: shown not to be there */
     unsigned trying;           /* RL_FEATURE_*: asked, not answered yet */

@@ -6,6 +6,10 @@
 
 #include "node/node.h"
 
+/* A connection that is lost was good if it was ready for so long: the delay before the next one
+ * starts from its shortest again. Whatever was answered on a shorter one does not count. */
+#define RL_LASTING_NS RL_SECOND
+
 /* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an
  * enum redlock_cause: the connection is of no use). */
 bool rl_greeting_prepare(struct rl_node *node);

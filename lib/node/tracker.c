@@ -67,8 +67,10 @@ static void close_lane(struct rl_node *node)
 static void fail(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    uint64_t delay_ns = RECONNECT_MIN_NS << (tracker->failures < 7 ? tracker->failures : 7);
 
+    if (tracker->on && rl_sub_sat(now_ns, tracker->on_ns) >= RL_LASTING_NS)
+        tracker->failures = 0;
+    uint64_t delay_ns = RECONNECT_MIN_NS << (tracker->failures < 7 ? tracker->failures : 7);
     close_lane(node);
     tracker->failures++;
     delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
@@ -239,8 +241,8 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
         return;
     }
     tracker->on = true;
+    tracker->on_ns = now_ns;
     tracker->harmful = false;
-    tracker->failures = 0;
     rl_node_notify_changed(node);
     /* What has changed before now, nobody told. */
     listener->pushed(listener->ctx, node, (struct rl_arg){NULL, 0});

@@ -21,12 +21,13 @@ struct rl_tracker {
     uint8_t state; /* enum rl_tracker_state */
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
-    bool on;        /* the first connection sends what it would hear here */
-    bool harmful;   /* the first connection ended while TRACK was unanswered: not soon again */
-    unsigned asked; /* TRACKs that the first connection has not answered: the last is meant */
-    unsigned failures;
-    uint64_t due_ns; /* OFF: connect; CONNECTING, GREETING: give up */
-    uint64_t id;     /* how the server calls this connection */
+    bool on;           /* the first connection sends what it would hear here */
+    bool harmful;      /* the first connection ended while TRACK was unanswered: not soon again */
+    unsigned asked;    /* TRACKs that the first connection has not answered: the last is meant */
+    unsigned failures; /* connections that failed or did not last, in a row */
+    uint64_t due_ns;   /* OFF: connect; CONNECTING, GREETING: give up */
+    uint64_t on_ns;    /* when `on` was set last */
+    uint64_t id;       /* how the server calls this connection */
     struct rl_encoded greeting;
     size_t sent;
     char text[96]; /* REFUSED: why, for people */

@@ -3,6 +3,8 @@
  * when the next connection is tried. */
 #include "node_rig.h"
 
+#include "node/node_parts.h"
+
 #include <string.h>
 
 #include "suite.h"
@@ -285,16 +287,18 @@ START_TEST(reconnects_come_slower_and_slower)
 }
 END_TEST
 
-/* A connection that worked and is lost: at once again. One that never answers anything but the
- * greeting: slower and slower. */
+/* A connection that has lasted and is lost is made again at once, whether or not it was used. */
 START_TEST(a_lost_connection_is_mended_at_once)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_ready(rig);
     for (unsigned i = 0; i < 3; i++) {
-        rig_ask(rig, claim, 1, RL_VERB_EXTEND);
-        rig_reply(rig, ":0\r\n");
+        if (i < 2) {
+            rig_ask(rig, claim, 1, RL_VERB_EXTEND);
+            rig_reply(rig, ":0\r\n");
+        }
+        rig_pass(rig, RL_LASTING_NS);
         rig_lose(rig);
         ck_assert_uint_eq(rl_node_wake_ns(&rig->node), rig->now_ns);
         ck_assert(rl_node_is_up(&rig->node));
@@ -305,9 +309,42 @@ START_TEST(a_lost_connection_is_mended_at_once)
         rig_greet(rig);
     }
     ck_assert_uint_eq(rig->node.counters.reconnects, 3);
-    rig_lose(rig); /* it has not answered a question since the last loss */
+    rig_pass(rig, RL_LASTING_NS - 1);
+    rig_lose(rig);
     ck_assert_uint_gt(rl_node_wake_ns(&rig->node), rig->now_ns);
     ck_assert(!rl_node_is_up(&rig->node));
+    rl_claim_drop(claim);
+}
+END_TEST
+
+/* A server that greets, answers one vote, and closes: each answer is real, and no connection lasts.
+ * The delays between connections grow all the same. One that stands still instead, and is closed
+ * after some seconds, has not lasted either. */
+START_TEST(connections_that_do_not_last)
+{
+    const uint64_t minute_ns = 60 * RL_SECOND;
+    struct rl_claim *claim = rig_claim(rig, "tok");
+    uint64_t end_ns = rig->now_ns + minute_ns;
+
+    rig_start(rig);
+    while (rig->now_ns < end_ns && rig->opens < 1000) {
+        if (rig->node.state == RL_NODE_CONNECTING) {
+            rig_connect(rig);
+            rig_greet(rig);
+            ck_assert_int_eq(rig_ask(rig, claim, 1, RL_VERB_ACQUIRE), 0);
+            if (_i == 0)
+                rig_reply(rig, "+OK\r\n");
+            rig->vote_count = 0;
+            rig_pass(rig, RL_MS);
+            if (_i == 0)
+                rig_lose(rig);
+        }
+        rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
+        rig->vote_count = 0;
+    }
+    /* At once, then after 50 ms and so on up to 2 s, of which a quarter may be left out. */
+    ck_assert_uint_le(rig->opens, 2 + 6 + minute_ns / (1500 * RL_MS));
+    ck_assert_uint_gt(rig->node.failures, 6);
     rl_claim_drop(claim);
 }
 END_TEST
@@ -380,6 +417,7 @@ int main(void)
     tcase_add_loop_test(tcase, no_connection_no_vote, 0, 4);
     tcase_add_test(tcase, reconnects_come_slower_and_slower);
     tcase_add_test(tcase, a_lost_connection_is_mended_at_once);
+    tcase_add_loop_test(tcase, connections_that_do_not_last, 0, 2);
     tcase_add_test(tcase, duplicates_are_let_go);
     tcase_add_test(tcase, closed_for_good);
     tcase_add_test(tcase, a_send_that_fails);

@@ -312,6 +312,29 @@ START_TEST(it_is_lost)
 }
 END_TEST
 
+/* A server that takes the second connection and the question, and closes it, gets it ever more
+ * rarely. One that has lasted is made again soon. */
+START_TEST(it_does_not_last)
+{
+    const uint64_t minute_ns = 60 * RL_SECOND, end_ns = rig->now_ns + minute_ns;
+
+    listen();
+    while (rig->now_ns < end_ns && rig->push_opens < 1000) {
+        rl_tracker_closed(&rig->node, rig->now_ns);
+        rig_pass(rig, rig->node.tracker.due_ns - rig->now_ns);
+        subscribe();
+        rig_reply(rig, "+OK\r\n");
+        ck_assert(rl_tracker_tells(&rig->node));
+        rig_pass(rig, RL_MS);
+    }
+    /* After 50 ms, 100 ms and so on up to 5 s. */
+    ck_assert_uint_le(rig->push_opens, 2 + 7 + minute_ns / (5 * RL_SECOND));
+    rig_pass(rig, RL_SECOND);
+    rl_tracker_closed(&rig->node, rig->now_ns);
+    ck_assert_uint_le(rig->node.tracker.due_ns, rig->now_ns + 50 * RL_MS);
+}
+END_TEST
+
 /* Ever more rarely, while nothing gets better. */
 START_TEST(it_cannot_be_had)
 {
@@ -445,6 +468,7 @@ int main(void)
     tcase_add_test(tcase, it_is_gone_already);
     tcase_add_test(tcase, refused_without_a_word);
     tcase_add_test(tcase, it_is_lost);
+    tcase_add_test(tcase, it_does_not_last);
     tcase_add_test(tcase, it_cannot_be_had);
     tcase_add_test(tcase, the_first_one_is_lost);
     tcase_add_test(tcase, lost_before_tracking_is_on);
