@@ -231,6 +231,33 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
 }
 END_TEST
 
+/* The same in the turn that reads the greeting of a server that was restarted. */
+START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
+{
+    static const char *const told[] = {"run_id:ffff\r\n", "role:master\r\n", "maxmemory:0\r\n",
+                                       "loading:0\r\n", "used_cpu_user:1\r\n"};
+    char bytes[512] = "+OK\r\n";
+    size_t len = strlen(bytes);
+
+    rig_ready(rig);
+    rig_lose(rig);
+    rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
+    rig_connect(rig);
+    for (unsigned i = 0; i < sizeof told / sizeof told[0]; i++)
+        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "$%zu\r\n%s\r\n", strlen(told[i]),
+                                told[i]);
+    snprintf(bytes + len, sizeof bytes - len, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n-x\r\n-x\r\n-x\r\n");
+    const uint64_t tick_ns = rig->now_ns;
+    rig_freeze(rig, 3600 * RL_SECOND);
+    rl_node_received(&rig->node, bytes, strlen(bytes), tick_ns);
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_RESTARTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_BAR_RESTARTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+}
+END_TEST
+
 /* What the short look does not ask for stays as it was. */
 START_TEST(a_short_look_keeps_the_rest)
 {
@@ -283,6 +310,7 @@ static Suite *watch_suite(void)
     tcase_add_loop_test(tcase, strange_answers, 0, 10);
     tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
     tcase_add_test(tcase, a_guard_begins_when_the_answer_is_there);
+    tcase_add_test(tcase, a_guard_after_a_greeting_begins_when_it_is_there);
     tcase_add_test(tcase, a_short_look_keeps_the_rest);
     tcase_add_test(tcase, silence);
     suite_add_tcase(suite, tcase);
