@@ -28,12 +28,43 @@ struct rl_lookup {
     pid_t pid;        /* of the process that has the thread */
     int wake_fd;
     uint16_t port;
+    unsigned first; /* the number of the address with which the result begins */
     char host[HOST_MAX + 1];
     char text[160];
     struct rl_addresses found;
 };
 
-static int ask(const char *host, uint16_t port, int flags, struct rl_addresses *ret)
+static bool is_usable(const struct addrinfo *info)
+{
+    return (info->ai_family == AF_INET || info->ai_family == AF_INET6) &&
+           info->ai_addrlen <= sizeof(struct sockaddr_storage);
+}
+
+/* Copies as many usable addresses as there is room for, from number `first` on; where the list is
+ * not that long, `first` counts from its front again. */
+static void copy_addresses(const struct addrinfo *list, unsigned first, struct rl_addresses *ret)
+{
+    unsigned usable = 0, skip;
+
+    for (const struct addrinfo *at = list; at != NULL; at = at->ai_next)
+        usable += is_usable(at);
+    memset(ret, 0, sizeof *ret);
+    skip = usable != 0 ? first % usable : 0;
+    for (const struct addrinfo *at = list; at != NULL && ret->count < RL_ADDRESSES_MAX;
+         at = at->ai_next) {
+        if (!is_usable(at))
+            continue;
+        if (skip > 0) {
+            skip--;
+            continue;
+        }
+        memcpy(&ret->list[ret->count], at->ai_addr, at->ai_addrlen);
+        ret->len[ret->count] = at->ai_addrlen;
+        ret->count++;
+    }
+}
+
+static int ask(const char *host, uint16_t port, int flags, unsigned first, struct rl_addresses *ret)
 {
     struct addrinfo hints;
     struct addrinfo *list = NULL;
@@ -47,17 +78,7 @@ static int ask(const char *host, uint16_t port, int flags, struct rl_addresses *
     int rc = getaddrinfo(host, service, &hints, &list);
     if (rc != 0)
         return rc;
-
-    memset(ret, 0, sizeof *ret);
-    for (const struct addrinfo *at = list; at != NULL && ret->count < RL_ADDRESSES_MAX;
-         at = at->ai_next) {
-        if ((at->ai_family != AF_INET && at->ai_family != AF_INET6) ||
-            at->ai_addrlen > sizeof ret->list[0])
-            continue;
-        memcpy(&ret->list[ret->count], at->ai_addr, at->ai_addrlen);
-        ret->len[ret->count] = at->ai_addrlen;
-        ret->count++;
-    }
+    copy_addresses(list, first, ret);
     freeaddrinfo(list);
     return ret->count > 0 ? 0 : EAI_NONAME;
 }
@@ -84,7 +105,7 @@ int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret
     struct rl_addresses found;
     if (parse(host, port, ret))
         return 1;
-    if (ask(host, port, AI_NUMERICHOST, &found) != 0)
+    if (ask(host, port, AI_NUMERICHOST, 0, &found) != 0)
         return 0;
     *ret = found;
     return 1;
@@ -105,7 +126,7 @@ static void leave(struct rl_lookup *lookup)
 static void *run(void *arg)
 {
     struct rl_lookup *lookup = arg;
-    int rc = ask(lookup->host, lookup->port, 0, &lookup->found);
+    int rc = ask(lookup->host, lookup->port, 0, lookup->first, &lookup->found);
     int error = errno;
 
     if (rc == EAI_SYSTEM)
@@ -143,7 +164,7 @@ static int start_thread(struct rl_lookup *lookup)
     return rc == 0 ? 0 : -1;
 }
 
-struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, int wake_fd)
+struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned first, int wake_fd)
 {
     size_t len = strlen(host);
     struct rl_lookup *lookup = len <= HOST_MAX ? calloc(1, sizeof *lookup) : NULL;
@@ -152,6 +173,7 @@ struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, int wake_fd)
         return NULL;
     memcpy(lookup->host, host, len + 1);
     lookup->port = port;
+    lookup->first = first;
     lookup->pid = getpid();
     atomic_init(&lookup->holders, 2);
     atomic_init(&lookup->state, RUNNING);

@@ -8,6 +8,8 @@
 
 #include <sys/socket.h>
 
+/* So many addresses of a name are kept at a time, however many the name server sends: the next
+ * look-up takes the following ones. */
 #define RL_ADDRESSES_MAX 8
 
 /* In the order in which they should be tried. */
@@ -23,9 +25,10 @@ int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret
 
 struct rl_lookup;
 
-/* Starts to look `host` up on a thread of its own. When the result is there, 8 bytes are written to
- * a duplicate of the eventfd `wake_fd`. NULL: out of memory, threads or descriptors. */
-struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, int wake_fd);
+/* Starts to look `host` up on a thread of its own. The result begins with address number `first`,
+ * counted from 0 and from the front again after the last one. When it is there, 8 bytes are written
+ * to a duplicate of the eventfd `wake_fd`. NULL: out of memory, threads or descriptors. */
+struct rl_lookup *rl_lookup_start(const char *host, uint16_t port, unsigned first, int wake_fd);
 
 /* 0: still running; 1: done, and *ret holds at least one address; -1: failed, see the text. */
 int rl_lookup_poll(const struct rl_lookup *lookup, struct rl_addresses *ret);

@@ -158,12 +158,13 @@ static void socket_open(void *ctx, unsigned node)
         connect_unix(sockets, sock);
         return;
     }
-    /* Addresses that were not tried yet are left when the last connection timed out; after the last
-     * one the name is looked up anew. */
+    /* Addresses that were not tried yet are left when the last connection timed out. After the last
+     * one the name is looked up anew, and the addresses behind those that failed are tried. */
     if (sock->next_address < sock->addresses.count) {
         connect_next(sockets, sock);
         return;
     }
+    sock->first_address += sock->addresses.count;
     sock->next_address = 0;
     sock->addresses.count = 0;
     if (rl_resolve_numeric(spec->host, spec->port, &sock->addresses) == 1) {
@@ -172,7 +173,8 @@ static void socket_open(void *ctx, unsigned node)
     }
     if (sock->lookup != NULL)
         return; /* the last one is still running */
-    sock->lookup = rl_lookup_start(spec->host, spec->port, sockets->poller->wake_fd);
+    sock->lookup =
+        rl_lookup_start(spec->host, spec->port, sock->first_address, sockets->poller->wake_fd);
     if (sock->lookup == NULL) {
         fail_open(sockets, sock, REDLOCK_CAUSE_RESOLVE, "name look-up cannot be started", 0);
         return;
@@ -278,7 +280,8 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     sock->connecting = false;
     sock->want_write = false;
     /* The next connection starts with a fresh look-up: the name may have moved by then. */
-    sock->next_address = sock->addresses.count;
+    sock->next_address = sock->first_address = 0;
+    sock->addresses.count = 0;
     if (rl_poller_change(sockets->poller, sock->fd, tag_of(sockets, sock), false) != REDLOCK_OK) {
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;

@@ -19,7 +19,9 @@ struct rl_socket {
     struct rl_lookup *lookup; /* a name is being looked up */
     struct rl_addresses addresses;
     unsigned next_address;
-    int fd; /* -1: none */
+    unsigned
+        first_address; /* the number with which the next look-up begins: those before it failed */
+    int fd;            /* -1: none */
     bool connecting, want_write;
 };
 

@@ -73,6 +73,7 @@ static struct addrinfo *make_list(unsigned count, uint16_t port)
             answer->address.sin6_family = AF_INET6;
             answer->address.sin6_port = htons(port);
             inet_pton(AF_INET6, "2001:db8::", &answer->address.sin6_addr);
+            answer->address.sin6_addr.s6_addr[14] = (uint8_t)(i >> 8);
             answer->address.sin6_addr.s6_addr[15] = (uint8_t)i;
             answer->info.ai_family = AF_INET6;
             answer->info.ai_addrlen = sizeof answer->address;
@@ -157,12 +158,12 @@ static unsigned answered(void)
 }
 
 static int wake_fd;
-static unsigned started;
+static unsigned started, first_address;
 
 /* Every thread that was started is waited for, before the next test sets the server up anew. */
 static struct rl_lookup *start(const char *host, uint16_t port)
 {
-    struct rl_lookup *lookup = rl_lookup_start(host, port, wake_fd);
+    struct rl_lookup *lookup = rl_lookup_start(host, port, first_address, wake_fd);
     ck_assert_ptr_nonnull(lookup);
     started++;
     return lookup;
@@ -172,7 +173,7 @@ static void setup(void)
 {
     wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     server.held = server.took_signals = false;
-    server.asked = server.answered = started = 0;
+    server.asked = server.answered = started = first_address = 0;
     server.error = 0;
     server.addresses = 2;
 }
@@ -202,6 +203,17 @@ static void check_address(const struct rl_addresses *addresses, unsigned i, cons
                      0);
     ck_assert_str_eq(text, host);
     ck_assert_uint_eq(strtoul(service, NULL, 10), port);
+}
+
+/* As make_list() counts. */
+static unsigned number_of(const struct rl_addresses *addresses, unsigned i)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addresses->list[i];
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addresses->list[i];
+
+    if (v4->sin_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) & 0xffff;
+    return v6->sin6_addr.s6_addr[14] * 256u + v6->sin6_addr.s6_addr[15];
 }
 
 /* ---- numbers ---- */
@@ -268,6 +280,36 @@ START_TEST(many_addresses_are_cut)
     ck_assert_uint_eq(addresses.count, RL_ADDRESSES_MAX);
     check_address(&addresses, RL_ADDRESSES_MAX - 1, "2001:db8::8", 1);
     rl_lookup_drop(lookup);
+}
+END_TEST
+
+/* The next look-up takes the addresses behind those that the last one has shown: each is in one of
+ * them, and after the last one it begins at the front. Not even a name server that sends thousands
+ * makes the result larger. */
+START_TEST(many_addresses_are_taken_in_turn)
+{
+    static const unsigned counts[] = {1, 7, 8, 9, 20, 4000};
+    const unsigned count = counts[_i];
+    static unsigned shown[4001];
+
+    memset(shown, 0, sizeof shown);
+    server.addresses = count;
+    for (unsigned total = 0; total < 2 * count;) {
+        struct rl_addresses addresses;
+        first_address = total;
+        struct rl_lookup *lookup = start("h", 1);
+        ck_assert(is_woken(DEADLINE_MS));
+        uint64_t woken;
+        ck_assert_int_eq(read(wake_fd, &woken, sizeof woken), sizeof woken);
+        ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1);
+        rl_lookup_drop(lookup);
+        ck_assert_uint_le(addresses.count, RL_ADDRESSES_MAX);
+        for (unsigned i = 0; i < addresses.count; i++)
+            shown[number_of(&addresses, i)]++;
+        total += addresses.count;
+    }
+    for (unsigned i = 1; i <= count; i++)
+        ck_assert_uint_eq(shown[i], 2);
 }
 END_TEST
 
@@ -344,8 +386,8 @@ START_TEST(impossible_starts_are_refused)
     char host[300];
     memset(host, 'h', sizeof host - 1);
     host[sizeof host - 1] = '\0';
-    ck_assert_ptr_null(rl_lookup_start(host, 1, wake_fd)); /* longer than any name */
-    ck_assert_ptr_null(rl_lookup_start("h", 1, -1));
+    ck_assert_ptr_null(rl_lookup_start(host, 1, 0, wake_fd)); /* longer than any name */
+    ck_assert_ptr_null(rl_lookup_start("h", 1, 0, -1));
 }
 END_TEST
 
@@ -381,6 +423,7 @@ int main(void)
     tcase_add_test(tcase, names_do);
     tcase_add_test(tcase, lookup_runs_beside_the_caller);
     tcase_add_test(tcase, many_addresses_are_cut);
+    tcase_add_loop_test(tcase, many_addresses_are_taken_in_turn, 0, 6);
     tcase_add_loop_test(tcase, failure_has_a_text, 0, 4);
     tcase_add_test(tcase, lookup_outlives_whoever_asked);
     tcase_add_test(tcase, drop_races_with_the_thread);
