@@ -381,6 +381,29 @@ START_TEST(a_repeated_question_is_older)
 }
 END_TEST
 
+/* A request that was given up may still lie unread before the server: its bytes count as unread
+ * until something behind it is answered. */
+START_TEST(what_was_given_up_is_unread)
+{
+    const struct rl_pipeline *pipe = &rig->node.pipe;
+
+    rig->common.node_timeout_ns = 100 * RL_MS;
+    rig_ready(rig);
+    const uint64_t begin = pipe->sent;
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), 0);
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    const uint64_t behind_a = pipe->sent;
+    rig_ask(rig, b, 1, RL_VERB_EXTEND);
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - begin);
+    rig_pass(rig, 100 * RL_MS);
+    ck_assert_uint_eq(rig->vote_count, 2); /* both have failed */
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - begin);
+    rig_reply(rig, ":1\r\n");
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - behind_a);
+    rig->vote_count = 0;
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_silence");
@@ -402,5 +425,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_known_limit_is_kept, 0, 2);
     tcase_add_test(tcase, a_shorter_limit_is_noticed);
     tcase_add_test(tcase, a_repeated_question_is_older);
+    tcase_add_test(tcase, what_was_given_up_is_unread);
     return suite_run(suite);
 }

@@ -461,35 +461,6 @@ START_TEST(random_operations)
 }
 END_TEST
 
-/* A request that was given up may still lie unread before the server: its bytes count until
- * something behind them is answered. Those that were taken out before they were sent do not. */
-START_TEST(unread_bytes)
-{
-    struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a'), *b = claim_of('b');
-
-    init(&pipe);
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 0);
-    push(&pipe, b, RL_VERB_ACQUIRE, "bb");
-    ck_assert(rl_pipeline_cut(&pipe, b));
-    push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
-    push(&pipe, a, RL_VERB_RELEASE, "AAA");
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 0);
-    rl_pipeline_sent(&pipe, 6);
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 6);
-    rl_pipeline_at(&pipe, pipe.head + 1)->told = true;
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 6);
-    rl_pipeline_skip_removed(&pipe);
-    rl_claim_drop(rl_pipeline_pop(&pipe).claim);
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 2);
-    rl_pipeline_sent(&pipe, 1);
-    ck_assert_uint_eq(rl_pipeline_unread(&pipe), 3);
-    rl_pipeline_free(&pipe);
-    rl_claim_drop(a);
-    rl_claim_drop(b);
-}
-END_TEST
-
 /* What is kept leaves with the pipeline. */
 START_TEST(kept_until_it_is_freed)
 {
@@ -524,7 +495,6 @@ int main(void)
     tcase_add_test(tcase, closing_after_answers);
     tcase_add_test(tcase, reserved_room_is_there);
     tcase_add_loop_test(tcase, random_operations, 0, 4);
-    tcase_add_test(tcase, unread_bytes);
     tcase_add_test(tcase, kept_until_it_is_freed);
     return suite_run(suite);
 }
