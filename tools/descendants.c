@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Walks /proc and signals the descendants of a process. A pid is only a number: before it is
- * signalled it is pinned with a pidfd and its start time is read again, so that a number that was
- * given to a stranger in between is left alone.
+ * Walks /proc and signals the descendants of a process. Before a process is signalled, it is pinned
+ * with a pidfd where the kernel allows that, and its start time is read again: a pid that was given
+ * to another process in between is left alone.
  */
 #include "descendants.h"
 
@@ -115,18 +115,20 @@ static void mark(struct process_list *list, pid_t ancestor)
     }
 }
 
+/* Sends the signal to that very process; false if it has ended or the signal was refused. The
+ * system calls for pidfds are newer than many kernels and seccomp profiles, and descriptors may run
+ * out: any error but ESRCH only means that the process is not pinned, and kill() is used instead.
+ */
 static bool signal_pinned(int proc_fd, const struct process *item, int sig)
 {
     struct process again;
     int pidfd = (int)syscall(SYS_pidfd_open, item->pid, 0);
 
-    if (pidfd < 0 && errno != ENOSYS)
+    if (pidfd < 0 && errno == ESRCH)
         return false;
     bool same = read_process(proc_fd, item->pid, &again) && again.started == item->started;
-    bool sent = false;
-    if (same && pidfd >= 0)
-        sent = syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) == 0;
-    else if (same)
+    bool sent = same && pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) == 0;
+    if (same && !sent && (pidfd < 0 || errno != ESRCH))
         sent = kill(item->pid, sig) == 0;
     if (pidfd >= 0)
         close(pidfd);

@@ -10,52 +10,14 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
 import tapcase  # noqa: E402
-from world import SLOW, Case, children_of, gone_after, runs, stat_fields, until  # noqa: E402
-
-# The command, a child of it in its group, children in another session, and an orphan.
-FAMILY = """
-trap '' TERM HUP INT
-sleep 1000 & echo $!
-setsid sh -c 'sleep 1000 & echo $!'
-setsid sh -c 'trap "" TERM HUP INT; sleep 1000 & echo $!; echo $$ ; wait' &
-echo $$
-while :; do sleep 1; done
-"""
-
-
-def comm(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-        return file.read().strip()
-
+from family import FamilyCase  # noqa: E402
+from world import SLOW, children_of, runs, stat_fields, until  # noqa: E402
 
 def processor_ticks():
     return os.sysconf("SC_CLK_TCK")
 
 
-class Guardian(Case):
-    def family(self, *flags, name="g", **options):
-        process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY, **options)
-        pids = [int(process.stdout.readline()) for _ in range(5)]
-        self.addCleanup(self.kill_all, pids)
-        return process, pids
-
-    @staticmethod
-    def kill_all(pids):
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-
-    def guardian_of(self, process):
-        return until(
-            lambda: [pid for pid in children_of(process.pid) if comm(pid) == "redlock-guard"],
-            "the guardian",
-        )[0]
-
-    def assert_gone_within(self, pids, since, seconds):
-        self.assertLess(gone_after(pids, since), seconds)
-
+class Guardian(FamilyCase):
     def test_flushed_majority_ends_all_before_the_deadline(self):
         process, pids = self.family("-t", "3s")
         for index in range(3):

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of the guardian share: a command that starts processes in its own group and in other sessions."""
+
+import os
+import signal
+
+from world import Case, children_of, gone_after, until
+
+# The command, a child of it in its group, children in another session, and an orphan.
+FAMILY = """
+trap '' TERM HUP INT
+sleep 1000 & echo $!
+setsid sh -c 'sleep 1000 & echo $!'
+setsid sh -c 'trap "" TERM HUP INT; sleep 1000 & echo $!; echo $$ ; wait' &
+echo $$
+while :; do sleep 1; done
+"""
+FAMILY_SIZE = 5
+
+
+def comm(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
+
+
+class FamilyCase(Case):
+    def family(self, *flags, name="g", **options):
+        """`redlock run` of that command: (process, the pids of the family)."""
+        process = self.start("run", *flags, name, "--", "sh", "-c", FAMILY, **options)
+        pids = [int(process.stdout.readline()) for _ in range(FAMILY_SIZE)]
+        self.addCleanup(self.kill_all, pids)
+        return process, pids
+
+    @staticmethod
+    def kill_all(pids):
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def guardian_of(self, process):
+        return until(
+            lambda: [pid for pid in children_of(process.pid) if comm(pid) == "redlock-guard"],
+            "the guardian",
+        )[0]
+
+    def assert_gone_within(self, pids, since, seconds):
+        self.assertLess(gone_after(pids, since), seconds)
