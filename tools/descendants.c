@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 struct process {
-    pid_t pid, parent;
-    char state;
+    pid_t pid, parent, group;
+    bool runs; /* a thread of it does; the state alone is that of its first thread */
     bool descends;
     uint64_t started; /* clock ticks since boot */
 };
@@ -32,7 +32,9 @@ struct process_list {
 static bool read_process(int proc_fd, pid_t pid, struct process *ret)
 {
     char path[32], text[1024];
-    int parent;
+    int parent, group;
+    long threads;
+    char state;
 
     snprintf(path, sizeof path, "%d/stat", (int)pid);
     int fd = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
@@ -46,12 +48,14 @@ static bool read_process(int proc_fd, pid_t pid, struct process *ret)
     /* The name in parentheses may itself hold blanks and parentheses: go on behind the last one. */
     const char *rest = strrchr(text, ')');
     if (!rest || sscanf(rest + 1,
-                        " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-                        "%*d %*d %" SCNu64,
-                        &ret->state, &parent, &ret->started) != 3)
+                        " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d "
+                        "%" SCNu64,
+                        &state, &parent, &group, &threads, &ret->started) != 5)
         return false;
     ret->pid = pid;
     ret->parent = parent;
+    ret->group = group;
+    ret->runs = (state != 'Z' && state != 'X') || threads > 1;
     ret->descends = false;
     return true;
 }
@@ -147,12 +151,28 @@ struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
     mark(&list, ancestor);
     for (size_t i = 0; i < list.count; i++) {
         const struct process *item = &list.items[i];
-        if (!item->descends || item->pid == spare || item->state == 'Z' || item->state == 'X')
+        if (!item->descends || item->pid == spare || !item->runs)
             continue;
         pass.alive++;
         if (sig && signal_pinned(dirfd(proc), item, sig))
             pass.killed++;
     }
+    free(list.items);
+    closedir(proc);
+    return pass;
+}
+
+struct descendants_pass descendants_in_group(pid_t group)
+{
+    struct descendants_pass pass = {0};
+    struct process_list list = {0};
+    DIR *proc = opendir("/proc");
+
+    if (!proc)
+        return pass;
+    pass.seen = list_read(&list, proc);
+    for (size_t i = 0; i < list.count; i++)
+        pass.alive += list.items[i].group == group && list.items[i].runs;
     free(list.items);
     closedir(proc);
     return pass;

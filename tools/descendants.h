@@ -18,6 +18,9 @@ struct descendants_pass {
  * (0: nobody is spared). */
 struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig);
 
+/* Counts the processes of a process group that are not zombies. */
+struct descendants_pass descendants_in_group(pid_t group);
+
 /* Is it, living or dead, a child of that process? One look, at one process. */
 bool descendants_is_child(pid_t pid, pid_t parent);
 

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "exits.h"
 
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
@@ -96,7 +97,11 @@ bool job_report(struct job *job, const struct start_report *report)
 
 bool job_group_alive(const struct job *job)
 {
-    return job->pid && !job->shares_group && (kill(-job->pid, 0) == 0 || errno == EPERM);
+    if (!job->pid || job->shares_group || (kill(-job->pid, 0) != 0 && errno != EPERM))
+        return false;
+    /* kill() finds zombies, too. */
+    struct descendants_pass pass = descendants_in_group(job->pid);
+    return !pass.seen || pass.alive > 0;
 }
 
 int job_exit_code(const struct job *job)

@@ -36,7 +36,8 @@ bool job_report(struct job *job, const struct start_report *report);
  * the terminal back. */
 void job_signal(struct job *job, int sig);
 
-/* Does any process of the group live? (Never with `shares_group`: that group is ours.) */
+/* Tells whether a process of the group runs; zombies do not. Where /proc cannot be read, zombies
+ * count. Always false with `shares_group`: that group is ours. */
 bool job_group_alive(const struct job *job);
 
 /* The terminal back to our own group, if the command has it. */
