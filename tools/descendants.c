@@ -15,7 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
+
+#define KILL_PATIENCE_NS (30 * UINT64_C(1000000000))
+/* Between two looks: short at first, longer for processes that resist. */
+#define PAUSE_NS_MIN ((long)NS_PER_MS)
+#define PAUSE_NS_MAX (64 * (long)NS_PER_MS)
 
 struct process {
     pid_t pid, parent, group;
@@ -98,7 +106,15 @@ static bool list_read(struct process_list *list, DIR *proc)
     return true;
 }
 
-static void mark(struct process_list *list, pid_t ancestor)
+static bool is_child(const struct process *item, const struct descendants_scope *scope)
+{
+    if (item->parent != scope->ancestor)
+        return false;
+    return item->started > scope->since_ticks ||
+           (item->started == scope->since_ticks && item->pid >= scope->since);
+}
+
+static void mark(struct process_list *list, const struct descendants_scope *scope)
 {
     bool more = true;
 
@@ -111,7 +127,7 @@ static void mark(struct process_list *list, pid_t ancestor)
             const struct process key = {.pid = item->parent};
             const struct process *parent =
                 bsearch(&key, list->items, list->count, sizeof key, by_pid);
-            if (item->parent == ancestor || (parent && parent->descends)) {
+            if (is_child(item, scope) || (parent && parent->descends)) {
                 item->descends = true;
                 more = true;
             }
@@ -139,7 +155,7 @@ static bool signal_pinned(int proc_fd, const struct process *item, int sig)
     return sent;
 }
 
-struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
+struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig)
 {
     struct descendants_pass pass = {0};
     struct process_list list = {0};
@@ -148,10 +164,10 @@ struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
     if (!proc)
         return pass;
     pass.seen = list_read(&list, proc);
-    mark(&list, ancestor);
+    mark(&list, scope);
     for (size_t i = 0; i < list.count; i++) {
         const struct process *item = &list.items[i];
-        if (!item->descends || item->pid == spare || !item->runs)
+        if (!item->descends || item->pid == scope->spare || !item->runs)
             continue;
         pass.alive++;
         if (sig && signal_pinned(dirfd(proc), item, sig))
@@ -160,6 +176,37 @@ struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig)
     free(list.items);
     closedir(proc);
     return pass;
+}
+
+void descendants_end(const struct descendants_scope *scope)
+{
+    uint64_t give_up_ns = boottime_ns() + KILL_PATIENCE_NS;
+    struct timespec pause = {.tv_nsec = PAUSE_NS_MIN};
+    int clean = 0;
+
+    while (clean < 2 && boottime_ns() < give_up_ns) {
+        struct descendants_pass pass = descendants_signal(scope, SIGKILL);
+        if (!pass.seen)
+            return;
+        clean = pass.alive == 0 ? clean + 1 : 0;
+        if (clean > 0)
+            continue;
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < PAUSE_NS_MAX)
+            pause.tv_nsec *= 2;
+    }
+}
+
+uint64_t descendants_started(pid_t pid)
+{
+    struct process item;
+    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (proc_fd < 0)
+        return 0;
+    bool found = read_process(proc_fd, pid, &item);
+    close(proc_fd);
+    return found ? item.started : 0;
 }
 
 struct descendants_pass descendants_in_group(pid_t group)

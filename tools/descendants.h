@@ -6,17 +6,36 @@
 #define TOOLS_DESCENDANTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct descendants_pass {
     bool seen;       /* /proc could be read */
-    unsigned alive;  /* descendants that are not zombies, without `spare` */
+    unsigned alive;  /* descendants that are not zombies, without the spared ones */
     unsigned killed; /* of these, got the signal */
 };
 
-/* Looks once; sends `sig` (0: only look) to each living descendant of `ancestor` except `spare`
- * (0: nobody is spared). */
-struct descendants_pass descendants_signal(pid_t ancestor, pid_t spare, int sig);
+/* Which processes are meant: all that descend from `ancestor`, except `spare`. */
+struct descendants_scope {
+    pid_t ancestor;
+    pid_t spare; /* its own descendants are not spared; 0: none */
+    /* Children of the ancestor that are older than this process are spared, with all that descends
+     * from them. 0: none. */
+    pid_t since;
+    uint64_t since_ticks; /* when that process was started: descendants_started() */
+};
+
+/* Looks once; sends `sig` (0: only look) to each living process of the scope. */
+struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig);
+
+/* Kills the processes of the scope until two looks in a row find none. One look is not enough: a
+ * child whose parent ended in the middle of the look has a parent that is not in the list. Gives up
+ * after 30 s on processes that do not end, because they are stuck in the kernel or belong to
+ * another user. */
+void descendants_end(const struct descendants_scope *scope);
+
+/* Returns the start time of a process in clock ticks since boot, 0 if it is not known. */
+uint64_t descendants_started(pid_t pid);
 
 /* Counts the processes of a process group that are not zombies. */
 struct descendants_pass descendants_in_group(pid_t group);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "starter.h"
+#include "title.h"
 
 static void close_pipe(int fds[2])
 {
@@ -30,7 +31,7 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
     close(feed[1]);
     close(request[1]);
     close(report[0]);
-    prctl(PR_SET_NAME, "redlock-guard");
+    title_set(GUARDIAN_TITLE);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(gate, O_CLOEXEC) != 0)
         _exit(GUARDIAN_ORPHANED);
     /* Ignored: the kernel reaps the orphans that come to us, and the starter. */
@@ -52,7 +53,7 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
 {
     int feed[2], request[2], report[2];
 
-    if (pipe2(feed, O_CLOEXEC) != 0)
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(feed, O_CLOEXEC) != 0)
         return -1;
     if (pipe2(request, O_CLOEXEC) != 0) {
         close_pipe(feed);
@@ -77,8 +78,11 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     }
     /* A stopped guardian must not stop the wrapper too: a full pipe is an error, not a wait. */
     fcntl(feed[1], F_SETFL, O_NONBLOCK);
-    *ret_guardian = (struct guardian){
-        .pid = pid, .feed_fd = feed[1], .request_fd = request[1], .report_fd = report[0]};
+    *ret_guardian = (struct guardian){.pid = pid,
+                                      .started_ticks = descendants_started(pid),
+                                      .feed_fd = feed[1],
+                                      .request_fd = request[1],
+                                      .report_fd = report[0]};
     return 0;
 }
 
@@ -107,20 +111,69 @@ void guardian_close_requests(struct guardian *guardian)
     guardian->request_fd = -1;
 }
 
+void guardian_reap(struct guardian *guardian)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid != guardian->pid)
+            continue;
+        guardian->ended = true;
+        guardian->status = status;
+    }
+}
+
+/* What came to the wrapper with the end of the guardian. Children that the process had before it
+ * became `redlock`, by exec() in a shell, are older than the guardian. */
+static struct descendants_scope orphans(const struct guardian *guardian, pid_t starter)
+{
+    return (struct descendants_scope){.ancestor = getpid(),
+                                      .spare = starter,
+                                      .since = guardian->pid,
+                                      .since_ticks = guardian->started_ticks};
+}
+
+struct descendants_pass guardian_signal_rest(struct guardian *guardian, pid_t starter, int sig)
+{
+    const struct descendants_scope left = orphans(guardian, starter);
+    const struct descendants_scope below = {.ancestor = guardian->pid, .spare = starter};
+
+    guardian_reap(guardian);
+    if (!guardian->ended) {
+        struct descendants_pass pass = descendants_signal(&below, sig);
+        guardian_reap(guardian);
+        if (!guardian->ended)
+            return pass;
+    }
+    return descendants_signal(&left, sig);
+}
+
+void guardian_continue(const struct guardian *guardian)
+{
+    if (guardian->pid > 0 && !guardian->ended)
+        kill(guardian->pid, SIGCONT);
+}
+
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
-    int status = 0;
-
     if (guardian->pid <= 0)
         return false;
     guardian_close_requests(guardian);
     feed(guardian, kill_rest ? ORDER_KILL : ORDER_LEAVE, 0);
     close(guardian->feed_fd);
     close(guardian->report_fd);
-    /* Somebody may have stopped it; it must go on to be able to end. */
-    kill(guardian->pid, SIGCONT);
-    while (waitpid(guardian->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    guardian->feed_fd = guardian->report_fd = -1;
+    /* It may have been stopped; it must go on to be able to end. */
+    guardian_continue(guardian);
+    while (!guardian->ended) {
+        pid_t pid = waitpid(guardian->pid, &guardian->status, 0);
+        guardian->ended = pid == guardian->pid || (pid < 0 && errno != EINTR);
+    }
+    if (kill_rest) {
+        const struct descendants_scope left = orphans(guardian, 0);
+        descendants_end(&left);
+    }
     guardian->pid = 0;
-    return WIFEXITED(status) && WEXITSTATUS(status) == GUARDIAN_KILLED_IN_TIME;
+    return WIFEXITED(guardian->status) && WEXITSTATUS(guardian->status) == GUARDIAN_KILLED_IN_TIME;
 }

@@ -7,6 +7,10 @@
  * All that descends from the command also descends from the guardian, whatever sessions and process
  * groups it makes, because orphans come to the nearest subreaper. The starter (starter.h) stands in
  * between since a command whose parent is in another session could not be stopped with Ctrl-Z.
+ *
+ * The wrapper is a subreaper, too: if the guardian is killed, what it watched comes to the wrapper,
+ * which then ends it. One signal to the name `redlock` must not reach all three, so guardian and
+ * starter have names of their own.
  */
 #ifndef TOOLS_GUARDIAN_H
 #define TOOLS_GUARDIAN_H
@@ -15,8 +19,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "descendants.h"
+
+#define GUARDIAN_TITLE "rl-guardian"
+#define STARTER_TITLE  "rl-starter"
+
 struct guardian {
     pid_t pid;
+    uint64_t started_ticks; /* descendants_started() */
+    bool ended;             /* and was waited for: */
+    int status;
     int feed_fd;    /* wrapper to guardian: when to kill; its end means: kill now */
     int request_fd; /* wrapper to starter: what to start */
     int report_fd;  /* starter to wrapper: what became of it */
@@ -37,8 +49,20 @@ void guardian_set_group(struct guardian *guardian, pid_t group);
 /* Nothing more will be started: the starter ends with the last command. */
 void guardian_close_requests(struct guardian *guardian);
 
-/* The job is over. `kill_rest`: what still runs is killed first. Waits for the end of the
- * guardian; true if it had to kill because of its time. */
+/* Waits for the children of the wrapper that have ended. Call after SIGCHLD. */
+void guardian_reap(struct guardian *guardian);
+
+/* Looks once at what descends from the command, and sends `sig` (0: only look) to each. It descends
+ * from the guardian as long as that runs, then from the wrapper. `starter`: spared, 0 if not known.
+ */
+struct descendants_pass guardian_signal_rest(struct guardian *guardian, pid_t starter, int sig);
+
+/* Lets a stopped guardian go on. */
+void guardian_continue(const struct guardian *guardian);
+
+/* Ends the guardian after the end of the job, and waits for it. `kill_rest`: what still runs is
+ * killed first, by the guardian or, if that was killed, by the caller. Returns true if the guardian
+ * had to kill because of its time. A second call does nothing. */
 bool guardian_end(struct guardian *guardian, bool kill_rest);
 
 /* Inside the guardian's own process; never returns. Says through the gate that it is on watch. */

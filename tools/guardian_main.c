@@ -21,8 +21,6 @@
 #include "files.h"
 #include "guardian.h"
 
-/* How long a process may resist SIGKILL (stuck in the kernel) before the guardian gives up. */
-#define KILL_PATIENCE_NS    (30 * UINT64_C(1000000000))
 #define STARTER_PATIENCE_NS (500 * NS_PER_MS)
 
 struct watch {
@@ -47,31 +45,20 @@ static void kill_group(const struct watch *watch)
         kill(-watch->group, SIGKILL);
 }
 
-/* One clean look is not enough: a child whose parent died in the middle of the walk has a parent
- * that is not in the list. By the second look it has come to us. */
 static void kill_all(const struct watch *watch)
 {
-    uint64_t give_up_ns = boottime_ns() + KILL_PATIENCE_NS;
-    int clean = 0;
-    bool started = false;
+    const struct descendants_scope scope = {.ancestor = getpid(), .spare = watch->starter};
 
     kill_group(watch);
-    while (clean < 2 && boottime_ns() < give_up_ns) {
-        struct descendants_pass pass = descendants_signal(getpid(), watch->starter, SIGKILL);
-        /* A starter that has started nothing must not begin now: a wrapper that was stopped right
-         * before it asked for that may go on at any moment. One that has must report the end. */
-        started = started || watch->group > 1 || pass.alive > 0;
-        if (!started)
-            kill(watch->starter, SIGKILL);
-        if (!pass.seen) {
-            if (watch->group > 1)
-                kill(-watch->group, SIGKILL);
-            break;
-        }
-        clean = pass.alive == 0 ? clean + 1 : 0;
-        if (pass.alive > 0)
-            pause_ms(1);
-    }
+    struct descendants_pass pass = descendants_signal(&scope, SIGKILL);
+    /* A starter that has started nothing must not begin now: a wrapper that was stopped right
+     * before it asked for that may go on at any moment. One that has must report the end. */
+    if (watch->group <= 1 && pass.alive == 0)
+        kill(watch->starter, SIGKILL);
+    if (pass.seen)
+        descendants_end(&scope);
+    else if (watch->group > 1)
+        kill(-watch->group, SIGKILL);
 }
 
 /* The starter reports the end of the command and goes by itself. It is our child, reaped by the

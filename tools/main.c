@@ -14,6 +14,7 @@
 #include "options_table.h"
 #include "redlock/redlock.h"
 #include "say.h"
+#include "title.h"
 
 static int run_subcommand(unsigned index, int argc, char **argv)
 {
@@ -92,6 +93,7 @@ static int dispatch(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    title_remember(argc, argv);
     if (!fill_standard_descriptors())
         return EXIT_SYSTEM;
     return close_output(dispatch(argc, argv));

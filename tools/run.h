@@ -5,6 +5,7 @@
 #ifndef TOOLS_RUN_H
 #define TOOLS_RUN_H
 
+#include "clock.h"
 #include "environment.h"
 #include "events.h"
 #include "job.h"
@@ -13,6 +14,9 @@
 #include "session.h"
 #include "settings.h"
 #include "timing.h"
+
+/* Between two looks at processes that have to end. */
+#define RUN_LOOK_AGAIN_NS (20 * NS_PER_MS)
 
 enum stop_reason {
     STOP_NOT = 0,

@@ -7,13 +7,11 @@
 #include <sys/wait.h>
 
 #include "clock.h"
-#include "descendants.h"
 #include "exits.h"
 #include "run.h"
 #include "say.h"
 #include "signals.h"
 
-#define LOOK_AGAIN_NS   (20 * NS_PER_MS)
 #define RELEASE_WAIT_NS (3 * UINT64_C(1000000000))
 
 static bool lost_for_good(const struct run *run)
@@ -29,10 +27,10 @@ static void wait_for_descendants(struct run *run)
 
     while (boottime_ns() < give_up_ns) {
         struct descendants_pass pass =
-            descendants_signal(run->job.guardian.pid, run->job.starter, 0);
+            guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
         if (!pass.seen || pass.alive == 0)
             return;
-        run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
+        run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
     }
 }
 
@@ -46,13 +44,13 @@ static void wait_for_group(struct run *run)
             kill(-run->job.pid, SIGKILL);
             kill_ns = NEVER_NS;
         }
-        run_turn(run, boottime_ns() + LOOK_AGAIN_NS);
+        run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
     }
 }
 
-static void warn_about_leftovers(const struct run *run)
+static void warn_about_leftovers(struct run *run)
 {
-    struct descendants_pass pass = descendants_signal(run->job.guardian.pid, run->job.starter, 0);
+    struct descendants_pass pass = guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
 
     if (pass.alive > 0)
         say(SAY_WARNING,
@@ -65,6 +63,7 @@ static void settle_leftovers(struct run *run)
     if (run->stop == STOP_INTERNAL) {
         if (!run->job.shares_group && run->job.pid)
             kill(-run->job.pid, SIGKILL);
+        guardian_end(&run->job.guardian, true);
         return;
     }
     if (run->job.state != JOB_ENDED)
@@ -187,6 +186,8 @@ int run_end(struct run *run)
 {
     if (run->reports_end && run->job.state == JOB_STARTING) {
         int code = run_not_started(run);
+        /* The starter may have been killed between the start and its report. */
+        guardian_end(&run->job.guardian, true);
         run->settled = true;
         release(run);
         return code;

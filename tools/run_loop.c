@@ -16,6 +16,9 @@
 #include "signals.h"
 
 #define REPEAT_NS (10 * UINT64_C(1000000000))
+/* How long after the kill time the wrapper acts in place of the guardian; part of KILL_RESERVE_MS.
+ */
+#define GUARDIAN_LATE_NS (50 * NS_PER_MS)
 
 static bool job_over(const struct run *run)
 {
@@ -187,6 +190,8 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
     int sig = (int)info->ssi_signo;
     bool ends = signal_ends(sig);
 
+    if (sig == SIGCHLD)
+        guardian_reap(&run->job.guardian);
     if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
         return;
     /* In a shared group the terminal has sent it to the command too. */
@@ -201,6 +206,25 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
         run->stopped_ns = boottime_ns();
         run_feed_guardian(run);
     }
+}
+
+static uint64_t enforce_at_ns(const struct run *run)
+{
+    return run->told_kill_ns == NEVER_NS ? NEVER_NS : run->told_kill_ns + GUARDIAN_LATE_NS;
+}
+
+/* Does what the guardian should have done by now: it may have been stopped or killed. */
+static void enforce_kill_time(struct run *run)
+{
+    if (boottime_ns() < enforce_at_ns(run))
+        return;
+    /* The command's group is nearly all there is, and a look at all processes takes its time. */
+    job_signal(&run->job, SIGKILL);
+    struct descendants_pass pass =
+        guardian_signal_rest(&run->job.guardian, run->job.starter, SIGKILL);
+    /* What is missing is the report of the end, for which guardian and starter have to run. */
+    if (pass.alive == 0)
+        guardian_continue(&run->job.guardian);
 }
 
 static void take_report(struct run *run)
@@ -240,10 +264,10 @@ void run_turn(struct run *run, uint64_t at_ns)
         take_signal(run, &info);
     check_deadline(run);
     run_feed_guardian(run);
+    enforce_kill_time(run);
 }
 
-/* When something has to be done even if nothing happens. */
-static uint64_t next_wake_ns(const struct run *run)
+static uint64_t stop_at_ns(const struct run *run)
 {
     if (run->stop || run->lost)
         return NEVER_NS;
@@ -251,6 +275,17 @@ static uint64_t next_wake_ns(const struct run *run)
     if (run->options->warn_on_loss && boottime_ns() >= term_ns(run))
         return run->deadline_ns + NS_PER_MS;
     return term_ns(run);
+}
+
+/* When something has to be done even if nothing happens. */
+static uint64_t next_wake_ns(const struct run *run)
+{
+    uint64_t now_ns = boottime_ns();
+    uint64_t stop_ns = stop_at_ns(run), kill_ns = enforce_at_ns(run);
+
+    if (kill_ns <= now_ns)
+        kill_ns = now_ns + RUN_LOOK_AGAIN_NS;
+    return stop_ns < kill_ns ? stop_ns : kill_ns;
 }
 
 void run_job(struct run *run)

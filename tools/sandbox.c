@@ -137,6 +137,8 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
     int sig = (int)info->ssi_signo;
     struct job *job = &sandbox->job;
 
+    if (sig == SIGCHLD)
+        guardian_reap(&job->guardian);
     if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
         return;
     if (job->state == JOB_NONE) {

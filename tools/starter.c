@@ -14,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "guardian.h"
 #include "say.h"
+#include "title.h"
 
 struct request_header {
     uint64_t bytes; /* of the strings */
@@ -193,7 +195,7 @@ _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int rep
     char byte;
     sigset_t child_ended;
 
-    prctl(PR_SET_NAME, "redlock-starter");
+    title_set(STARTER_TITLE);
     setpgid(0, 0);
     signal(SIGCHLD, SIG_DFL);
     /* If the guardian dies, everything that it watches has to end. */

@@ -23,6 +23,12 @@ def comm(pid):
         return file.read().strip()
 
 
+def arguments(pid):
+    """As `pkill -f` reads them."""
+    with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+        return file.read().replace("\0", " ").strip()
+
+
 class FamilyCase(Case):
     def family(self, *flags, name="g", **options):
         """`redlock run` of that command: (process, the pids of the family)."""
@@ -41,8 +47,14 @@ class FamilyCase(Case):
 
     def guardian_of(self, process):
         return until(
-            lambda: [pid for pid in children_of(process.pid) if comm(pid) == "redlock-guard"],
+            lambda: [pid for pid in children_of(process.pid) if comm(pid) == "rl-guardian"],
             "the guardian",
+        )[0]
+
+    def starter_of(self, guardian):
+        return until(
+            lambda: [pid for pid in children_of(guardian) if comm(pid) == "rl-starter"],
+            "the starter",
         )[0]
 
     def assert_gone_within(self, pids, since, seconds):

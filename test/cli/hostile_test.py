@@ -4,6 +4,7 @@
 import errno
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -11,8 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import seccomp  # noqa: E402
 import tapcase  # noqa: E402
-from family import FamilyCase  # noqa: E402
-from world import SLOW, runs, state_of, until  # noqa: E402
+from family import FamilyCase, arguments, comm  # noqa: E402
+from world import PATIENCE, REDLOCK, SLOW, children_of, runs, state_of, until  # noqa: E402
 
 # Leaves the group of the command with a child in it that has ended and that it does not wait for.
 ZOMBIE = """
@@ -75,6 +76,111 @@ class Hostile(FamilyCase):
                 self.assertTrue(runs(pid))
                 process.kill()
                 self.wait_gone(pid)
+
+    def assert_released_after_the_end(self, process, pids):
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+        self.assertFalse([pid for pid in pids if runs(pid)])
+        self.assertEqual(process.wait(PATIENCE), 70)
+
+    def test_killed_guardian(self):
+        """What it watched has come to the wrapper, which ends it before it releases."""
+        process, pids = self.family("-t", "10s")
+        os.kill(self.guardian_of(process), signal.SIGKILL)
+        self.assert_released_after_the_end(process, pids)
+
+    def test_killed_starter(self):
+        process, pids = self.family("-t", "10s")
+        os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
+        self.assert_released_after_the_end(process, pids)
+
+    def test_killed_guardian_and_starter(self):
+        process, pids = self.family("-t", "10s")
+        guardian = self.guardian_of(process)
+        starter = self.starter_of(guardian)
+        self.kill_all([guardian, starter])
+        self.assert_released_after_the_end(process, pids)
+
+    def test_stopped_guardian_at_the_kill_time(self):
+        """The wrapper acts in its place, also where the starter cannot tell of the end of the command."""
+        for with_starter in (False, True):
+            with self.subTest(with_starter=with_starter):
+                process, pids = self.family("-t", "3s", name=f"g{with_starter}")
+                guardian = self.guardian_of(process)
+                starter = self.starter_of(guardian)
+                for pid in (guardian, starter) if with_starter else (guardian,):
+                    os.kill(pid, signal.SIGSTOP)
+                for index in range(3):
+                    self.servers.ask(index, "FLUSHALL")
+                self.assert_gone_within(pids, time.monotonic(), 3.0)
+                self.assertIn(process.wait(PATIENCE), (70, 124) if with_starter else (124,))
+                self.wait_gone(guardian, starter)
+
+    def test_guardian_killed_while_the_rest_has_its_grace(self):
+        """The command has ended at the first signal; a process in another session has not."""
+        script = "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait"
+        process, events = self.start_with_events(
+            "-t", "20s", "-k", "2s", "--max-hold", "4s", "g", "--", "sh", "-c", script
+        )
+        pid = int(process.stdout.readline())
+        self.addCleanup(self.kill_all, [pid])
+        guardian = self.guardian_of(process)
+        self.wait_event(events, "stopping")
+        os.kill(guardian, signal.SIGKILL)
+        until(lambda: self.servers.keys() == set(), "no key on any server")
+        self.assertFalse(runs(pid))
+        self.assertEqual(process.wait(PATIENCE), 124)
+
+    def test_stopped_guardian_goes_on_at_the_end(self):
+        process = self.start("run", "g", "--", "sh", "-c", "echo; read _ <$1", "sh", self.fifo("end"))
+        process.stdout.readline()
+        guardian = self.guardian_of(process)
+        os.kill(guardian, signal.SIGSTOP)
+        until(lambda: state_of(guardian) == "T", "the guardian is stopped")
+        with open(self.path("end"), "w", encoding="utf-8") as file:
+            file.write("\n")
+        self.assertEqual(process.wait(PATIENCE), 0)
+        self.assertFalse(runs(guardian))
+
+    def fifo(self, name):
+        path = self.path(name)
+        os.mkfifo(path)
+        return path
+
+    def test_one_name_does_not_reach_all_three(self):
+        """`pkill -9 redlock` and `pkill -9 -f redlock`; then with what the names of the other two have in common."""
+        for read in comm, arguments:
+            for pattern in ("redlock", "lock", "rl-", "guardian", "starter"):
+                with self.subTest(read=read.__name__, pattern=pattern):
+                    self.servers.ask_all("FLUSHALL")
+                    process, pids = self.family("-t", "10s")
+                    guardian = self.guardian_of(process)
+                    all_three = [process.pid, guardian, self.starter_of(guardian)]
+                    found = [pid for pid in all_three if pattern in read(pid)]
+                    self.assertTrue(0 < len(found) < 3, found)
+                    self.kill_all(found)
+                    self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
+                    process.wait(PATIENCE)
+
+    def test_children_of_the_shell_before_are_spared(self):
+        """A shell that becomes `redlock` by exec leaves it its children."""
+        script = 'sleep 1000 >/dev/null & (sleep 1000 >/dev/null & wait) >/dev/null & echo $!; exec "$@"'
+        words = ["sh", "-c", script, "sh", REDLOCK, "run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; sleep 1000"]
+        with open(self.path("stderr"), "wb") as errors:
+            process = subprocess.Popen(
+                words, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True, env=self.environment()
+            )
+        self.addCleanup(self.end, process)
+        shell = int(process.stdout.readline())
+        command = int(process.stdout.readline())
+        guardian = self.guardian_of(process)
+        before = [pid for pid in children_of(process.pid) if pid != guardian]
+        before += until(lambda: children_of(shell), "a child of the other shell")
+        self.addCleanup(self.kill_all, before)
+        self.assertEqual(len(before), 3)
+        os.kill(guardian, signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertFalse(runs(command))
+        self.assertTrue(all(runs(pid) for pid in before))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ static bool is_guardian(void)
 {
     char name[16] = "";
 
-    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "redlock-guard") == 0;
+    return prctl(PR_GET_NAME, name) == 0 && strcmp(name, "rl-guardian") == 0;
 }
 
 static void stall(const char *directory)

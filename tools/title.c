@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * Names a process by its comm and by overwriting its arguments in place.
+ */
+#include "title.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+static char *arguments;
+static size_t arguments_size;
+
+void title_remember(int argc, char **argv)
+{
+    if (argc < 1)
+        return;
+    arguments = argv[0];
+    char *end = argv[0];
+    /* The kernel stores the arguments without gaps. */
+    for (int i = 0; i < argc && argv[i] == end; i++)
+        end = argv[i] + strlen(argv[i]) + 1;
+    arguments_size = (size_t)(end - arguments);
+}
+
+void title_set(const char *title)
+{
+    prctl(PR_SET_NAME, title);
+    if (arguments_size == 0)
+        return;
+    memset(arguments, 0, arguments_size);
+    snprintf(arguments, arguments_size, "%s", title);
+}
