@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "command_path.h"
 #include "commands.h"
+#include "descendants.h"
 #include "exits.h"
 #include "run.h"
 #include "say.h"
@@ -271,11 +272,12 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     redlock_t *rl = NULL;
     int result;
 
-    /* Where they are looked up. */
-    if (access("/proc/self/stat", R_OK) != 0)
+    if (!descendants_visible())
         say(SAY_WARNING,
-            "%s: /proc cannot be read: processes that leave the command's group cannot "
-            "be ended with the lock; mount it",
+            "%s: /proc cannot be read, or is that of another PID namespace: processes that leave "
+            "the "
+            "command's group get no grace when the lock is lost, and are not named when they stay; "
+            "mount it",
             run->name);
     signals_block();
     if (guardian_start(&run->job.guardian, NULL) != 0) {

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
 
 #define KILL_PATIENCE_NS (30 * UINT64_C(1000000000))
@@ -155,14 +156,29 @@ static bool signal_pinned(int proc_fd, const struct process *item, int sig)
     return sent;
 }
 
+bool descendants_visible(void)
+{
+    char text[24] = "";
+
+    return readlink("/proc/self", text, sizeof text - 1) > 0 && atol(text) == (long)getpid();
+}
+
+static DIR *open_proc(void)
+{
+    return descendants_visible() ? opendir("/proc") : NULL;
+}
+
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig)
 {
     struct descendants_pass pass = {0};
     struct process_list list = {0};
-    DIR *proc = opendir("/proc");
+    DIR *proc = open_proc();
 
-    if (!proc)
+    if (!proc) {
+        if (scope->ancestor == getpid())
+            pass.alive = children_signal(scope->spare, scope->since, sig);
         return pass;
+    }
     pass.seen = list_read(&list, proc);
     mark(&list, scope);
     for (size_t i = 0; i < list.count; i++) {
@@ -186,8 +202,6 @@ void descendants_end(const struct descendants_scope *scope)
 
     while (clean < 2 && boottime_ns() < give_up_ns) {
         struct descendants_pass pass = descendants_signal(scope, SIGKILL);
-        if (!pass.seen)
-            return;
         clean = pass.alive == 0 ? clean + 1 : 0;
         if (clean > 0)
             continue;
@@ -197,23 +211,30 @@ void descendants_end(const struct descendants_scope *scope)
     }
 }
 
+/* Reads one process of our own PID namespace. */
+static bool read_visible(pid_t pid, struct process *ret)
+{
+    int proc_fd = descendants_visible() ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+    if (proc_fd < 0)
+        return false;
+    bool found = read_process(proc_fd, pid, ret);
+    close(proc_fd);
+    return found;
+}
+
 uint64_t descendants_started(pid_t pid)
 {
     struct process item;
-    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (proc_fd < 0)
-        return 0;
-    bool found = read_process(proc_fd, pid, &item);
-    close(proc_fd);
-    return found ? item.started : 0;
+    return read_visible(pid, &item) ? item.started : 0;
 }
 
 struct descendants_pass descendants_in_group(pid_t group)
 {
     struct descendants_pass pass = {0};
     struct process_list list = {0};
-    DIR *proc = opendir("/proc");
+    DIR *proc = open_proc();
 
     if (!proc)
         return pass;
@@ -228,11 +249,6 @@ struct descendants_pass descendants_in_group(pid_t group)
 bool descendants_is_child(pid_t pid, pid_t parent)
 {
     struct process item;
-    int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (proc_fd < 0)
-        return false;
-    bool is_child = read_process(proc_fd, pid, &item) && item.parent == parent;
-    close(proc_fd);
-    return is_child;
+    return read_visible(pid, &item) && item.parent == parent;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Everything that descends from one process, found in /proc: new sessions and process groups do
- * not hide a process from this.
+ * not hide a process from this. Without /proc, children of the calling process are found.
  */
 #ifndef TOOLS_DESCENDANTS_H
 #define TOOLS_DESCENDANTS_H
@@ -10,10 +10,15 @@
 #include <sys/types.h>
 
 struct descendants_pass {
-    bool seen;       /* /proc could be read */
+    bool seen;       /* in /proc; else `alive` and `killed` count children only */
     unsigned alive;  /* descendants that are not zombies, without the spared ones */
     unsigned killed; /* of these, got the signal */
 };
+
+/* Tells whether /proc shows the PID namespace of the calling process. The /proc of another
+ * namespace has other processes under the same pids, and counts as unreadable for all functions
+ * here. */
+bool descendants_visible(void);
 
 /* Which processes are meant: all that descend from `ancestor`, except `spare`. */
 struct descendants_scope {
@@ -25,7 +30,8 @@ struct descendants_scope {
     uint64_t since_ticks; /* when that process was started: descendants_started() */
 };
 
-/* Looks once; sends `sig` (0: only look) to each living process of the scope. */
+/* Looks once; sends `sig` (0: only look) to each living process of the scope. Without /proc, only
+ * to those that are children, and to none if the ancestor is another process. */
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig);
 
 /* Kills the processes of the scope until two looks in a row find none. One look is not enough: a

@@ -86,22 +86,21 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     return 0;
 }
 
-static void feed(struct guardian *guardian, enum guardian_order order, uint64_t value)
+static void feed(struct guardian *guardian, struct guardian_message message)
 {
-    struct guardian_message message = {.order = (uint32_t)order, .value = value};
-
     if (write(guardian->feed_fd, &message, sizeof message) < 0)
         return;
 }
 
 void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns)
 {
-    feed(guardian, ORDER_KILL_TIME, at_ns);
+    feed(guardian, (struct guardian_message){.order = ORDER_KILL_TIME, .value = at_ns});
 }
 
-void guardian_set_group(struct guardian *guardian, pid_t group)
+void guardian_set_command(struct guardian *guardian, pid_t command, bool own_group)
 {
-    feed(guardian, ORDER_GROUP, (uint64_t)group);
+    feed(guardian, (struct guardian_message){
+                       .order = ORDER_COMMAND, .value = (uint64_t)command, .own_group = own_group});
 }
 
 void guardian_close_requests(struct guardian *guardian)
@@ -160,7 +159,7 @@ bool guardian_end(struct guardian *guardian, bool kill_rest)
     if (guardian->pid <= 0)
         return false;
     guardian_close_requests(guardian);
-    feed(guardian, kill_rest ? ORDER_KILL : ORDER_LEAVE, 0);
+    feed(guardian, (struct guardian_message){.order = kill_rest ? ORDER_KILL : ORDER_LEAVE});
     close(guardian->feed_fd);
     close(guardian->report_fd);
     guardian->feed_fd = guardian->report_fd = -1;

@@ -43,8 +43,8 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir);
  * starter's reports tells. */
 void guardian_set_kill_time(struct guardian *guardian, uint64_t at_ns);
 
-/* The command's process group: where /proc cannot be read, the guardian kills that much. */
-void guardian_set_group(struct guardian *guardian, pid_t group);
+/* Tells the guardian what to kill first. `own_group`: the pid of the command is also its group. */
+void guardian_set_command(struct guardian *guardian, pid_t command, bool own_group);
 
 /* Nothing more will be started: the starter ends with the last command. */
 void guardian_close_requests(struct guardian *guardian);
@@ -68,12 +68,12 @@ bool guardian_end(struct guardian *guardian, bool kill_rest);
 /* Inside the guardian's own process; never returns. Says through the gate that it is on watch. */
 _Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char *remove_dir);
 
-enum guardian_order { ORDER_KILL_TIME = 1, ORDER_GROUP, ORDER_LEAVE, ORDER_KILL };
+enum guardian_order { ORDER_KILL_TIME = 1, ORDER_COMMAND, ORDER_LEAVE, ORDER_KILL };
 
 struct guardian_message {
     uint64_t value;
     uint32_t order;
-    uint32_t unused;
+    uint32_t own_group; /* ORDER_COMMAND */
 };
 
 enum guardian_exit { GUARDIAN_LEFT = 0, GUARDIAN_KILLED_IN_TIME = 1, GUARDIAN_ORPHANED = 2 };

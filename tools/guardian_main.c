@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "clock.h"
 #include "descendants.h"
 #include "files.h"
@@ -25,7 +26,8 @@
 
 struct watch {
     int feed_fd, timer_fd;
-    pid_t starter, group;
+    pid_t starter, command;
+    bool own_group; /* the pid of the command is also its process group */
     const char *remove_dir;
 };
 
@@ -36,40 +38,42 @@ static void pause_ms(long ms)
     nanosleep(&delay, NULL);
 }
 
-/* The command's own group is nearly always all there is, and to read all of /proc takes hundreds of
- * milliseconds where many processes want the processor: it goes first. While its leader is the
- * starter's child, the number is not a stranger's. */
-static void kill_group(const struct watch *watch)
+/* Kills the command and its group before anything else: that is nearly always all there is, and to
+ * read all of /proc takes hundreds of milliseconds where many processes want the processor. While
+ * the command is the starter's child, the pid is not that of another process. */
+static void kill_command(const struct watch *watch)
 {
-    if (watch->group > 1 && descendants_is_child(watch->group, watch->starter))
-        kill(-watch->group, SIGKILL);
+    if (watch->command > 1 &&
+        (descendants_is_child(watch->command, watch->starter) || !descendants_visible()))
+        kill(watch->own_group ? -watch->command : watch->command, SIGKILL);
 }
 
 static void kill_all(const struct watch *watch)
 {
     const struct descendants_scope scope = {.ancestor = getpid(), .spare = watch->starter};
 
-    kill_group(watch);
+    kill_command(watch);
     struct descendants_pass pass = descendants_signal(&scope, SIGKILL);
     /* A starter that has started nothing must not begin now: a wrapper that was stopped right
      * before it asked for that may go on at any moment. One that has must report the end. */
-    if (watch->group <= 1 && pass.alive == 0)
+    if (watch->command <= 1 && pass.alive == 0)
         kill(watch->starter, SIGKILL);
-    if (pass.seen)
-        descendants_end(&scope);
-    else if (watch->group > 1)
-        kill(-watch->group, SIGKILL);
+    descendants_end(&scope);
 }
 
-/* The starter reports the end of the command and goes by itself. It is our child, reaped by the
- * kernel, so its pid is gone when it is. */
+/* Waits until the starter has reported the end of the command and has ended by itself. Its children
+ * that could not be found without /proc come to the guardian with its end. */
 static void wait_for_starter(const struct watch *watch)
 {
+    const struct descendants_scope all = {.ancestor = getpid()};
     uint64_t give_up_ns = boottime_ns() + STARTER_PATIENCE_NS;
 
-    while (boottime_ns() < give_up_ns && kill(watch->starter, 0) == 0)
+    while (boottime_ns() < give_up_ns && child_runs(watch->starter))
         pause_ms(1);
-    kill(watch->starter, SIGKILL);
+    if (child_runs(watch->starter))
+        kill(watch->starter, SIGKILL);
+    if (!descendants_visible())
+        descendants_end(&all);
 }
 
 static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
@@ -110,8 +114,9 @@ static void obey(struct watch *watch)
     case ORDER_KILL_TIME:
         arm(watch, message.value);
         break;
-    case ORDER_GROUP:
-        watch->group = (pid_t)message.value;
+    case ORDER_COMMAND:
+        watch->command = (pid_t)message.value;
+        watch->own_group = message.own_group;
         break;
     case ORDER_LEAVE:
         leave(watch, false, GUARDIAN_LEFT);

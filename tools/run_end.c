@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "descendants.h"
 #include "exits.h"
 #include "run.h"
 #include "say.h"
@@ -28,6 +29,9 @@ static void wait_for_descendants(struct run *run)
     while (boottime_ns() < give_up_ns) {
         struct descendants_pass pass =
             guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
+        /* Only the guardian finds what is left: it ends that at once. */
+        if (!pass.seen)
+            guardian_end(&run->job.guardian, true);
         if (!pass.seen || pass.alive == 0)
             return;
         run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
@@ -38,11 +42,15 @@ static void wait_for_descendants(struct run *run)
 static void wait_for_group(struct run *run)
 {
     uint64_t kill_ns = boottime_ns() + run->timing.grace_ms * NS_PER_MS;
+    uint64_t give_up_ns = NEVER_NS;
 
-    while (job_group_alive(&run->job) && !run->stop) {
+    while (job_group_alive(&run->job) && !run->stop && boottime_ns() < give_up_ns) {
         if (boottime_ns() >= kill_ns) {
             kill(-run->job.pid, SIGKILL);
             kill_ns = NEVER_NS;
+            /* Zombies whose parent does not wait for them may be all that is left. */
+            if (!descendants_visible())
+                give_up_ns = boottime_ns() + RELEASE_WAIT_NS;
         }
         run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
     }

@@ -237,7 +237,7 @@ static void take_report(struct run *run)
     }
     job_report(&run->job, &report);
     if (report.kind == REPORT_STARTED) {
-        guardian_set_group(&run->job.guardian, run->job.shares_group ? 0 : run->job.pid);
+        guardian_set_command(&run->job.guardian, run->job.pid, !run->job.shares_group);
         event_emit(&run->events, "child_started", json_pack("{s:i}", "pid", (int)report.pid));
     } else if (report.kind == REPORT_STOPPED) {
         say(SAY_NOTE,

@@ -17,16 +17,36 @@ while :; do sleep 1; done
 """
 FAMILY_SIZE = 5
 
+# Leaves the group of the command with a child in it that has ended and that it does not wait for.
+ZOMBIE = """
+import os, time
+zombie = os.fork()
+if zombie == 0:
+    os._exit(0)
+os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
+os.setsid()
+print(os.getpid(), zombie, flush=True)
+time.sleep(1000)
+"""
+
 
 def comm(pid):
-    with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
-        return file.read().strip()
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def arguments(pid):
     """As `pkill -f` reads them."""
     with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
         return file.read().replace("\0", " ").strip()
+
+
+def descendants_of(pid):
+    found = children_of(pid)
+    return found + [below for child in found for below in descendants_of(child)]
 
 
 class FamilyCase(Case):

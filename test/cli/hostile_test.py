@@ -12,20 +12,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import seccomp  # noqa: E402
 import tapcase  # noqa: E402
-from family import FamilyCase, arguments, comm  # noqa: E402
+from family import ZOMBIE, FamilyCase, arguments, comm  # noqa: E402
 from world import PATIENCE, REDLOCK, SLOW, children_of, runs, state_of, until  # noqa: E402
-
-# Leaves the group of the command with a child in it that has ended and that it does not wait for.
-ZOMBIE = """
-import os, time
-zombie = os.fork()
-if zombie == 0:
-    os._exit(0)
-os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
-os.setsid()
-print(os.getpid(), zombie, flush=True)
-time.sleep(1000)
-"""
 
 # Its first thread ends and another one goes on: /proc shows a zombie.
 HEADLESS = """

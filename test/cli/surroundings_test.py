@@ -71,7 +71,7 @@ class Descriptors(Case):
         self.assertIn("descriptors (ulimit -n)", result.stderr)
 
     def test_no_proc(self):
-        """Then the guardian finds no more than the group, and that is said."""
+        """A warning says so; what ends then is in namespaces_test.py."""
         if not os.environ.get("CLOCKSHIM"):
             self.skipTest("a sanitizer looks into /proc itself")
         if self.sh("unshare -m mount -t tmpfs none /proc").returncode != 0:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What the command started ends with the lock where /proc is missing or shows other processes than ours."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from family import FAMILY, FAMILY_SIZE, ZOMBIE, FamilyCase, comm, descendants_of  # noqa: E402
+from world import PATIENCE, REDLOCK, SLOW, children_of, runs, until  # noqa: E402
+
+WORDS = 'exec "$@"'
+AS_CHILD = '"$@"; exit $?'
+AS_CHILD_THAT_MAY_GO = '"$@"; exec sleep 1000'  # the end of PID 1 would end all others
+# Its own PID namespace under the /proc of another one, as PID 1 and as its child; no /proc.
+FOREIGN = {
+    "pid_1": ["unshare", "-fp"],
+    "child_of_pid_1": ["unshare", "-fp", "sh", "-c", AS_CHILD, "sh"],
+}
+NO_PROC = {"no_proc": ["unshare", "-m", "sh", "-c", f"mount -t tmpfs none /proc && {WORDS}", "sh"]}
+
+ALL = {**FOREIGN, **NO_PROC}
+WITHOUT_WRAPPER = {"child_of_pid_1": ["unshare", "-fp", "sh", "-c", AS_CHILD_THAT_MAY_GO, "sh"], **NO_PROC}
+
+
+class Namespaces(FamilyCase):
+    def setUp(self):
+        super().setUp()
+        if not os.environ.get("CLOCKSHIM"):
+            self.skipTest("a sanitizer looks into /proc itself")
+        for words in ALL.values():
+            if subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+                self.skipTest("a PID or mount namespace takes root")
+
+    def start_inside(self, place, *words):
+        """Runs `redlock` there: (the process that was started, that of `redlock`, its guardian)."""
+        # Without /proc the dynamic linker does not find the library next to the program.
+        library = os.path.join(os.path.dirname(os.path.dirname(REDLOCK)), "lib")
+        with open(self.path("stderr"), "wb") as errors:
+            process = subprocess.Popen(
+                [*place, REDLOCK, *words],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                env=self.environment(LD_LIBRARY_PATH=library),
+            )
+        self.errors = self.path("stderr")
+        self.addCleanup(self.end_with_all, process)
+        guardian = until(
+            lambda: [pid for pid in descendants_of(process.pid) if comm(pid) == "rl-guardian"], "the guardian"
+        )[0]
+        wrapper = [pid for pid in [process.pid, *descendants_of(process.pid)] if guardian in children_of(pid)][0]
+        return process, wrapper, guardian
+
+    def end_with_all(self, process):
+        self.kill_all([process.pid, *descendants_of(process.pid)])
+        process.stdout.close()
+        process.wait()
+
+    def family_inside(self, place, *flags, script=FAMILY, words=(), size=FAMILY_SIZE):
+        process, wrapper, guardian = self.start_inside(place, "run", *flags, "g", "--", "sh", "-c", script, *words)
+        for _ in range(size):
+            process.stdout.readline()
+        pids = [pid for pid in descendants_of(guardian) if pid != self.starter_of(guardian)]
+        self.assertGreaterEqual(len(pids), size)
+        self.addCleanup(self.kill_all, pids)
+        return process, wrapper, guardian, pids
+
+    def each(self, places, test):
+        for name, place in places.items():
+            with self.subTest(place=name):
+                self.servers.ask_all("FLUSHALL")
+                test(place)
+
+    def lose(self, place, *flags):
+        process, _, _, pids = self.family_inside(place, "-t", "3s", *flags)
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+        self.assert_gone_within(pids, time.monotonic(), 3.0)
+        self.assertEqual(process.wait(PATIENCE), 124)
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.assertLess(now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime, 1.5)
+        self.assertEqual(self.error_text().count("/proc cannot be read"), 1, self.error_text())
+
+    def test_loss_ends_all_before_the_deadline_and_costs_little(self):
+        self.each(ALL, self.lose)
+
+    def test_loss_in_the_foreground(self):
+        self.each(ALL, lambda place: self.lose(place, "--foreground"))
+
+    def test_killed_wrapper(self):
+        def kill(place):
+            _, wrapper, _, pids = self.family_inside(place, "-t", "10s")
+            self.kill_all([wrapper])
+            self.assert_gone_within(pids, time.monotonic(), 2.0 * SLOW)
+
+        self.each(WITHOUT_WRAPPER, kill)
+
+    def test_killed_guardian(self):
+        def kill(place):
+            process, _, guardian, pids = self.family_inside(place, "-t", "10s")
+            self.kill_all([guardian])
+            until(lambda: self.servers.keys() == set(), "no key on any server")
+            self.assertFalse([pid for pid in pids if runs(pid)])
+            self.assertEqual(process.wait(PATIENCE), 70)
+
+        self.each(ALL, kill)
+
+    def test_what_a_stopped_command_leaves_ends_before_the_release(self):
+        script = "setsid sh -c 'trap \"\" TERM; echo; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait"
+
+        def stop(place):
+            process, _, _, pids = self.family_inside(
+                place, "-t", "20s", "-k", "2s", "--max-hold", "4s", script=script, size=1
+            )
+            until(lambda: self.servers.keys() == set(), "no key on any server")
+            self.assertFalse([pid for pid in pids if runs(pid)])
+            self.assertEqual(process.wait(PATIENCE), 124)
+
+        self.each(ALL, stop)
+
+    def test_pids_that_have_wrapped(self):
+        """The newest pid is smaller than that of a process that is still there."""
+        last = "/proc/sys/kernel/ns_last_pid"
+        script = f"echo 20000 >{last}; setsid sh -c 'sleep 1000 & echo; wait' & wait"
+        place = WITHOUT_WRAPPER["child_of_pid_1"]
+        _, wrapper, _, pids = self.family_inside(place, "-t", "10s", script=script, size=1)
+        inside = ["nsenter", "-t", str(wrapper), "-p", "sh", "-c", f"echo 50 >{last}"]
+        subprocess.run(inside, check=True)
+        self.kill_all([wrapper])
+        self.wait_gone(*pids)
+
+    def test_group_of_only_zombies(self):
+        """Here they cannot be told from the living, and are waited for only so long."""
+
+        def end(place):
+            words = ("sh", sys.executable, "-c", ZOMBIE)
+            process, wrapper, _, _ = self.family_inside(
+                place, "-t", "10s", "-k", "300ms", script='"$@" & wait', words=words, size=1
+            )
+            os.kill(wrapper, signal.SIGTERM)
+            self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
+            self.assertEqual(self.servers.keys(), set())
+
+        self.each(FOREIGN, end)
+
+
+if __name__ == "__main__":
+    tapcase.main()
