@@ -108,6 +108,18 @@ class Guardian(FamilyCase):
         os.kill(self.guardian_of(process), signal.SIGKILL)
         self.assertEqual(process.wait(10 * SLOW), 70)
 
+    def test_one_clean_look_is_not_enough(self):
+        """A process is missed while its parent ends; the guardian looks until two looks in a row find none."""
+        more = self.stalled_at("nowhere")
+        script = "setsid sh -c 'sleep 1000 & echo $!; wait' & wait"
+        process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", script, env=more)
+        pid = int(process.stdout.readline())
+        self.addCleanup(self.kill_all, [pid])
+        self.path("stall/hidden", f"{pid}\n")
+        guardian = self.guardian_of(process)
+        process.kill()
+        self.wait_gone(guardian, pid)
+
     def test_own_session_few_descriptors_and_gone_at_the_end(self):
         process = self.start("run", "-t", "10s", "g", "--", "sh", "-c", "echo $$; exec sleep 1000")
         pid = int(process.stdout.readline())

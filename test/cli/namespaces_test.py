@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the command started ends with the lock where /proc is missing or shows other processes than ours."""
+"""What the command started ends with the lock in other namespaces: where /proc is missing or shows other processes
+than ours, and where clocks differ."""
 
 import os
 import resource
@@ -150,6 +151,17 @@ class Namespaces(FamilyCase):
             self.assertEqual(self.servers.keys(), set())
 
         self.each(FOREIGN, end)
+
+    def test_kill_time_in_another_time_namespace(self):
+        """CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC there, as after a suspension of the machine."""
+        place = ["unshare", "-fT", "--boottime", "100000"]
+        if subprocess.run([*place, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no time namespaces here")
+        process, wrapper, _, pids = self.family_inside(place, "-t", "2s")
+        os.kill(wrapper, signal.SIGSTOP)
+        self.assert_gone_within(pids, time.monotonic(), 2.0)
+        os.kill(wrapper, signal.SIGCONT)
+        self.assertEqual(process.wait(PATIENCE), 124)
 
 
 if __name__ == "__main__":
