@@ -100,6 +100,15 @@ class Consumer(unittest.TestCase):
                 self.skipTest(f"lib{library}.a is not installed")
         self.build_and_run(CC, "c", "c11", ["-static"])
 
+    def test_a_plugin_with_the_archive_stays_loaded(self):
+        """As the shared library does: a look-up of a host name may outlive dlclose()."""
+        plugin = os.path.join(self.project, "plugin.so")
+        source = "#include <redlock/redlock.h>\nvoid leave(redlock_t *rl);\nvoid leave(redlock_t *rl) { redlock_free(rl); }\n"
+        flags = self.pkg_config("--cflags", "--libs", "--static")
+        done = run([CC, "-shared", "-fPIC", "-xc", "-", "-o", plugin, *self.static_archive_only(), *flags], input=source)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(run(["readelf", "-d", plugin]).stdout, r"FLAGS_1.*NODELETE")
+
     def test_pc_file_names_what_static_linking_needs(self):
         with open(self.pc, encoding="utf-8") as file:
             text = file.read()
