@@ -78,6 +78,13 @@ class Exports(unittest.TestCase):
         needed = {re.sub(r"\.so.*", "", name) for name in re.findall(r"NEEDED\s+(\S+)", table)}
         self.assertLessEqual(needed, {"libhiredis", "libsodium", "libc", "libpthread", "libdl"})
 
+    def test_calls_within_the_library_stay_there(self):
+        """A function of the same name elsewhere in the process takes none of them over."""
+        table = subprocess.run(["readelf", "-r", "-W", SHARED], stdout=subprocess.PIPE, check=True,
+                               universal_newlines=True).stdout  # fmt: skip
+        self.assertIn(" malloc@", table)
+        self.assertEqual(re.findall(r"\s((?:redlock|rl)_\w+)", table), [])
+
     def test_stack_is_not_executable_and_text_is_not_relocated(self):
         table = subprocess.run(["objdump", "-p", SHARED], stdout=subprocess.PIPE, check=True,
                                universal_newlines=True).stdout  # fmt: skip
