@@ -277,6 +277,7 @@ int exit_of_error(int error, int conflict_code)
         return EXIT_CONFIG;
     case REDLOCK_ENOMEM:
     case REDLOCK_ESYS:
+    case REDLOCK_ELIBRARY:
         return EXIT_SYSTEM;
     default:
         return EXIT_INTERNAL;

@@ -32,6 +32,7 @@ extern "C" {
     XX(EFORKED, -8, "handle is from before fork()")                                                \
     XX(EQUEUEFULL, -9, "too many locks wait in this client")                                       \
     XX(EMODE, -10, "not available in this mode")                                                   \
+    XX(ELIBRARY, -11, "another version of a library is loaded")                                    \
     XX(ECONTENDED, -20, "held by another client")                                                  \
     XX(ENOQUORUM, -21, "too few nodes answered")                                                   \
     XX(ETOOSLOW, -22, "quorum came too late")                                                      \

@@ -55,8 +55,9 @@ extern "C" {
 
 /* Makes a client and starts to connect; returns before any node has answered. `config` stays the
  * caller's and is copied. EINVAL: no nodes, or drift eats up max_ttl_ms; ESYS: no descriptors or
- * no thread. The reason is in redlock_config_error(config). The client is freed by redlock_free().
- * [builder] */
+ * no thread; ELIBRARY: the process has loaded another version of hiredis first, which has taken the
+ * calls of this library over. The reason is in redlock_config_error(config). The client is freed by
+ * redlock_free(). [builder] */
 REDLOCK_CHECK int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
 /* Waits until a majority of nodes, of each set, is connected and may vote; not needed before other

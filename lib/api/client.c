@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The client: made, entered, left, freed. */
 #include "api/client.h"
+#include "node/codec.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -273,11 +274,25 @@ static int refuse_start(struct redlock_config *config, int error)
     return error;
 }
 
+static int check_libraries(struct redlock_config *config)
+{
+    char text[sizeof config->error];
+
+    int error = rl_codec_check(text, sizeof text);
+    if (error == REDLOCK_ELIBRARY)
+        rl_config_refuse(config, "%s", text);
+    else if (error != REDLOCK_OK)
+        refuse_start(config, error);
+    return error;
+}
+
 REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
 {
     if (ret_rl == NULL || config == NULL)
         return REDLOCK_EINVAL;
     int error = check_config(config);
+    if (error == REDLOCK_OK)
+        error = check_libraries(config);
     if (error != REDLOCK_OK)
         return error;
     struct redlock *rl =

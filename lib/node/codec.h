@@ -14,6 +14,11 @@
 /* The libraries of this build: "hiredis 0.14.1, libsodium 1.0.18". */
 const char *rl_codec_libraries(void);
 
+/* Checks that the hiredis that this process has bound reads replies as the one that the library was
+ * compiled against. ELIBRARY: it does not, or its functions come from several files; `text` names the
+ * files and the remedy. ENOMEM; ESYS: no descriptor. */
+int rl_codec_check(char *text, size_t size);
+
 /* An array of texts, nested or not, one after the other: what a subscribed connection hears. */
 #define RL_WORDS_MAX       8
 #define RL_WORDS_BYTES_MAX (RL_KEY_MAX + 128)

@@ -26,6 +26,7 @@ static const struct expected ERRORS[] = {
     {-8, "REDLOCK_EFORKED", "handle is from before fork()", false},
     {-9, "REDLOCK_EQUEUEFULL", "too many locks wait in this client", true},
     {-10, "REDLOCK_EMODE", "not available in this mode", false},
+    {-11, "REDLOCK_ELIBRARY", "another version of a library is loaded", false},
     {-20, "REDLOCK_ECONTENDED", "held by another client", true},
     {-21, "REDLOCK_ENOQUORUM", "too few nodes answered", true},
     {-22, "REDLOCK_ETOOSLOW", "quorum came too late", true},
@@ -59,7 +60,7 @@ END_TEST
 
 START_TEST(unknown_codes_have_a_text)
 {
-    static const int unknown[] = {1, -11, -999, 1 << 30, -(1 << 30)};
+    static const int unknown[] = {1, -12, -999, 1 << 30, -(1 << 30)};
     for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
         ck_assert_str_eq(redlock_strerror(unknown[i]), "unknown error");
         ck_assert_str_eq(redlock_error_name(unknown[i]), "REDLOCK_UNKNOWN");
