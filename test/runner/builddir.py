@@ -15,6 +15,8 @@ import subprocess
 import sys
 
 STAMP = "dev-stamp.json"
+# A part whose packages are missing is an error here, not left out.
+ALL_PARTS = "-Dauto_features=enabled"
 ERROR_IN_SOURCE = re.compile(r"^(?:\.\./)*[\w./-]+\.[ch]:\d+:\d+: (?:fatal )?error:", re.MULTILINE)
 
 
@@ -52,7 +54,10 @@ def is_usable(directory, stamp):
     """True if ninja can bring build.ninja up to date. A directory without a stamp was set up by hand."""
     if not os.path.exists(os.path.join(directory, "meson-private", "coredata.dat")):
         return False
-    if os.path.exists(os.path.join(directory, STAMP)) and read_stamp(directory) != stamp:
+    if not os.path.exists(os.path.join(directory, STAMP)):
+        if run(["meson", "configure", ALL_PARTS, directory])[0] != 0:
+            return False
+    elif read_stamp(directory) != stamp:
         return False
     return run([ninja(), "-C", directory, "build.ninja"])[0] == 0
 
@@ -68,7 +73,7 @@ def wipe(directory):
 def setup(directory, source, options, compiler, stamp):
     wipe(directory)
     environment = {**os.environ, "CC": compiler}
-    status, output = run(["meson", "setup", *options, directory, source], env=environment)
+    status, output = run(["meson", "setup", ALL_PARTS, *options, directory, source], env=environment)
     if status != 0:
         raise BuildFailure(f"meson setup {directory} failed", output)
     with open(os.path.join(directory, STAMP), "w", encoding="utf-8") as file:

@@ -217,6 +217,17 @@ class BuildDirectories(unittest.TestCase):
         self.ensure("-Dbuildtype=release")
         self.assertEqual(builddir.read_stamp(self.directory)["options"], ["-Dbuildtype=release"])
 
+    def test_a_part_whose_package_is_missing_is_an_error(self):
+        """Also in a directory that was set up by hand, where the part had been left out."""
+        self.write("meson_options.txt", "option('part', type: 'feature', value: 'auto')\n")
+        self.write("meson.build", "project('tiny', 'c')\nexecutable('tiny', 'tiny.c')\n"
+                   "dependency('no-such-package', required: get_option('part'))\n")  # fmt: skip
+        self.assertEqual(builddir.run(["meson", "setup", self.directory, self.source])[0], 0)
+        for _ in ("by hand", "by ensure()"):
+            with self.assertRaises(builddir.BuildFailure) as caught:
+                self.ensure()
+            self.assertIn("no-such-package", caught.exception.args[1])
+
     def test_error_in_the_source_is_reported(self):
         self.ensure()
         self.write("tiny.c", "int main(void) { return seven; }\n")
