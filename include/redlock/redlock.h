@@ -24,6 +24,9 @@
  *  - The free functions take NULL. After fork() every handle of the parent is dead in the child:
  *    calls return EFORKED and send nothing; the free functions release memory and descriptors
  *    without a byte on the wire.
+ *  - Functions of the caller (callbacks, bodies, log, allocator) return normally. A C++ exception
+ *    that leaves one ends the program with std::terminate(); pthread_exit(), a cancellation or
+ *    longjmp() must not leave one.
  *  - Everything is here since 0.1.0.
  *
  * Marks: who may call it, from where

@@ -3,6 +3,7 @@
  * thread that waits in a blocking call is told at once. */
 #include "api/client.h"
 #include "api/report.h"
+#include "platform/callback.h"
 
 #include <errno.h>
 #include <string.h>
@@ -272,9 +273,9 @@ static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, 
     };
     begin_callback(rl);
     if (lock_fn != NULL)
-        lock_fn(rl, &event, lock_userdata);
+        rl_call_event(lock_fn, rl, &event, lock_userdata);
     if (client_fn != NULL)
-        client_fn(rl, &event, rl->config->event_userdata);
+        rl_call_event(client_fn, rl, &event, rl->config->event_userdata);
     rl_report_done(&report);
     end_callback(rl);
 }
@@ -297,7 +298,7 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
         redlock_lock_t *handle = gives_lock || (has_lock && lock->owned_by_user) ? lock : NULL;
         rl_report_fill(&report, rl, lock, op.status);
         begin_callback(rl);
-        op.fn(rl, op.status, handle, &report, op.userdata);
+        rl_call_done(op.fn, rl, op.status, handle, &report, op.userdata);
         rl_report_done(&report);
         end_callback(rl);
     }
@@ -426,7 +427,7 @@ static void tell_nodes(struct redlock *rl, struct rl_set *set)
             .node = rl_set_node_name(set, i),
         };
         begin_callback(rl);
-        rl->config->event_fn(rl, &event, rl->config->event_userdata);
+        rl_call_event(rl->config->event_fn, rl, &event, rl->config->event_userdata);
         end_callback(rl);
     }
 }
@@ -447,7 +448,7 @@ static void tell_client_ops(struct redlock *rl)
         rl_free(&rl->mem, item);
         if (op.fn != NULL) {
             begin_callback(rl);
-            op.fn(rl, op.status, NULL, NULL, op.userdata);
+            rl_call_done(op.fn, rl, op.status, NULL, NULL, op.userdata);
             end_callback(rl);
         }
         if (op.cancel != NULL)

@@ -3,6 +3,7 @@
  * looks at the clock once more before it believes a grant. */
 #include "api/client.h"
 #include "api/report.h"
+#include "platform/callback.h"
 
 /* Mutex held. Sleeps until the operation of the waiter is done. */
 static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
@@ -247,7 +248,7 @@ REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_
     error = redlock_acquire(rl, resource, opts, &lock, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    int result = body(lock, userdata);
+    int result = rl_call_body(body, lock, userdata);
     if (ret_body != NULL)
         *ret_body = result;
     if (ret_report != NULL)

@@ -2,6 +2,8 @@
  * Messages for the user's log function. */
 #include "platform/log.h"
 
+#include "platform/callback.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,5 +27,5 @@ void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)
     for (char *at = message; *at != '\0'; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             *at = '?';
-    log->fn(level, message, log->userdata);
+    rl_call_log(log, level, message);
 }

@@ -2,6 +2,8 @@
  * Memory from the allocator that the user of the library chose. */
 #include "platform/memory.h"
 
+#include "platform/callback.h"
+
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ struct rl_mem rl_mem_libc(void)
 void *rl_alloc(const struct rl_mem *mem, size_t size)
 {
     size_t asked = size == 0 ? 1 : size;
-    void *ptr = mem->malloc_fn(asked, mem->userdata);
+    void *ptr = rl_call_malloc(mem, asked);
     if (ptr != NULL)
         memset(ptr, 0, asked);
     return ptr;
@@ -49,8 +51,8 @@ void *rl_realloc_array(const struct rl_mem *mem, void *old, size_t count, size_t
         bytes = 1; /* realloc to 0 bytes may free and return NULL: a success that looks like a
                       failure */
     if (old == NULL)
-        return mem->malloc_fn(bytes, mem->userdata);
-    return mem->realloc_fn(old, bytes, mem->userdata);
+        return rl_call_malloc(mem, bytes);
+    return rl_call_realloc(mem, old, bytes);
 }
 
 char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
@@ -58,7 +60,7 @@ char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
     size_t size;
     if (__builtin_add_overflow(len, (size_t)1, &size))
         return NULL;
-    char *copy = mem->malloc_fn(size, mem->userdata);
+    char *copy = rl_call_malloc(mem, size);
     if (copy == NULL)
         return NULL;
     if (len > 0)
@@ -70,7 +72,7 @@ char *rl_strdup_len(const struct rl_mem *mem, const char *text, size_t len)
 void rl_free(const struct rl_mem *mem, void *ptr)
 {
     if (ptr != NULL)
-        mem->free_fn(ptr, mem->userdata);
+        rl_call_free(mem, ptr);
 }
 
 void rl_free_wiped(const struct rl_mem *mem, void *ptr, size_t size)
@@ -78,5 +80,5 @@ void rl_free_wiped(const struct rl_mem *mem, void *ptr, size_t size)
     if (ptr == NULL)
         return;
     sodium_memzero(ptr, size);
-    mem->free_fn(ptr, mem->userdata);
+    rl_call_free(mem, ptr);
 }

@@ -88,6 +88,18 @@ class Includes(unittest.TestCase):
                     wrong.append(f"{name}:{line}: only lib/node/codec* may include {path}")
         self.complain(wrong)
 
+    def test_functions_of_the_host_are_called_in_one_place(self):
+        """Where an exception cannot leave them."""
+        wrong = []
+        for name in tree.files_below("lib", ".c", ".h"):
+            lines = tree.without_comments(tree.text(name)).split("\n")
+            calls = [number for number, line in enumerate(lines, 1) if re.search(r"\b(\w+_fn|fn|body)\(", line)]
+            if name == "lib/platform/callback.c":
+                self.assertEqual(len(calls), 7)
+            else:
+                wrong += [f"{name}:{number}: {lines[number - 1].strip()}" for number in calls]
+        self.complain(wrong)
+
     def test_programs_know_only_the_public_header(self):
         wrong = []
         for folder in ("tools", "examples", "bench"):

@@ -71,8 +71,8 @@ def includes(name):
 
 def objects():
     """{floor: [object file]} of the library in BUILD."""
-    folder = os.path.join(BUILD, "lib", "libredlock-internal.a.p")
-    return {floor: sorted(glob.glob(f"{glob.escape(folder)}/{floor}_*.o")) for floor in FLOORS}
+    folder = glob.escape(os.path.join(BUILD, "lib"))
+    return {floor: sorted(glob.glob(f"{folder}/libredlock-*.a.p/{floor}_*.o")) for floor in FLOORS}
 
 
 @functools.lru_cache(maxsize=None)

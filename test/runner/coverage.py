@@ -105,8 +105,8 @@ def assertion_lines(name):
 def read_counters():
     """{file: {line: [executions, branches, branches taken]}}, of the sources below lib/."""
     files = collections.defaultdict(dict)
-    folder = os.path.join(DIRECTORY, "lib", "libredlock-internal.a.p")
-    for path in sorted(glob.glob(os.path.join(folder, "*.gcno"))):
+    for path in sorted(glob.glob(os.path.join(DIRECTORY, "lib", "libredlock-*.a.p", "*.gcno"))):
+        folder = os.path.dirname(path)
         done = subprocess.run(["gcov", "-b", "-j", "-t", os.path.abspath(path)], cwd=folder,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)  # fmt: skip
         for entry in json.loads(done.stdout)["files"]:

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * A C++ host whose callback throws. The argument says which. The exit status is 42 if the C++ runtime
+ * ended the program where the exception was thrown, and 1 if the exception came through the library. */
+#include <poll.h>
+#include <redlock/redlock.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+static std::string which;
+static bool finished;
+
+static void throw_if(const char *name)
+{
+    if (which == name)
+        throw std::runtime_error(name);
+}
+
+static void on_event(redlock_t *, const redlock_event_t *event, void *)
+{
+    if (event->kind == REDLOCK_EVENT_WAITING) {
+        throw_if("event");
+        throw_if("event-on-the-thread");
+    }
+}
+
+static void on_done(redlock_t *, int, redlock_lock_t *, const redlock_report_t *, void *)
+{
+    finished = which != "shutdown";
+    throw_if("done");
+    throw_if("done-hybrid");
+    throw_if("done-in-free");
+}
+
+static void on_shut_down(redlock_t *, int, redlock_lock_t *, const redlock_report_t *, void *)
+{
+    finished = true;
+    throw_if("shutdown");
+}
+
+static int body(redlock_lock_t *, void *)
+{
+    throw_if("body");
+    return 0;
+}
+
+static void on_log(int, const char *, void *)
+{
+    throw_if("log");
+}
+
+static void *allocate(size_t size, void *)
+{
+    if (which == "malloc")
+        throw std::bad_alloc();
+    return malloc(size);
+}
+
+static void *reallocate(void *ptr, size_t size, void *)
+{
+    if (which == "realloc")
+        throw std::bad_alloc();
+    return realloc(ptr, size);
+}
+
+static void deallocate(void *ptr, void *)
+{
+    throw_if("free");
+    free(ptr);
+}
+
+static int mode_of_case()
+{
+    if (which == "event-on-the-thread" || which == "body")
+        return REDLOCK_MODE_THREADED;
+    return which == "done-hybrid" ? REDLOCK_MODE_HYBRID : REDLOCK_MODE_EMBEDDED;
+}
+
+static int check(int error)
+{
+    if (error != REDLOCK_OK) {
+        printf("%s\n", redlock_error_name(error));
+        exit(2);
+    }
+    return error;
+}
+
+static void turn(redlock_t *rl)
+{
+    struct pollfd fd = {redlock_get_fd(rl), POLLIN, 0};
+
+    while (!finished && poll(&fd, 1, 10000) > 0)
+        check(redlock_process(rl));
+}
+
+static void run(redlock_t *rl)
+{
+    redlock_opts_t opts = redlock_opts(1000);
+
+    if (which == "body") {
+        check(redlock_with(rl, "exceptions", &opts, nullptr, nullptr, body, nullptr));
+        return;
+    }
+    if (which.compare(0, 5, "event") == 0)
+        opts.wait_ms = 10000;
+    check(redlock_acquire_start(rl, "exceptions", &opts, on_done, nullptr));
+    if (which == "done-in-free")
+        return;
+    if (which == "shutdown")
+        check(redlock_shutdown_start(rl, 0, on_shut_down, nullptr));
+    if (which == "event-on-the-thread")
+        pause();
+    turn(rl);
+}
+
+/* The servers are those of REDLOCK_SERVERS. */
+static void use_client()
+{
+    const redlock_allocator_t allocator = {sizeof allocator, allocate, reallocate, deallocate, nullptr};
+    redlock_config_t *config = nullptr;
+    redlock_t *rl = nullptr;
+
+    check(redlock_config_new(&config, &allocator));
+    check(redlock_config_add_nodes(config, getenv("REDLOCK_SERVERS")));
+    check(redlock_config_set_mode(config, mode_of_case()));
+    check(redlock_config_set_event(config, on_event, nullptr));
+    check(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, on_log, nullptr));
+    check(redlock_new(&rl, config));
+    redlock_config_free(config);
+    try {
+        run(rl);
+    } catch (const std::exception &) {
+        printf("redlock_process: %s\n", redlock_error_name(redlock_process(rl)));
+        throw;
+    }
+    redlock_free(rl);
+}
+
+int main(int, char **argv)
+{
+    which = argv[1];
+    std::set_terminate([] { _exit(42); });
+    try {
+        use_client();
+    } catch (const std::exception &caught) {
+        printf("came through: %s\n", caught.what());
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A C++ exception that leaves a function of the host ends the program where it is thrown. It never passes
+through the library, whose state would then be that of a callback that still runs."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+CC = os.environ.get("CC", "cc")
+CXX = {"clang": "clang++", "gcc": "g++"}.get(os.path.basename(CC), "c++")
+TERMINATED = 42
+SERVERS = ("redis-server", "valkey-server", "redis-check-rdb")
+
+
+def run(words, **more):
+    return subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                          universal_newlines=True, timeout=60, **more)  # fmt: skip
+
+
+class Exceptions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which(CXX) is None:
+            raise unittest.SkipTest(f"{CXX} is not installed")
+        cls.root = tempfile.mkdtemp(prefix="exceptions-")
+        cls.addClassCleanup(shutil.rmtree, cls.root)
+        cls.folder = os.path.join(tree.BUILD, "lib")
+        cls.program = os.path.join(cls.root, "exceptions")
+        source = os.path.join(tree.SOURCE, "test", "abi", "exceptions.cc")
+        done = run([CXX, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(tree.SOURCE, "include"),
+                    source, "-o", cls.program, f"-L{cls.folder}", "-lredlock"])  # fmt: skip
+        if done.returncode != 0:
+            raise AssertionError(done.stdout)
+
+    def check(self, which, before=(), servers="redis://127.0.0.1:1,redis://127.0.0.1:2"):
+        environment = {**os.environ, "LD_LIBRARY_PATH": self.folder}
+        if servers:
+            environment["REDLOCK_SERVERS"] = servers  # nothing listens there
+        done = run([*before, self.program, which], env=environment)
+        self.assertEqual((done.returncode, done.stdout), (TERMINATED, ""))
+
+    def test_body_of_redlock_with(self):
+        command = os.environ["REDLOCK"]
+        if not os.path.exists(command) or not any(shutil.which(name) for name in SERVERS):
+            self.skipTest("the command and a server program are needed")
+        self.check("body", [command, "sandbox", "-q", "-n", "1", "--"], servers=None)
+
+
+def add(which):
+    def test(self):
+        self.check(which)
+
+    setattr(Exceptions, f"test_{which.replace('-', '_')}", test)
+
+
+for each in ("done", "done-hybrid", "done-in-free", "event", "event-on-the-thread", "shutdown",
+             "log", "malloc", "realloc", "free"):  # fmt: skip
+    add(each)
+
+if __name__ == "__main__":
+    tapcase.main()
