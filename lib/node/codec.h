@@ -15,8 +15,8 @@
 const char *rl_codec_libraries(void);
 
 /* Checks that the hiredis that this process has bound reads replies as the one that the library was
- * compiled against. ELIBRARY: it does not, or its functions come from several files; `text` names the
- * files and the remedy. ENOMEM; ESYS: no descriptor. */
+ * compiled against. ELIBRARY: it does not, or its functions come from several files; `text` names
+ * the files and the remedy. ENOMEM; ESYS: no descriptor. */
 int rl_codec_check(char *text, size_t size);
 
 /* An array of texts, nested or not, one after the other: what a subscribed connection hears. */

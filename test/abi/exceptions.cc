@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A C++ host whose callback throws. The argument says which. The exit status is 42 if the C++ runtime
- * ended the program where the exception was thrown, and 1 if the exception came through the library. */
+ * A C++ host whose callback throws. The argument says which. The exit status is 42 if the C++
+ * runtime ended the program where the exception was thrown, and 1 if the exception came through the
+ * library. */
 #include <poll.h>
 #include <redlock/redlock.h>
 #include <unistd.h>
@@ -121,7 +122,8 @@ static void run(redlock_t *rl)
 /* The servers are those of REDLOCK_SERVERS. */
 static void use_client()
 {
-    const redlock_allocator_t allocator = {sizeof allocator, allocate, reallocate, deallocate, nullptr};
+    const redlock_allocator_t allocator = {sizeof allocator, allocate, reallocate, deallocate,
+                                           nullptr};
     redlock_config_t *config = nullptr;
     redlock_t *rl = nullptr;
 

@@ -50,7 +50,8 @@ static void find(void *library, const char *name, void *function)
     memcpy(function, &address, sizeof address);
 }
 
-/* Makes a client of one server with a host name, waits for the look-up to begin, frees the client. */
+/* Makes a client of one server with a host name, waits for the look-up to begin, frees the client.
+ */
 static void make_and_free(void *library, int mode)
 {
     int (*config_new)(redlock_config_t **, const redlock_allocator_t *);
