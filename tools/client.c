@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "environment.h"
 #include "exits.h"
 #include "say.h"
 #include "timing.h"
@@ -89,6 +90,28 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
     return -1;
 }
 
+/* Refuses to log in with what the `redlock run` around this command has removed. */
+static int check_removed(const struct settings *settings)
+{
+    const struct setting *servers = &settings->values[SET_SERVERS];
+    const char *login = getenv("REDLOCK_LOGIN");
+    bool removed = login && !strcmp(login, LOGIN_REMOVED);
+    const char *what = NULL;
+
+    if (servers->rank == RANK_ENVIRONMENT && strstr(servers->text, "***@"))
+        what = "REDLOCK_SERVERS: its passwords were removed (***)";
+    else if (removed && servers->rank != RANK_FLAG && !settings->password &&
+             !strchr(servers->text, '@'))
+        what = "REDLOCK_AUTH: removed from the environment";
+    if (!what)
+        return -1;
+    say(SAY_ERROR,
+        "%s by the `redlock run` around this command; give that one --keep-env, or let this "
+        "one read the password from a file",
+        what);
+    return EXIT_CONFIG;
+}
+
 int client_configure(const struct settings *settings, redlock_config_t **ret_config)
 {
     redlock_config_t *config;
@@ -98,6 +121,9 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
                        "write a file (redlock config --help); to try: redlock sandbox");
         return EXIT_CONFIG;
     }
+    int result = check_removed(settings);
+    if (result >= 0)
+        return result;
     if (settings->values[SET_USER].text && !settings->password) {
         say(SAY_ERROR, "%s: user %s without a password; set REDLOCK_AUTH or give --pass-file",
             settings->values[SET_USER].origin, settings->values[SET_USER].text);
@@ -107,7 +133,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
         say(SAY_ERROR, "cannot start the client: %s", redlock_strerror(REDLOCK_ENOMEM));
         return EXIT_SYSTEM;
     }
-    int result = set_all(settings, config);
+    result = set_all(settings, config);
     if (result >= 0)
         return result;
     *ret_config = config;

@@ -177,6 +177,8 @@ static void fill_environment(struct run *run)
     struct environment *environment = &run->environment;
 
     environment_copy(environment);
+    if (!run->options->keep_env)
+        environment_remove_passwords(environment);
     environment_unset(environment, "REDLOCK_TOKEN");
     environment_unset(environment, "REDLOCK_FENCE");
     environment_unset(environment, "REDLOCK_SLOT");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mask.h"
 #include "say.h"
 
 void environment_copy(struct environment *environment)
@@ -43,6 +44,21 @@ void environment_set(struct environment *environment, const char *name, const ch
         must(realloc(environment->list, (environment->count + 2) * sizeof *environment->list));
     environment->list[environment->count++] = text_format("%s=%s", name, value);
     environment->list[environment->count] = NULL;
+}
+
+void environment_remove_passwords(struct environment *environment)
+{
+    const char *servers = getenv("REDLOCK_SERVERS");
+    const char *password = getenv("REDLOCK_AUTH");
+
+    environment_unset(environment, "REDLOCK_AUTH");
+    if (password && *password)
+        environment_set(environment, "REDLOCK_LOGIN", LOGIN_REMOVED);
+    if (!servers)
+        return;
+    char *masked = mask_addresses(servers);
+    environment_set(environment, "REDLOCK_SERVERS", masked);
+    free(masked);
 }
 
 void environment_free(struct environment *environment)

@@ -62,7 +62,7 @@ static const char run_text[] =
     "  -c STRING  run STRING with /bin/sh -c instead of CMD\n"
     "  --on-loss stop|warn  what to do when the lock cannot be kept (stop)\n"
     "  --min-hold D  hold at least so long    --max-hold D  stop CMD after D\n"
-    "  --keep  do not release, let the TTL run out\n"
+    "  --keep  do not release: the TTL ends it  --keep-env  leave CMD the passwords\n"
     "  --foreground    leave CMD in our process group  --allow-nested  NAME in NAME\n"
     "  --preserve-status  CMD's status even where we stopped it (else 124)\n"
     "  --slots L  one of L permits of NAME    --export-token  REDLOCK_TOKEN for CMD\n"

@@ -170,6 +170,7 @@ static bool set_switch(struct options *options, int id)
                     {OPT_QUIET, &options->quiet},
                     {OPT_NO_RENEW, &options->no_renew},
                     {OPT_KEEP, &options->keep},
+                    {OPT_KEEP_ENV, &options->keep_env},
                     {OPT_FOREGROUND, &options->foreground},
                     {OPT_PRESERVE_STATUS, &options->preserve_status},
                     {OPT_ALLOW_NESTED, &options->allow_nested},

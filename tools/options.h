@@ -37,7 +37,8 @@ struct options {
     int conflict_code;
     uint64_t min_hold_ms, max_hold_ms; /* 0: none */
     int stop_signal, status_fd;        /* status_fd -1: none */
-    bool no_renew, keep, warn_on_loss, foreground, preserve_status, allow_nested, export_token;
+    bool no_renew, keep, keep_env, warn_on_loss, foreground, preserve_status, allow_nested;
+    bool export_token;
     const char *shell_command;
     const char *token_file;
     bool strict, yes;

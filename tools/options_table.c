@@ -42,6 +42,7 @@ const struct option_spec option_specs[] = {
     {"min-hold", 0, true, OPT_MIN_HOLD, CMD_RUN},
     {"max-hold", 0, true, OPT_MAX_HOLD, CMD_RUN},
     {"keep", 0, false, OPT_KEEP, CMD_RUN},
+    {"keep-env", 0, false, OPT_KEEP_ENV, CMD_RUN},
     {"command", 'c', true, OPT_COMMAND, CMD_RUN},
     {"foreground", 0, false, OPT_FOREGROUND, CMD_RUN},
     {"preserve-status", 0, false, OPT_PRESERVE_STATUS, CMD_RUN},

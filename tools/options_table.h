@@ -33,6 +33,7 @@ enum option_id {
     OPT_MIN_HOLD,
     OPT_MAX_HOLD,
     OPT_KEEP,
+    OPT_KEEP_ENV,
     OPT_COMMAND,
     OPT_FOREGROUND,
     OPT_PRESERVE_STATUS,

@@ -9,8 +9,8 @@ _redlock_options() {
     case $1 in
     run)
         options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --grace= -k=
-            --renew= --no-renew --signal= --on-loss= --min-hold= --max-hold= --keep --command= -c= --foreground
-            --preserve-status --allow-nested --export-token --fence --status-fd= --also= -a= --slots="
+            --renew= --no-renew --signal= --on-loss= --min-hold= --max-hold= --keep --keep-env --command= -c=
+            --foreground --preserve-status --allow-nested --export-token --fence --status-fd= --also= -a= --slots="
         ;;
     acquire)
         options="$all --nonblock -n --wait= -w= --timeout= --conflict-exit-code= -E= --ttl= -t= --fence --also=

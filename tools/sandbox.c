@@ -287,6 +287,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
     if (result == 0) {
         sandbox->signal_fd = signals_open();
         environment_copy(&sandbox->environment);
+        environment_unset(&sandbox->environment, "REDLOCK_LOGIN"); /* its servers need none */
         result = run_inside(sandbox);
         job_take_terminal(&sandbox->job);
         guardian_end(&sandbox->job.guardian, true);

@@ -218,19 +218,28 @@ static int read_words(struct settings *settings)
     return -1;
 }
 
+void settings_warn_readable(int fd, const char *path)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || !(info.st_mode & (S_IRGRP | S_IROTH)))
+        return;
+    say(SAY_WARNING, "%s holds a password and can be read by %s; chmod 600 it", path,
+        info.st_mode & S_IROTH ? "all users" : "its group");
+}
+
 /* The first line of the file, without its end. */
 static int read_pass_file(struct settings *settings)
 {
     const char *path = settings->values[SET_PASS_FILE].text;
-    struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     settings->password = fd < 0 ? NULL : read_first_line(fd);
     if (!settings->password)
         say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin, path,
             errno == EFBIG ? "its first line, the password, is too long" : strerror(errno));
-    else if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 0004))
-        say(SAY_WARNING, "%s can be read by everybody; chmod 600 it", path);
+    else
+        settings_warn_readable(fd, path);
     if (fd >= 0)
         close(fd);
     if (settings->password && !*settings->password)

@@ -26,6 +26,7 @@ struct reading {
     FILE *stream;
     unsigned line;
     bool refused;
+    bool secret; /* the file holds a password */
     bool seen[SET_COUNT];
     char set[SET_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
 };
@@ -84,6 +85,7 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
 {
     bool first = !reading->seen[SET_SERVERS];
 
+    reading->secret = reading->secret || strchr(value, '@');
     if (strlen(set) > SET_NAME_MAX)
         return refuse(reading, "the name of the set is too long", "",
                       "in a file it may have 44 characters");
@@ -139,6 +141,7 @@ static int handle(void *user, const char *section, const char *name, const char 
     if (reading->seen[id])
         return refuse(reading, "second value for ", name, "keep one");
     reading->seen[id] = true;
+    reading->secret = reading->secret || id == SET_PASSWORD;
     offer(reading, id, value);
     return 1;
 }
@@ -197,6 +200,8 @@ static int read_path(struct settings *settings, const char *path, const char *na
         say(SAY_ERROR, "%s: cannot be read: %s", path, strerror(errno));
     else
         result = read_text(&reading, text, len);
+    if (reading.secret)
+        settings_warn_readable(fileno(file), path);
     fclose(file);
     explicit_bzero(text, len); /* a password may stand there */
     free(text);

@@ -186,6 +186,29 @@ class Settings(CommandCase):
                     self.assertNotIn(secret, result.stdout + result.stderr)
                     self.assertIn("***", result.stdout)
 
+    def test_a_file_with_a_password_that_others_may_read_draws_a_warning(self):
+        secret = {
+            "password": "[redlock]\nservers = a:1\npassword = s3cr3t\n",
+            "address": "[node.a]\nurl = redis://u:s3cr3t@a:1\n",
+            "addresses": "[redlock]\nservers = a:1 redis://:s3cr3t@b:1\n",
+            "set": "[set.east]\nservers = redis://u:s3cr3t@a:1\n[set.west]\nservers = b:1\n",
+        }
+        plain = {"plain": "[redlock]\nservers = a:1\n", "comment": "# password = x@y\n"}
+        for name, text in {**secret, **plain}.items():
+            path = self.path("conf", text)
+            for mode, readers in (0o644, "all users"), (0o604, "all users"), (0o640, "its group"), (0o600, ""), (0o622, ""):
+                with self.subTest(name=name, mode=oct(mode)):
+                    os.chmod(path, mode)
+                    result = self.redlock("config", "-f", path, "-t", "1s", env=clean_environment())
+                    warning = f"redlock: warning: {path} holds a password and can be read by {readers}; chmod 600 it\n"
+                    self.assertEqual(result.stderr.count(warning), readers != "" and name in secret, result.stderr)
+                    self.assertEqual(result.stderr.count("can be read by"), readers != "" and name in secret)
+        # The warning does not depend on which value wins.
+        path = self.path("conf", secret["password"])
+        os.chmod(path, 0o644)
+        result = self.redlock("config", "-f", path, env=clean_environment(REDLOCK_AUTH="x", REDLOCK_SERVERS="b:1"))
+        self.assertIn("holds a password", result.stderr)
+
     def test_user_needs_a_password(self):
         result = self.redlock("acquire", "--user", "ada", "x", env=clean_environment(REDLOCK_SERVERS="a:1"))
         self.assertCode(result, 78)
@@ -198,7 +221,10 @@ class Settings(CommandCase):
         self.check(settings, "pass-file", path, "flag --pass-file")
         os.chmod(path, stat.S_IRUSR | stat.S_IROTH)
         result = self.redlock("config", "--pass-file", path, env=clean_environment())
-        self.assertIn("can be read by everybody", result.stderr)
+        self.assertEqual(result.stderr, f"redlock: warning: {path} holds a password and can be read by all users; chmod 600 it\n")
+        os.chmod(path, stat.S_IRUSR | stat.S_IRGRP)
+        result = self.redlock("config", "--pass-file", path, env=clean_environment())
+        self.assertEqual(result.stderr, f"redlock: warning: {path} holds a password and can be read by its group; chmod 600 it\n")
         result = self.redlock("config", "--pass-file", "/nonexistent/x", env=clean_environment())
         self.assertCode(result, 78)
         empty = self.path("empty", "")

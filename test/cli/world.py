@@ -172,6 +172,9 @@ class Servers:
         finally:
             connection.close()
 
+    def ask_all_with_password(self, password, *words):
+        return [self.ask_with_password(index, password, *words) for index in range(len(self.ports))]
+
     def ask_all(self, *words):
         return [self.ask(index, *words) for index in range(len(self.ports))]
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: MIT
+"""Passwords of the servers stay out of the environment of the command, and what a `redlock` in that command says."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SpoiledCase, clean_environment  # noqa: E402
+
+PASSWORD = "s3cr3t"
+SHOW = ("--", "sh", "-c", "{ env; tr '\\0' '\\n' </proc/$$/environ; } | grep ^RED")
+
+
+class Secrets(SpoiledCase):
+    """Three servers that want a password."""
+
+    def setUp(self):
+        super().setUp()
+        self.servers.ask_all("CONFIG", "SET", "requirepass", PASSWORD)
+        self.in_addresses = ",".join(f"redis://:{PASSWORD}@{part}" for part in self.servers.list.split(","))
+
+    def seen(self, *flags, **environment):
+        """The variables RED* of the command, and all of their text."""
+        result = self.redlock("run", *flags, "s", *SHOW, env=clean_environment(**environment))
+        self.assertCode(result, 0)
+        return dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line), result.stdout
+
+    def with_login(self):
+        return {"REDLOCK_SERVERS": self.servers.list, "REDLOCK_AUTH": PASSWORD}
+
+    def nested(self, *flags, inner=("status", "s"), **environment):
+        """`redlock run` around another command of redlock."""
+        return self.redlock("run", *flags, "s", "--", REDLOCK, *inner, env=clean_environment(**environment))
+
+    def test_the_password_is_removed(self):
+        found, text = self.seen(**self.with_login(), REDLOCK_AUTHOR="ada", REDLOCK_AUTH_X="b")
+        self.assertNotIn(PASSWORD, text)
+        self.assertNotIn("REDLOCK_AUTH", found)
+        self.assertEqual(found["REDLOCK_SERVERS"], self.servers.list)
+        # A name that only begins like the one that is removed is another one.
+        self.assertEqual((found["REDLOCK_AUTHOR"], found["REDLOCK_AUTH_X"]), ("ada", "b"))
+
+    def test_passwords_in_addresses_are_removed(self):
+        found, text = self.seen(REDLOCK_SERVERS=self.in_addresses)
+        self.assertNotIn(PASSWORD, text)
+        self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses.replace(PASSWORD, "***"))
+
+    def test_passwords_of_a_list_that_is_not_used_are_removed(self):
+        found, text = self.seen("-s", self.servers.list, REDLOCK_SERVERS="redis://u:other@h:1", REDLOCK_AUTH=PASSWORD)
+        self.assertNotIn("other", text)
+        self.assertEqual(found["REDLOCK_SERVERS"], "redis://u:***@h:1")
+
+    def test_keep_env(self):
+        found, _ = self.seen("--keep-env", **self.with_login())
+        self.assertEqual(found["REDLOCK_AUTH"], PASSWORD)
+        self.assertNotIn("REDLOCK_LOGIN", found)
+        found, _ = self.seen("--keep-env", REDLOCK_SERVERS=self.in_addresses)
+        self.assertEqual(found["REDLOCK_SERVERS"], self.in_addresses)
+
+    def test_other_variables_stay(self):
+        self.servers.ask_all_with_password(PASSWORD, "CONFIG", "SET", "requirepass", "")
+        url = "redis://:other@h:1"
+        found, _ = self.seen(REDLOCK_SERVERS=self.servers.list, REDLOCK_PREFIX="p:", REDIS_URL=url)
+        self.assertEqual((found["REDLOCK_SERVERS"], found["REDLOCK_PREFIX"]), (self.servers.list, "p:"))
+        self.assertEqual(found["REDIS_URL"], url)
+        self.assertNotIn("REDLOCK_LOGIN", found)
+
+    def test_a_redlock_in_the_command_says_what_is_missing(self):
+        around = "by the `redlock run` around this command; give that one --keep-env"
+        cases = (self.with_login(), "REDLOCK_AUTH: removed from the environment "), (
+            {**self.with_login(), "REDLOCK_USER": "default"},
+            "REDLOCK_AUTH: removed from the environment ",
+        ), ({"REDLOCK_SERVERS": self.in_addresses}, "REDLOCK_SERVERS: its passwords were removed (***) ")
+        for environment, words in cases:
+            for inner in ("status", "s"), ("acquire", "-n", "t"), ("run", "-n", "t", "--", "true"), ("nodes",):
+                with self.subTest(words=words, inner=inner):
+                    result = self.nested(inner=inner, **environment)
+                    self.assertCode(result, 78)
+                    self.assertIn(words + around, result.stderr)
+                    self.assertNotIn(PASSWORD, result.stderr)
+
+    def test_a_redlock_in_the_command_with_a_password_of_its_own(self):
+        path = self.path("pass", PASSWORD + "\n")
+        os.chmod(path, 0o600)
+        self.assertCode(self.nested(inner=("status", "--pass-file", path, "s"), **self.with_login()), 0)
+        self.assertCode(self.nested(inner=("status", "-s", self.in_addresses, "s"), **self.with_login()), 0)
+        self.assertCode(self.nested("--keep-env", **self.with_login()), 0)
+        self.assertCode(self.nested("--keep-env", REDLOCK_SERVERS=self.in_addresses), 0)
+
+    def test_a_sandbox_in_the_command_needs_none(self):
+        words = ("sandbox", "-n", "1", "--", REDLOCK, "acquire", "-q", "-n", "--connect-timeout", "1s", "t")
+        self.assertCode(self.nested(inner=words, **self.with_login()), 0)
+
+
+if __name__ == "__main__":
+    tapcase.main()
