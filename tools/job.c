@@ -73,8 +73,10 @@ bool job_report(struct job *job, const struct start_report *report)
         send_pending(job);
         return true;
     }
-    if (job->state == JOB_STARTING && report->kind == REPORT_FAILED) {
+    if (job->state == JOB_STARTING &&
+        (report->kind == REPORT_FAILED || report->kind == REPORT_NO_PROCESS)) {
         job->status = report->value;
+        job->no_process = report->kind == REPORT_NO_PROCESS;
         job->state = JOB_FAILED;
         job->has_terminal = job->wants_terminal;
         job_take_terminal(job);
@@ -106,6 +108,8 @@ bool job_group_alive(const struct job *job)
 
 int job_exit_code(const struct job *job)
 {
+    if (job->state == JOB_FAILED && job->no_process)
+        return EXIT_SYSTEM;
     if (job->state == JOB_FAILED)
         return job->status == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
     if (WIFSIGNALED(job->status))

@@ -23,6 +23,7 @@ struct job {
     bool wants_terminal;
     uint64_t pending; /* bit n-1: signal n came before the command had a pid */
     int status;       /* JOB_ENDED: wait status; JOB_FAILED: errno */
+    bool no_process;  /* JOB_FAILED: it failed before the exec */
 };
 
 /* Asks the starter to start the command. 0, or -1 if there is no starter any more. */
@@ -43,7 +44,8 @@ bool job_group_alive(const struct job *job);
 /* The terminal back to our own group, if the command has it. */
 void job_take_terminal(struct job *job);
 
-/* 0-255 as a shell would say it: 128+n for death by signal n, 126/127 if it could not start. */
+/* 0-255 as a shell would say it: 128+n for death by signal n, 126/127 if the program could not be
+ * executed, 71 if there was no process to execute it in. */
 int job_exit_code(const struct job *job);
 
 #endif

@@ -46,7 +46,7 @@ struct run {
     uint64_t stopped_ns;               /* the command was told to stop; 0: not */
     uint64_t renew_failed_said_ns;
     enum stop_reason stop;
-    unsigned end_signals; /* INT, TERM, HUP, QUIT that were passed on */
+    unsigned end_signals; /* how many signals that end a wait were passed on */
     bool lost, lost_said;
     bool reports_end; /* the starter has gone */
     bool settled;     /* nothing is left to guard */

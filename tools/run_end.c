@@ -89,7 +89,9 @@ static void say_ended(struct run *run)
     int code = job_exit_code(&run->job);
 
     if (run->job.state == JOB_FAILED) {
-        say(SAY_ERROR, "%s: %s: %s", run->name, run->argv[0], strerror(run->job.status));
+        say(SAY_ERROR, "%s: %s: %s", run->name,
+            run->job.no_process ? "no process could be started for the command" : run->argv[0],
+            strerror(run->job.status));
         return;
     }
     json_t *fields = json_pack("{s:i}", "exit", code);

@@ -192,10 +192,10 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
 
     if (sig == SIGCHLD)
         guardian_reap(&run->job.guardian);
-    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
+    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU)
         return;
     /* In a shared group the terminal has sent it to the command too. */
-    if (!(run->job.shares_group && info->ssi_code == SI_KERNEL))
+    if (!(run->job.shares_group && signal_from_terminal(info)))
         job_signal(&run->job, sig);
     if (ends && run->job.state == JOB_SUSPENDED)
         job_signal(&run->job, SIGCONT);

@@ -34,7 +34,7 @@ struct sandbox {
     char *command_path;
     int signal_fd;
     int signal_code;     /* 128+n once a signal has ended the sandbox */
-    unsigned signals;    /* INT and TERM while the command runs */
+    unsigned signals;    /* while the command runs: how many that end it */
     uint64_t kill_at_ns; /* of the command, after a second signal */
     bool failed;
 };
@@ -112,7 +112,7 @@ static bool node_report(struct sandbox *sandbox, const struct start_report *repo
 {
     unsigned count = sandbox->options->nodes;
 
-    if (report->kind == REPORT_FAILED) {
+    if (report->kind == REPORT_FAILED || report->kind == REPORT_NO_PROCESS) {
         say(SAY_ERROR, "sandbox: cannot run the server: %s", strerror(report->value));
         return false;
     }
@@ -139,7 +139,7 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
 
     if (sig == SIGCHLD)
         guardian_reap(&job->guardian);
-    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU || sig == SIGALRM)
+    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU)
         return;
     if (job->state == JOB_NONE) {
         if (signal_ends(sig))
@@ -249,6 +249,8 @@ static int run_command(struct sandbox *sandbox)
             sandbox->kill_at_ns = NEVER_NS;
         }
     }
+    if (job->state == JOB_FAILED)
+        say(SAY_ERROR, "sandbox: %s: %s", sandbox->options->operands[0], strerror(job->status));
     return sandbox->failed ? EXIT_INTERNAL : job_exit_code(job);
 }
 

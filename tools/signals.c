@@ -14,14 +14,14 @@
 #include "exits.h"
 #include "say.h"
 
+/* All signals but those that report a fault of this process, and those that are ignored. */
 static void handled_set(sigset_t *set)
 {
-    static const int handled[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH,
-                                  SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT, SIGCHLD, SIGALRM};
+    static const int others[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGPIPE, SIGXFSZ};
 
-    sigemptyset(set);
-    for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++)
-        sigaddset(set, handled[i]);
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        sigdelset(set, others[i]);
 }
 
 void signals_block(void)
@@ -30,7 +30,9 @@ void signals_block(void)
 
     handled_set(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
+    /* A message that cannot be written must not end what holds the lock. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     /* Somebody may have started us with SIGCHLD ignored: then no end of a child would be seen. */
     signal(SIGCHLD, SIG_DFL);
 }
@@ -55,7 +57,34 @@ bool signals_next(int signal_fd, struct signalfd_siginfo *ret_info)
 
 bool signal_ends(int sig)
 {
-    return sig == SIGHUP || sig == SIGINT || sig == SIGQUIT || sig == SIGTERM;
+    switch (sig) {
+    case SIGHUP:
+    case SIGINT:
+    case SIGQUIT:
+    case SIGTERM:
+    case SIGALRM:
+    case SIGVTALRM:
+    case SIGPROF:
+    case SIGXCPU:
+    case SIGABRT:
+    case SIGSYS:
+    case SIGIO:
+    case SIGPWR:
+#ifdef SIGSTKFLT
+    case SIGSTKFLT:
+#endif
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool signal_from_terminal(const struct signalfd_siginfo *info)
+{
+    int sig = (int)info->ssi_signo;
+
+    return info->ssi_code == SI_KERNEL && (sig == SIGHUP || sig == SIGINT || sig == SIGQUIT ||
+                                           sig == SIGTSTP || sig == SIGCONT || sig == SIGWINCH);
 }
 
 static const struct {

@@ -161,7 +161,7 @@ static bool serve(int request_fd, int report_fd, unsigned *children)
     request.envp = envp;
     int error = spawn_command(&request, &pid);
     if (error) {
-        report(report_fd, REPORT_FAILED, -1, error);
+        report(report_fd, pid > 0 ? REPORT_FAILED : REPORT_NO_PROCESS, -1, error);
     } else {
         ++*children;
         report(report_fd, REPORT_STARTED, pid, 0);

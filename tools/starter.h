@@ -28,7 +28,8 @@ enum report_kind {
     REPORT_FAILED = 2, /* value: errno of the exec */
     REPORT_STOPPED = 3,
     REPORT_CONTINUED = 4,
-    REPORT_ENDED = 5 /* value: wait status */
+    REPORT_ENDED = 5,     /* value: wait status */
+    REPORT_NO_PROCESS = 6 /* value: errno; the system had no process or descriptor to spare */
 };
 
 struct start_report {
@@ -36,7 +37,8 @@ struct start_report {
     int32_t starter; /* who reports */
 };
 
-/* Sends a request; 0, or -1 if the starter is gone. Each is answered by STARTED or FAILED. */
+/* Sends a request; 0, or -1 if the starter is gone. STARTED, FAILED or NO_PROCESS
+ * answers each. */
 int starter_request(int request_fd, const struct start_request *request);
 
 /* Reads one report, waiting for it; false: the starter is gone. */
@@ -46,7 +48,8 @@ bool starter_read(int report_fd, struct start_report *ret_report);
  * nothing until a byte has come through the gate: the guardian is on watch then. */
 _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int report_fd);
 
-/* Forks and executes; 0, or the errno of what failed. Called in the starter. */
+/* Forks and executes; 0, or the errno of what failed: the exec if *ret_pid is set, else what comes
+ * before it. Called in the starter. */
 int spawn_command(const struct start_request *request, pid_t *ret_pid);
 
 #endif

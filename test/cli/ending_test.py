@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""How `redlock run` ends by a signal of any kind, and when its command cannot be started although the lock was taken."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import REDLOCK, SLOW, Case, children_of, runs, until  # noqa: E402
+
+SLEEP = "ulimit -c 0; echo $$; exec sleep 1000"
+SIGSTKFLT = 16
+# They end a wait, and a second one kills the command after the grace.
+ENDING = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
+    *(signal.SIGXCPU, signal.SIGABRT, signal.SIGSYS, signal.SIGIO, signal.SIGPWR, SIGSTKFLT),
+)
+# They mean something to the command only.
+USER = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMIN + 5, signal.SIGRTMAX)
+
+
+class Signals(Case):
+    def test_every_signal_reaches_the_command(self):
+        for sig in ENDING + USER:
+            with self.subTest(signal=sig):
+                process = self.start("run", "-t", "10s", "e", "--", "sh", "-c", SLEEP)
+                pid = int(process.stdout.readline())
+                process.send_signal(sig)
+                self.assertEqual(process.wait(10 * SLOW), 128 + sig)
+                self.assertFalse(runs(pid))
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_a_shared_group_gets_them_too(self):
+        for sig in signal.SIGPROF, signal.SIGXCPU:
+            with self.subTest(signal=sig):
+                process = self.start("run", "--foreground", "e", "--", "sh", "-c", SLEEP)
+                pid = int(process.stdout.readline())
+                process.send_signal(sig)
+                self.assertEqual(process.wait(10 * SLOW), 128 + sig)
+                self.assertFalse(runs(pid))
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_an_alarm_of_the_caller_ends_the_command(self):
+        """alarm() before exec() is a common way to limit the time of a command."""
+        process = self.start("run", "--foreground", "e", "--", "sh", "-c", SLEEP, preexec_fn=lambda: signal.alarm(3))
+        pid = int(process.stdout.readline())
+        until(lambda: process.poll() is not None, "end by SIGALRM")
+        self.assertEqual(process.returncode, 128 + signal.SIGALRM)
+        self.assertFalse(runs(pid))
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_the_second_kills_after_the_grace(self):
+        stubborn = "trap '' PROF XCPU; echo $$; while :; do sleep 1; done"
+        process = self.start("run", "-t", "20s", "-k", "1s", "e", "--", "sh", "-c", stubborn)
+        pid = int(process.stdout.readline())
+        process.send_signal(signal.SIGPROF)
+        process.send_signal(signal.SIGXCPU)
+        until(lambda: process.poll() is not None, "end after the grace")
+        self.assertEqual(process.returncode, 128 + signal.SIGKILL)
+        self.assertFalse(runs(pid))
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_a_wait_ends(self):
+        token = self.hold("e").encode()
+        for words in ("run", "e", "--", "true"), ("acquire", "e"):
+            for sig in ENDING:
+                with self.subTest(signal=sig, words=words):
+                    process = self.start(*words)
+                    self.wait_error("waiting for e")
+                    process.send_signal(sig)
+                    self.assertEqual(process.wait(10 * SLOW), 128 + sig)
+                    self.assertEqual(set(self.servers.values("e")), {token})
+
+    def test_a_wait_does_not_end_by_what_only_the_command_knows(self):
+        token = self.hold("e")
+        process = self.start("run", "e", "--", "sh", "-c", "exit 7")
+        self.wait_error("waiting for e")
+        for sig in (*USER, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGURG):
+            process.send_signal(sig)
+        self.assertCode(self.redlock("release", "e", token), 0)
+        self.assertEqual(process.wait(10 * SLOW), 7)
+
+    def test_a_full_log_does_not_end_the_command(self):
+        """A write beyond `ulimit -f` brings SIGXFSZ, as one into a closed pipe brings SIGPIPE."""
+        log = self.path("log")
+        script = f'ulimit -f 0; exec {REDLOCK} run -vv e -- sh -c "exit 5" 2>{log}'
+        for words in (script, script.replace(f"2>{log}", "2>&1 | :; exit ${PIPESTATUS[0]}").replace("exec ", "")):
+            with self.subTest(words=words):
+                result = subprocess.run(["bash", "-c", words], env=self.environment(), timeout=60 * SLOW, check=False)
+                self.assertEqual(result.returncode, 5)
+                self.assertEqual(self.servers.keys(), set())
+
+    def test_the_command_has_the_default_actions(self):
+        result = self.redlock("run", "e", "--", "grep", "-E", "Sig(Blk|Ign):", "/proc/self/status")
+        self.assertEqual(result.stdout, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")
+
+
+class NotStarted(Case):
+    """The lock was taken, but the command cannot be started."""
+
+    def test_no_process(self):
+        """What the operating system refuses is no fault of the command: 71, not 126."""
+        token = self.hold("e")
+        marker = self.path("started")
+        process, events = self.start_with_events("e", "--", "touch", marker)
+        self.wait_error("waiting for e")
+        starter = until(lambda: [p for g in children_of(process.pid) for p in children_of(g)], "the starter")[0]
+        resource.prlimit(starter, resource.RLIMIT_NOFILE, (3, 3))
+        self.redlock("release", "e", token)
+        self.assertEqual(process.wait(10 * SLOW), 71)
+        self.assertIn("e: no process could be started for the command: Too many open files", self.error_text())
+        self.wait_event(events, "acquired")
+        self.assertEqual(self.wait_event(events, "released")["error"], "")
+        self.assertFalse(os.path.exists(marker))
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_no_program(self):
+        """It was removed, or changed, while its lock was waited for."""
+        for code, change in (127, os.unlink), (126, lambda path: os.chmod(path, 0o600)):
+            with self.subTest(code=code):
+                token = self.hold("e")
+                path = self.path("program", "#!/bin/sh\nexit 0\n")
+                os.chmod(path, 0o700)
+                process = self.start("run", "e", "--", path)
+                self.wait_error("waiting for e")
+                change(path)
+                self.redlock("release", "e", token)
+                self.assertEqual(process.wait(10 * SLOW), code)
+                self.assertIn(f"e: {path}: ", self.error_text())
+                self.assertEqual(self.servers.keys(), set())
+
+
+if __name__ == "__main__":
+    tapcase.main()
