@@ -7,8 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "descendants.h"
 #include "exits.h"
+#include "signals.h"
+#include "terminal.h"
+
+#define WATCH_NS (100 * NS_PER_MS)
 
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
@@ -17,13 +22,14 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
         .path = path, .argv = argv, .envp = envp, .group = share_group ? getpgrp() : 0};
 
     job->shares_group = share_group;
-    if (!share_group) {
+    job->terminal_fd = share_group ? -1 : terminal_open();
+    if (!share_group)
         request.flags |= START_NEW_GROUP;
-        /* Only a foreground group may give its terminal away; a background one never had it. */
-        job->wants_terminal = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
-        if (job->wants_terminal)
-            request.flags |= START_TERMINAL;
-    }
+    /* Only a foreground group may give its terminal away; a background one never had it. One that
+     * is in the background of a script shares the group of the script, which needs its terminal. */
+    job->starts_with_terminal = terminal_is_ours(job->terminal_fd) && !signals_of_background();
+    if (job->starts_with_terminal)
+        request.flags |= START_TERMINAL;
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
     job->state = JOB_STARTING;
@@ -32,15 +38,15 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
 
 static void give_terminal(struct job *job)
 {
-    if (job->wants_terminal && !job->has_terminal)
-        job->has_terminal = tcsetpgrp(STDIN_FILENO, job->pid) == 0;
+    if (!job->has_terminal)
+        job->has_terminal = tcsetpgrp(job->terminal_fd, job->pid) == 0;
 }
 
 void job_take_terminal(struct job *job)
 {
     /* SIGTTOU is blocked, so this works from the background too. */
     if (job->has_terminal)
-        tcsetpgrp(STDIN_FILENO, getpgrp());
+        tcsetpgrp(job->terminal_fd, getpgrp());
     job->has_terminal = false;
 }
 
@@ -50,9 +56,64 @@ void job_signal(struct job *job, int sig)
         job->pending |= UINT64_C(1) << (sig - 1);
     if (!job->pid || job->state == JOB_ENDED)
         return;
-    if (sig == SIGCONT && job->state == JOB_SUSPENDED && tcgetpgrp(STDIN_FILENO) == getpgrp())
+    if (sig == SIGCONT && job->state == JOB_SUSPENDED && terminal_is_ours(job->terminal_fd))
         give_terminal(job);
     kill(job->shares_group ? job->pid : -job->pid, sig);
+}
+
+static void suspended(struct job *job, int sig)
+{
+    job->state = JOB_SUSPENDED;
+    job->away = job->yield_due = false;
+    job_take_terminal(job);
+    if (!terminal_is_ours(job->terminal_fd))
+        return;
+    /* It asked for the terminal, and the shell has lent it to us. */
+    if (sig == SIGTTIN || sig == SIGTTOU)
+        job_signal(job, SIGCONT);
+    else
+        job->yield_due = true;
+}
+
+bool job_control_signal(struct job *job, int sig)
+{
+    if (sig == SIGTSTP && job->state == JOB_SUSPENDED && terminal_is_ours(job->terminal_fd)) {
+        job->yield_due = true;
+        return true;
+    }
+    if (sig != SIGTTIN && sig != SIGTTOU)
+        return false;
+    /* A process of our own group, such as a pager behind the command, asked for the terminal. */
+    if (job->has_terminal) {
+        job_take_terminal(job);
+        kill(0, SIGCONT);
+    }
+    return true;
+}
+
+static bool is_watched(const struct job *job)
+{
+    return job->state == JOB_SUSPENDED && job->terminal_fd >= 0;
+}
+
+uint64_t job_wake_ns(const struct job *job, uint64_t at_ns)
+{
+    uint64_t look_ns = boottime_ns() + WATCH_NS;
+
+    return is_watched(job) && look_ns < at_ns ? look_ns : at_ns;
+}
+
+void job_watch(struct job *job)
+{
+    if (!is_watched(job))
+        return;
+    if (job->yield_due)
+        job->away = terminal_yield(job->terminal_fd);
+    job->yield_due = false;
+    if (!terminal_is_ours(job->terminal_fd))
+        job->away = true;
+    else if (job->away)
+        kill(0, SIGCONT); /* to the whole group, as a shell does; our own is passed on */
 }
 
 static void send_pending(struct job *job)
@@ -69,7 +130,7 @@ bool job_report(struct job *job, const struct start_report *report)
         job->pid = report->pid;
         job->starter = report->starter;
         job->state = JOB_RUNNING;
-        job->has_terminal = job->wants_terminal;
+        job->has_terminal = job->starts_with_terminal;
         send_pending(job);
         return true;
     }
@@ -78,15 +139,14 @@ bool job_report(struct job *job, const struct start_report *report)
         job->status = report->value;
         job->no_process = report->kind == REPORT_NO_PROCESS;
         job->state = JOB_FAILED;
-        job->has_terminal = job->wants_terminal;
+        job->has_terminal = job->starts_with_terminal;
         job_take_terminal(job);
         return true;
     }
     if (!job->pid || report->pid != job->pid)
         return false;
     if (report->kind == REPORT_STOPPED) {
-        job->state = JOB_SUSPENDED;
-        job_take_terminal(job);
+        suspended(job, report->value);
     } else if (report->kind == REPORT_CONTINUED) {
         job->state = JOB_RUNNING;
     } else if (report->kind == REPORT_ENDED) {

@@ -19,8 +19,11 @@ struct job {
     pid_t pid;         /* also the process group, unless `shares_group` */
     pid_t starter;     /* its parent */
     bool shares_group; /* --foreground: in our own process group */
-    bool has_terminal; /* its group is the foreground group of the terminal on stdin */
-    bool wants_terminal;
+    int terminal_fd;   /* from job_start() on; -1: no terminal to share */
+    bool has_terminal; /* we have made its group the foreground group of the terminal */
+    bool starts_with_terminal;
+    bool yield_due;   /* JOB_SUSPENDED: the shell is to take the terminal now */
+    bool away;        /* JOB_SUSPENDED: the shell has taken the terminal since */
     uint64_t pending; /* bit n-1: signal n came before the command had a pid */
     int status;       /* JOB_ENDED: wait status; JOB_FAILED: errno */
     bool no_process;  /* JOB_FAILED: it failed before the exec */
@@ -34,8 +37,19 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
 bool job_report(struct job *job, const struct start_report *report);
 
 /* Passes a signal on: to the group, or with `shares_group` to the command alone. A CONT also gives
- * the terminal back. */
+ * it the terminal, if we are in the foreground. */
 void job_signal(struct job *job, int sig);
+
+/* Takes in a signal of job control that this process got; false: it is another signal. */
+bool job_control_signal(struct job *job, int sig);
+
+/* Gives the terminal to the shell when the command was suspended, and continues the command when
+ * the shell has brought us back to the foreground: a shell that takes us for running sends no
+ * signal then. To be called after each wait. */
+void job_watch(struct job *job);
+
+/* `at_ns`, or the earlier time at which job_watch() has to look again. */
+uint64_t job_wake_ns(const struct job *job, uint64_t at_ns);
 
 /* Tells whether a process of the group runs; zombies do not. Where /proc cannot be read, zombies
  * count. Always false with `shares_group`: that group is ours. */

@@ -192,7 +192,7 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
 
     if (sig == SIGCHLD)
         guardian_reap(&run->job.guardian);
-    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU)
+    if (sig == SIGCHLD || job_control_signal(&run->job, sig))
         return;
     /* In a shared group the terminal has sent it to the command too. */
     if (!(run->job.shares_group && signal_from_terminal(info)))
@@ -239,9 +239,10 @@ static void take_report(struct run *run)
     if (report.kind == REPORT_STARTED) {
         guardian_set_command(&run->job.guardian, run->job.pid, !run->job.shares_group);
         event_emit(&run->events, "child_started", json_pack("{s:i}", "pid", (int)report.pid));
-    } else if (report.kind == REPORT_STOPPED) {
+    } else if (report.kind == REPORT_STOPPED && !run->job.has_terminal) {
         say(SAY_NOTE,
-            "the command is suspended, the lock is kept; kill -CONT %d to go on, Ctrl-C to end it",
+            "the command is suspended, the lock is kept; fg or kill -CONT %d to go on, Ctrl-C to "
+            "end it",
             (int)getpid());
     }
 }
@@ -255,13 +256,14 @@ void run_turn(struct run *run, uint64_t at_ns)
     struct signalfd_siginfo info;
     struct note *note;
 
-    poll(fds, 3, poll_timeout(boottime_ns(), at_ns));
+    poll(fds, 3, poll_timeout(boottime_ns(), job_wake_ns(&run->job, at_ns)));
     if (fds[2].revents)
         take_report(run);
     while ((note = session_next(&run->session)))
         take_note(run, note);
     while (signals_next(run->signal_fd, &info))
         take_signal(run, &info);
+    job_watch(&run->job);
     check_deadline(run);
     run_feed_guardian(run);
     enforce_kill_time(run);

@@ -139,7 +139,7 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
 
     if (sig == SIGCHLD)
         guardian_reap(&job->guardian);
-    if (sig == SIGCHLD || sig == SIGTTIN || sig == SIGTTOU)
+    if (sig == SIGCHLD || job_control_signal(job, sig))
         return;
     if (job->state == JOB_NONE) {
         if (signal_ends(sig))
@@ -161,10 +161,11 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
     struct signalfd_siginfo info;
     struct start_report report;
 
-    if (poll(fds, 2, poll_timeout(boottime_ns(), at_ns)) <= 0)
+    if (poll(fds, 2, poll_timeout(boottime_ns(), job_wake_ns(&sandbox->job, at_ns))) < 0)
         return;
     while (signals_next(sandbox->signal_fd, &info))
         take_signal(sandbox, &info);
+    job_watch(&sandbox->job);
     if (!fds[1].revents)
         return;
     if (!starter_read(sandbox->job.guardian.report_fd, &report)) {

@@ -79,6 +79,13 @@ bool signal_ends(int sig)
     }
 }
 
+bool signals_of_background(void)
+{
+    struct sigaction now;
+
+    return sigaction(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 bool signal_from_terminal(const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;

@@ -23,6 +23,9 @@ bool signals_next(int signal_fd, struct signalfd_siginfo *ret_info);
  * those mean. */
 bool signal_ends(int sig);
 
+/* True if the caller of this program ignored INT: `cmd &` in a shell without job control does. */
+bool signals_of_background(void);
+
 /* True if the kernel sent the signal to the whole foreground group of a terminal. */
 bool signal_from_terminal(const struct signalfd_siginfo *info);
 

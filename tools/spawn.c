@@ -12,6 +12,7 @@
 
 #include "say.h"
 #include "starter.h"
+#include "terminal.h"
 
 /* HUP, INT and QUIT stay ignored if they were: nohup and `cmd &` in a script rely on that. */
 static void reset_signals(void)
@@ -67,7 +68,7 @@ static _Noreturn void become_command(const struct start_request *request, pid_t 
     else if (request->group)
         setpgid(0, request->group);
     if (request->flags & START_TERMINAL)
-        tcsetpgrp(STDIN_FILENO, getpgrp());
+        tcsetpgrp(terminal_open(), getpgrp());
     bool ready = (!request->log || redirect(request->log)) &&
                  (!request->directory || chdir(request->directory) == 0);
     if (ready) {

@@ -11,7 +11,7 @@
 
 enum start_flags {
     START_NEW_GROUP = 1u << 0, /* its own process group */
-    START_TERMINAL = 1u << 1   /* make that group the foreground group of the terminal on stdin */
+    START_TERMINAL = 1u << 1   /* make that group the foreground group of the terminal */
 };
 
 struct start_request {

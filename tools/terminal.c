@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * The controlling terminal and the shell that lends it.
+ *
+ * A shell shows its prompt again when the job in the foreground stops. A process that holds a lock
+ * must not stay stopped, because the lock would expire. So it stops for a moment: a child continues
+ * it when the shell has made another group the foreground group.
+ */
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define YIELD_MS 500
+#define STEP_MS  5
+
+int terminal_open(void)
+{
+    int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 && isatty(STDIN_FILENO))
+        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    return fd;
+}
+
+bool terminal_is_ours(int fd)
+{
+    return fd >= 0 && tcgetpgrp(fd) == getpgrp();
+}
+
+/* Runs in the child of a process that has threads: system calls only. It repeats SIGCONT, because
+ * the first one may come before its parent has stopped. The value says whether the shell has the
+ * terminal. */
+static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
+{
+    const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
+    union sigval taken = {.sival_int = 0};
+
+    if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0)
+        _exit(1);
+    for (int waited_ms = 0; getppid() == parent; waited_ms += STEP_MS) {
+        nanosleep(&step, NULL);
+        if (tcgetpgrp(fd) != group)
+            taken.sival_int = 1;
+        if (taken.sival_int || waited_ms >= YIELD_MS)
+            sigqueue(parent, SIGCONT, taken);
+    }
+    _exit(0);
+}
+
+/* Takes a pending signal; false if there is none. */
+static bool take_pending(int sig, siginfo_t *ret_info)
+{
+    const struct timespec now = {0};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, sig);
+    return sigtimedwait(&set, ret_info, &now) == sig;
+}
+
+bool terminal_yield(int fd)
+{
+    pid_t parent = getpid(), group = getpgrp();
+    siginfo_t info;
+
+    if (getsid(0) == parent) /* there is no shell around it */
+        return false;
+    pid_t child = fork();
+    if (child < 0)
+        return false;
+    if (child == 0)
+        wake_parent(fd, parent, group);
+    /* A shell waits until all processes of its job have stopped. */
+    kill(0, SIGTSTP);
+    take_pending(SIGTSTP, &info);
+    raise(SIGSTOP);
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (!take_pending(SIGCONT, &info))
+        return false;
+    if (info.si_pid == child)
+        return info.si_value.sival_int != 0;
+    kill(parent, SIGCONT);
+    return true;
+}
