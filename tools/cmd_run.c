@@ -16,6 +16,7 @@
 #include "commands.h"
 #include "descendants.h"
 #include "exits.h"
+#include "mask.h"
 #include "run.h"
 #include "say.h"
 #include "signals.h"
@@ -133,6 +134,7 @@ static int find_command(struct run *run)
     } else {
         run->argv = run->options->operands + 1;
     }
+    const char *shown = mask_word(run->argv[0]);
     int result = command_resolve(run->argv[0], &run->path);
     if (result == 0)
         return -1;
@@ -140,10 +142,10 @@ static int find_command(struct run *run)
         if (!strcmp(run->options->operands[i], "--") && !run->options->shell_command) {
             say(SAY_ERROR,
                 "run: %s: command not found; if it is a second lock: redlock run %s -a %s -- CMD",
-                run->argv[0], run->options->operands[0], run->argv[0]);
+                shown, run->options->operands[0], shown);
             return result;
         }
-    say(SAY_ERROR, "run: %s: %s; the lock was not tried", run->argv[0],
+    say(SAY_ERROR, "run: %s: %s; the lock was not tried", shown,
         result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
     return result;
 }

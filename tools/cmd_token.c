@@ -17,6 +17,7 @@
 #include "exits.h"
 #include "files.h"
 #include "json.h"
+#include "mask.h"
 #include "names.h"
 #include "say.h"
 #include "timing.h"
@@ -41,7 +42,7 @@ static int read_token_file(const char *command, const char *path, char **ret_tok
 
     *ret_token = fd < 0 ? NULL : read_first_line(fd);
     if (!*ret_token)
-        say(SAY_ERROR, "%s: --token-file %s: %s", command, path,
+        say(SAY_ERROR, "%s: --token-file %s: %s", command, mask_word(path),
             errno == EFBIG ? "its first line is too long for a token" : strerror(errno));
     else
         cut_fence(*ret_token);

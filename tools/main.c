@@ -10,6 +10,7 @@
 #include "exits.h"
 #include "files.h"
 #include "help.h"
+#include "mask.h"
 #include "options.h"
 #include "options_table.h"
 #include "redlock/redlock.h"
@@ -57,13 +58,14 @@ static int show_version(void)
 static int refuse_word(const char *word)
 {
     const char *near = command_nearest(word + strspn(word, "-"));
+    const char *shown = mask_word(word);
 
     if (near)
-        say(SAY_ERROR, "unknown command %.60s; did you mean %s? All commands: redlock --help", word,
-            near);
+        say(SAY_ERROR, "unknown command %.60s; did you mean %s? All commands: redlock --help",
+            shown, near);
     else
         say(SAY_ERROR,
-            "unknown command %.60s; to run a command under a lock: redlock run NAME -- CMD", word);
+            "unknown command %.60s; to run a command under a lock: redlock run NAME -- CMD", shown);
     return EXIT_USAGE;
 }
 

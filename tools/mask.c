@@ -1,82 +1,68 @@
 /* SPDX-License-Identifier: MIT
- * Masks passwords in a list of addresses, also in a list that is written wrongly: a comma that was
- * not escaped splits a password, so an address is taken to end where the next scheme begins.
+ * Masks passwords in lists of addresses. The library decides whether a list is understood, so that
+ * nothing is shown of a list that it refuses.
  */
 #include "mask.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "redlock/redlock.h"
 #include "say.h"
+#include "sets.h"
 
-/* A ';' that another set begins behind: "; east=redis://". */
-static bool is_between_sets(const char *at)
+static bool is_understood(const char *list)
 {
-    if (*at != ';')
+    redlock_config_t *config = NULL;
+
+    if (redlock_config_new(&config, NULL) != REDLOCK_OK)
         return false;
-    at += 1 + strspn(at + 1, " \t");
-    size_t len = strcspn(at, "=,;:/@ \t");
-    return len > 0 && at[len] == '=';
+    bool understood = redlock_config_add_nodes(config, list) == REDLOCK_OK;
+    redlock_config_free(config);
+    return understood;
 }
 
-/* Where the address that `from` stands in ends: before the word of the next "://". A "://" without
- * a comma or blank in front of its word, or a ';' that ends a set, begins nothing: it stands in a
- * password. */
-static const char *end_of_address(const char *from)
+/* Writes one entry of a list that is understood. Its login stands between the scheme and an '@'. A
+ * later '@' can only be a part of the query, which is then masked, too. */
+static void write_entry(FILE *out, const char *entry, size_t len)
 {
-    const char *at = from, *next;
+    const char *login_end = memrchr(entry, '@', len);
+    const char *login = login_end ? memmem(entry, len, "://", 3) : NULL;
 
-    while ((next = strstr(at, "://")) != NULL) {
-        const char *word = next;
-        while (word > from && word[-1] != ',' && word[-1] != ' ' && !is_between_sets(word - 1))
-            word--;
-        if (word > from)
-            return word;
-        at = next + 3;
+    if (login_end) {
+        login = login ? login + 3 : entry;
+        const char *colon = memchr(login, ':', (size_t)(entry + len - login));
+        const char *password = colon && colon < login_end ? colon + 1 : login;
+        fprintf(out, "%.*s***", (int)(password - entry), entry);
+        len -= (size_t)(login_end - entry);
+        entry = login_end;
     }
-    return from + strlen(from);
+    fprintf(out, "%.*s", (int)len, entry);
 }
 
-/* A "redis://" in front, or `at`. */
-static const char *after_scheme(const char *at)
+const char *mask_word(const char *word)
 {
-    const char *scheme = strstr(at, "://");
-
-    if (scheme && strcspn(at, ", ") > (size_t)(scheme - at))
-        return scheme + 3;
-    return at;
-}
-
-/* From the first ':' to the last '@'; without a scheme everything before the '@'. */
-static char *mask_one(const char *at, const char *rest, const char *end)
-{
-    const char *login_end = end;
-
-    while (login_end > rest && *login_end != '@')
-        login_end--;
-    if (*login_end != '@')
-        return text_format("%.*s", (int)(end - at), at);
-    const char *colon = memchr(rest, ':', (size_t)(login_end - rest));
-    const char *keep = rest > at && colon ? colon + 1 : rest;
-    return text_format("%.*s***%.*s", (int)(keep - at), at, (int)(end - login_end), login_end);
+    return strchr(word, '@') || strstr(word, "://") ? "***" : word;
 }
 
 char *mask_addresses(const char *list)
 {
-    char *shown = text_copy("");
+    const char *separators = sets_separators(list);
+    char *shown = NULL;
+    size_t size;
 
+    if (*list && !is_understood(list))
+        return text_copy("***");
+    FILE *out = must(open_memstream(&shown, &size));
     while (*list) {
-        const char *rest = after_scheme(list);
-        const char *end = end_of_address(rest);
-        if (end == list) /* a "://" with nothing before it */
-            end = list + strlen(list);
-        char *one = mask_one(list, rest, end);
-        char *longer = text_format("%s%s", shown, one);
-        free(one);
-        free(shown);
-        shown = longer;
-        list = end;
+        size_t len = strcspn(list, separators);
+        write_entry(out, list, len);
+        list += len;
+        len = strspn(list, separators);
+        fprintf(out, "%.*s", (int)len, list);
+        list += len;
     }
-    return shown;
+    fclose(out);
+    return must(shown);
 }

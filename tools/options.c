@@ -15,6 +15,7 @@
 #include "durations.h"
 #include "exits.h"
 #include "help.h"
+#include "mask.h"
 #include "options_table.h"
 #include "redlock/redlock.h"
 #include "say.h"
@@ -30,7 +31,8 @@ static int usage(const struct options *options, const char *what)
 static int bad_value(const struct options *options, const char *flag, const char *value,
                      const char *want)
 {
-    say(SAY_ERROR, "%s: %s %s: %s", options->command_name, flag, *value ? value : "\"\"", want);
+    say(SAY_ERROR, "%s: %s %s: %s", options->command_name, flag, *value ? mask_word(value) : "\"\"",
+        want);
     return EXIT_USAGE;
 }
 
@@ -210,14 +212,22 @@ static int set_option(struct options *options, int id, const char *value)
     return set_value(options, id, value);
 }
 
+/* Returns how many bytes of "--flag=value" are shown: the flag, cut if it is long. */
+static int flag_len(const char *argument)
+{
+    size_t len = strcspn(argument, "=");
+
+    return len < 60 ? (int)len : 60;
+}
+
 static int unknown_flag(const struct options *options, const char *flag)
 {
     char known[128], elsewhere[128], word[64];
 
-    /* "--word=value" and "-x" are looked up as "word" and "x". */
+    /* "--word=value" and "-x" are looked up as "word" and "x". The value is not shown. */
     snprintf(word, sizeof word, "%s", flag + strspn(flag, "-"));
     word[strcspn(word, "=")] = '\0';
-    snprintf(known, sizeof known, "unknown flag %.60s", flag);
+    snprintf(known, sizeof known, "unknown flag %.*s", flag_len(flag), flag);
     const char *near = word[0] && word[1] ? option_nearest(options->command, word) : NULL;
     const char *commands = option_elsewhere(word, elsewhere, sizeof elsewhere);
     if (commands)
@@ -240,7 +250,8 @@ static int refuse_flag(const struct options *options, int code, char **argv)
         return usage(options, text);
     }
     if (optopt >= 256) {
-        snprintf(text, sizeof text, "%.60s takes no value", argv[optind - 1]);
+        snprintf(text, sizeof text, "%.*s takes no value", flag_len(argv[optind - 1]),
+                 argv[optind - 1]);
         return usage(options, text);
     }
     if (optopt) {

@@ -24,10 +24,15 @@ bool sets_are_named(const char *list)
     return head_len(list + strspn(list, SEPARATORS)) > 0;
 }
 
+const char *sets_separators(const char *list)
+{
+    return sets_are_named(list) ? SEPARATORS : " ,\t\r\n"; /* a password may have a ';' */
+}
+
 char *sets_addresses(const char *list, size_t index)
 {
     bool named = sets_are_named(list), begun = false;
-    const char *separators = named ? SEPARATORS : " ,\t\r\n"; /* a password may have a ';' */
+    const char *separators = sets_separators(list);
     char *found = must(calloc(1, strlen(list) + 2)), *to = found;
     size_t set = 0;
 

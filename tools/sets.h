@@ -10,6 +10,9 @@
 /* Whether a list names sets. */
 bool sets_are_named(const char *list);
 
+/* Returns the bytes that separate the entries of this list. */
+const char *sets_separators(const char *list);
+
 /* The addresses of the set with this index, in the order of the list, each followed by a comma; of
  * a list without sets all of them. Passwords may be in there. */
 char *sets_addresses(const char *list, size_t index);

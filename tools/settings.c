@@ -122,7 +122,7 @@ static int refuse(const struct settings *settings, enum setting_id id, const cha
     const struct setting *value = &settings->values[id];
 
     say(SAY_ERROR, "%s: %s %s: %s", value->origin, about[id].name,
-        *value->text ? value->text : "\"\"", why);
+        *value->text ? mask_word(value->text) : "\"\"", why);
     return value->rank == RANK_FLAG ? EXIT_USAGE : EXIT_CONFIG;
 }
 
@@ -236,7 +236,8 @@ static int read_pass_file(struct settings *settings)
 
     settings->password = fd < 0 ? NULL : read_first_line(fd);
     if (!settings->password)
-        say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin, path,
+        say(SAY_ERROR, "%s: pass-file %s: %s", settings->values[SET_PASS_FILE].origin,
+            mask_word(path),
             errno == EFBIG ? "its first line, the password, is too long" : strerror(errno));
     else
         settings_warn_readable(fd, path);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "exits.h"
+#include "mask.h"
 #include "say.h"
 #include "sets.h"
 #include "settings.h"
@@ -31,10 +32,18 @@ struct reading {
     char set[SET_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
 };
 
-static int refuse(struct reading *reading, const char *what, const char *where, const char *advice)
+/* Returns `word` if it is spelled like a key or a section. Anything else may be a password in a
+ * wrong place. */
+static const char *shown_word(const char *word)
+{
+    return word[strspn(word, "abcdefghijklmnopqrstuvwxyz-.()")] ? "***" : word;
+}
+
+static int refuse(struct reading *reading, const char *what, const char *word, const char *advice)
 {
     if (!reading->refused)
-        say(SAY_ERROR, "%s:%u: %s%s; %s", reading->path, reading->line, what, where, advice);
+        say(SAY_ERROR, "%s:%u: %s%s; %s", reading->path, reading->line, what, shown_word(word),
+            advice);
     reading->refused = true;
     return 0;
 }
@@ -104,7 +113,7 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
         explicit_bzero(text, strlen(text));
         free(text);
         return good ? 1
-                    : refuse(reading, "the name of the set is none: ", set,
+                    : refuse(reading, "the name of the set is not valid", "",
                              "use letters, digits, '.', '_' and '-'");
     }
     add_servers(reading, value);
@@ -189,8 +198,8 @@ static int read_path(struct settings *settings, const char *path, const char *na
     if (!file) {
         if (!named_by && (errno == ENOENT || errno == ENOTDIR))
             return -1;
-        say(SAY_ERROR, "%s%s%s: %s", named_by ? named_by : "", named_by ? ": " : "", path,
-            strerror(errno));
+        say(SAY_ERROR, "%s%s%s: %s", named_by ? named_by : "", named_by ? ": " : "",
+            mask_word(path), strerror(errno));
         return EXIT_CONFIG;
     }
     char *text = must(malloc(FILE_MAX_BYTES + 1));

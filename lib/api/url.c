@@ -465,8 +465,9 @@ int rl_url_parse_list(const struct rl_mem *mem, const char *text, struct rl_node
     if (rl_url_is_torn(text)) {
         snprintf(error, error_size,
                  "node addresses (not shown, a password may be in them): an '@' stands in an entry "
-                 "without a scheme; write redis://user:password@host, in a password ',' as %%2C "
-                 "and a blank as %%20, and in the path of a socket '@' as unix:///a%%40b");
+                 "without a known scheme; write redis://user:password@host, in a password "
+                 "',' as %%2C and a blank as %%20, and in the path of a socket '@' as "
+                 "unix:///a%%40b");
         return REDLOCK_EINVAL;
     }
     while (rc == 0 && *at != '\0') {

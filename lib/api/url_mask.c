@@ -35,21 +35,6 @@ size_t rl_url_scheme_len(const char *entry, size_t len)
     return 0;
 }
 
-bool rl_url_is_torn(const char *list)
-{
-    while (*list != '\0') {
-        size_t len = 0;
-        while (list[len] != '\0' && !rl_url_is_separator(list[len]))
-            len++;
-        if (memchr(list, '@', len) != NULL && rl_url_scheme_len(list, len) == 0)
-            return true;
-        list += len;
-        if (*list != '\0')
-            list++;
-    }
-    return false;
-}
-
 static bool is_known_scheme(const char *entry, size_t scheme_len)
 {
     static const char *const KNOWN[] = {"redis://",   "rediss://", "valkey://",
@@ -57,6 +42,21 @@ static bool is_known_scheme(const char *entry, size_t scheme_len)
     for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
         if (strlen(KNOWN[i]) == scheme_len && strncasecmp(entry, KNOWN[i], scheme_len) == 0)
             return true;
+    return false;
+}
+
+bool rl_url_is_torn(const char *list)
+{
+    while (*list != '\0') {
+        size_t len = 0;
+        while (list[len] != '\0' && !rl_url_is_separator(list[len]))
+            len++;
+        if (memchr(list, '@', len) != NULL && !is_known_scheme(list, rl_url_scheme_len(list, len)))
+            return true;
+        list += len;
+        if (*list != '\0')
+            list++;
+    }
     return false;
 }
 
@@ -86,51 +86,82 @@ static void finish(struct shown *shown)
     shown->out[shown->len] = '\0';
 }
 
-/* Whether the ':' at text[at] is followed by a port, or by nothing, up to the end of the authority.
- */
-static bool is_before_port(const char *text, size_t at, size_t len)
+static bool is_host_byte(char byte)
 {
-    for (at++; at < len && text[at] != '/' && text[at] != '?'; at++)
-        if (!is_digit(text[at]))
-            return false;
-    return true;
+    return is_letter(byte) || is_digit(byte) || byte == '-' || byte == '_' || byte == '.';
 }
 
-/* Host, port and path. "user:secret" whose "@host" was forgotten looks like a host and a port, so
- * after a ':' only digits are shown. A query is never shown: "?password=" is a common mistake. */
-static void show_place(struct shown *shown, const char *text, size_t len)
+/* Returns the length of the host at the start of `text`, or of a bracketed IPv6 address with its
+ * zone. 0: there is none. */
+static size_t host_len(const char *text, size_t len)
 {
-    bool in_brackets = false;
-    for (size_t at = 0; at < len; at++) {
-        if (text[at] == '?' || text[at] == '#') {
-            show(shown, text + at, 1);
-            show(shown, "...", 3);
-            return;
-        }
-        show_byte(shown, text[at]);
-        if (text[at] == '[' || text[at] == ']')
-            in_brackets = text[at] == '[';
-        if (text[at] == ':' && !in_brackets && !is_before_port(text, at, len)) {
-            show(shown, "***", 3);
-            return;
-        }
+    size_t at = len > 0 && text[0] == '[';
+    bool in_brackets = at == 1;
+
+    while (at < len &&
+           (is_host_byte(text[at]) || (in_brackets && (text[at] == ':' || text[at] == '%'))))
+        at++;
+    if (in_brackets)
+        return at < len && text[at] == ']' ? at + 1 : 0;
+    return at;
+}
+
+/* Returns the length of `mark` and the number behind it at text[at]. 0: something else stands
+ * there, or the number has more digits than a port or a database. */
+static size_t number_len(const char *text, size_t at, size_t len, char mark)
+{
+    size_t end = at + 1;
+
+    if (at == len || text[at] != mark)
+        return 0;
+    while (end < len && is_digit(text[end]))
+        end++;
+    bool ends = end == len || text[end] == '/' || text[end] == '?';
+    return ends && end - at <= 6 ? end - at : 0;
+}
+
+/* Shows the host, the port and the database, or a path up to a ':'. What does not look like them
+ * may be a part of a password whose "@host" was forgotten: "***" stands for it and for all that
+ * follows. A query is never shown, because "?password=" is a common mistake. */
+static void show_place(struct shown *shown, const char *text, size_t len, bool is_path)
+{
+    size_t at = 0;
+
+    if (is_path) {
+        while (at < len && text[0] == '/' && strchr("?#:", text[at]) == NULL)
+            at++;
+    } else {
+        at = host_len(text, len);
+        at += number_len(text, at, len, ':');
+        at += number_len(text, at, len, '/');
     }
+    show(shown, text, at);
+    if (at == len)
+        return;
+    if (text[at] == ':' || text[at] == '/')
+        show_byte(shown, text[at]);
+    if (text[at] == '?')
+        show(shown, "?...", 4);
+    else
+        show(shown, "***", 3);
 }
 
 void rl_url_mask(const char *list, const char *entry, size_t len, char out[RL_URL_SHOWN_MAX])
 {
     struct shown shown = {.out = out, .len = 0};
     size_t scheme_len = rl_url_scheme_len(entry, len);
-    const char *at = memrchr(entry, '@', len);
-    bool torn = rl_url_is_torn(list);
+    const char *place = entry + scheme_len, *login_end = memrchr(entry, '@', len);
+    bool is_path = scheme_len > 0 ? strncasecmp(entry, "unix", 4) == 0 : len > 0 && entry[0] == '/';
 
-    if ((at == NULL && !torn) || is_known_scheme(entry, scheme_len))
-        show(&shown, entry, scheme_len);
-    if (at != NULL || torn)
+    if (rl_url_is_torn(list) || (scheme_len > 0 && !is_known_scheme(entry, scheme_len))) {
         show(&shown, "***", 3);
-    if (at != NULL && !torn)
-        show_place(&shown, at, (size_t)(entry + len - at));
-    else if (!torn)
-        show_place(&shown, entry + scheme_len, len - scheme_len);
+    } else {
+        show(&shown, entry, scheme_len);
+        if (login_end != NULL) {
+            show(&shown, "***@", 4);
+            place = login_end + 1;
+        }
+        show_place(&shown, place, (size_t)(entry + len - place), is_path);
+    }
     finish(&shown);
 }

@@ -8,10 +8,10 @@
 
 #define RL_URL_SHOWN_MAX 96 /* bytes of a shown address, with its NUL */
 
-/* Shows `entry`, a part of `list`, which may be wrong in any way. What might be a user, a password
- * or a part of one is shown as "***"; control bytes are shown as '?'; what is long is cut. The
- * whole list is asked for because an unencoded comma or blank tears a password into several
- * entries. */
+/* Shows `entry`, a part of `list`, which may be wrong in any way. Only what is understood is shown:
+ * a known scheme, a host, a port, a database, a path. "***" stands for the rest; control bytes in
+ * a path are shown as '?'; what is long is cut. The whole list is needed because an unencoded comma
+ * or blank tears a password into several entries. */
 void rl_url_mask(const char *list, const char *entry, size_t len, char out[RL_URL_SHOWN_MAX]);
 
 /* The length of "scheme://" (or "unix:") at the start of an entry; 0 if there is none. */
@@ -20,7 +20,7 @@ size_t rl_url_scheme_len(const char *entry, size_t len);
 /* Whether `byte` separates the entries of a list. */
 bool rl_url_is_separator(char byte);
 
-/* Whether some entry has an '@' and no scheme: then it is likely the end of a password that
+/* Whether some entry has an '@' and no known scheme: then it is likely the end of a password that
  * contained a separator, and no '@' of the list can be trusted to end one. */
 bool rl_url_is_torn(const char *list);
 

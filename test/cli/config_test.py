@@ -176,6 +176,11 @@ class Settings(CommandCase):
             f"redis://u:{secret}@aredis://u:x@b",
             f"a:1,u:{secret}@b:2",
             f"valkey://u:{secret}@a:1 c:3 unix://u:{secret}@/run/x",
+            f"u:{secret}@a:6379;redis://u:{secret}@b:6379",
+            f"u:{secret}@a:6379|redis://u:{secret}@b:6379",
+            f"u:{secret}@a:6379/redis://x",
+            f"redis://a?password={secret},b",
+            f"redis://u:{secret},b",
         ]
         for servers in lists:
             with self.subTest(servers=servers):
@@ -208,6 +213,53 @@ class Settings(CommandCase):
         os.chmod(path, 0o644)
         result = self.redlock("config", "-f", path, env=clean_environment(REDLOCK_AUTH="x", REDLOCK_SERVERS="b:1"))
         self.assertIn("holds a password", result.stderr)
+
+    def test_lists_that_are_refused_are_not_shown(self):
+        for servers in "a:1,a:1", "redis://u:s3cr3t@a:1;b:2", "http://a":
+            result = self.redlock("config", env=clean_environment(REDLOCK_SERVERS=servers))
+            self.assertCode(result, 78)
+            self.assertRegex(result.stdout, r"(?m)^servers +\*\*\* +# REDLOCK_SERVERS$")
+
+    def test_an_address_in_a_wrong_place_is_not_shown(self):
+        address = "redis://u:s3cr3t@a:1"
+        for args in (
+            ["run", f"--sevrers={address}", "x", "true"],
+            ["run", f"--json={address}", "x", "true"],
+            ["run", "-t", address, "x", "true"],
+            ["run", "-E", address, "x", "true"],
+            ["run", "--signal", address, "x", "true"],
+            ["run", "--on-loss", address, "x", "true"],
+            ["run", "-s", "a:1", "x", address],
+            ["run", "-s", "a:1", "x", address, "--", "true"],
+            ["run", "-f", address, "x", "true"],
+            ["run", "--pass-file", address, "x", "true"],
+            ["release", "--token-file", address, "x"],
+            [address],
+        ):
+            with self.subTest(args=args):
+                result = self.redlock(*args, env=clean_environment())
+                self.assertIn(result.returncode, (64, 78, 127))
+                self.assertIn("redlock: ", result.stderr)
+                self.assertNotIn("s3cr3t", result.stdout + result.stderr)
+        result = self.redlock("config", env=clean_environment(REDLOCK_MAX_TTL=address))
+        self.assertCode(result, 78)
+        self.assertNotIn("s3cr3t", result.stdout + result.stderr)
+
+    def test_a_password_in_a_wrong_place_of_the_file_is_not_shown(self):
+        for text in (
+            "[redlock]\nredis://u:s3cr3t@a:1\n",
+            "[redlock]\npassword =\ns3cr3t==\n",  # the end of a password in base64
+            "[redlock]\n@s3cr3t = 1\n",
+            "[node.a]\ns3cr3t = 1\n",
+            "[set.a]\ns3cr3t = 1\n",
+            "[redis://u:s3cr3t@a:1]\n[x]\na = 1\n",
+            "[redis://u:s3cr3t@a:1]\na = 1\n",
+            "[set.u:s3cr3t@a]\nservers = a:1\n",
+        ):
+            with self.subTest(text=text):
+                result = self.redlock("config", "-f", self.path("conf", text), env=clean_environment())
+                self.assertCode(result, 78)
+                self.assertNotIn("s3cr3t", result.stdout + result.stderr)
 
     def test_user_needs_a_password(self):
         result = self.redlock("acquire", "--user", "ada", "x", env=clean_environment(REDLOCK_SERVERS="a:1"))

@@ -136,7 +136,7 @@ class Sets(Case):
             ("[set.]\nservers = h\n", "unknown section set."),
             ("[set." + "x" * 45 + "]\nservers = h:1\n", "2: the name of the set is too long"),
             ("[set." + "x" * 64 + "]\nservers = h:1\n", "2: the name of the set is too long"),
-            ("[set.a b]\nservers = h:2\n", "2: the name of the set is none: a b; use letters"),
+            ("[set.a b]\nservers = h:2\n", "2: the name of the set is not valid; use letters"),
         ):
             result = self.redlock("status", "-f", self.path("bad", text), "x", env=self.environment(REDLOCK_SERVERS=""))
             self.assertCode(result, 78)

@@ -4,7 +4,7 @@
  * shown.
  *
  *     1 byte the subcommand, 1 byte number of arguments, each ended by 0, then the file; a byte of
- * 1 stands for the login "redis://u:QQQQ@" */
+ * 1 stands for the login "redis://u:QQQQ@", a byte of 2 for one without a scheme, "u:QQQQ@" */
 #include "fuzz.h"
 
 #include <getopt.h>
@@ -36,11 +36,12 @@ struct line {
 
 static void put(struct line *line, char byte)
 {
-    static const char login[] = "redis://u:QQQQ@";
+    const char *login = byte == 1 ? "redis://u:QQQQ@" : byte == 2 ? "u:QQQQ@" : "";
+    size_t len = strlen(login);
 
-    if (byte == 1 && line->len + sizeof login < TEXT_MAX) {
-        memcpy(line->text + line->len, login, sizeof login - 1);
-        line->len += sizeof login - 1;
+    if (len > 0 && line->len + len < TEXT_MAX) {
+        memcpy(line->text + line->len, login, len);
+        line->len += len;
         line->secret = true;
         return;
     }

@@ -3,8 +3,8 @@
  * each taken address can be named, and its name is read again as the same place. A password (QQ
  * stands for one) is in no text.
  *
- *     2 bytes failing allocation, then the list; a byte of 1 stands for "QQQQ" in the place of a
- *     password, "redis://u:QQQQ@" */
+ *     2 bytes failing allocation, then the list; a byte of 1 stands for the login
+ *     "redis://u:QQQQ@", a byte of 2 for one without a scheme, "u:QQQQ@" */
 #include "fuzz.h"
 
 #include "api/url.h"
@@ -51,8 +51,9 @@ static bool spell(struct fuzz_input *input, char *out, size_t size)
         char byte = (char)fuzz_byte(input);
         if (byte == '\0')
             break;
-        if (byte == 1) {
-            len += (size_t)snprintf(out + len, size - len, "redis://u:QQQQ@");
+        if (byte == 1 || byte == 2) {
+            len +=
+                (size_t)snprintf(out + len, size - len, "%su:QQQQ@", byte == 1 ? "redis://" : "");
             secret = true;
             previous = '@';
             continue;
@@ -88,13 +89,39 @@ static void check_name(const struct rl_node_spec *spec)
     done(&again);
 }
 
-static void check_mask(const char *text, bool secret)
+static void check_mask(const char *list, const char *entry, size_t len, bool secret)
 {
     char shown[RL_URL_SHOWN_MAX];
 
-    rl_url_mask(text, text, strlen(text), shown);
+    rl_url_mask(list, entry, len, shown);
     MUST(strlen(shown) < sizeof shown && is_plain(shown));
     MUST(!secret || strstr(shown, "QQ") == NULL);
+}
+
+/* The list as one entry, and each of its entries. */
+static void check_masks(const char *list, bool secret)
+{
+    check_mask(list, list, strlen(list), secret);
+    for (const char *at = list; *at != '\0';) {
+        size_t len = 0;
+        while (at[len] != '\0' && !rl_url_is_separator(at[len]))
+            len++;
+        check_mask(list, at, len, secret);
+        at += len + (at[len] != '\0');
+    }
+}
+
+/* The same through the public interface, which knows lists of sets. */
+static void check_config(const char *list, bool secret)
+{
+    redlock_config_t *config = NULL;
+
+    MUST(redlock_config_new(&config, NULL) == REDLOCK_OK);
+    int error = redlock_config_add_nodes(config, list);
+    const char *text = redlock_config_error(config);
+    MUST((error == REDLOCK_OK) == (text[0] == '\0') && is_plain(text));
+    MUST(!secret || strstr(text, "QQ") == NULL);
+    redlock_config_free(config);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -119,6 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             MUST(!rl_node_spec_same_server(&list.nodes[i], &list.nodes[j]));
     }
     done(&list);
-    check_mask(text, secret);
+    check_masks(text, secret);
+    check_config(text, secret);
     return 0;
 }

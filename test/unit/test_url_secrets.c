@@ -21,7 +21,8 @@ START_TEST(shown_address)
         {"RediSS://u:sec@ret@h", "RediSS://***@h"},
         {"redis://u:sec/ret@h", "redis://***@h"},
         {"redis://u:sec?ret@h", "redis://***@h"},
-        {"http://u:secret@h", "***@h"},
+        {"http://u:secret@h", "***"},
+        {"secret://h", "***"},
         {"u:secret@h", "***"},
         {"redis://u:secret", "redis://u:***"}, /* "@host" forgotten */
         {"u:secret/0", "u:***"},
@@ -30,7 +31,19 @@ START_TEST(shown_address)
         {"unix://u:secret@/r", "unix://***@/r"},
         {"[::1]:7000", "[::1]:7000"},
         {"[::1]:secret", "[::1]:***"},
-        {"h\x1b[31m", "h?[31m"},
+        {"h\x1b[31m", "h***"},
+        {"/r\x1b[31m", "/r?[31m"},
+        {"/r:secret", "/r:***"},
+        {"unix://u:secret", "unix://***"},
+        {"redis://h/secret", "redis://h/***"},
+        {"redis://u:123456", "redis://u:***"}, /* no port has six digits */
+        {"redis:///secret", "redis:///***"},
+        {"redis://u:secret@[::1%eth0]:1/2?x", "redis://***@[::1%eth0]:1/2?..."},
+        {"u:secret@a:1;redis://u:secret@b:1", "***"},
+        {"u:secret@a:1|redis://u:secret@b:1", "***"},
+        {"u:secret@a:1/redis://x", "***"},
+        {"redis://u:secret@a:1|redis://u:secret@b:1", "redis://***@b:1"},
+        {"redis://a|secret", "redis://a***"},
         {"", ""},
     };
     char shown[RL_URL_SHOWN_MAX];
