@@ -2,14 +2,98 @@
  * `redlock nodes --acl`: the smallest set of rights that the chosen features need.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
+#include "exits.h"
+#include "say.h"
 #include "settings.h"
 
 static const char *text_of(const struct settings *settings, enum setting_id id)
 {
     return settings->values[id].text ? settings->values[id].text : "";
+}
+
+/* Redis refuses key patterns with blanks, and a pattern that avoids them would match other keys. */
+static bool has_no_blank(const struct settings *settings, enum setting_id id)
+{
+    const char *text = text_of(settings, id);
+
+    if (text[strcspn(text, " \t\n\v\f\r")] == '\0')
+        return true;
+    say(SAY_ERROR, "%s: a user's key pattern has no blank in it, so write a %s without one",
+        settings->values[id].origin, setting_name(id));
+    return false;
+}
+
+/* Returns "~" and the glob pattern that matches `text` and nothing else, followed by `rest`. To be
+ * freed. */
+static char *key_pattern(const char *text, const char *rest)
+{
+    char *pattern = must(malloc(1 + 2 * strlen(text) + strlen(rest) + 1)), *to = pattern;
+
+    *to++ = '~';
+    for (; *text; text++) {
+        if (strchr("*?[\\", *text))
+            *to++ = '\\';
+        *to++ = *text;
+    }
+    strcpy(to, rest);
+    return pattern;
+}
+
+/* Prints a word of a command as redis-cli reads it. Plain words are quoted as in a shell. */
+static void print_quoted(const char *word)
+{
+    bool plain = true;
+
+    for (const char *at = word; *at; at++)
+        plain = plain && *at > ' ' && *at <= '~' && *at != '\'' && *at != '\\';
+    if (plain) {
+        printf("'%s' ", word);
+        return;
+    }
+    putchar('"');
+    for (; *word; word++) {
+        unsigned char byte = (unsigned char)*word;
+        if (byte < ' ' || byte > '~')
+            printf("\\x%02x", byte);
+        else
+            printf(byte == '"' || byte == '\\' ? "\\%c" : "%c", byte);
+    }
+    printf("\" ");
+}
+
+static void print_pattern(const char *text, const char *rest)
+{
+    char *pattern = key_pattern(text, rest);
+
+    print_quoted(pattern);
+    free(pattern);
+}
+
+static void print_user(const struct options *options, const struct settings *settings)
+{
+    bool waitaof = strstr(text_of(settings, SET_SERVERS), "waitaof=1") != NULL;
+
+    printf("# For redis-cli on each server. With AUTH and SELECT, which need no right, this is all "
+           "that is sent.\n");
+    printf("ACL SETUSER redlock on >PASSWORD resetkeys ");
+    print_pattern(text_of(settings, SET_PREFIX), "*");
+    if (options->fence)
+        print_pattern(text_of(settings, SET_FENCE_KEY), "");
+    printf("resetchannels '&__redis__:invalidate' -@all +set +get +del +pexpire +pttl +eval "
+           "+evalsha +script|load +info +time +ping +select +client|setname +client|id "
+           "+client|tracking +subscribe%s%s\n",
+           options->fence ? " +hget +hset" : "", waitaof ? " +waitaof" : "");
+    printf("# Before Redis 7, write +client for the three of them. Without +client|id,\n"
+           "# +client|tracking, +subscribe and the channel all works, but who waits has to ask.\n");
+    printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
+    if (!options->fence)
+        printf("# With fences: redlock nodes --acl --fence\n");
+    if (!waitaof)
+        printf("# For servers that are listed with ?waitaof=1: add +waitaof.\n");
 }
 
 int nodes_acl(const struct options *options)
@@ -19,26 +103,12 @@ int nodes_acl(const struct options *options)
     int result = settings_load(options, &settings);
     if (result >= 0)
         return result;
-    const char *prefix = text_of(&settings, SET_PREFIX);
-    bool waitaof = strstr(text_of(&settings, SET_SERVERS), "waitaof=1") != NULL;
-    const char *fence_key = text_of(&settings, SET_FENCE_KEY);
-    printf("# For each server. With AUTH and SELECT, which need no right, this is all that is "
-           "sent.\n");
-    printf("ACL SETUSER redlock on >PASSWORD resetkeys '~%s*' %s%s%sresetchannels "
-           "'&__redis__:invalidate' -@all +set +get "
-           "+del "
-           "+pexpire +pttl +eval +evalsha +script|load +info +time +ping +select "
-           "+client|setname +client|id +client|tracking +subscribe%s%s\n",
-           prefix, options->fence ? "'~" : "", options->fence ? fence_key : "",
-           options->fence ? "' " : "", options->fence ? " +hget +hset" : "",
-           waitaof ? " +waitaof" : "");
-    printf("# Before Redis 7, write +client for the three of them. Without +client|id,\n"
-           "# +client|tracking, +subscribe and the channel all works, but who waits has to ask.\n");
-    printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
-    if (!options->fence)
-        printf("# With fences: redlock nodes --acl --fence\n");
-    if (!waitaof)
-        printf("# For servers that are listed with ?waitaof=1: add +waitaof.\n");
+    result = EXIT_CONFIG;
+    if (has_no_blank(&settings, SET_PREFIX) &&
+        (!options->fence || has_no_blank(&settings, SET_FENCE_KEY))) {
+        print_user(options, &settings);
+        result = EXIT_OK;
+    }
     settings_free(&settings);
-    return 0;
+    return result;
 }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: MIT
+"""The user that `redlock nodes --acl` prints, with prefixes that hold special characters. The line is given to
+redis-cli as it stands; the user may do all that locks need below the prefix, and nothing with other keys."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import CommandCase, Resp, SpoiledCase, clean_environment  # noqa: E402
+
+CLIENT = shutil.which("redis-cli") or shutil.which("valkey-cli")
+PREFIXES = ["app:", "[x]", "[^x]", "[a-c]", "a*", "q?", "b\\", "b\\*", "\\", "^c", "it's", 'say"', "'\"", "x'\\", "$(id)`id`!", "~&+@%", "#{}", "é", "\x7f\x01\x1b[2J"]  # fmt: skip
+FORBIDDEN = ["a b", "tab\t", "line\n", "\r", "\v", "\f"]
+
+
+def others_than(prefix):
+    """Keys that look much like those below the prefix, but are not."""
+    cuts = range(len(prefix))
+    keys = {prefix[:i] + new + prefix[i + 1 :] + "name" for i in cuts for new in ("", "Z", "a", "x", "\\", "zz")}
+    return [key for key in sorted(keys | {"name", "Zname"}) if not key.startswith(prefix)]
+
+
+class Line(CommandCase):
+    def test_what_a_pattern_cannot_hold_is_refused(self):
+        for prefix in FORBIDDEN:
+            with self.subTest(prefix=prefix):
+                result = self.redlock("nodes", "--acl", "--prefix", prefix, env=clean_environment())
+                self.assertCode(result, 78)
+                self.assertEqual(result.stdout, "")
+                self.assertRegex(result.stderr, r"flag --prefix: .* no blank")
+        result = self.redlock("nodes", "--acl", "--fence", env=clean_environment(REDLOCK_FENCE_KEY="a b"))
+        self.assertCode(result, 78)
+        self.assertRegex(result.stderr, r"REDLOCK_FENCE_KEY: .* no blank")
+
+    def test_plain_prefixes_are_quoted_for_the_shell_too(self):
+        result = self.redlock("nodes", "--acl", "--fence", "--prefix", "app:", env=clean_environment())
+        self.assertIn(" '~app:*' '~redlock:fence' ", result.stdout)
+
+    def test_no_control_byte_is_printed(self):
+        result = self.redlock("nodes", "--acl", "--prefix", "\x1b[2J\x9b\x7f", env=clean_environment())
+        self.assertRegex(result.stdout, r"\A[\n -~]*\Z")
+
+
+class User(SpoiledCase):
+    def make_user(self, *flags, **more):
+        result = self.redlock("nodes", "--acl", *flags, env=self.environment(**more))
+        self.assertCode(result, 0)
+        line = re.search(r"^ACL SETUSER .*\n", result.stdout, re.M).group(0).replace(">PASSWORD", ">secret")
+        for port in self.servers.ports:
+            made = subprocess.run([CLIENT, "-p", str(port)], input=line, capture_output=True, text=True, check=False)
+            self.assertEqual(made.stdout, "OK\n", line + made.stderr)
+
+    def check_others(self, prefix, fence_key):
+        connection = Resp(self.servers.ports[0])
+        self.assertEqual(connection.ask("AUTH", "redlock", "secret"), b"OK")
+        self.assertEqual(connection.ask("PTTL", prefix + "name"), -2)
+        for key in others_than(prefix) + others_than(fence_key):
+            if key == fence_key or key.startswith(prefix):
+                continue
+            for words in (("GET", key), ("SET", key, "1"), ("PTTL", key), ("DEL", key), ("EVAL", "return 1", 1, key)):
+                self.assertRegex(str(connection.ask(*words)), "NOPERM|No permissions", (prefix, key))
+        connection.close()
+
+    def setUp(self):
+        super().setUp()
+        if not CLIENT:
+            self.skipTest("no redis-cli and no valkey-cli")
+
+    def test_prefixes_of_special_characters(self):
+        for prefix in [*PREFIXES, "".join(PREFIXES)]:
+            with self.subTest(prefix=prefix):
+                self.make_user("--prefix", prefix)
+                flags = ["--user", "redlock", "--prefix", prefix]
+                environment = self.environment(REDLOCK_AUTH="secret")
+                self.assertCode(self.redlock("run", *flags, "-n", "name", "--", "true", env=environment), 0)
+                token = self.redlock("acquire", *flags, "-n", "name", env=environment).stdout.strip()
+                self.assertCode(self.redlock("status", *flags, "name", env=environment), 0)
+                self.assertCode(self.redlock("extend", *flags, "name", token, env=environment), 0)
+                self.assertCode(self.redlock("release", *flags, "--strict", "name", token, env=environment), 0)
+                self.check_others(prefix, prefix)
+
+    def test_the_doctor_finds_nothing_missing(self):
+        prefix, fence_key = "".join(PREFIXES), "fence" + "".join(reversed(PREFIXES)) + "\\"
+        more = {"REDLOCK_FENCE_KEY": fence_key, "REDLOCK_FENCE_RECORDS": "volatile"}
+        self.make_user("--prefix", prefix, "--fence", **more)
+        flags = ["--user", "redlock", "--prefix", prefix]
+        environment = self.environment(REDLOCK_AUTH="secret", **more)
+        self.assertCode(self.redlock("nodes", "--init", *flags, env=environment), 0)
+        self.assertCode(self.redlock("run", *flags, "--fence", "-n", "name", "--", "true", env=environment), 0)
+        self.assertCode(self.redlock("nodes", "--fence", *flags, env=environment), 0)
+        self.check_others(prefix, fence_key)
+
+
+if __name__ == "__main__":
+    tapcase.main()
