@@ -49,6 +49,11 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
     return (round->barred & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
 }
 
+static const char *unanswered_text(const struct rl_round *round, unsigned i)
+{
+    return (round->asked & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
+}
+
 /* A bar's own words, as long as it still holds; its end is counted from now. */
 static bool describe_bar(char *text, struct redlock_report *report, const struct rl_node *node,
                          unsigned i)
@@ -95,7 +100,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
     } else if (round->granted & bit) {
         snprintf(text, RL_TEXT_MAX, "granted");
     } else {
-        snprintf(text, RL_TEXT_MAX, round->asked & bit ? "had not answered yet" : "not asked");
+        snprintf(text, RL_TEXT_MAX, "%s", unanswered_text(round, i));
     }
 }
 
@@ -307,7 +312,7 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
     const char *words = vote == REDLOCK_VOTE_GRANTED  ? "granted"
                         : vote == REDLOCK_VOTE_DENIED ? "denied"
                         : vote == REDLOCK_VOTE_NONE && !is_uncounted(round, i)
-                            ? "had not answered yet"
+                            ? unanswered_text(round, i)
                             : rl_cause_text(cause);
     const redlock_node_report_t node = {
         .node = rl_set_node_name(report->set, i),

@@ -34,20 +34,23 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
     return rl_max_u64(delay, 1); /* 0 means the end */
 }
 
+/* Returns how long the lease may sleep and still make an attempt within its budget; RL_NEVER: the
+ * budget has no end, 0: no other attempt follows. */
+uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view)
+{
+    if (lease->wait_ns == 0 || lease->wait_ns == RL_NEVER)
+        return lease->wait_ns;
+    uint64_t left = rl_remaining_ns(rl_lease_wait_until(lease), view->now);
+    return rl_sub_sat(left, rl_max_u64(2 * view->round_trip_ns, RL_MS));
+}
+
 /* How long to sleep before the next attempt, or 0 if the budget does not allow another one. The
  * last attempt starts just before the budget ends, so that no time of it is given away. */
 static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    if (lease->wait_ns == 0)
-        return 0;
-    uint64_t delay = poll_delay_ns(lease, view);
-    if (lease->wait_ns == RL_NEVER)
-        return delay;
-    uint64_t left = rl_remaining_ns(rl_lease_wait_until(lease), view->now);
-    uint64_t reserve = rl_max_u64(2 * view->round_trip_ns, RL_MS);
-    if (left <= reserve)
-        return 0;
-    return rl_min_u64(delay, left - reserve);
+    uint64_t spare = rl_attempt_spare_ns(lease, view);
+
+    return spare == 0 ? 0 : rl_min_u64(poll_delay_ns(lease, view), spare);
 }
 
 /* The node that contenders ask first, if this attempt was denied although it was not denied there.
@@ -178,10 +181,14 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
 }
 
 /* The others hear of it when the first has granted, or does not answer. If it denies we want to be
- * told when that changes: asking for it now saves a round trip, in which it may have changed. */
+ * told when that changes: asking for it now saves a round trip, in which it may have changed.
+ * Asking one node before the others takes two round trips: where the budget has no time for them,
+ * all nodes are asked at once. */
 static void ask_first(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx)
 {
+    if (lease->wait_ns != 0 && rl_attempt_spare_ns(lease, view) == 0)
+        first = 0;
     first &= lease->round.asked & ~lease->round.barred & ~lease->round.silent;
     lease->wait.first = first;
     if (first == 0)
@@ -233,6 +240,14 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
 }
 
+/* Returns whether the preferred node's vote ends the attempt without a word of the others. Its
+ * denial does, but not if it were the end of the call: that node may have a key that its owner left
+ * behind. A search for a permit goes on after a denial, see rl_permit_denied(). */
+static bool decides_alone(const struct rl_lease *lease, uint8_t vote, const struct rl_view *view)
+{
+    return vote == RL_VOTE_DENIED && (rl_permit_is(lease) || rl_attempt_spare_ns(lease, view) != 0);
+}
+
 void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                      const struct rl_view *view, struct rl_effects *fx)
 {
@@ -256,7 +271,7 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         rl_lease_fence_vote(lease, ballot, view, fx);
     if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)
         rl_round_fail_later(&lease->round, ballot->cause); /* there may not even be a token */
-    else if (lease->round.later != 0 && ballot->vote != RL_VOTE_DENIED)
+    else if (lease->round.later != 0 && !decides_alone(lease, ballot->vote, view))
         ask_later(lease, view, fx);
     rl_attempt_judge(lease, view, fx);
 }

@@ -38,6 +38,7 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
  * or ends if the budget does not allow another. */
 void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx);
+uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* The wait budget is used up. */
 bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view);
 /* How long a node that was asked first may be silent. */
@@ -79,6 +80,8 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* The node that contenders ask first; 0: there is none. */
 rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view);
+/* The next node in the order of contenders, without those of `asked`; 0: there is none. */
+rl_nodes rl_wait_other(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view);
 /* The node that is asked first would tell of a change by itself. */
 bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view);
 

@@ -7,7 +7,10 @@
  * free one is tried, asking that node first; who is too late tries another. When none is left, it
  * waits: for word of a slot, for one to expire, and for the timer, which tries the slots one after
  * the other on all nodes, because that one node may be wrong. If there is no such node, or it does
- * not answer, the slots are simply tried one after the other, each once, before it waits. */
+ * not answer, the slots are simply tried one after the other, each once, before it waits.
+ *
+ * A call that would end with nothing searches again on the word of other nodes, until a majority was
+ * asked: the one node may have keys that their owners left behind. */
 #include "core/lease_hold.h"
 
 #include "core/rule.h"
@@ -32,6 +35,11 @@ static unsigned window(const struct rl_lease *lease)
     unsigned permits = count_of(lease);
 
     return permits < WINDOW_MAX ? permits : WINDOW_MAX;
+}
+
+static unsigned windows_of(const struct rl_lease *lease)
+{
+    return (count_of(lease) + WINDOW_MAX - 1) / WINDOW_MAX;
 }
 
 static uint64_t all_of(const struct rl_lease *lease)
@@ -73,6 +81,7 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
                         : (unsigned)(random % permits);
 
     memset(permit, 0, sizeof *permit);
+    permit->turns = lease->wait_ns == 0 ? windows_of(lease) - 1 : 0;
     permit->slot = permit->origin = (uint16_t)slot;
     open_window(lease, slot);
 }
@@ -122,42 +131,47 @@ static void consider(struct rl_lease *lease, const struct rl_view *view, struct 
         permit->open |= bit_of(lease, permit->expires);
     }
     if (permit->open != 0 && lease->wait.go_ns <= view->now.boot_ns)
-        go(lease, pick(lease, view), rl_wait_first(lease, view), view, fx);
+        go(lease, pick(lease, view), permit->other != 0 ? 0 : rl_wait_first(lease, view), view, fx);
+}
+
+/* When the search goes on without the answers that are missing. */
+static struct rl_now look_until(const struct rl_lease *lease, const struct rl_view *view)
+{
+    uint64_t left = RL_NEVER;
+
+    if (lease->wait_ns != 0 && lease->wait_ns != RL_NEVER)
+        left = rl_remaining_ns(rl_lease_wait_until(lease), view->now);
+    return rl_later(view->now, rl_min_u64(rl_attempt_hedge_ns(view), left));
 }
 
 /* Asks which slots of the window are free, as far as that is not known. */
 static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
-    rl_nodes first = rl_wait_first(lease, view);
+    rl_nodes node = permit->other != 0 ? permit->other & view->up : rl_wait_first(lease, view);
 
-    if (first != lease->wait.watched)
+    if (node != lease->wait.watched)
         permit->watched = permit->looked = 0;
-    lease->wait.watched = first;
-    fx->want = first;
-    if (first == 0) { /* nobody to ask: one after the other */
-        permit->open |= all_of(lease) & ~permit->tried;
+    lease->wait.watched = node;
+    if (permit->other == 0)
+        fx->want = node;
+    if (node == 0) { /* nobody to ask: one after the other */
+        permit->open |= permit->other == 0 ? all_of(lease) & ~permit->tried : 0;
         return;
     }
+    permit->asked |= node;
     permit->looked = all_of(lease) & ~permit->watched & ~permit->open;
     permit->watched |= permit->looked;
-    permit->look_until = rl_later(view->now, rl_attempt_hedge_ns(view));
+    permit->look_until = look_until(lease, view);
     fx->slots = permit->looked;
-    fx->watch = permit->looked != 0 ? first : 0;
-}
-
-/* More slots than can be looked at together, and not all of them were. */
-static bool has_more(const struct rl_lease *lease)
-{
-    return (lease->permit->turn + 1) * WINDOW_MAX < count_of(lease);
+    fx->watch = permit->looked != 0 ? node : 0;
 }
 
 /* The timer of all lays its window further on, and tries another slot of it each time. */
 static unsigned take_turn(struct rl_lease *lease)
 {
     struct rl_permit *permit = lease->permit;
-    unsigned permits = count_of(lease);
-    unsigned windows = (permits + WINDOW_MAX - 1) / WINDOW_MAX;
+    unsigned permits = count_of(lease), windows = windows_of(lease);
 
     permit->turn++;
     unsigned place = RL_RULE(PERMITS_IN_TURN) ? permit->turn / windows % window(lease) : 0;
@@ -165,30 +179,71 @@ static unsigned take_turn(struct rl_lease *lease)
     return rl_permit_slot(lease, place);
 }
 
-/* Goes on when the answers are there, or late: those that are missing are worth a try. */
+/* Begins to search all slots again on the word of another node, if the call is about to end: a slot
+ * is known to be taken when a majority says so. Returns false if a majority was heard, or no other
+ * node can be asked. */
+static bool ask_another(struct rl_lease *lease, const struct rl_view *view)
+{
+    struct rl_permit *permit = lease->permit;
+
+    if (rl_attempt_spare_ns(lease, view) != 0 ||
+        rl_nodes_count(permit->heard) >= lease->terms->quorum)
+        return false;
+    rl_nodes other = rl_wait_other(lease, permit->asked, view);
+    if (other == 0)
+        return false;
+    permit->other = other;
+    permit->turns = permit->turn + windows_of(lease);
+    /* What this node says of the slot that was tried last is told with the attempt for it. */
+    lease->round.asked |= other;
+    lease->round.later &= ~other;
+    return true;
+}
+
+/* Opens the next window of the search. Returns false if all were searched, or time is up. */
+static bool search_on(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    if (rl_attempt_is_over(lease, view) ||
+        (lease->permit->turn >= lease->permit->turns && !ask_another(lease, view)))
+        return false;
+    (void)take_turn(lease);
+    look(lease, view, fx);
+    return true;
+}
+
+/* Ends a search that has found nothing: sleeps, or ends the call. */
+static void rest(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    rl_nodes asked = lease->permit->heard | lease->round.asked;
+    bool few = rl_nodes_count(asked) < lease->terms->quorum;
+
+    lease->permit->searching = false;
+    if (lease->contest != NULL)
+        rl_contest_woken(lease->contest, view->now.boot_ns); /* there are more than permits */
+    rl_attempt_rest(
+        lease, few && rl_attempt_spare_ns(lease, view) == 0 ? REDLOCK_ENOQUORUM : lease->status,
+        view, fx);
+}
+
+/* Goes on when the answers are there, or late. Slots that the preferred node has not told about are
+ * worth a try; where it has told, and another node has not, a third one is asked. */
 static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
 
     if (permit->looked != 0 && rl_remaining_ns(permit->look_until, view->now) != 0)
         return;
-    permit->open |= permit->looked & ~permit->tried;
+    permit->open |= permit->other == 0 ? permit->looked & ~permit->tried : 0;
     permit->watched &= ~permit->looked;
     permit->looked = 0;
-    while (permit->open == 0 && lease->wait_ns == 0 && has_more(lease)) {
-        (void)take_turn(lease);
-        look(lease, view, fx);
+    while (permit->open == 0 && search_on(lease, view, fx)) {
         if (permit->looked != 0)
             return;
     }
-    if (permit->open != 0 && !rl_attempt_is_over(lease, view)) {
+    if (permit->open != 0 && !rl_attempt_is_over(lease, view))
         consider(lease, view, fx);
-        return;
-    }
-    permit->searching = false;
-    if (lease->contest != NULL)
-        rl_contest_woken(lease->contest, view->now.boot_ns); /* there are more than permits */
-    rl_attempt_rest(lease, lease->status, view, fx);
+    else
+        rest(lease, view, fx);
 }
 
 bool rl_permit_met_others(const struct rl_lease *lease)
@@ -214,7 +269,8 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
             view->now.boot_ns,
             rl_contest_pause_ns(lease->contest, view->round_trip_ns,
                                 rl_jitter(view->random, lease->salt, lease->attempts + 1)));
-    if (permit->open == 0)
+    /* The last search of a call asks about each slot once. */
+    if (permit->open == 0 && (permit->asked == 0 || rl_attempt_spare_ns(lease, view) != 0))
         look(lease, view, fx);
     search(lease, view, fx);
     return true;
@@ -226,6 +282,7 @@ void rl_permit_rest(struct rl_lease *lease, int status)
     struct rl_permit *permit = lease->permit;
 
     permit->searching = false;
+    permit->other = 0;
     if (status != REDLOCK_ECONTENDED)
         open_window(lease, permit->start);
 }
@@ -244,6 +301,19 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
         go(lease, take_turn(lease), 0, view, fx);
 }
 
+/* Notes which nodes have told about slots, and what they say of the one that was tried last. */
+static void note_heard(struct rl_lease *lease, const struct rl_ballot *ballot)
+{
+    struct rl_round *round = &lease->round;
+    rl_nodes bit = RL_NODE(ballot->node);
+
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT)
+        return;
+    lease->permit->heard |= bit;
+    if (ballot->slot == lease->permit->slot && ballot->vote == RL_VOTE_GRANTED)
+        round->denied |= bit & lease->permit->other & ~(round->granted | round->failed);
+}
+
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
@@ -252,9 +322,10 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     bool once = lease->wait_ns == 0;
 
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
-        (permit->looked & bit) == 0)
+        lease->wait.watched != RL_NODE(ballot->node) || (permit->looked & bit) == 0)
         return;
     permit->looked &= ~bit;
+    note_heard(lease, ballot);
     if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
         permit->watched &= ~bit;
         permit->open |= bit & ~permit->tried;

@@ -20,6 +20,15 @@ rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
     return lease->contest != NULL ? rl_contest_first(lease->contest, quick(view)) : 0;
 }
 
+rl_nodes rl_wait_other(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view)
+{
+    rl_nodes left = view->up & view->voters & ~asked;
+
+    if ((left & quick(view)) != 0)
+        left &= quick(view);
+    return lease->contest != NULL ? rl_contest_first(lease->contest, left) : 0;
+}
+
 /* The holder has won without the node that is asked first, it seems: those that denied have its
  * key, and can tell of its end. */
 static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
@@ -67,13 +76,15 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
         rl_permit_start(lease, view);
     if (contest != NULL)
         rl_contest_begun(contest, view->round_trip_ns, now_ns);
-    if (contest == NULL || contest->yield_until_ns <= now_ns || lease->wait_ns == 0) {
+    uint64_t yield_ns = contest != NULL ? rl_sub_sat(contest->yield_until_ns, now_ns) : 0;
+    yield_ns = rl_min_u64(yield_ns, rl_attempt_spare_ns(lease, view));
+    if (yield_ns == 0) {
         begin_hot(lease, view, fx);
         return;
     }
     rl_lease_move(lease, RL_STATE_WAITING);
     lease->status = REDLOCK_ECONTENDED;
-    lease->next = rl_later(view->now, contest->yield_until_ns - now_ns);
+    lease->next = rl_later(view->now, yield_ns);
 }
 
 /* Who goes ahead must do without the first node, which somebody else may have got: that is for a
