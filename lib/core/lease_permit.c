@@ -9,7 +9,8 @@
  * the other on all nodes, because that one node may be wrong. If there is no such node, or it does
  * not answer, the slots are simply tried one after the other, each once, before it waits.
  *
- * A call that would end with nothing searches again on the word of other nodes, until a majority was
+ * Of more than 64 slots the first search looks at all of them, window by window, without a pause. A
+ * call that would end with nothing searches again on the word of other nodes, until a majority was
  * asked: the one node may have keys that their owners left behind. */
 #include "core/lease_hold.h"
 
@@ -81,7 +82,7 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
                         : (unsigned)(random % permits);
 
     memset(permit, 0, sizeof *permit);
-    permit->turns = lease->wait_ns == 0 ? windows_of(lease) - 1 : 0;
+    permit->turns = windows_of(lease) - 1;
     permit->slot = permit->origin = (uint16_t)slot;
     open_window(lease, slot);
 }

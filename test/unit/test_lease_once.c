@@ -243,6 +243,29 @@ START_TEST(a_small_budget_for_a_permit)
 }
 END_TEST
 
+/* Who waits has heard of all slots before the first pause. */
+START_TEST(the_first_pass_does_not_pause)
+{
+    unsigned looked = 0;
+
+    begin_permit(1000, RL_NEVER);
+    struct rl_now begun = rig.view.now;
+    rig_deny(&rig, FIRST);
+    while ((rig.fx.flags & RL_FX_WAITING) == 0) {
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+        looked += (unsigned)__builtin_popcountll(rig.fx.slots);
+        ck_assert_uint_ne(rig.fx.slots, 0);
+        tell_slots(FIRST, NONE);
+    }
+    ck_assert_uint_ge(looked, 1000);
+    ck_assert_uint_eq(rig.view.now.boot_ns, begun.boot_ns);
+    (void)sleep_until_asked();
+    deny_others();
+    tell_slots(FIRST, NONE); /* from now on a window for each turn of the timer */
+    ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lease_once");
@@ -263,5 +286,6 @@ int main(void)
     tcase_add_test(tcase, many_permits_are_taken);
     tcase_add_test(tcase, a_late_answer_about_a_permit);
     tcase_add_test(tcase, a_small_budget_for_a_permit);
+    tcase_add_test(tcase, the_first_pass_does_not_pause);
     return suite_run(suite);
 }
