@@ -130,7 +130,8 @@ typedef struct redlock_options {
     size_t size;               /* set by redlock_opts() */
     uint64_t ttl_ms;           /* required: REDLOCK_TTL_MS_MIN..max_ttl_ms of the client */
     uint64_t wait_ms;          /* 0: one attempt, past the queue of this client. When over: the
-                                * last attempt's cause; ECONTENDED if it was still in the queue */
+                                * cause of the last attempt that was decided, or ENOQUORUM;
+                                * ECONTENDED if it was still in the queue */
     uint64_t validity_ms_min;  /* grants with less left are given back; 0: 1 ms */
     uint32_t flags;            /* enum redlock_flags; an unknown bit is EINVAL */
     uint32_t extends_max;      /* automatic extensions; 0: no limit */

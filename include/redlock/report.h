@@ -12,7 +12,7 @@ extern "C" {
 /* Reports */
 
 enum redlock_vote {
-    REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round was decided */
+    REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round or the call ended */
     REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, or (inspect) a key is there */
     REDLOCK_VOTE_DENIED = 2,    /* another holder, ours is gone, or (inspect) no key is there */
     REDLOCK_VOTE_UNCOUNTED = 3, /* granted, but may not be counted: see cause */

@@ -183,8 +183,11 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
                       redlock_strerror(status), which, report->info.granted, report->info.nodes,
                       report->info.quorum);
 
+    rl_nodes missing = round->failed;
+    if (status == REDLOCK_ENOQUORUM || status == REDLOCK_ETOOSLOW)
+        missing |= rl_round_pending(round);
     for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
-        if (((round->failed & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||
+        if (((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||
             at >= (int)sizeof report->line)
             continue;
         at += snprintf(report->line + at, sizeof report->line - (size_t)at, "; %s: %s",
@@ -206,7 +209,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
-    const struct rl_round *round = lock->breaking != NULL ? &lock->breaking->merged : &lease->round;
+    const struct rl_round *round =
+        lock->breaking != NULL ? &lock->breaking->merged : rl_lease_evidence(lease);
     rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
     rl_round_copy(&report->round, round);
     report->info.status = status;

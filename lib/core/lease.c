@@ -36,6 +36,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
     lease->terms = room->terms;
     lease->permit = room->permit;
     lease->fence = room->fence;
+    lease->decided = room->decided;
     lease->keys = params->keys;
     lease->wait_ns = params->wait_ns;
     lease->salt = params->salt;
@@ -102,7 +103,6 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
         rl_lease_end(lease, status, fx);
         break;
     case RL_STATE_ASKING:
-        rl_round_expire(&lease->round, REDLOCK_CAUSE_NONE);
         if (lease->terms->kind == RL_LEASE_INSPECT)
             rl_lease_end(lease, status, fx);
         else

@@ -104,14 +104,23 @@ struct rl_permit {
     struct rl_now look_until;
 };
 
+/* The last attempt that came to a decision: what a call reports whose budget ends during a later
+ * attempt. */
+struct rl_decided {
+    struct rl_round round;
+    int32_t status; /* 0: there was none */
+    bool told;      /* the call has ended with it */
+};
+
 /* What a lease needs beside itself. All of it is its owner's, zero at first but for the terms, and
  * stays where it is as long as there is the lease. */
 struct rl_lease_room {
     const struct rl_lease_terms *terms;
-    uint32_t *rtt_us;         /* an element for each node */
-    uint8_t *cause;           /* the same */
-    struct rl_permit *permit; /* for a permit, else NULL */
-    struct rl_fence *fence;   /* where a fence is wanted or brought along, else NULL */
+    uint32_t *rtt_us;           /* an element for each node */
+    uint8_t *cause;             /* the same */
+    struct rl_permit *permit;   /* for a permit, else NULL */
+    struct rl_fence *fence;     /* where a fence is wanted or brought along, else NULL */
+    struct rl_decided *decided; /* where rl_lease_may_be_cut(), else NULL; its arrays are set */
 };
 
 struct rl_lease {
@@ -120,6 +129,7 @@ struct rl_lease {
         *contest;             /* shared by all locks of this client on the resource; may be NULL */
     struct rl_permit *permit; /* NULL: it is none */
     struct rl_fence *fence;   /* NULL: it has none */
+    struct rl_decided *decided; /* NULL: no attempt is cut short */
     struct rl_wait wait;
     struct rl_round round;
     uint8_t state;   /* enum rl_lease_state */
@@ -220,6 +230,12 @@ static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
     return params->terms.fence || params->fence_number != 0;
 }
 
+/* Whether the end of a budget may cut an attempt short. */
+static inline bool rl_lease_may_be_cut(const struct rl_lease_params *params)
+{
+    return params->wait_ns != 0 && params->wait_ns != RL_NEVER;
+}
+
 /* One event in, its effects out (`effects` is overwritten). Order of the effects: undo, ATTEMPT,
  * ask, heal, then the announcements. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
@@ -227,6 +243,14 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
 
 /* The slot that bit `bit` of a set means. */
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
+
+/* The round that shows why the last operation came out as it did. */
+static inline const struct rl_round *rl_lease_evidence(const struct rl_lease *lease)
+{
+    bool before = lease->decided != NULL && lease->decided->told;
+
+    return before ? &lease->decided->round : &lease->round;
+}
 
 /* The number of the present attempt, or of what is held; 0: none yet, or it has none. */
 static inline uint64_t rl_lease_fence_number(const struct rl_lease *lease)

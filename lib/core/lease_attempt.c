@@ -70,6 +70,16 @@ static rl_nodes who_misled(const struct rl_lease *lease, const struct rl_view *v
     return RL_CONTEST_UNKNOWN;
 }
 
+/* Notes for the client's next attempts that others want the resource. */
+static void note_denied(struct rl_lease *lease, const struct rl_view *view)
+{
+    if (rl_permit_met_others(lease))
+        rl_contest_denied(lease->contest, lease->round.granted != 0, who_misled(lease, view),
+                          view->now.boot_ns);
+    if (lease->wait.all)
+        rl_contest_went_ahead(lease->contest, false);
+}
+
 /* Ends an attempt: what it may have set anywhere is undone at once, then the caller is told or the
  * next attempt is scheduled. A node that answered nil has provably not executed our SET. */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
@@ -83,12 +93,10 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
     lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     fx->raise = 0;
+    bool cut = lease->round.outcome == RL_OUTCOME_OPEN; /* it says nothing of others */
     lease->round.outcome = RL_OUTCOME_FAILED;
-    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && rl_permit_met_others(lease))
-        rl_contest_denied(lease->contest, lease->round.granted != 0, who_misled(lease, view),
-                          view->now.boot_ns);
-    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && lease->wait.all)
-        rl_contest_went_ahead(lease->contest, false);
+    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && !cut)
+        note_denied(lease, view);
     if (!rl_permit_denied(lease, status, view, fx))
         rl_attempt_rest(lease, status, view, fx);
 }
@@ -116,11 +124,14 @@ static struct rl_now attempt_deadline(const struct rl_lease *lease)
     return rl_deadline(lease->round.t1, lease->terms->ttl_ns, &lease->terms->drift);
 }
 
-static int adoption_status(const struct rl_lease *lease)
+/* Why the present attempt failed. */
+static int failure_status(const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
     unsigned spare = (unsigned)(round->nodes - round->quorum);
 
+    if (lease->terms->kind != RL_LEASE_ADOPT)
+        return rl_round_status(round);
     if (rl_nodes_count(round->denied) > spare)
         return REDLOCK_ELOST;
     int status = rl_round_status(round);
@@ -151,10 +162,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     case RL_OUTCOME_WON:
         break;
     default:
-        rl_attempt_fail(lease,
-                        lease->terms->kind == RL_LEASE_ADOPT ? adoption_status(lease)
-                                                             : rl_round_status(&lease->round),
-                        view, fx);
+        rl_attempt_fail(lease, failure_status(lease), view, fx);
         return;
     }
     if (rl_lease_is_fenced(lease)) {
@@ -207,12 +215,22 @@ static void ask_later(struct rl_lease *lease, const struct rl_view *view, struct
     fx->ask |= asked;
 }
 
+/* Keeps the attempt before this one for the report. */
+static void keep_decided(struct rl_lease *lease)
+{
+    if (lease->decided == NULL || lease->attempts == 0)
+        return;
+    rl_round_copy(&lease->decided->round, &lease->round);
+    lease->decided->status = lease->status;
+}
+
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx)
 {
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
 
+    keep_decided(lease);
     rl_lease_move(lease, RL_STATE_ASKING);
     lease->attempts++;
     lease->taken = 0;
@@ -296,13 +314,37 @@ static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_vi
     return rl_later(lease->round.t1, rl_attempt_hedge_ns(view));
 }
 
+/* Ends an attempt at the end of the budget. Nodes that have not answered may yet do so in time:
+ * what the call reports is the last attempt that was decided, or that these have not answered yet.
+ */
+static void cut(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
+    struct rl_decided *decided = lease->decided;
+    int status = failure_status(lease);
+
+    if (decided != NULL && decided->status != REDLOCK_OK) {
+        rl_round_complete(&decided->round, &lease->round);
+        bool few = rl_nodes_count(decided->round.asked) < decided->round.quorum;
+        bool alone = few && decided->status == REDLOCK_ECONTENDED; /* the preferred node's word */
+        status = alone ? REDLOCK_ENOQUORUM : decided->status;
+        decided->told = true;
+    } else if (lease->round.outcome == RL_OUTCOME_WON) {
+        status = REDLOCK_ENOQUORUM; /* granted, but the fence is not written */
+    }
+    rl_attempt_fail(lease, status, view, fx);
+}
+
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
     bool too_slow = left < lease->terms->validity_min_ns;
     bool budget_used = rl_attempt_is_over(lease, view);
 
-    if (!too_slow && !budget_used) {
+    if (budget_used && !too_slow) {
+        cut(lease, view, fx);
+        return;
+    }
+    if (!too_slow) {
         if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0 &&
             RL_RULE(TIE_HEDGE)) {
             ask_later(lease, view, fx);
@@ -310,13 +352,7 @@ void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct 
         }
         return;
     }
-    rl_round_expire(&lease->round, REDLOCK_CAUSE_TIMEOUT);
-    /* An attempt that the end of the budget cuts short has learned nothing: the one before it is
-     * the last that has a cause. */
-    int status = too_slow              ? REDLOCK_ETOOSLOW
-                 : lease->attempts > 1 ? lease->status
-                                       : rl_round_status(&lease->round);
-    rl_attempt_fail(lease, status, view, fx);
+    rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
 }
 
 uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view)

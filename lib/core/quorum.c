@@ -106,6 +106,24 @@ rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
     return later & up;
 }
 
+void rl_round_complete(struct rl_round *round, const struct rl_round *later)
+{
+    rl_nodes nodes = round->later & (later->asked | later->failed);
+
+    round->later &= ~nodes;
+    round->asked |= nodes & later->asked;
+    round->granted |= nodes & later->granted;
+    round->denied |= nodes & later->denied;
+    round->failed |= nodes & later->failed;
+    round->silent |= nodes & later->silent;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        unsigned node = (unsigned)__builtin_ctz(nodes);
+        round->rtt_us[node] = later->rtt_us[node];
+        round->cause[node] = later->cause[node];
+    }
+    check_invariants(round);
+}
+
 void rl_round_fail_later(struct rl_round *round, uint8_t cause)
 {
     round->failed |= round->later;
@@ -232,15 +250,6 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
     return outcome;
 }
 
-void rl_round_expire(struct rl_round *round, uint8_t cause)
-{
-    rl_nodes pending = rl_round_pending(round);
-
-    round->failed |= pending;
-    for (; pending != 0; pending &= pending - 1)
-        round->cause[__builtin_ctz(pending)] = cause;
-}
-
 /* Causes of nodes that are there but not counted: with them there might have been a majority. */
 static bool is_bar(uint8_t cause)
 {
@@ -258,6 +267,8 @@ int rl_round_status(const struct rl_round *round)
 
     rl_nodes without = round->failed | (round->barred & ~round->denied) |
                        (round->silent & rl_round_pending(round));
+    if (round->outcome == RL_OUTCOME_OPEN)
+        without |= rl_round_pending(round) | round->later;
     for (; without != 0; without &= without - 1) {
         unsigned node = (unsigned)__builtin_ctz(without);
         uint8_t cause = round->cause[node];

@@ -85,6 +85,10 @@ void rl_round_hold_back(struct rl_round *round, rl_nodes nodes);
 /* The nodes held back that are to be asked now; those that are not up by now count as failed. */
 rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view);
 
+/* Takes what a later round of the same nodes, one that was given up, knows of those that this round
+ * held back to its end. For reports. */
+void rl_round_complete(struct rl_round *round, const struct rl_round *later);
+
 /* They will not be asked. */
 void rl_round_fail_later(struct rl_round *round, uint8_t cause);
 
@@ -107,10 +111,8 @@ rl_nodes rl_round_pending(const struct rl_round *round);
 /* Grants that count. */
 rl_nodes rl_round_counted(const struct rl_round *round);
 
-/* All unanswered requests are given up with `cause`. */
-void rl_round_expire(struct rl_round *round, uint8_t cause);
-
-/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED, EFENCE, EAUTH or ENOMEM. */
+/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED, EFENCE, EAUTH or ENOMEM. In a round that is
+ * given up before its decision, nodes without an answer count as if they had failed. */
 int rl_round_status(const struct rl_round *round);
 
 #endif

@@ -164,6 +164,7 @@ static bool is_same_lease(struct rig *copy, const struct rig *original)
     lease->round.cause = original->lease.round.cause;
     lease->permit = original->lease.permit;
     lease->fence = original->lease.fence;
+    lease->decided = original->lease.decided;
     return memcmp(lease, &original->lease, sizeof *lease) == 0 &&
            memcmp(copy->rtt_us, original->rtt_us, sizeof copy->rtt_us) == 0 &&
            memcmp(copy->cause, original->cause, sizeof copy->cause) == 0 &&

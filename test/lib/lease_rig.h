@@ -19,6 +19,9 @@ struct rig {
     uint8_t cause[RL_NODES_MAX];
     struct rl_permit permit;
     struct rl_fence fence;
+    struct rl_decided decided;
+    uint32_t decided_rtt_us[RL_NODES_MAX];
+    uint8_t decided_cause[RL_NODES_MAX];
 };
 
 #define RIG_TTL_NS (10 * RL_SECOND)
@@ -60,12 +63,16 @@ static inline void rig_new_lease(struct rig *rig)
         .cause = rig->cause,
         .permit = rig->params.terms.permits != 0 ? &rig->permit : NULL,
         .fence = rl_lease_needs_fence(&rig->params) ? &rig->fence : NULL,
+        .decided = rl_lease_may_be_cut(&rig->params) ? &rig->decided : NULL,
     };
 
     memset(rig->rtt_us, 0, sizeof rig->rtt_us);
     memset(rig->cause, 0, sizeof rig->cause);
     memset(&rig->permit, 0, sizeof rig->permit);
     memset(&rig->fence, 0, sizeof rig->fence);
+    memset(&rig->decided, 0, sizeof rig->decided);
+    rl_round_init(&rig->decided.round, room.terms->nodes, room.terms->quorum, rig->decided_rtt_us,
+                  rig->decided_cause);
     rl_lease_init(&rig->lease, &rig->params, &room);
 }
 
@@ -79,6 +86,9 @@ static inline void rig_move_in(struct rig *rig)
     lease->round.cause = rig->cause;
     lease->permit = lease->permit != NULL ? &rig->permit : NULL;
     lease->fence = lease->fence != NULL ? &rig->fence : NULL;
+    lease->decided = lease->decided != NULL ? &rig->decided : NULL;
+    rig->decided.round.rtt_us = rig->decided_rtt_us;
+    rig->decided.round.cause = rig->decided_cause;
 }
 
 static inline void rig_step(struct rig *rig, const struct rl_event *event)

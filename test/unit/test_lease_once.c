@@ -108,6 +108,132 @@ START_TEST(a_yield_ends_before_the_budget)
 }
 END_TEST
 
+/* The end of the budget, while an attempt waits for answers. */
+static void let_the_budget_end(void)
+{
+    rig_pass(&rig, rl_remaining_ns(rl_later(rig.lease.begun, rig.params.wait_ns), rig.view.now));
+    rig_tick(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+}
+
+/* No node is called silent: none had the time that its node timeout gives it. */
+START_TEST(a_cut_attempt_accuses_no_node)
+{
+    rig.params.wait_ns = 30 * RL_MS;
+    begin(RL_EVENT_START);
+    rig_grant(&rig, 0);
+    rig_deny(&rig, 1);
+    rig_fail(&rig, 3); /* a failure of its own stays one */
+    let_the_budget_end();
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(rig.fx.undo, ALL & ~RL_NODE(1));
+    const struct rl_round *round = rl_lease_evidence(&rig.lease);
+    ck_assert_uint_eq(round->failed, RL_NODE(3));
+    ck_assert_uint_eq(round->granted, RL_NODE(0));
+    ck_assert_uint_eq(round->denied, RL_NODE(1));
+    ck_assert_uint_eq(round->cause[2], REDLOCK_CAUSE_NONE);
+    ck_assert_uint_eq(rl_round_pending(round), RL_NODE(2) | RL_NODE(4));
+}
+END_TEST
+
+START_TEST(the_last_decided_attempt_is_told)
+{
+    rig.params.wait_ns = 30 * RL_MS;
+    begin(RL_EVENT_START);
+    rig_fail(&rig, 2);
+    for (unsigned i = 0; i < 2; i++)
+        rig_deny(&rig, i);
+    rig_deny(&rig, 4);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    const rl_nodes denied = rig.lease.round.denied;
+    (void)sleep_until_asked();
+    rig_grant(&rig, 0);
+    let_the_budget_end();
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+    const struct rl_round *round = rl_lease_evidence(&rig.lease);
+    ck_assert_uint_eq(round->denied, denied);
+    ck_assert_uint_eq(round->failed, RL_NODE(2));
+    ck_assert_uint_eq(round->cause[2], REDLOCK_CAUSE_TIMEOUT);
+    ck_assert_uint_eq(round->granted, 0);
+    ck_assert_uint_eq(round->rtt_us[1], 500);
+    ck_assert_uint_eq(contest.misled, 0); /* the preferred node was not heard */
+}
+END_TEST
+
+/* Who was asked only in the attempt that is cut short has not answered yet. */
+START_TEST(the_preferred_node_decided_and_others_are_unanswered)
+{
+    rig.params.wait_ns = 30 * RL_MS;
+    begin_hot();
+    rig_deny(&rig, FIRST);
+    (void)sleep_until_asked();
+    ck_assert_uint_eq(rig.fx.ask, ALL);
+    rig_deny(&rig, 0);
+    let_the_budget_end();
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+    const struct rl_round *round = rl_lease_evidence(&rig.lease);
+    ck_assert_uint_eq(round->denied, RL_NODE(FIRST) | RL_NODE(0));
+    ck_assert_uint_eq(rl_round_pending(round), ALL & ~round->denied);
+    ck_assert_uint_eq(round->failed, 0);
+}
+END_TEST
+
+/* A majority has granted, and the fence was not written in time: nobody else holds the lock. */
+START_TEST(cut_while_the_fence_is_raised)
+{
+    rig.params.wait_ns = 30 * RL_MS;
+    rig.params.terms.fence = true;
+    begin(RL_EVENT_START);
+    rl_fence_begin(rig.lease.fence, 7);
+    for (unsigned i = 0; i < 3; i++)
+        rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
+                                            .vote = RL_VOTE_GRANTED,
+                                            .verb = RL_VERB_ACQUIRE,
+                                            .number = 10 + i,
+                                            .round = rig.lease.round.number});
+    ck_assert_uint_ne(rig.fx.raise, 0);
+    let_the_budget_end();
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
+}
+END_TEST
+
+START_TEST(a_cancel_accuses_no_node)
+{
+    begin(RL_EVENT_START);
+    rig_grant(&rig, 0);
+    rig_event(&rig, RL_EVENT_CANCEL);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECANCELED);
+    ck_assert_uint_eq(rig.fx.undo, ALL);
+    ck_assert_uint_eq(rl_lease_evidence(&rig.lease)->failed, 0);
+}
+END_TEST
+
+START_TEST(too_slow_accuses_no_node)
+{
+    rig.params.wait_ns = 0;
+    begin(RL_EVENT_START);
+    rig_grant(&rig, 0);
+    rig_pass(&rig, RIG_TTL_NS);
+    rig_tick(&rig);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ETOOSLOW);
+    ck_assert_uint_eq(rl_lease_evidence(&rig.lease)->failed, 0);
+}
+END_TEST
+
+/* The budget ends while the only node that was asked a second time has not answered. */
+START_TEST(too_few_were_asked)
+{
+    rig.params.wait_ns = 20 * RL_MS;
+    begin_hot();
+    rig_deny(&rig, FIRST);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    wake(RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    let_the_budget_end();
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
+}
+END_TEST
+
 /* Permits: FIRST, then 4 and 0 by rank, are asked about the slots. */
 
 static void begin_permit(unsigned permits, uint64_t wait_ns)
@@ -279,6 +405,13 @@ int main(void)
     tcase_add_test(tcase, a_budget_below_two_round_trips_asks_all_at_once);
     tcase_add_test(tcase, a_late_denial_is_not_the_end);
     tcase_add_test(tcase, a_yield_ends_before_the_budget);
+    tcase_add_test(tcase, a_cut_attempt_accuses_no_node);
+    tcase_add_test(tcase, the_last_decided_attempt_is_told);
+    tcase_add_test(tcase, the_preferred_node_decided_and_others_are_unanswered);
+    tcase_add_test(tcase, cut_while_the_fence_is_raised);
+    tcase_add_test(tcase, a_cancel_accuses_no_node);
+    tcase_add_test(tcase, too_slow_accuses_no_node);
+    tcase_add_test(tcase, too_few_were_asked);
     tcase_add_loop_test(tcase, a_permit_that_only_the_preferred_node_calls_taken, 0, 2);
     tcase_add_test(tcase, all_permits_are_taken);
     tcase_add_test(tcase, another_node_does_not_answer);

@@ -258,17 +258,38 @@ START_TEST(the_majority_is_exact)
 }
 END_TEST
 
-START_TEST(silence_is_failure_in_the_end)
+/* What is missing counts against a round that is given up, and only then. */
+START_TEST(unanswered_when_it_is_given_up)
 {
-    struct rl_round round = round_with(A, "gd.-.", 0);
+    struct rl_round round = round_with(A, "gd...", 0);
 
-    rl_round_expire(&round, REDLOCK_CAUSE_TIMEOUT);
-    ck_assert_uint_eq(round.failed, 0x14);
-    ck_assert_uint_eq(rl_round_pending(&round), 0);
-    ck_assert_uint_eq(round.cause[2], REDLOCK_CAUSE_TIMEOUT);
-    ck_assert_uint_eq(round.cause[0], REDLOCK_CAUSE_NONE);
-    ck_assert_uint_eq(round.cause[1], REDLOCK_CAUSE_NONE);
-    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_FAILED);
+    ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
+    ck_assert_int_eq(rl_round_status(&round), REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(round.failed, 0);
+    round.outcome = RL_OUTCOME_FAILED;
+    ck_assert_int_eq(rl_round_status(&round), REDLOCK_ECONTENDED);
+}
+END_TEST
+
+/* A round that was decided by its first node, and a later one that asked all. */
+START_TEST(completed_by_a_later_round)
+{
+    struct rl_round round = round_with(A, "d....", 0);
+    uint32_t own_rtt_us[5] = {40};
+    uint8_t own_cause[5] = {0};
+
+    round.rtt_us = own_rtt_us;
+    round.cause = own_cause;
+    rl_round_hold_back(&round, 0x1e);
+    struct rl_round later = round_with(A, "ggdf.", 0);
+    rl_round_complete(&round, &later);
+    ck_assert_uint_eq(round.denied, 0x5);
+    ck_assert_uint_eq(round.granted, 0x2);
+    ck_assert_uint_eq(round.failed, 0x8);
+    ck_assert_uint_eq(round.cause[3], REDLOCK_CAUSE_TIMEOUT);
+    ck_assert_uint_eq(round.rtt_us[2], 42);
+    ck_assert_uint_eq(round.later, 0);
+    ck_assert_uint_eq(rl_round_pending(&round), 0x10);
 }
 END_TEST
 
@@ -462,7 +483,8 @@ int main(void)
     tcase_add_loop_test(tcase, outcomes, 0, (int)JUDGED_COUNT);
     tcase_add_test(tcase, a_decision_stays);
     tcase_add_loop_test(tcase, the_majority_is_exact, 1, RL_NODES_MAX + 1);
-    tcase_add_test(tcase, silence_is_failure_in_the_end);
+    tcase_add_test(tcase, unanswered_when_it_is_given_up);
+    tcase_add_test(tcase, completed_by_a_later_round);
     tcase_add_test(tcase, silent_nodes_give_keys_back);
     tcase_add_test(tcase, a_copy_has_its_own);
     tcase_add_loop_test(tcase, silent_nodes_where_they_are_needed, 0, 6);
