@@ -14,6 +14,7 @@
 #define START_US  UINT64_C(1700000000000000)
 
 struct world world;
+void (*world_adjust)(struct rl_engine_params *params);
 
 static struct rl_node_spec specs[NODES];
 static struct rl_mem mem;
@@ -303,7 +304,7 @@ static void open_engine(unsigned index, const struct rl_engine_listener *listene
 {
     struct world_client *client = &world.clients[index];
     const struct rl_drift drift = {.ppm = 10000, .floor_us = 2000};
-    const struct rl_engine_params params = {
+    struct rl_engine_params params = {
         .mem = &mem,
         .log = &no_log,
         .specs = specs,
@@ -327,6 +328,8 @@ static void open_engine(unsigned index, const struct rl_engine_listener *listene
         .ctx = client,
     };
 
+    if (world_adjust != NULL)
+        world_adjust(&params);
     client->wake_ns = world.now_ns;
     client->wall_us = START_US + index * UINT64_C(7000000);
     client->random = index + 1;

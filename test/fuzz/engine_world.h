@@ -39,6 +39,8 @@ struct world {
     struct world_conn conns[ENGINES][NODES];
 };
 extern struct world world;
+/* Changes the parameters of each engine before world_begin() opens it; NULL: they stay. */
+extern void (*world_adjust)(struct rl_engine_params *params);
 
 void world_begin(const struct rl_engine_listener *listener);
 void world_end(void);

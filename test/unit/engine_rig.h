@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT
+ * Two engines on three honest servers, in virtual time (test/fuzz/engine_world.h), and locks of
+ * their own. Includers are programs of one file: the rig defines what the world needs of its
+ * surroundings. */
+#ifndef TEST_ENGINE_RIG_H
+#define TEST_ENGINE_RIG_H
+
+#include "engine_world.h"
+#include "fuzz.h"
+#include "suite.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RIG_LOCKS  16
+#define RIG_STEP   RL_MS
+#define RIG_TTL_NS RL_SECOND
+
+/* A lock and what its engine has announced of it. */
+struct rig_lock {
+    struct rl_lock lock;
+    uint64_t room[64];
+    unsigned client;
+    uint32_t flags; /* RL_FX_*, all since the start or the last rig_forget() */
+    int status;     /* of the last announcement with DONE */
+    bool told;      /* CONFIRM was given */
+};
+
+static struct rig_lock rig_locks[RIG_LOCKS];
+static unsigned rig_used;
+
+_Noreturn void fuzz_wrong(const char *file, int line, const char *what)
+{
+    ck_abort_msg("%s:%d: %s", file, line, what);
+    abort();
+}
+
+void fuzz_alloc_exempt(bool on)
+{
+    (void)on;
+}
+
+static void rig_on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    struct rig_lock *it = (struct rig_lock *)lock;
+
+    (void)ctx;
+    it->flags |= flags;
+    if (flags & RL_FX_DONE)
+        it->status = status;
+    if (flags & RL_FX_WAITING)
+        it->told = false;
+}
+
+static void rig_on_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+static inline struct rl_engine *rig_engine(unsigned client)
+{
+    return &world.clients[client].engine;
+}
+
+/* One turn of a client's loop. Grants are confirmed, as the API does it. */
+static inline void rig_turn(unsigned client)
+{
+    struct rl_engine *engine = rig_engine(client);
+
+    rl_engine_refresh(engine);
+    world_deliver(client, SIZE_MAX);
+    rl_engine_tick(engine);
+    for (unsigned i = 0; i < rig_used; i++) {
+        struct rig_lock *it = &rig_locks[i];
+        bool granted = it->client == client && rl_lease_is_held(&it->lock.lease) && !it->told;
+        if (!granted || !it->lock.active)
+            continue;
+        it->told = true;
+        rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
+    }
+    rl_engine_flush(engine);
+}
+
+/* Lets time pass in small steps. Servers answer in the step after the question. */
+static inline void rig_pass(uint64_t ns)
+{
+    for (uint64_t end_ns = world.now_ns + ns; world.now_ns < end_ns;) {
+        world.now_ns += rl_min_u64(RIG_STEP, end_ns - world.now_ns);
+        world_serve_all();
+        for (unsigned i = 0; i < ENGINES; i++)
+            rig_turn(i);
+    }
+}
+
+/* The listener of both engines; `adjust` as world_adjust. Connects. */
+static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
+{
+    static const struct rl_engine_listener listener = {.lock = rig_on_lock, .node = rig_on_node};
+
+    ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
+    memset(rig_locks, 0, sizeof rig_locks);
+    rig_used = 0;
+    world_adjust = adjust;
+    world_begin(&listener);
+}
+
+static inline void rig_end(void)
+{
+    world_end();
+    for (unsigned i = 0; i < rig_used; i++)
+        rl_lock_dispose(rig_engine(rig_locks[i].client), &rig_locks[i].lock);
+}
+
+/* Parameters of a lock as most tests want it. */
+static inline struct rl_lease_params rig_params(void)
+{
+    return (struct rl_lease_params){
+        .terms =
+            {
+                .kind = RL_LEASE_ACQUIRE,
+                .nodes = NODES,
+                .quorum = NODES / 2 + 1,
+                .drift = {.ppm = 10000, .floor_us = 2000},
+                .backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
+                .ttl_ns = RIG_TTL_NS,
+                .validity_min_ns = RL_MS,
+                .margin_ns = 50 * RL_MS,
+            },
+        .salt = rig_used,
+    };
+}
+
+/* Starts a lock on one or several keys, in ascending order, ended by NULL. */
+static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_params *params,
+                                         const char *const *names)
+{
+    struct rl_arg keys[RL_KEYS_MAX];
+    unsigned count = 0;
+
+    ck_assert_uint_lt(rig_used, RIG_LOCKS);
+    struct rig_lock *it = &rig_locks[rig_used++];
+    it->client = client;
+    for (; names[count] != NULL; count++)
+        keys[count] = (struct rl_arg){names[count], strlen(names[count])};
+    struct rl_room room = rl_room_for(rig_engine(client), params);
+    ck_assert_uint_le(room.size, sizeof it->room);
+    room.at = it->room;
+    rl_engine_refresh(rig_engine(client));
+    it->status = rl_lock_start_many(rig_engine(client), &it->lock, params, &room, keys, count,
+                                    (struct rl_arg){NULL, 0});
+    rl_engine_flush(rig_engine(client));
+    return it;
+}
+
+static inline struct rig_lock *rig_start_one(unsigned client, const struct rl_lease_params *params,
+                                             const char *name)
+{
+    const char *const names[] = {name, NULL};
+
+    return rig_start(client, params, names);
+}
+
+static inline bool rig_holds(const struct rig_lock *it)
+{
+    return it->lock.active && rl_lease_is_held(&it->lock.lease) && it->told;
+}
+
+/* A lock that is granted at once. */
+static inline struct rig_lock *rig_hold(unsigned client, const struct rl_lease_params *params,
+                                        const char *name)
+{
+    struct rig_lock *it = rig_start_one(client, params, name);
+
+    rig_pass(5 * RL_MS);
+    ck_assert_msg(rig_holds(it), "status %d", it->status);
+    return it;
+}
+
+/* An event of the caller: RELEASE, EXTEND, SHORTEN, CANCEL. */
+static inline void rig_call(struct rig_lock *it, uint8_t kind, uint64_t ttl_ns)
+{
+    rl_engine_refresh(rig_engine(it->client));
+    rl_lock_event(rig_engine(it->client), &it->lock, kind, ttl_ns, REDLOCK_ECANCELED);
+    rl_engine_flush(rig_engine(it->client));
+}
+
+/* The server can be reached, or not; then its connections are lost, too. With `executed`, what was
+ * on its way to the server is done before. */
+static inline void rig_reach(unsigned node, bool reachable, bool executed)
+{
+    for (unsigned i = 0; i < ENGINES && !reachable; i++)
+        world_lose_connection(i, node, executed);
+    world.nodes[node].reachable = reachable;
+}
+
+/* How long the key still lives on a server, in ms; 0: it is not there. */
+static inline uint64_t rig_ttl_ms(unsigned node, const char *key)
+{
+    char value[128];
+    uint64_t ttl_ms = 0;
+    bool there = fake_store_look(&world.nodes[node].store, world.now_ns / RL_MS, key, value,
+                                 sizeof value, &ttl_ms);
+
+    return there ? ttl_ms : 0;
+}
+
+#endif
