@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NODES  3
-#define CONFIG "v1 test;"
-#define MARK   "0123456789abcdef"
-#define EMPTY  "\n" MARK "\n"
-#define USED   CONFIG "\n\n1:5"
-#define NEW    CONFIG "\n\n"
-#define OTHER  "\nfedcba9876543210\n" /* it was emptied: another mark */
+#define NODES        3
+#define FIRST_STRIPE "\r\n0:" /* as SEED has its number */
+#define LAST_STRIPE  " 1023:" /* RL_FENCE_STRIPES - 1 */
+#define CONFIG       "v1 test;"
+#define MARK         "0123456789abcdef"
+#define EMPTY        "\n" MARK "\n"
+#define USED         CONFIG "\n\n1:5"
+#define NEW          CONFIG "\n\n"
+#define OTHER        "\nfedcba9876543210\n" /* it was emptied: another mark */
 
 static struct rl_mem mem;
 static struct rl_log log_to_nobody;
@@ -25,6 +27,7 @@ static struct rl_node_spec specs[NODES];
 static uint64_t now_ns;
 static bool opened[NODES];
 static bool read_it[NODES], seeded[NODES]; /* what it was told to do, since the last look */
+static bool seeded_all[NODES];             /* SEED had a number for the first and the last stripe */
 static char run_of[NODES][16];
 
 static void on_open(void *ctx, unsigned node)
@@ -38,6 +41,9 @@ static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
     (void)ctx;
     read_it[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_READ), 40) != NULL;
     seeded[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_SEED), 40) != NULL;
+    const char *first = memmem(bytes, len, FIRST_STRIPE, sizeof FIRST_STRIPE - 1);
+    const char *last = memmem(bytes, len, LAST_STRIPE, sizeof LAST_STRIPE - 1);
+    seeded_all[node] |= first != NULL && last != NULL;
     return (ssize_t)len;
 }
 
@@ -116,6 +122,7 @@ static void pass(uint64_t time_ns)
     now_ns += time_ns;
     memset(read_it, 0, sizeof read_it);
     memset(seeded, 0, sizeof seeded);
+    memset(seeded_all, 0, sizeof seeded_all);
     rl_engine_refresh(&engine);
     rl_engine_tick(&engine);
     rl_engine_flush(&engine);

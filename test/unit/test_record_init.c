@@ -140,6 +140,22 @@ START_TEST(who_never_answers_an_operator)
 }
 END_TEST
 
+/* A lock's fence comes from the stripe of its name: no stripe may begin below what was granted
+ * before the records were lost. */
+START_TEST(an_operators_start_fills_each_stripe)
+{
+    begin_init(5 * RL_SECOND);
+    for (unsigned i = 0; i < NODES; i++)
+        hear(i, EMPTY);
+    rl_engine_flush(&engine);
+    check_seeded(true, true, true);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(seeded_all[i]);
+    for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
+        ck_assert_uint_ge(engine.records->numbers[i], rl_fence_propose(0, wall_us(NULL)));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record_init");
@@ -150,5 +166,6 @@ int main(void)
     tcase_add_test(tcase, who_is_too_late_for_an_operator);
     tcase_add_test(tcase, a_connection_ends_while_an_operator_waits);
     tcase_add_loop_test(tcase, who_never_answers_an_operator, 0, 3);
+    tcase_add_test(tcase, an_operators_start_fills_each_stripe);
     return suite_run(suite);
 }
