@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * The clocks jump between the turn that reads the deciding vote and the end of the call that waits
+ * for it, as if the process had been stopped there. The result must be true when the call returns.
+ */
+#include "suite.h"
+#include "trio.h"
+#include "wait.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STREAK   20 /* blocking calls in a row after which the caller drives the loop itself */
+#define BRIEF_MS 2000
+#define JUMP_S   3 /* longer than BRIEF_MS; timers of the kernel are late by as much afterwards */
+
+static atomic_int votes_left; /* until the jump; 0: none comes */
+static atomic_uint jumped_s;  /* how far the two clocks of locks are ahead */
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, ret);
+
+    if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC_RAW)
+        ret->tv_sec += (time_t)atomic_load(&jumped_s);
+    return result;
+}
+
+/* Time passes when the last vote that was waited for has been read. */
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    ssize_t got = recvfrom(fd, bytes, len, flags, NULL, NULL);
+
+    bool vote = got > 0 && memmem(bytes, (size_t)got, "+OK\r\n", 5) != NULL;
+    if (vote && atomic_load(&votes_left) > 0 && atomic_fetch_sub(&votes_left, 1) == 1)
+        atomic_fetch_add(&jumped_s, JUMP_S);
+    return got;
+}
+
+/* Two of three vote, and nothing else is read in the turn or after it. */
+static void arm(void)
+{
+    fake_redis_rule(trio.fake[2], (struct fake_rule){.command = "SET", .fault = FAKE_GATE});
+    atomic_store(&votes_left, 2);
+}
+
+static void connect_and_take(unsigned times)
+{
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    for (unsigned i = 0; i < times; i++)
+        trio_check_all_work();
+    arm();
+}
+
+static void check_missed(int status, const redlock_lock_t *lock)
+{
+    ck_assert_msg(status == REDLOCK_ETOOSLOW, "%s, %d votes missing", redlock_error_name(status),
+                  atomic_load(&votes_left));
+    ck_assert_ptr_null(lock);
+    fake_redis_open_gate(trio.fake[2]);
+    ck_assert(trio_wait_no_keys());
+}
+
+/* The first time the I/O thread turns the loop, the second time the caller. */
+START_TEST(a_blocking_acquire)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    connect_and_take(_i == 0 ? 1 : STREAK);
+    int status = redlock_acquire(trio.client, "resource", &opts, &lock, NULL);
+    check_missed(status, lock);
+}
+END_TEST
+
+static atomic_bool told;
+static int told_status;
+static redlock_lock_t *told_lock;
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl, (void)report, (void)userdata;
+    told_status = status;
+    told_lock = lock;
+    atomic_store(&told, true);
+}
+
+START_TEST(an_acquire_with_a_callback)
+{
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    connect_and_take(1);
+    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    ck_assert_int_eq(status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    check_missed(told_status, told_lock);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_late");
+    TCase *tcase = trio_add_case(suite, "late");
+    tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
+    tcase_add_test(tcase, an_acquire_with_a_callback);
+    return suite_run(suite);
+}
