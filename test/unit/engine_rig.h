@@ -29,6 +29,9 @@ struct rig_lock {
 
 static struct rig_lock rig_locks[RIG_LOCKS];
 static unsigned rig_used;
+static size_t rig_blocks; /* that the engines have allocated and not freed */
+static struct rl_mem rig_mem;
+static void (*rig_adjust)(struct rl_engine_params *params);
 
 _Noreturn void fuzz_wrong(const char *file, int line, const char *what)
 {
@@ -39,6 +42,35 @@ _Noreturn void fuzz_wrong(const char *file, int line, const char *what)
 void fuzz_alloc_exempt(bool on)
 {
     (void)on;
+}
+
+static void *rig_malloc(size_t size, void *userdata)
+{
+    (void)userdata;
+    rig_blocks++;
+    return malloc(size);
+}
+
+static void *rig_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)userdata;
+    rig_blocks += ptr == NULL;
+    return realloc(ptr, size);
+}
+
+static void rig_free(void *ptr, void *userdata)
+{
+    (void)userdata;
+    rig_blocks -= ptr != NULL;
+    free(ptr);
+}
+
+static void rig_set_params(struct rl_engine_params *params)
+{
+    rig_mem = (struct rl_mem){rig_malloc, rig_realloc, rig_free, NULL};
+    params->mem = &rig_mem;
+    if (rig_adjust != NULL)
+        rig_adjust(params);
 }
 
 static void rig_on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
@@ -94,7 +126,7 @@ static inline void rig_pass(uint64_t ns)
     }
 }
 
-/* The listener of both engines; `adjust` as world_adjust. Connects. */
+/* Opens both engines; `adjust` may change their parameters before, NULL: it does not. */
 static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
 {
     static const struct rl_engine_listener listener = {.lock = rig_on_lock, .node = rig_on_node};
@@ -102,15 +134,19 @@ static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     memset(rig_locks, 0, sizeof rig_locks);
     rig_used = 0;
-    world_adjust = adjust;
+    rig_blocks = 0;
+    rig_adjust = adjust;
+    world_adjust = rig_set_params;
     world_begin(&listener);
 }
 
+/* Closes both engines, and checks that all of their memory is back. */
 static inline void rig_end(void)
 {
     world_end();
     for (unsigned i = 0; i < rig_used; i++)
         rl_lock_dispose(rig_engine(rig_locks[i].client), &rig_locks[i].lock);
+    ck_assert_uint_eq(rig_blocks, 0);
 }
 
 /* Parameters of a lock as most tests want it. */
