@@ -32,6 +32,10 @@ START_TEST(duplicates_name_the_first)
     }
     ck_assert(engine->view.duplicate);
     ck_assert(!rl_engine_is_ready(engine));
+    engine->nodes[1].suspect = true; /* it is not asked anyway */
+    engine->common.listener.changed(engine->common.listener.ctx, &engine->nodes[0]);
+    ck_assert_uint_eq(engine->view.silent, 0);
+    engine->nodes[1].suspect = false;
 }
 END_TEST
 

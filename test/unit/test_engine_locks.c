@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ * Locks of one engine: queues and their memory, budgets of locks that start late, what is sent for
+ * fenced locks, for locks on several keys and for permits. */
+#include "engine/lock_send.h"
+#include "engine/slot.h"
+#include "engine_rig.h"
+
+#define LONG_NS (20 * RL_SECOND)
+
+static struct rl_engine *engine;
+
+static void setup(void)
+{
+    rig_begin(NULL);
+    engine = rig_engine(0);
+    rig_pass(20 * RL_MS);
+    ck_assert(rl_engine_is_ready(engine));
+}
+
+static void allow_one(struct rl_engine_params *params)
+{
+    params->queue_max = 1;
+}
+
+static void setup_short_queues(void)
+{
+    rig_begin(allow_one);
+    engine = rig_engine(0);
+    rig_pass(20 * RL_MS);
+}
+
+static struct rl_lease_params waiting(void)
+{
+    struct rl_lease_params params = rig_params();
+
+    params.terms.ttl_ns = LONG_NS;
+    params.wait_ns = RL_NEVER;
+    return params;
+}
+
+static struct rig_lock *start_both(unsigned client, const struct rl_lease_params *params)
+{
+    static const char *const names[] = {"a", "b", NULL};
+
+    return rig_start(client, params, names);
+}
+
+static bool sends(unsigned node, const char *words)
+{
+    const struct world_conn *conn = &world.conns[0][node];
+
+    rl_engine_flush(engine);
+    bool found = memmem(conn->in, conn->in_len, words, strlen(words)) != NULL;
+    world_serve_all();
+    rig_turn(0);
+    return found;
+}
+
+/* ---- queues ---- */
+
+/* The queue of any of its resources is full, not only that of the last one. */
+START_TEST(a_full_queue_of_any_resource)
+{
+    const struct rl_lease_params params = waiting();
+
+    (void)rig_hold(0, &params, _i == 0 ? "a" : "b");
+    ck_assert_int_eq(rig_start_one(0, &params, _i == 0 ? "a" : "b")->status, REDLOCK_OK);
+    ck_assert_int_eq(start_both(0, &params)->status, REDLOCK_EQUEUEFULL);
+    ck_assert_uint_eq(engine->stats.queue_full, 1);
+}
+END_TEST
+
+/* Two locks are released in one turn. A lock of both resources has waited for long, and cannot
+ * begin as another one is before it at the first: who wants the second one begins at once. */
+START_TEST(a_patient_lock_lets_pass_when_it_is_overtaken)
+{
+    const struct rl_lease_params params = waiting();
+    struct rig_lock *first = rig_hold(0, &params, "a"), *second = rig_hold(0, &params, "b");
+    const struct rig_lock *third = rig_start_one(0, &params, "a");
+    const struct rig_lock *both = start_both(0, &params);
+    const struct rig_lock *last = rig_start_one(0, &params, "b");
+
+    rig_pass(10 * RL_SECOND);
+    const uint64_t due_ns = both->lock.due_ns;
+    rl_engine_refresh(engine);
+    rl_lock_event(engine, &first->lock, RL_EVENT_RELEASE, 0, 0);
+    rl_lock_event(engine, &second->lock, RL_EVENT_RELEASE, 0, 0);
+    rl_engine_flush(engine);
+    ck_assert_uint_eq(both->lock.due_ns, due_ns);
+    ck_assert_int_eq(third->lock.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(both->lock.lease.state, RL_STATE_QUEUED);
+    ck_assert_int_eq(last->lock.lease.state, RL_STATE_ASKING);
+}
+END_TEST
+
+static void use_and_end(const char *name)
+{
+    static struct rig_lock lock;
+    const struct rl_lease_params params = rig_params();
+    const struct rl_arg key = {name, strlen(name)}, none = {NULL, 0};
+    struct rl_room room = rl_room_for(engine, &params);
+
+    memset(&lock, 0, sizeof lock);
+    room.at = lock.room;
+    ck_assert_int_eq(rl_lock_start(engine, &lock.lock, &params, &room, key, none), REDLOCK_OK);
+    rl_lock_event(engine, &lock.lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    ck_assert(!lock.lock.active);
+    rl_lock_dispose(engine, &lock.lock);
+}
+
+/* A resource whose queue was just given up is the oldest that nobody wants. It is forgotten only
+ * after the turn that was planned for it. */
+START_TEST(a_resource_is_not_forgotten_before_its_turn)
+{
+    const struct rl_lease_params params = waiting();
+    const struct rl_arg key = {"a", 1};
+    struct rig_lock *first = rig_hold(0, &params, "a"), *second = rig_start_one(0, &params, "a");
+    char name[16];
+
+    rl_engine_refresh(engine);
+    rl_lock_event(engine, &first->lock, RL_EVENT_DETACH, 0, 0);
+    rl_lock_event(engine, &second->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    ck_assert_ptr_nonnull(engine->places.turns);
+    for (unsigned i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        use_and_end(name);
+    }
+    ck_assert_ptr_nonnull(rl_place_find(engine, key));
+    rl_engine_flush(engine);
+    ck_assert_ptr_null(engine->places.turns);
+    use_and_end("n300");
+    ck_assert_ptr_null(rl_place_find(engine, key));
+}
+END_TEST
+
+/* ---- permits ---- */
+
+static struct rl_lease_params permit(unsigned permits)
+{
+    struct rl_lease_params params = waiting();
+
+    params.terms.permits = (uint16_t)permits;
+    return params;
+}
+
+/* A server tells of one slot: that one is tried, and the others are not asked about again. */
+START_TEST(a_slot_that_has_changed)
+{
+    const struct rl_lease_params params = permit(2);
+
+    (void)rig_hold(1, &params, "s");
+    (void)rig_hold(1, &params, "s");
+    struct rig_lock *it = rig_start_one(0, &params, "s");
+    rig_pass(20 * RL_MS);
+    while (it->lock.lease.state != RL_STATE_WAITING)
+        rig_pass(RIG_STEP);
+    it->lock.lease.wait.watched = RL_NODE(0);
+    it->lock.lease.permit->open = 0;
+    rl_lock_wake(engine, 0, (struct rl_arg){"s{#1}", 5});
+    ck_assert(!it->lock.lease.permit->searching);
+    ck_assert(it->lock.lease.permit->open != 0 || rl_lease_slot(&it->lock.lease) == 1);
+}
+END_TEST
+
+/* Its own client releases a permit: the lock in front is told once. */
+START_TEST(a_release_is_told_once)
+{
+    const struct rl_lease_params params = permit(2);
+    struct rl_place *place;
+    char key[RL_SLOT_KEY_MAX];
+
+    struct rig_lock *first = rig_hold(0, &params, "s");
+    (void)rig_hold(1, &params, "s");
+    const struct rig_lock *it = rig_start_one(0, &params, "s");
+    rig_pass(100 * RL_MS);
+    ck_assert(!rig_holds(it));
+    place = rl_place_find(engine, rl_slot_place(key, (struct rl_arg){"s", 1}));
+    ck_assert_ptr_eq(place->front, &it->lock);
+    rl_engine_refresh(engine);
+    rl_lock_event(engine, &first->lock, RL_EVENT_RELEASE, 0, 0);
+    ck_assert(place->nudged);
+    rl_engine_flush(engine);
+    ck_assert(!place->nudged);
+    rig_pass(200 * RL_MS);
+    ck_assert(rig_holds(it));
+}
+END_TEST
+
+/* It asks about 64 slots together: their claims are gone with it (the end of each case looks). */
+START_TEST(questions_about_many_slots)
+{
+    const struct rl_lease_params params = permit(64);
+    char key[16];
+
+    for (unsigned i = 0; i < 64; i++) {
+        snprintf(key, sizeof key, "s{#%u}", i);
+        for (unsigned node = 0; node < NODES; node++)
+            fake_store_put(&world.nodes[node].store, world.now_ns / RL_MS, key, "foreign", 0);
+    }
+    struct rig_lock *it = rig_start_one(0, &params, "s");
+    rig_pass(500 * RL_MS);
+    unsigned claims = 0;
+    for (unsigned i = 0; i < 64 && it->lock.looks != NULL; i++)
+        claims += it->lock.looks[i] != NULL;
+    ck_assert_uint_eq(claims, 64);
+    rig_call(it, RL_EVENT_CANCEL, 0);
+    ck_assert_ptr_null(it->lock.looks);
+}
+END_TEST
+
+/* ---- several keys ---- */
+
+/* A node is asked about the key that the lock waits for now, not again about the one before. */
+START_TEST(the_key_that_is_watched)
+{
+    const struct rl_lease_params params = waiting();
+    const struct rl_effects fx = {.watch = RL_NODE(0)};
+
+    (void)rig_hold(1, &params, "a");
+    (void)rig_hold(1, &params, "b");
+    struct rig_lock *it = start_both(0, &params);
+    rig_pass(20 * RL_MS);
+    for (unsigned i = 0; i < 4; i++) {
+        it->lock.lease.wait.key = (uint8_t)(i & 1);
+        rl_engine_refresh(engine);
+        rl_lock_send_watch(engine, &it->lock, &fx);
+        ck_assert(sends(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
+    }
+}
+END_TEST
+
+/* ---- fenced locks ---- */
+
+static struct rl_lease_params fenced(uint64_t wait_ns)
+{
+    struct rl_lease_params params = waiting();
+
+    params.terms.fence = true;
+    params.wait_ns = wait_ns;
+    return params;
+}
+
+static void use_records(void)
+{
+    const struct rl_lease_params params = fenced(5 * RL_SECOND);
+    struct rig_lock *it = rig_start_one(0, &params, "first");
+
+    for (unsigned i = 0; i < 5000 && !rig_holds(it); i++)
+        rig_pass(RIG_STEP);
+    ck_assert(rig_holds(it));
+    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_pass(5 * RL_MS);
+    ck_assert(rl_records_may_vote(engine));
+}
+
+/* What a lock waits until the records are known counts for its budget; who does not wait, and who
+ * waits for ever, still does so. */
+START_TEST(a_lock_that_starts_late)
+{
+    static const uint64_t waits_ns[] = {0, 100 * RL_MS, 300 * RL_MS, RL_NEVER};
+    static const uint64_t left_ns[] = {0, 1, 100 * RL_MS, RL_NEVER};
+    const struct rl_lease_params params = fenced(waits_ns[_i]);
+
+    use_records();
+    engine->records->known = false;
+    struct rig_lock *it = rig_start_one(0, &params, "late");
+    rig_pass(200 * RL_MS);
+    ck_assert_int_eq(it->lock.lease.state, RL_STATE_NEW);
+    engine->records->known = true;
+    rl_engine_refresh(engine);
+    rl_lock_start_deferred(engine);
+    ck_assert_int_eq(it->lock.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(it->lock.lease.wait_ns, left_ns[_i]);
+    rl_engine_flush(engine);
+}
+END_TEST
+
+/* No majority of records was seen in use. A grant does not count then, in case the node is of a
+ * first start under way; whether the others were read decides what the caller is told. */
+START_TEST(a_vote_before_a_majority_of_records)
+{
+    const bool unread = _i == 0;
+    const struct rl_lease_params params = fenced(0);
+
+    use_records();
+    engine->records->used = RL_NODE(0);
+    for (unsigned i = 1; i < NODES; i++)
+        engine->records->nodes[i].state = unread ? RL_RECORD_UNKNOWN : RL_RECORD_MISSING;
+    struct rig_lock *it = rig_start_one(0, &params, "early");
+    ck_assert(it->lock.claim->too_early);
+    ck_assert_int_eq(it->lock.claim->unread, unread);
+    rig_pass(10 * RL_MS);
+    ck_assert(!rig_holds(it));
+    ck_assert_int_eq(it->status, unread ? REDLOCK_ENOQUORUM : REDLOCK_EFENCE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine_locks");
+    TCase *tcase = tcase_create("locks");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, rig_end);
+    tcase_add_test(tcase, a_patient_lock_lets_pass_when_it_is_overtaken);
+    tcase_add_test(tcase, a_resource_is_not_forgotten_before_its_turn);
+    tcase_add_test(tcase, a_slot_that_has_changed);
+    tcase_add_test(tcase, a_release_is_told_once);
+    tcase_add_test(tcase, questions_about_many_slots);
+    tcase_add_test(tcase, the_key_that_is_watched);
+    tcase_add_loop_test(tcase, a_lock_that_starts_late, 0, 4);
+    tcase_add_loop_test(tcase, a_vote_before_a_majority_of_records, 0, 2);
+    TCase *short_queues = tcase_create("short queues");
+    suite_add_tcase(suite, short_queues);
+    tcase_add_checked_fixture(short_queues, setup_short_queues, rig_end);
+    tcase_add_loop_test(short_queues, a_full_queue_of_any_resource, 0, 2);
+    return suite_run(suite);
+}
