@@ -190,7 +190,8 @@ START_TEST(an_extension_for_longer_than_the_ttl)
 }
 END_TEST
 
-/* A client that closes waits for an undo until the server cannot be reached for a second time. */
+/* A client that closes waits for an undo until the server cannot be reached for a second time, also
+ * if the server was suspect before. */
 START_TEST(settled_when_a_server_is_down_for_sure)
 {
     struct rl_lease_params params = rig_params();
@@ -199,6 +200,7 @@ START_TEST(settled_when_a_server_is_down_for_sure)
     connect_all();
     struct rig_lock *it = rig_hold(0, &params, "a");
     ck_assert(!rl_engine_is_settled(engine)); /* the lock */
+    engine->nodes[2].suspect = _i == 1;
     rig_reach(2, false, true);
     rig_call(it, RL_EVENT_RELEASE, 0);
     world_serve_all();
@@ -315,7 +317,7 @@ int main(void)
     tcase_add_test(tcase, clocks_are_read_once_for_all_engines);
     tcase_add_test(tcase, a_failed_vote_lowers_no_proposal);
     tcase_add_test(tcase, an_extension_for_longer_than_the_ttl);
-    tcase_add_test(tcase, settled_when_a_server_is_down_for_sure);
+    tcase_add_loop_test(tcase, settled_when_a_server_is_down_for_sure, 0, 2);
     tcase_add_test(tcase, ready_with_a_quorum_of_voters);
     tcase_add_test(tcase, slow_nodes);
     tcase_add_test(tcase, what_the_timer_is_for);
