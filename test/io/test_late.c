@@ -102,11 +102,34 @@ START_TEST(an_acquire_with_a_callback)
 }
 END_TEST
 
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl, (void)userdata;
+    if (event->kind == REDLOCK_EVENT_ACQUIRED)
+        atomic_fetch_add(&jumped_s, JUMP_S);
+}
+
+/* The callback of an event, which comes before that of the operation, takes longer than the TTL. */
+START_TEST(an_event_that_takes_its_time)
+{
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    opts.event_fn = on_event;
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    ck_assert_int_eq(status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    check_missed(told_status, told_lock);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("io_late");
     TCase *tcase = trio_add_case(suite, "late");
     tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
     tcase_add_test(tcase, an_acquire_with_a_callback);
+    tcase_add_test(tcase, an_event_that_takes_its_time);
     return suite_run(suite);
 }
