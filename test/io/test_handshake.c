@@ -273,6 +273,24 @@ START_TEST(one_refuses_the_user)
 }
 END_TEST
 
+/* One server of three refuses, another one is down: neither reason alone is that of a majority. */
+START_TEST(one_refuses_and_one_is_down)
+{
+    const int cause = _i == 0 ? REDLOCK_CAUSE_AUTH : REDLOCK_CAUSE_CLUSTER;
+
+    profile(1, _i == 0 ? &(struct fake_profile){.password = PASSWORD}
+                       : &(struct fake_profile){.cluster = true});
+    fake_redis_listen(trio.fake[1], false);
+    trio_connect();
+    ck_assert(WAIT_UNTIL(trio_stats(0).cause == cause, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(trio_stats(1).cause == REDLOCK_CAUSE_CONNECT, PATIENCE_MS));
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(50)), REDLOCK_ENOQUORUM);
+    fake_redis_listen(trio.fake[1], true);
+    profile(1, NULL);
+    check_recovers();
+}
+END_TEST
+
 START_TEST(a_password_is_needed)
 {
     profile(TRIO, &(struct fake_profile){.password = PASSWORD});
@@ -436,6 +454,7 @@ int main(void)
     tcase_add_test(refused, oversized_info_is_refused);
     tcase_add_test(users, two_refuse_the_user);
     tcase_add_test(users, one_refuses_the_user);
+    tcase_add_loop_test(users, one_refuses_and_one_is_down, 0, 2);
     tcase_add_test(users, a_password_is_needed);
     tcase_add_test(users, a_password_is_not_wanted);
     tcase_add_test(votes, database_that_does_not_exist);

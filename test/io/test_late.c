@@ -20,12 +20,18 @@
 static atomic_int votes_left; /* until the jump; 0: none comes */
 static atomic_uint jumped_s;  /* how far the two clocks of locks are ahead */
 
+static atomic_bool frozen; /* both show `frozen_at` */
+static struct timespec frozen_at[2];
+
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
     int result = (int)syscall(SYS_clock_gettime, clock, ret);
 
-    if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC_RAW)
+    if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC_RAW) {
+        if (atomic_load(&frozen))
+            *ret = frozen_at[clock == CLOCK_BOOTTIME];
         ret->tv_sec += (time_t)atomic_load(&jumped_s);
+    }
     return result;
 }
 
@@ -124,6 +130,28 @@ START_TEST(an_event_that_takes_its_time)
 }
 END_TEST
 
+/* Exactly the margin that is asked for is enough; a millisecond less is not. */
+START_TEST(the_margin_of_a_check)
+{
+    redlock_lock_t *lock = NULL;
+
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    clock_gettime(CLOCK_MONOTONIC_RAW, &frozen_at[0]);
+    clock_gettime(CLOCK_BOOTTIME, &frozen_at[1]);
+    atomic_store(&frozen, true);
+    const uint64_t left_ms = redlock_lock_remaining_ms(lock);
+    const int enough = redlock_lock_check(lock, left_ms);
+    const int too_little = redlock_lock_check(lock, left_ms + 1);
+    atomic_store(&frozen, false);
+    ck_assert_uint_gt(left_ms, 0);
+    ck_assert_int_eq(enough, REDLOCK_OK);
+    ck_assert_int_eq(too_little, REDLOCK_ELOST);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("io_late");
@@ -131,5 +159,6 @@ int main(void)
     tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
     tcase_add_test(tcase, an_acquire_with_a_callback);
     tcase_add_test(tcase, an_event_that_takes_its_time);
+    tcase_add_test(tcase, the_margin_of_a_check);
     return suite_run(suite);
 }

@@ -276,6 +276,33 @@ START_TEST(one_spoils_a_permit)
 }
 END_TEST
 
+/* The report names the resource that is taken, also if one name begins with the other. */
+START_TEST(the_one_that_is_taken_is_named)
+{
+    static const char *const names[] = {"res", "resource", "resources"};
+    static const char *const also[] = {"resources", "res"};
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    char wanted[32];
+
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_put(trio.fake[i], names[_i], "foreign", 0);
+    opts.also = also;
+    opts.also_count = COUNT(also);
+    int status = redlock_acquire(trio.client, "resource", &opts, &lock, &report);
+    ck_assert_int_eq(status, REDLOCK_ECONTENDED);
+    snprintf(wanted, sizeof wanted, "'%s'", names[_i]);
+    ck_assert_msg(strstr(redlock_report_text(report), wanted) != NULL, "%s",
+                  redlock_report_text(report));
+    redlock_report_free(report);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_flush(trio.fake[i]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("many answers");
@@ -287,6 +314,7 @@ int main(void)
     tcase_add_loop_test(several, two_spoil_extension, 0, COUNT(extensions));
     tcase_add_loop_test(several, one_spoils_release, 0, COUNT(releases) + EVILS);
     tcase_add_loop_test(several, two_spoil_release, 0, COUNT(releases));
+    tcase_add_loop_test(several, the_one_that_is_taken_is_named, 0, 3);
     tcase_add_loop_test(permit, wrong_answers_to_who_waits, 0, 2 * EVILS);
     tcase_add_loop_test(permit, one_spoils_a_permit, 0, EVILS);
     return suite_run(suite);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Admission on real servers: restarted, promoted, evicting, anonymous ones, the scenarios of which
  * each other client breaks. (A rolling restart under load: test/scenario/test_rolling.c.) */
-#include "live.h"
+#include "live_events.h"
 #include "suite.h"
 
 #include <stdatomic.h>
@@ -57,6 +57,27 @@ START_TEST(a_restart_lets_nobody_in)
     ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_ELOST);
     CHECK_STATUS(live_release(other), REDLOCK_OK);
     redlock_lock_free(held);
+}
+END_TEST
+
+/* A restarted server answers at once and votes again later: its event comes when it votes. */
+START_TEST(an_event_when_it_votes_again)
+{
+    const char *name;
+
+    events_reset();
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    connect_short();
+    name = live_node_stats(live.client, 2).node;
+    ck_assert(
+        WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_NODE_UP, name) == 1, PATIENCE_MS));
+    cluster_restart(live.cluster, 2, false);
+    ck_assert(WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_NODE_REFUSED, name) == 1,
+                         PATIENCE_MS));
+    ck_assert(
+        WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_NODE_UP, name) == 2, PATIENCE_MS));
+    ck_assert_int_eq(live_node_stats(live.client, 2).may_vote, 1);
 }
 END_TEST
 
@@ -217,6 +238,7 @@ static Suite *admission_suite(void)
 {
     Suite *suite = suite_create("admission");
     live_add(suite, "restart", a_restart_lets_nobody_in);
+    live_add(suite, "voting again", an_event_when_it_votes_again);
     live_add_each(suite, "first contact", first_contact, 3);
     live_add(suite, "evicting", evicting_servers_do_not_vote);
     live_add(suite, "long life", a_key_that_lives_too_long);
