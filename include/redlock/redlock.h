@@ -27,7 +27,7 @@
  *  - Functions of the caller (callbacks, bodies, log, allocator) return normally. A C++ exception
  *    that leaves one ends the program with std::terminate(); pthread_exit(), a cancellation or
  *    longjmp() must not leave one.
- *  - Everything is here since 0.1.0.
+ *  - Everything is here since 0.1.0, unless its contract names a later version.
  *
  * Marks: who may call it, from where
  *  [any thread]  In every mode from any thread, also in a callback. Never blocks.
@@ -127,7 +127,7 @@ enum redlock_kind {
 
 /* The tag differs from the function's name: C++ warns of a function that hides a struct. */
 typedef struct redlock_options {
-    size_t size;               /* set by redlock_opts() */
+    size_t size;               /* set by redlock_opts() and redlock_opts_init() */
     uint64_t ttl_ms;           /* required: REDLOCK_TTL_MS_MIN..max_ttl_ms of the client */
     uint64_t wait_ms;          /* 0: one attempt, past the queue of this client. When over: the
                                 * cause of the last attempt that was decided, or ENOQUORUM;
@@ -157,6 +157,13 @@ static inline redlock_opts_t redlock_opts(uint64_t ttl_ms)
     opts.ttl_ms = ttl_ms;
     return opts;
 }
+/* Writes the same defaults into *ret_opts, for callers that cannot use an inline function: bindings
+ * of other languages. size: bytes of the caller's own redlock_opts_t; a struct that is smaller or
+ * larger than the library's is allowed. All `size` bytes are written, none beyond. ttl_ms: as
+ * opts.ttl_ms, checked by the call that the options are given to. *ret_opts stays the caller's;
+ * nothing in it has to be freed. EINVAL: ret_opts is NULL, or size is too small for `size` and
+ * `ttl_ms`; nothing was written. Since 0.2.0. [any thread] */
+REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms);
 
 /* A switch for calls of `rl` (opts.cancel and the `cancel` of the starting calls). [starts] */
 REDLOCK_CHECK int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);

@@ -422,6 +422,9 @@ int main(void)
     REQUIRE(redlock_strerror(REDLOCK_ELOST)[0] != '\0');
     REQUIRE(strcmp(redlock_error_name(REDLOCK_ELOST), "REDLOCK_ELOST") == 0);
     REQUIRE(redlock_error_is_retriable(REDLOCK_ENOQUORUM));
+    redlock_opts_t options;
+    REQUIRE_OK(redlock_opts_init(&options, sizeof options, TTL_MS));
+    REQUIRE(options.ttl_ms == TTL_MS);
     block(password);
     start(REDLOCK_MODE_EMBEDDED, password);
     start(REDLOCK_MODE_HYBRID, password);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ * The options of an acquisition, filled for callers that cannot use the inline function of the
+ * header. */
+#include <redlock/redlock.h>
+
+#define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
+
+REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms)
+{
+    if (ret_opts == NULL || size < OPTS_SIZE_MIN)
+        return REDLOCK_EINVAL;
+    memset(ret_opts, 0, size);
+    ret_opts->size = size;
+    ret_opts->ttl_ms = ttl_ms;
+    return REDLOCK_OK;
+}
