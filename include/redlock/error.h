@@ -54,6 +54,11 @@ enum redlock_error {
  * [any thread] */
 REDLOCK_API const char *redlock_strerror(int error);
 REDLOCK_API const char *redlock_error_name(int error);
+/* Lists all errors of the library at run time: returns the error with this index, in no particular
+ * order, and REDLOCK_OK for an index past the last one. An error keeps its number and its name in
+ * all versions; its index may differ from one version to the next. Since 0.2.0. [any thread]
+ *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ... */
+REDLOCK_API int redlock_error_at(size_t index);
 
 /* May the same call succeed later, without a change to arguments or configuration? [any thread] */
 REDLOCK_API bool redlock_error_is_retriable(int error);

@@ -49,6 +49,12 @@ enum redlock_cause {
     REDLOCK_CAUSE_NOT_ON_DISK = 26, /* granted, but not on its disk in time */
     REDLOCK_CAUSE_FENCE_UNREAD = 27 /* granted, but of too few nodes the fence records were read */
 };
+/* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL;
+ * "REDLOCK_CAUSE_UNKNOWN" for a number that is none. Since 0.2.0. [any thread] */
+REDLOCK_API const char *redlock_cause_name(int cause);
+/* Returns how many causes the library knows, REDLOCK_CAUSE_NONE among them: their numbers are 0 up
+ * to this, without a gap. Since 0.2.0. [any thread] */
+REDLOCK_API size_t redlock_cause_count(void);
 enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_STATE_HELD = 2 };
 
 typedef struct redlock_report_info {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one error list: code to text, code to name, and whether trying again makes sense. */
+ * The one error list: code to text, code to name, index to code, and whether trying again makes
+ * sense. */
 #include <redlock/redlock.h>
 
 REDLOCK_API const char *redlock_strerror(int error)
@@ -30,6 +31,17 @@ REDLOCK_API const char *redlock_error_name(int error)
     default:
         return "REDLOCK_UNKNOWN";
     }
+}
+
+REDLOCK_API int redlock_error_at(size_t index)
+{
+    static const int errors[] = {
+#define XX(name, value, text) REDLOCK_##name,
+        REDLOCK_ERROR_MAP(XX)
+#undef XX
+    };
+
+    return index < sizeof errors / sizeof errors[0] ? errors[index] : REDLOCK_OK;
 }
 
 REDLOCK_API bool redlock_error_is_retriable(int error)

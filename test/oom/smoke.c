@@ -422,6 +422,8 @@ int main(void)
     REQUIRE(redlock_strerror(REDLOCK_ELOST)[0] != '\0');
     REQUIRE(strcmp(redlock_error_name(REDLOCK_ELOST), "REDLOCK_ELOST") == 0);
     REQUIRE(redlock_error_is_retriable(REDLOCK_ENOQUORUM));
+    REQUIRE(redlock_error_at(0) != REDLOCK_OK && redlock_cause_count() > 0);
+    REQUIRE(strcmp(redlock_cause_name(REDLOCK_CAUSE_NONE), "REDLOCK_CAUSE_NONE") == 0);
     redlock_opts_t options;
     REQUIRE_OK(redlock_opts_init(&options, sizeof options, TTL_MS));
     REQUIRE(options.ttl_ms == TTL_MS);

@@ -58,6 +58,27 @@ START_TEST(every_code_is_known)
 }
 END_TEST
 
+/* The list at run time has each error of the table above once, and ends. */
+START_TEST(list_at_run_time_is_complete)
+{
+    unsigned listed[ERROR_COUNT] = {0};
+    size_t length = 0;
+
+    for (int error; (error = redlock_error_at(length)) != REDLOCK_OK; length++) {
+        size_t at = 0;
+        while (at < ERROR_COUNT && ERRORS[at].code != error)
+            at++;
+        ck_assert_msg(at < ERROR_COUNT, "%d is not an error", error);
+        listed[at]++;
+    }
+    ck_assert_uint_eq(length, ERROR_COUNT - 1);
+    for (size_t i = 0; i < ERROR_COUNT; i++)
+        ck_assert_uint_eq(listed[i], ERRORS[i].code != REDLOCK_OK);
+    ck_assert_int_eq(redlock_error_at(length + 1), REDLOCK_OK);
+    ck_assert_int_eq(redlock_error_at(SIZE_MAX), REDLOCK_OK);
+}
+END_TEST
+
 START_TEST(unknown_codes_have_a_text)
 {
     static const int unknown[] = {1, -12, -999, 1 << 30, -(1 << 30)};
@@ -83,31 +104,76 @@ START_TEST(build_text_names_the_libraries_compiled_with)
 }
 END_TEST
 
-START_TEST(causes_have_distinct_texts)
-{
-    static const int known[] = {
-        REDLOCK_CAUSE_NONE,         REDLOCK_CAUSE_TIMEOUT,    REDLOCK_CAUSE_RESOLVE,
-        REDLOCK_CAUSE_CONNECT,      REDLOCK_CAUSE_DISCONNECT, REDLOCK_CAUSE_PROTOCOL,
-        REDLOCK_CAUSE_AUTH,         REDLOCK_CAUSE_NOPERM,     REDLOCK_CAUSE_READONLY,
-        REDLOCK_CAUSE_OOM,          REDLOCK_CAUSE_BUSY,       REDLOCK_CAUSE_WRONGTYPE,
-        REDLOCK_CAUSE_ERROR_REPLY,  REDLOCK_CAUSE_FENCE,      REDLOCK_CAUSE_REPLICA,
-        REDLOCK_CAUSE_LOADING,      REDLOCK_CAUSE_DUPLICATE,  REDLOCK_CAUSE_NO_MEMORY,
-        REDLOCK_CAUSE_CLUSTER,      REDLOCK_CAUSE_HEALED,     REDLOCK_CAUSE_RESTARTED,
-        REDLOCK_CAUSE_PROMOTED,     REDLOCK_CAUSE_EVICTING,   REDLOCK_CAUSE_CLOCK_STEP,
-        REDLOCK_CAUSE_NO_INFO,      REDLOCK_CAUSE_NO_AOF,     REDLOCK_CAUSE_NOT_ON_DISK,
-        REDLOCK_CAUSE_FENCE_UNREAD,
-    };
-    size_t count = sizeof known / sizeof known[0];
-    size_t named = 0;
+/* Typed anew, too. */
+static const char *const CAUSES[] = {
+    [0] = "REDLOCK_CAUSE_NONE",         [1] = "REDLOCK_CAUSE_TIMEOUT",
+    [2] = "REDLOCK_CAUSE_RESOLVE",      [3] = "REDLOCK_CAUSE_CONNECT",
+    [4] = "REDLOCK_CAUSE_DISCONNECT",   [5] = "REDLOCK_CAUSE_PROTOCOL",
+    [6] = "REDLOCK_CAUSE_AUTH",         [7] = "REDLOCK_CAUSE_NOPERM",
+    [8] = "REDLOCK_CAUSE_READONLY",     [9] = "REDLOCK_CAUSE_OOM",
+    [10] = "REDLOCK_CAUSE_BUSY",        [11] = "REDLOCK_CAUSE_WRONGTYPE",
+    [12] = "REDLOCK_CAUSE_ERROR_REPLY", [13] = "REDLOCK_CAUSE_RESTARTED",
+    [14] = "REDLOCK_CAUSE_REPLICA",     [15] = "REDLOCK_CAUSE_LOADING",
+    [16] = "REDLOCK_CAUSE_PROMOTED",    [17] = "REDLOCK_CAUSE_EVICTING",
+    [18] = "REDLOCK_CAUSE_DUPLICATE",   [19] = "REDLOCK_CAUSE_CLOCK_STEP",
+    [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE",
+    [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
+    [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_NO_AOF",
+    [26] = "REDLOCK_CAUSE_NOT_ON_DISK", [27] = "REDLOCK_CAUSE_FENCE_UNREAD",
+};
+#define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
-    for (size_t i = 0; i < count; i++) {
-        ck_assert_str_ne(rl_cause_text(known[i]), "unknown cause");
-        for (size_t j = 0; j < i; j++)
-            ck_assert_str_ne(rl_cause_text(known[i]), rl_cause_text(known[j]));
+/* The compiler refuses a switch that misses a cause of the header. */
+static bool is_cause_of_header(int cause)
+{
+    switch ((enum redlock_cause)cause) {
+    case REDLOCK_CAUSE_NONE:
+    case REDLOCK_CAUSE_TIMEOUT:
+    case REDLOCK_CAUSE_RESOLVE:
+    case REDLOCK_CAUSE_CONNECT:
+    case REDLOCK_CAUSE_DISCONNECT:
+    case REDLOCK_CAUSE_PROTOCOL:
+    case REDLOCK_CAUSE_AUTH:
+    case REDLOCK_CAUSE_NOPERM:
+    case REDLOCK_CAUSE_READONLY:
+    case REDLOCK_CAUSE_OOM:
+    case REDLOCK_CAUSE_BUSY:
+    case REDLOCK_CAUSE_WRONGTYPE:
+    case REDLOCK_CAUSE_ERROR_REPLY:
+    case REDLOCK_CAUSE_RESTARTED:
+    case REDLOCK_CAUSE_REPLICA:
+    case REDLOCK_CAUSE_LOADING:
+    case REDLOCK_CAUSE_PROMOTED:
+    case REDLOCK_CAUSE_EVICTING:
+    case REDLOCK_CAUSE_DUPLICATE:
+    case REDLOCK_CAUSE_CLOCK_STEP:
+    case REDLOCK_CAUSE_NO_INFO:
+    case REDLOCK_CAUSE_FENCE:
+    case REDLOCK_CAUSE_NO_MEMORY:
+    case REDLOCK_CAUSE_CLUSTER:
+    case REDLOCK_CAUSE_HEALED:
+    case REDLOCK_CAUSE_NO_AOF:
+    case REDLOCK_CAUSE_NOT_ON_DISK:
+    case REDLOCK_CAUSE_FENCE_UNREAD:
+        return true;
     }
-    for (int cause = -100; cause <= 100; cause++)
-        named += strcmp(rl_cause_text(cause), "unknown cause") != 0;
-    ck_assert_uint_eq(named, count);
+    return false;
+}
+
+START_TEST(causes_have_names_and_distinct_texts)
+{
+    ck_assert_uint_eq(redlock_cause_count(), CAUSE_COUNT);
+    for (int i = 0; i < (int)CAUSE_COUNT; i++) {
+        ck_assert_str_eq(redlock_cause_name(i), CAUSES[i]);
+        ck_assert_str_ne(rl_cause_text(i), "unknown cause");
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(rl_cause_text(i), rl_cause_text(j));
+    }
+    for (int cause = -100; cause <= 100; cause++) {
+        const bool known = is_cause_of_header(cause);
+        ck_assert_int_eq(strcmp(rl_cause_text(cause), "unknown cause") != 0, known);
+        ck_assert_int_eq(strcmp(redlock_cause_name(cause), "REDLOCK_CAUSE_UNKNOWN") != 0, known);
+    }
 }
 END_TEST
 
@@ -118,9 +184,10 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, error_has_name_text_and_verdict, 0, (int)ERROR_COUNT);
     tcase_add_test(tcase, every_code_is_known);
+    tcase_add_test(tcase, list_at_run_time_is_complete);
     tcase_add_test(tcase, unknown_codes_have_a_text);
     tcase_add_test(tcase, version_is_the_project_s);
     tcase_add_test(tcase, build_text_names_the_libraries_compiled_with);
-    tcase_add_test(tcase, causes_have_distinct_texts);
+    tcase_add_test(tcase, causes_have_names_and_distinct_texts);
     return suite_run(suite);
 }
