@@ -235,6 +235,27 @@ REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const
 REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *resources, size_t count,
                                           const char *token, redlock_report_t **ret_report);
 
+/* Asks the servers whether they still have the lock, and changes nothing there: no key lives longer
+ * for it, and neither does the validity. For a caller that wants to know more than the local
+ * redlock_lock_check(): whether an operator or another client has deleted or replaced the keys.
+ * Takes a round trip, or as long as a server may be silent (redlock_config_set_node_timeout_ms()).
+ * lock: acquired or adopted, of any kind: of several resources a server must have all of them, of a
+ * permit the key of its slot, of a fenced lock its key. The lock stays the caller's whatever comes
+ * out, and other calls may run on it at the same time.
+ * ret_report: of each server whether it has the lock, and for how long (pttl_ms; of several
+ * resources UINT64_MAX).
+ * OK: a majority had it when it answered, and the validity here has not ended. How long the lock
+ * may be relied on is said by redlock_lock_remaining_ms(), as ever; a key that lives for longer
+ * or shorter does not change that.
+ * ELOST: it is not held here, or not any more when the answers came; or no majority of servers can
+ * have it, as too many do not. In the latter case another client may hold it from now on, so the
+ * lock is lost at once, as with an extension that finds this out: REDLOCK_EVENT_LOST,
+ * redlock_lock_fd(), redlock_lock_check(). Keys that are left are deleted in the background.
+ * ENOQUORUM, EREFUSED, EAUTH: too few servers gave an answer that counts. That proves nothing, and
+ * the lock is as it was. A key that was put back after it had been missing does not count
+ * (REDLOCK_CAUSE_HEALED) until an extension has counted it. Since 0.2.0. [blocks] */
+REDLOCK_CHECK int redlock_verify(redlock_lock_t *lock, redlock_report_t **ret_report);
+
 /* Who holds it? The answer is in the report (state, and for each node owner and time left); it may
  * be old when it is read. OK: a majority answered; else ENOQUORUM, EREFUSED, EAUTH. [blocks] */
 REDLOCK_API int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report);
@@ -256,8 +277,9 @@ REDLOCK_CHECK int redlock_with(redlock_t *rl, const char *resource, const redloc
  * inside the starting call, with the status that the blocking call would return. Else it does not
  * run. cancel may be NULL. [starts] */
 
-/* lock: acquire, adopt: yours to free; extend, release: the one it was about; else NULL. report:
- * borrowed for the call; NULL for wait_ready and shutdown. */
+/* lock: acquire, adopt: yours to free; extend, release, verify: the one it was about, or NULL if
+ * its handle was freed; else NULL. report: borrowed for the call; NULL for wait_ready and shutdown.
+ */
 typedef void (*redlock_done_fn)(redlock_t *rl, int status, redlock_lock_t *lock,
                                 const redlock_report_t *report, void *userdata);
 REDLOCK_CHECK int redlock_acquire_start(redlock_t *rl, const char *resource,
@@ -279,6 +301,9 @@ REDLOCK_CHECK int redlock_release_token_all_start(redlock_t *rl, const char *con
                                                   size_t count, const char *token,
                                                   redlock_cancel_t *cancel, redlock_done_fn fn,
                                                   void *userdata);
+/* The lock may be freed before fn runs. Since 0.2.0. */
+REDLOCK_CHECK int redlock_verify_start(redlock_lock_t *lock, redlock_cancel_t *cancel,
+                                       redlock_done_fn fn, void *userdata);
 REDLOCK_CHECK int redlock_inspect_start(redlock_t *rl, const char *resource,
                                         redlock_cancel_t *cancel, redlock_done_fn fn,
                                         void *userdata);

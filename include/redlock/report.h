@@ -13,7 +13,8 @@ extern "C" {
 
 enum redlock_vote {
     REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round or the call ended */
-    REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, or (inspect) a key is there */
+    REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, (verify) ours is there, or (inspect) a
+                                 * key is there */
     REDLOCK_VOTE_DENIED = 2,    /* another holder, ours is gone, or (inspect) no key is there */
     REDLOCK_VOTE_UNCOUNTED = 3, /* granted, but may not be counted: see cause */
     REDLOCK_VOTE_FAILED = 4     /* no valid answer: see cause */
@@ -75,9 +76,9 @@ typedef struct redlock_node_report {
     const char *node;    /* address, no secrets; all strings here are the report's */
     int32_t vote, cause; /* enum redlock_vote, enum redlock_cause */
     uint64_t rtt_us;     /* 0: no answer */
-    uint64_t pttl_ms;    /* inspect: until the key expires; UINT64_MAX: not known or never */
-    const char *owner;   /* inspect: holder's label, or "" */
-    const char *text;    /* for people: "connection refused", "held, expires in 9120 ms" */
+    uint64_t pttl_ms;  /* inspect, verify: until the key expires; UINT64_MAX: not known or never */
+    const char *owner; /* inspect: holder's label, or "" */
+    const char *text;  /* for people: "connection refused", "held, expires in 9120 ms" */
     uint64_t
         votes_again_ms; /* restart and clock guards: from when the report was written; else 0 */
 } redlock_node_report_t;

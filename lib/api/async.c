@@ -117,6 +117,23 @@ REDLOCK_API int redlock_break_start(redlock_t *rl, const char *resource, redlock
     return question_start(rl, &resource, 1, NULL, RL_OP_BREAK, cancel, fn, userdata);
 }
 
+REDLOCK_API int redlock_verify_start(redlock_lock_t *lock, redlock_cancel_t *cancel,
+                                     redlock_done_fn fn, void *userdata)
+{
+    const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
+    struct redlock_lock *asked;
+
+    if (lock == NULL || fn == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = lock->set->rl;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_verify(lock, &call, &asked);
+    rl_client_leave(rl);
+    return error;
+}
+
 static int client_op_start(redlock_t *rl, uint8_t kind, uint64_t budget_ms,
                            redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
 {

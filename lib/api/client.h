@@ -28,6 +28,7 @@ enum rl_op_kind {
     RL_OP_RELEASE_TOKEN,
     RL_OP_INSPECT,
     RL_OP_BREAK,
+    RL_OP_VERIFY,
     RL_OP_READY,     /* of the client */
     RL_OP_SHUTDOWN,  /* of the client */
     RL_OP_FENCE_INIT /* of the client */
@@ -86,10 +87,11 @@ struct redlock_lock {
     struct redlock_lock *next_news;
     redlock_event_fn event_fn;
     void *event_userdata;
-    struct rl_break *breaking; /* of a break and of its parts */
-    uint16_t names_len;        /* with their NULs */
-    uint8_t part;              /* of a break: which node's value it releases */
-    char bytes[];              /* each name, NUL */
+    struct rl_break *breaking;    /* of a break and of its parts */
+    struct redlock_lock *subject; /* of a verification: the lock it is about, referenced */
+    uint16_t names_len;           /* with their NULs */
+    uint8_t part;                 /* of a break: which node's value it releases */
+    char bytes[];                 /* each name, NUL */
 };
 
 #define RL_WAKES_MAX     64
@@ -305,6 +307,9 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
 int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
                       const char *token, uint8_t kind, const struct rl_call *call,
                       struct redlock_lock **ret_lock);
+/* Asks the servers whether they still have `subject`. */
+int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
+                    struct redlock_lock **ret_lock);
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);
 
@@ -332,6 +337,11 @@ static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *loc
 bool rl_break_leave(struct redlock_lock *part);
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock);
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
+
+/* verify.c: ends a verification. A lock that no majority can have any more is lost now, because
+ * another client may hold it. A lock that has ended here meanwhile is not held, whatever the
+ * servers answer. */
+void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status);
 
 /* stats.c: fills an out-struct: what both sides know, the rest zeroed. EINVAL: NULL or no size. */
 int rl_copy_out(void *to, size_t size, const void *from, size_t known);

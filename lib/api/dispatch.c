@@ -162,6 +162,8 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
             rl_break_inspected(rl, lock);
         else if (rl_break_whole(lock) != NULL)
             rl_break_part_done(rl, lock);
+        else if (lock->subject != NULL)
+            rl_verify_done(rl, lock, status);
         else
             rl_dispatch_done(rl, lock, status);
     }
@@ -286,8 +288,9 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
     struct rl_op op = lock->op;
     bool makes_lock = op.kind == RL_OP_ACQUIRE || op.kind == RL_OP_ADOPT;
     bool gives_lock = makes_lock && op.status == REDLOCK_OK;
-    bool has_lock =
-        op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE || op.kind == RL_OP_UNRETAIN;
+    bool has_lock = op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE ||
+                    op.kind == RL_OP_UNRETAIN || op.kind == RL_OP_VERIFY;
+    struct redlock_lock *about = lock->subject != NULL ? lock->subject : lock;
 
     if (op.kind == RL_OP_NONE || !op.done)
         return;
@@ -295,7 +298,7 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
         lock->owned_by_user = true;
     lock->op = (struct rl_op){.kind = RL_OP_NONE};
     if (op.fn != NULL) {
-        redlock_lock_t *handle = gives_lock || (has_lock && lock->owned_by_user) ? lock : NULL;
+        redlock_lock_t *handle = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
         rl_report_fill(&report, rl, lock, op.status);
         begin_callback(rl);
         rl_call_done(op.fn, rl, op.status, handle, &report, op.userdata);

@@ -55,6 +55,8 @@ void rl_api_lock_drop(struct redlock_lock *lock)
         rl_free(&rl->mem, lock->breaking);
     if (lock->op.cancel != NULL)
         rl_cancel_drop(lock->op.cancel);
+    if (lock->subject != NULL)
+        rl_api_lock_drop(lock->subject);
     rl_free(&rl->mem, lock);
     rl_client_drop(rl);
 }

@@ -41,6 +41,18 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
                      : "");
 }
 
+/* What a verification has found on a node. */
+static void describe_verified(char *text, const struct rl_seen *seen)
+{
+    if (!seen->ours)
+        snprintf(text, RL_TEXT_MAX, "%s",
+                 seen->present ? "held by another client" : "not ours any more");
+    else if (seen->pttl_ms < 0)
+        snprintf(text, RL_TEXT_MAX, "ours");
+    else
+        snprintf(text, RL_TEXT_MAX, "ours, expires in %lld ms", (long long)seen->pttl_ms);
+}
+
 /* Granted, or not even asked: this node would not have been counted. */
 static bool is_uncounted(const struct rl_round *round, unsigned i)
 {
@@ -116,7 +128,9 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
         char *text = report->texts + (size_t)i * RL_TEXT_MAX;
         bool looked = seen != NULL && report->round.verb == RL_VERB_GET &&
                       ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
-        if (looked)
+        if (looked && lock->subject != NULL && !is_uncounted(&report->round, i))
+            describe_verified(text, &seen[i]);
+        else if (looked && lock->subject == NULL)
             describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
         else
             describe_vote(text, report, i);
@@ -148,7 +162,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
 
     for (unsigned i = 0; i < nodes; i++)
         report->pttl_ms[i] = seen == NULL ? UINT64_MAX : pttl_of(&seen[i]);
-    if (seen == NULL)
+    if (seen == NULL || lock->subject != NULL)
         return;
     if (report->info.status == REDLOCK_OK)
         report->info.state = judge_state(&report->round, seen);
@@ -225,7 +239,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
     if (lease->round.number != 0)
         report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
-    report->info.validity_ms = rl_lease_remaining_ns(lease, now) / RL_MS;
+    const struct redlock_lock *held = lock->subject != NULL ? lock->subject : lock;
+    report->info.validity_ms = rl_lease_remaining_ns(&held->engine.lease, now) / RL_MS;
     fill_seen(report, lock);
     if (status == REDLOCK_OK && lock->engine.seen == NULL) {
         memcpy(report->line, "granted by a majority", 22);

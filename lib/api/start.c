@@ -182,24 +182,34 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
     };
 }
 
-/* Sets the engine to work on a new lock. The caller's reference is that of the operation. */
+/* Sets the engine to work on a new lock with these keys. The caller's reference is that of the
+ * operation, and stays the caller's on failure. */
+static int launch_keys(struct redlock_lock *lock, const struct rl_lease_params *params,
+                       const struct rl_room *room, const struct rl_arg *keys, unsigned count,
+                       struct rl_arg token)
+{
+    rl_api_lock_ref(lock); /* the engine's reference */
+    int error =
+        rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys, count, token);
+    if (error != REDLOCK_OK)
+        rl_api_lock_drop(lock);
+    return error;
+}
+
+/* The same with the keys of the lock's names. On failure the lock is freed. */
 static int launch(struct redlock_lock *lock, const struct rl_lease_params *params,
                   const struct rl_room *room, const char *token)
 {
     struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
 
-    rl_api_lock_ref(lock); /* the engine's reference */
     int error = REDLOCK_ENOMEM;
     if (rl_names_keys(lock, &keys)) {
-        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys.list,
-                                   keys.count, words);
+        error = launch_keys(lock, params, room, keys.list, keys.count, words);
         rl_names_keys_done(lock, &keys);
     }
-    if (error == REDLOCK_OK)
-        return error;
-    rl_api_lock_drop(lock);
-    rl_api_lock_drop(lock);
+    if (error != REDLOCK_OK)
+        rl_api_lock_drop(lock);
     return error;
 }
 
@@ -348,6 +358,43 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     begin_op(lock, kind, call);
     *ret_lock = lock;
     return launch(lock, &params, &room, release ? token : NULL);
+}
+
+int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
+                    struct redlock_lock **ret_lock)
+{
+    struct rl_set *set = subject->set;
+    struct redlock *rl = set->rl;
+    const redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
+    struct rl_names names = {.count = subject->names};
+    struct rl_arg keys[RL_KEYS_MAX];
+
+    int error = check_call(rl, call);
+    if (error != REDLOCK_OK)
+        return error;
+    if (!rl_lease_is_held(&subject->engine.lease) || redlock_lock_check(subject, 0) != REDLOCK_OK)
+        return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ELOST, "%s",
+                                redlock_strerror(REDLOCK_ELOST));
+    for (unsigned i = 0; i < names.count; i++) {
+        names.list[i] = redlock_lock_resource(subject, i);
+        names.lens[i] = (uint16_t)strlen(names.list[i]);
+    }
+    struct rl_lease_params params = lease_params(set, RL_LEASE_VERIFY, &opts);
+    params.unproven = rl_lease_unproven(&subject->engine.lease);
+    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
+    if (lock == NULL)
+        return REDLOCK_ENOMEM;
+    rl_api_lock_ref(subject);
+    lock->subject = subject;
+    begin_op(lock, RL_OP_VERIFY, call);
+    *ret_lock = lock;
+    const struct rl_claim *claim = subject->engine.claim;
+    error =
+        launch_keys(lock, &params, &room, keys, rl_claim_keys(claim, keys), rl_claim_token(claim));
+    if (error != REDLOCK_OK)
+        rl_api_lock_drop(lock);
+    return error;
 }
 
 /* An operator's decision is one about all sets: memory for them comes first. */

@@ -197,6 +197,24 @@ REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_repor
     return question(rl, &resource, 1, NULL, RL_OP_BREAK, ret_report);
 }
 
+REDLOCK_API int redlock_verify(redlock_lock_t *lock, redlock_report_t **ret_report)
+{
+    struct rl_waiter waiter = {.done = false};
+    const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
+    struct redlock *rl = lock != NULL ? lock->set->rl : NULL;
+    struct redlock_lock *asked;
+
+    int error = enter_blocking(rl, ret_report);
+    if (error != REDLOCK_OK)
+        return error;
+    error = rl_start_verify(lock, &call, &asked);
+    if (error != REDLOCK_OK) {
+        leave_blocking(rl);
+        return error;
+    }
+    return wait_on_lock(asked, &waiter, error, ret_report);
+}
+
 static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
 {
     struct rl_waiter waiter = {.done = false};

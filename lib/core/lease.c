@@ -41,6 +41,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
     lease->wait_ns = params->wait_ns;
     lease->salt = params->salt;
     lease->untold = params->confirms;
+    lease->fresh = params->unproven;
     rl_round_init(&lease->round, room->terms->nodes, room->terms->quorum, room->rtt_us,
                   room->cause);
     if (lease->fence != NULL)
@@ -63,28 +64,63 @@ void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx)
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
 }
 
-static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+/* True if the lease sets, prolongs and deletes nothing. */
+static bool only_looks(const struct rl_lease *lease)
+{
+    return lease->terms->kind == RL_LEASE_INSPECT || lease->terms->kind == RL_LEASE_VERIFY;
+}
+
+static void judge_look(struct rl_lease *lease, struct rl_effects *fx)
+{
+    bool verify = lease->terms->kind == RL_LEASE_VERIFY;
+    enum rl_outcome outcome =
+        verify ? rl_round_judge_ours(&lease->round) : rl_round_judge(&lease->round);
+    int status = rl_round_status(&lease->round);
+
+    if (outcome == RL_OUTCOME_OPEN)
+        return;
+    if (outcome == RL_OUTCOME_WON)
+        status = REDLOCK_OK;
+    else if (outcome == RL_OUTCOME_GONE)
+        status = REDLOCK_ELOST;
+    else if (verify && status == REDLOCK_ECONTENDED)
+        status = REDLOCK_ENOQUORUM;
+    rl_lease_end(lease, status, fx);
+}
+
+static void start_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
+    rl_nodes unproven = lease->fresh & all & ~view->unfit;
 
+    rl_lease_move(lease, RL_STATE_ASKING);
+    lease->attempts = 1;
+    rl_round_open(&lease->round, RL_VERB_GET, all,
+                  lease->terms->kind == RL_LEASE_VERIFY ? unproven | view->unfit : 0, view);
+    for (unproven &= lease->round.asked; unproven != 0; unproven &= unproven - 1)
+        lease->round.cause[__builtin_ctz(unproven)] = REDLOCK_CAUSE_HEALED;
+    judge_look(lease, fx);
+    if (lease->state == RL_STATE_ENDED)
+        lease->round.asked = 0; /* decided before any node was asked */
+    fx->ask = lease->round.asked;
+}
+
+static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+{
     lease->begun = view->now;
     switch (lease->terms->kind) {
     case RL_LEASE_RELEASE:
-        lease->ours = all;
+        lease->ours = rl_nodes_all(lease->terms->nodes);
         rl_hold_release(lease, RL_VERB_RELEASE, view, fx);
-        return;
+        break;
     case RL_LEASE_INSPECT:
-        rl_lease_move(lease, RL_STATE_ASKING);
-        lease->attempts = 1;
-        rl_round_open(&lease->round, RL_VERB_GET, all, 0, view);
-        fx->ask = lease->round.asked;
+    case RL_LEASE_VERIFY:
+        start_look(lease, view, fx);
         break;
     default:
         rl_wait_start(lease, view, fx);
-        return;
+        break;
     }
-    if (rl_round_judge(&lease->round) != RL_OUTCOME_OPEN)
-        rl_lease_end(lease, rl_round_status(&lease->round), fx);
 }
 
 /* In the queue of this client only time counts: nothing was asked for. */
@@ -103,7 +139,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
         rl_lease_end(lease, status, fx);
         break;
     case RL_STATE_ASKING:
-        if (lease->terms->kind == RL_LEASE_INSPECT)
+        if (only_looks(lease))
             rl_lease_end(lease, status, fx);
         else
             rl_attempt_fail(lease, status, view, fx);
@@ -153,8 +189,7 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
         lease->wake_ns = queued_wake_ns(lease, now);
         break;
     case RL_STATE_ASKING:
-        lease->wake_ns =
-            lease->terms->kind == RL_LEASE_INSPECT ? RL_NEVER : rl_attempt_wake_ns(lease, view);
+        lease->wake_ns = only_looks(lease) ? RL_NEVER : rl_attempt_wake_ns(lease, view);
         break;
     case RL_STATE_WAITING:
         lease->wake_ns = rl_wait_wake_ns(lease, view);
@@ -169,15 +204,14 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
     }
 }
 
-static void on_inspect_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
-                            struct rl_effects *fx)
+static void on_look_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                         const struct rl_view *view, struct rl_effects *fx)
 {
     if (!rl_round_count(&lease->round, ballot))
         return;
-    enum rl_outcome outcome = rl_round_judge(&lease->round);
-    if (outcome != RL_OUTCOME_OPEN)
-        rl_lease_end(lease, outcome == RL_OUTCOME_WON ? REDLOCK_OK : rl_round_status(&lease->round),
-                     fx);
+    if (lease->terms->kind == RL_LEASE_VERIFY)
+        rl_round_bar(&lease->round, view->unfit, view);
+    judge_look(lease, fx);
 }
 
 static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -187,8 +221,8 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     switch (lease->state) {
     case RL_STATE_ASKING:
-        if (lease->terms->kind == RL_LEASE_INSPECT)
-            on_inspect_vote(lease, ballot, fx);
+        if (only_looks(lease))
+            on_look_vote(lease, ballot, view, fx);
         else
             rl_attempt_vote(lease, ballot, view, fx);
         break;
@@ -217,7 +251,7 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
         on_queued_tick(lease, view, fx);
         break;
     case RL_STATE_ASKING:
-        if (lease->terms->kind != RL_LEASE_INSPECT)
+        if (!only_looks(lease))
             rl_attempt_tick(lease, view, fx);
         break;
     case RL_STATE_WAITING:
@@ -235,10 +269,11 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
 static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                      struct rl_effects *fx)
 {
-    if (lease->state == RL_STATE_ASKING && lease->terms->kind != RL_LEASE_INSPECT) {
+    if (lease->state == RL_STATE_ASKING && !only_looks(lease)) {
         rl_round_bar(&lease->round, nodes, view);
         rl_attempt_judge(lease, view, fx);
     } else if (rl_lease_is_held(lease)) {
+        lease->backing &= ~nodes; /* also where the key is already known to be missing */
         rl_hold_doubt(lease, nodes, view, fx);
     }
 }

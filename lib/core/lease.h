@@ -24,7 +24,8 @@ enum rl_lease_kind {
     RL_LEASE_ACQUIRE = 1, /* a new lock with a fresh token for every attempt */
     RL_LEASE_ADOPT = 2,   /* a lock that somebody else acquired; held from its own extension on */
     RL_LEASE_RELEASE = 3, /* release by token, nothing is held */
-    RL_LEASE_INSPECT = 4  /* look only */
+    RL_LEASE_INSPECT = 4, /* look only */
+    RL_LEASE_VERIFY = 5   /* asks whether a lock that another lease holds is still there */
 };
 
 enum rl_lease_state {
@@ -61,6 +62,7 @@ struct rl_lease_params {
     uint8_t keys;          /* resources, all or none; 0: one */
     uint64_t wait_ns;      /* 0: one attempt; RL_NEVER: for ever */
     uint64_t fence_number; /* ADOPT: that of the giver; 0: none */
+    rl_nodes unproven;     /* VERIFY: nodes whose key proves nothing; see rl_lease_unproven() */
     uint64_t salt;         /* keeps the retries of several leases of one tick apart */
     bool confirms;         /* the owner says CONFIRM before it believes a grant */
 };
@@ -262,6 +264,14 @@ static inline uint64_t rl_lease_fence_number(const struct rl_lease *lease)
 static inline uint16_t rl_lease_slot(const struct rl_lease *lease)
 {
     return lease->permit != NULL ? lease->permit->slot : 0;
+}
+
+/* Of a lease that is held: the nodes whose key was put back or made at an unknown time, and those
+ * that are known not to have it. Another client may have held the lock before such a key was made.
+ */
+static inline rl_nodes rl_lease_unproven(const struct rl_lease *lease)
+{
+    return lease->fresh | lease->probation | ~lease->ours;
 }
 
 /* Time left until the deadline of what is held; 0 when nothing is. */

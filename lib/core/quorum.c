@@ -227,6 +227,29 @@ static enum rl_outcome judge_inspection(const struct rl_round *round)
     return pending != 0 ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
+static enum rl_outcome judge_ours(const struct rl_round *round)
+{
+    rl_nodes pending = rl_round_pending(round);
+    unsigned ours = rl_nodes_count(rl_round_counted(round));
+    unsigned gone = rl_nodes_count(round->denied);
+    unsigned spare = (unsigned)(round->nodes - round->quorum);
+
+    if (gone > spare)
+        return RL_OUTCOME_GONE;
+    if (ours >= round->quorum)
+        return RL_OUTCOME_WON;
+    bool may_be_ours = ours + rl_nodes_count(pending & ~round->barred) >= round->quorum;
+    bool may_be_gone = gone + rl_nodes_count(pending) > spare;
+    return may_be_ours || may_be_gone ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
+}
+
+enum rl_outcome rl_round_judge_ours(struct rl_round *round)
+{
+    if (round->outcome == RL_OUTCOME_OPEN)
+        round->outcome = (uint8_t)judge_ours(round);
+    return (enum rl_outcome)round->outcome;
+}
+
 enum rl_outcome rl_round_judge(struct rl_round *round)
 {
     if (round->outcome != RL_OUTCOME_OPEN)

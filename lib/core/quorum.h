@@ -105,6 +105,11 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot);
  * at once, because others wait for the votes it has. */
 enum rl_outcome rl_round_judge(struct rl_round *round);
 
+/* The same for a round that asks whether a key is still ours. WON: a majority of votes that count
+ * says so. GONE: there are too many denials for a majority; the denial of a barred node counts,
+ * too. FAILED: the nodes that are left can bring about neither. */
+enum rl_outcome rl_round_judge_ours(struct rl_round *round);
+
 /* Nodes that were asked and have not answered. */
 rl_nodes rl_round_pending(const struct rl_round *round);
 

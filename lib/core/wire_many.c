@@ -31,6 +31,10 @@ static const char SCRIPT_SHORTEN[] =
     "if v==ARGV[1] then n=n+redis.call('PEXPIRE',k,ARGV[2]) "
     "elseif type(v)=='table' and string.sub(v.err,1,9)~='WRONGTYPE' then return v end end return n";
 
+/* Compares and writes nothing. */
+static const char SCRIPT_GET[] =
+    "for _,k in ipairs(KEYS) do if redis.call('GET',k)~=ARGV[1] then return 0 end end return 1";
+
 static_assert(sizeof SCRIPT_HEAL <= RL_SCRIPT_MANY_MAX &&
                   sizeof SCRIPT_EXTEND <= RL_SCRIPT_MANY_MAX,
               "undos and requests find room");
@@ -49,6 +53,8 @@ const char *rl_wire_many_script(enum rl_verb verb)
         return SCRIPT_EXTEND;
     case RL_VERB_RELEASE:
         return SCRIPT_RELEASE;
+    case RL_VERB_GET:
+        return SCRIPT_GET;
     default:
         RL_ASSERT(verb == RL_VERB_SHORTEN);
         return SCRIPT_SHORTEN;
@@ -66,7 +72,7 @@ void rl_wire_many_command(struct rl_command *command, enum rl_verb verb, const s
     for (unsigned i = 0; i < count; i++)
         rl_wire_say_arg(command, keys[i]);
     rl_wire_say_arg(command, token);
-    if (verb != RL_VERB_RELEASE)
+    if (verb != RL_VERB_RELEASE && verb != RL_VERB_GET)
         rl_wire_say_number(command, ttl_ms);
 }
 
@@ -99,6 +105,7 @@ struct rl_answer rl_wire_many_answer(enum rl_verb verb, unsigned count,
         return answer.key != 0 ? answer : malformed;
     case RL_VERB_HEAL:
     case RL_VERB_EXTEND:
+    case RL_VERB_GET:
         return said == 0 || said == 1 ? vote(said == 1) : malformed;
     default:
         RL_ASSERT(verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN);

@@ -178,7 +178,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
                        const struct rl_arg *keys, unsigned count, struct rl_arg token)
 {
     const struct rl_lease_terms *terms = &params->terms;
-    bool inspect = terms->kind == RL_LEASE_INSPECT;
+    bool looks = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
 
     lock->heap_at = RL_HEAP_NONE;
     lock->due_ns = RL_NEVER;
@@ -197,9 +197,9 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim = rl_lock_new_claim(engine, keys, count, rl_lock_token_room(engine, token.len));
     if (lock->claim == NULL)
         return REDLOCK_ENOMEM;
-    if (inspect)
+    if (looks)
         lock->seen = rl_alloc(engine->mem, terms->nodes * sizeof *lock->seen);
-    if (inspect && lock->seen == NULL) {
+    if (looks && lock->seen == NULL) {
         rl_lock_abandon_claim(lock);
         return REDLOCK_ENOMEM;
     }
@@ -266,6 +266,14 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
     rl_lock_step(engine, lock, &event);
 }
 
+void rl_lock_disprove(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
+{
+    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+
+    RL_ASSERT(lock->active);
+    rl_lock_step(engine, lock, &event);
+}
+
 void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes)
 {
     const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
@@ -291,14 +299,39 @@ static void forget_seen(struct rl_engine *engine, struct rl_seen *seen)
     rl_free_wiped(engine->mem, seen->value, seen->len);
     seen->value = NULL;
     seen->len = 0;
-    seen->present = seen->foreign_kind = false;
+    seen->present = seen->foreign_kind = seen->ours = false;
 }
 
-/* The two halves of an inspection: the value is kept, the vote comes with the time to live. */
+/* Compares the value that a verification sees with the token, and does not keep it. */
+static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
+                          const struct rl_reply *reply)
+{
+    struct rl_arg token = rl_claim_token(lock->claim);
+
+    seen->ours = seen->present && reply->kind == RL_REPLY_BULK && reply->len == token.len &&
+                 memcmp(reply->text, token.data, token.len) == 0;
+}
+
+/* Keeps the value that an inspection sees. false: no memory. */
+static bool keep_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
+{
+    bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
+
+    seen->foreign_kind = seen->present && !is_token;
+    if (!seen->present || seen->foreign_kind)
+        return true;
+    seen->value = rl_strdup_len(engine->mem, reply->text, reply->len);
+    seen->len = reply->len;
+    return seen->value != NULL;
+}
+
+/* Takes the two halves of a look: the value first, and the vote with the time to live. Of several
+ * keys there is one half. Returns false as long as there is no vote. */
 static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_ballot *ballot,
                       const struct rl_reply *reply)
 {
     struct rl_seen *seen = &lock->seen[ballot->node];
+    bool verify = lock->lease.terms->kind == RL_LEASE_VERIFY;
 
     if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
         ballot->verb = RL_VERB_GET;
@@ -306,16 +339,16 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     }
     if (ballot->verb == RL_VERB_GET) {
         seen->present = ballot->vote == RL_VOTE_GRANTED;
-        bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
-        seen->foreign_kind = seen->present && !is_token;
-        if (seen->present && !seen->foreign_kind) {
-            seen->value = rl_strdup_len(engine->mem, reply->text, reply->len);
-            seen->len = reply->len;
-            if (seen->value == NULL) {
-                ballot->vote = RL_VOTE_FAILED;
-                ballot->cause = REDLOCK_CAUSE_NO_MEMORY;
-                return true;
-            }
+        seen->ours = seen->present;
+        seen->pttl_ms = -1;
+        if (lock->claim->more != 0)
+            return true;
+        if (verify) {
+            compare_value(lock, seen, reply);
+        } else if (!keep_value(engine, seen, reply)) {
+            ballot->vote = RL_VOTE_FAILED;
+            ballot->cause = REDLOCK_CAUSE_NO_MEMORY;
+            return true;
         }
         return false;
     }
@@ -323,7 +356,7 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     if (seen->pttl_ms == -2)
         forget_seen(engine, seen); /* expired between the two questions */
     ballot->verb = RL_VERB_GET;
-    ballot->vote = seen->present ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
+    ballot->vote = (verify ? seen->ours : seen->present) ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
     return true;
 }
 

@@ -13,11 +13,12 @@
 
 struct rl_engine;
 
-/* What an inspection saw on one node. */
+/* What an inspection or a verification saw on one node. */
 struct rl_seen {
     bool present;
-    bool foreign_kind; /* the key is not a string */
-    char *value;       /* allocated; NULL: none */
+    bool foreign_kind; /* of an inspection: the key is not a string */
+    bool ours;         /* of a verification: the key has the token; of several keys: all have */
+    char *value;       /* of an inspection; allocated; NULL: none */
     size_t len;
     int64_t pttl_ms; /* -1: no expiry; -2: no key */
 };
@@ -41,7 +42,7 @@ struct rl_lock {
     uint8_t more;               /* resources beside the first */
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
     struct rl_seat *more_seats; /* at the others */
-    struct rl_seen *seen;       /* inspections: one for each node */
+    struct rl_seen *seen;       /* inspections, verifications: one for each node */
     struct rl_claim **looks;    /* permits: to ask about slots; NULL: none was needed yet */
 };
 
@@ -72,6 +73,10 @@ void rl_lock_start_deferred(struct rl_engine *engine);
 /* An event of the caller: EXTEND, RELEASE, SHORTEN, DETACH, CANCEL, CONFIRM. */
 void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind, uint64_t ttl_ns,
                    int status);
+
+/* These nodes have shown that a held lock is not there any more. It is lost, and announced, if so
+ * few others back its validity that another client can have a majority. */
+void rl_lock_disprove(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
 
 /* The lock's wake time has come. */
 void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);

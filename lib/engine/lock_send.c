@@ -134,7 +134,8 @@ static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, 
     } else {
         bool late = (lock->lease.round.silent & RL_NODE(index)) != 0;
         cause = (late ? rl_node_ask_late : rl_node_ask)(node, lock->claim, round, verb, now_ns);
-        if (cause == 0 && verb == RL_VERB_GET)
+        /* Of several keys, the answer to GET is the whole vote. */
+        if (cause == 0 && verb == RL_VERB_GET && lock->claim->more == 0)
             cause = rl_node_ask_late(node, lock->claim, round, RL_VERB_PTTL, now_ns);
         vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
     }

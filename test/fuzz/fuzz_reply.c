@@ -88,8 +88,8 @@ static bool may_grant(enum rl_verb verb, const struct rl_reply *reply)
 /* Of several keys: 1 where one answer is for all, the number of keys where they are counted. */
 static void judge_many(const struct rl_reply *reply)
 {
-    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EXTEND,
-                                         RL_VERB_RELEASE, RL_VERB_SHORTEN};
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
+                                         RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
     static const unsigned counts[] = {2, 3, RL_KEYS_MAX};
 
     for (size_t i = 0; i < 3 * sizeof verbs / sizeof verbs[0]; i++) {

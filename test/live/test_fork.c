@@ -45,6 +45,7 @@ static void child_asks_nodes(redlock_t *rl, redlock_lock_t *lock)
     CHILD_FORKED(redlock_release(lock, &report));
     CHILD_FORKED(redlock_release_after(lock, 10, &report));
     CHILD_FORKED(redlock_release_token(rl, "a", "token", &report));
+    CHILD_FORKED(redlock_verify(lock, &report));
     CHILD_FORKED(redlock_inspect(rl, "a", &report));
     CHILD_FORKED(redlock_break(rl, "a", &report));
     CHILD_FORKED(redlock_with(rl, "a", &opts, NULL, &report, unused_body, NULL));
@@ -54,6 +55,7 @@ static void child_asks_nodes(redlock_t *rl, redlock_lock_t *lock)
     CHILD_FORKED(redlock_extend_start(lock, 0, note_done, &outcome));
     CHILD_FORKED(redlock_release_start(lock, note_done, &outcome));
     CHILD_FORKED(redlock_release_after_start(lock, 10, note_done, &outcome));
+    CHILD_FORKED(redlock_verify_start(lock, NULL, note_done, &outcome));
     CHILD_FORKED(redlock_inspect_start(rl, "a", NULL, note_done, &outcome));
     CHILD_FORKED(redlock_shutdown_start(rl, 0, note_done, &outcome));
     CHILD_CHECK(outcome.calls == 0 && none == NULL && report == NULL);

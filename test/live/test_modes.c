@@ -320,6 +320,7 @@ static void check_blocking_calls(int expected, redlock_lock_t *lock)
     CHECK_STATUS(redlock_release(lock, &report), expected);
     CHECK_STATUS(redlock_release_after(lock, 10, &report), expected);
     CHECK_STATUS(redlock_release_token(rl, "a", token, &report), expected);
+    CHECK_STATUS(redlock_verify(lock, &report), expected);
     CHECK_STATUS(redlock_inspect(rl, "a", &report), expected);
     CHECK_STATUS(redlock_break(rl, "a", &report), expected);
     CHECK_STATUS(redlock_wait_ready(rl, 0), expected);

@@ -177,6 +177,8 @@ static void hold_and_hand_over(redlock_t *rl)
     REQUIRE(strcmp(redlock_lock_resource(lock, 0), "name") == 0);
     REQUIRE_OK(redlock_extend(lock, TTL_MS, &report));
     read_report(report, REDLOCK_OK);
+    REQUIRE_OK(redlock_verify(lock, &report));
+    read_report(report, REDLOCK_OK);
     REQUIRE_OK(redlock_inspect(rl, "name", &report));
     read_report(report, REDLOCK_OK);
     cancel_a_wait(rl);
@@ -326,6 +328,8 @@ static void start(int mode, const char *password)
     await(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_inspect_start(rl, "name", NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
+    REQUIRE_OK(redlock_verify_start(lock, NULL, on_done, &one));
+    REQUIRE(await(rl, &one, REDLOCK_OK) == lock);
     REQUIRE_OK(redlock_lock_detach(lock));
     REQUIRE_OK(redlock_adopt_start(rl, "name", redlock_lock_token(lock), &opts, on_done, &one));
     heir = await(rl, &one, REDLOCK_OK);

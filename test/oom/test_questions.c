@@ -36,6 +36,28 @@ START_TEST(inspected)
 }
 END_TEST
 
+static void verify(void)
+{
+    rig.call[0].borrows = true;
+    rig_started(0, redlock_verify_start(rig.lock, NULL, rig_done, &rig.call[0]));
+    rig_finish();
+}
+
+/* Want of memory proves nothing: the lock stays. */
+static void judge_verification(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(rig_count_held(), RIG_NODES);
+}
+
+START_TEST(verified)
+{
+    rig_sweep(&(struct scenario){
+        .name = "verify", .prepare = hold, .act = verify, .judge = judge_verification});
+}
+END_TEST
+
 static void judge_free(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -133,6 +155,7 @@ static Suite *questions_suite(void)
     TCase *tcase = tcase_create("questions");
     rig_add_fixtures(tcase);
     tcase_add_test(tcase, inspected);
+    tcase_add_test(tcase, verified);
     tcase_add_test(tcase, free_one_inspected);
     tcase_add_test(tcase, broken);
     tcase_add_test(tcase, released_by_token);

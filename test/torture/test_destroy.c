@@ -68,6 +68,17 @@ static void on_lock(unsigned of_call, bool release)
                     : redlock_extend_start(lock, story.opts.ttl_ms, rig_done, call));
 }
 
+static void verify(unsigned of_call)
+{
+    redlock_lock_t *lock = story.call[of_call].lock;
+    struct rig_call *call = next_call();
+
+    if (lock == NULL)
+        return;
+    call->borrows = true;
+    started(redlock_verify_start(lock, rig.cancel, rig_done, call));
+}
+
 static bool is_told(unsigned i)
 {
     const struct rig_call *call = &story.call[i];
@@ -96,10 +107,11 @@ static bool tell(void)
     case 2:
         if (!is_told(4) || !is_told(5))
             return true;
+        verify(0);
         on_lock(0, true);
         break;
     default:
-        return !is_told(6) || !is_told(7) || !is_told(8);
+        return !is_told(6) || !is_told(7) || !is_told(8) || !is_told(9);
     }
     story.at++;
     return true;
@@ -232,6 +244,7 @@ static void live_as_child(void)
     if (lock != NULL) {
         CHILD_CHECK(redlock_lock_check(lock, 0) == REDLOCK_EFORKED);
         CHILD_CHECK(redlock_release_start(lock, rig_done, &call) == REDLOCK_EFORKED);
+        CHILD_CHECK(redlock_verify_start(lock, NULL, rig_done, &call) == REDLOCK_EFORKED);
     }
     for (unsigned i = 0; i < story.calls; i++)
         story.call[i].told = 0;

@@ -162,11 +162,21 @@ static void check_give_back(enum rl_verb verb, const enum state *states)
     }
 }
 
+/* Compares only: whatever is there stays as it was. */
+static void check_look(const enum state *states)
+{
+    bool mine = true;
+    for (unsigned i = 0; i < KEYS; i++)
+        mine = mine && is_mine(states[i]);
+    ck_assert_int_eq(ask(RL_VERB_GET, TTL).vote, mine ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    check_unchanged(states);
+}
+
 /* All verbs over all states of all keys. */
 START_TEST(every_state)
 {
-    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EXTEND,
-                                         RL_VERB_RELEASE, RL_VERB_SHORTEN};
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
+                                         RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
     for (unsigned code = 0; code < STATES * STATES * STATES; code++) {
         const enum state states[KEYS] = {(enum state)(code % STATES),
                                          (enum state)(code / STATES % STATES),
@@ -177,6 +187,8 @@ START_TEST(every_state)
             check_acquire(states);
         else if (verbs[_i] == RL_VERB_HEAL || verbs[_i] == RL_VERB_EXTEND)
             check_keep(verbs[_i], states);
+        else if (verbs[_i] == RL_VERB_GET)
+            check_look(states);
         else
             check_give_back(verbs[_i], states);
     }
@@ -261,7 +273,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 120);
-    tcase_add_loop_test(tcase, every_state, 0, 5);
+    tcase_add_loop_test(tcase, every_state, 0, 6);
     tcase_add_test(tcase, full_memory);
     tcase_add_test(tcase, rights_that_are_missing);
     tcase_add_test(tcase, replicas_are_read_only);

@@ -10,19 +10,20 @@
 
 #define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
 
-static const enum rl_verb VERBS[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EXTEND, RL_VERB_RELEASE,
-                                     RL_VERB_SHORTEN};
+static const enum rl_verb VERBS[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
+                                     RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
 #define VERB_COUNT ((int)(sizeof VERBS / sizeof VERBS[0]))
 
 START_TEST(words_are_exact)
 {
     const enum rl_verb verb = VERBS[_i];
     const struct rl_arg keys[] = {{"a\0\r", 3}, {"b", 1}, {"", 0}};
+    const bool timed = verb != RL_VERB_RELEASE && verb != RL_VERB_GET;
     struct rl_command command;
 
     memset(&command, 0xff, sizeof command);
     rl_wire_many_command(&command, verb, keys, 3, TEXT("tok"), 86400000);
-    ck_assert_uint_eq(command.count, verb == RL_VERB_RELEASE ? 7 : 8);
+    ck_assert_uint_eq(command.count, timed ? 8 : 7);
     ck_assert_uint_eq(command.args[0].len, 4);
     ck_assert_mem_eq(command.args[0].data, "EVAL", 4);
     ck_assert_ptr_eq(command.args[1].data, rl_wire_many_script(verb));
@@ -35,7 +36,7 @@ START_TEST(words_are_exact)
         ck_assert_uint_eq(command.args[3 + i].len, keys[i].len);
     }
     ck_assert_mem_eq(command.args[6].data, "tok", 3);
-    if (verb == RL_VERB_RELEASE)
+    if (!timed)
         return;
     ck_assert_uint_eq(command.args[7].len, 8);
     ck_assert_mem_eq(command.args[7].data, "86400000", 8);

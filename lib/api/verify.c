@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * The end of a verification: what its outcome means for the lock that it is about. */
+#include "api/client.h"
+
+void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status)
+{
+    struct redlock_lock *subject = lock->subject;
+    struct rl_lock *held = &subject->engine;
+
+    if (status == REDLOCK_ELOST && rl_lease_is_held(&held->lease))
+        rl_lock_disprove(&subject->set->engine, held, lock->engine.lease.round.denied);
+    if (status == REDLOCK_OK && redlock_lock_check(subject, 0) != REDLOCK_OK)
+        status = REDLOCK_ELOST;
+    rl_dispatch_done(rl, lock, status);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ * A held lock is asked about at the servers: it is prolonged nowhere, and what a majority does not
+ * have any more is lost at once, for locks of each kind. */
+#include "fences.h"
+#include "live_events.h"
+#include "suite.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LATE_MS 20000 /* the node timeout of cases that stop servers and start them again */
+
+enum kind { PLAIN, SEVERAL, PERMIT, FENCED, KINDS };
+
+static const char *const ALSO[] = {"verify-a", "verify-c"};
+
+static redlock_opts_t opts_of(enum kind kind)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+
+    opts.event_fn = note_event;
+    opts.event_userdata = &lock_events;
+    if (kind == SEVERAL) {
+        opts.also = ALSO;
+        opts.also_count = 2;
+    }
+    if (kind == PERMIT) {
+        opts.kind = REDLOCK_PERMIT;
+        opts.permits = 3;
+    }
+    if (kind == FENCED)
+        opts.flags = REDLOCK_FENCE;
+    return opts;
+}
+
+static redlock_config_t *config_of(int mode)
+{
+    events_reset();
+    cluster_command_all(live.cluster, "DEL " CLUSTER_RECORD);
+    live.mode = mode;
+    return fences_config();
+}
+
+/* The key that third parties delete in the cases below. */
+static void key_of(char *key, size_t size, const redlock_lock_t *lock, enum kind kind)
+{
+    if (kind == PERMIT)
+        ck_assert_int_eq(
+            redlock_permit_name(key, size, "verify-b", (uint32_t)redlock_lock_permit(lock)),
+            REDLOCK_OK);
+    else
+        snprintf(key, size, "%s", kind == SEVERAL ? "verify-c" : "verify-b");
+}
+
+static redlock_lock_t *hold(enum kind kind, char *key, size_t size)
+{
+    const redlock_opts_t opts = opts_of(kind);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    const int status = redlock_acquire(live.client, "verify-b", &opts, &lock, &report);
+
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_OK);
+    key_of(key, size, lock, kind);
+    ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, PATIENCE_MS));
+    return lock;
+}
+
+static int verify(redlock_lock_t *lock)
+{
+    redlock_report_t *report = NULL;
+    const int status = redlock_verify(lock, &report);
+
+    live_keep_report(report);
+    return status;
+}
+
+static int64_t pttl(unsigned node, const char *key)
+{
+    return cluster_integer(live.cluster, node, "PTTL %s", key);
+}
+
+static bool is_readable(redlock_lock_t *lock)
+{
+    struct pollfd ready = {.fd = redlock_lock_fd(lock), .events = POLLIN};
+    return poll(&ready, 1, 0) == 1;
+}
+
+static void check_still_held(redlock_lock_t *lock)
+{
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_LOST), 0);
+    ck_assert(!is_readable(lock));
+}
+
+static void check_lost(redlock_lock_t *lock)
+{
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert_uint_eq(redlock_lock_remaining_ms(lock), 0);
+    ck_assert(is_readable(lock));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
+    ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_LOST), 1);
+}
+
+START_TEST(what_is_there_is_ours_and_not_prolonged)
+{
+    const enum kind kind = (enum kind)_i;
+    char key[64];
+    live.client = live_open(config_of(0));
+    redlock_lock_t *lock = hold(kind, key, sizeof key);
+    const uint64_t requests = live_stats(live.client).extended;
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "1", "PEXPIRE %s 20000", key));
+    const uint64_t remaining_ms = redlock_lock_remaining_ms(lock);
+    CHECK_STATUS(verify(lock), REDLOCK_OK);
+    ck_assert_uint_ge(live_info().granted, QUORUM);
+    ck_assert_uint_le(live_info().validity_ms, remaining_ms);
+    ck_assert_uint_gt(live_info().validity_ms, 0);
+    ck_assert_uint_le(redlock_lock_remaining_ms(lock), remaining_ms);
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert_int_le(pttl(i, key), 20000);
+        if (live_node(i).vote != REDLOCK_VOTE_GRANTED)
+            continue; /* a majority had answered */
+        if (kind == SEVERAL)
+            ck_assert_uint_eq(live_node(i).pttl_ms, UINT64_MAX);
+        else
+            ck_assert_uint_le(live_node(i).pttl_ms, 20000);
+        ck_assert_msg(strncmp(live_node(i).text, "ours", 4) == 0, "%s", live_text());
+    }
+    check_still_held(lock);
+    ck_assert_uint_eq(live_stats(live.client).extended, requests);
+    ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_EXTENDED), 0);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* Two of five are no proof of anything; the third ends it, and what is left of it is deleted. */
+START_TEST(what_a_majority_has_lost_is_lost)
+{
+    char key[64];
+    live.client = live_open(config_of(0));
+    redlock_lock_t *lock = hold((enum kind)_i, key, sizeof key);
+    for (unsigned i = 0; i < 2; i++)
+        ck_assert(cluster_replies(live.cluster, i, "1", "DEL %s", key));
+    CHECK_STATUS(verify(lock), REDLOCK_OK);
+    check_still_held(lock);
+    ck_assert(cluster_replies(live.cluster, 4, "1", "DEL %s", key));
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    ck_assert_int_eq(live_info().status, REDLOCK_ELOST);
+    ck_assert_uint_eq(live_info().validity_ms, 0);
+    check_lost(lock);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* The keys are there, and another client's. */
+START_TEST(what_is_another_s_is_lost)
+{
+    char key[64];
+    live.client = live_open(config_of(0));
+    redlock_lock_t *lock = hold((enum kind)_i, key, sizeof key);
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "SET %s theirs PX 60000", key));
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    if (_i != SEVERAL)
+        ck_assert_msg(strstr(live_node(0).text, "another client") != NULL, "%s", live_text());
+    check_lost(lock);
+    redlock_lock_free(lock);
+    ck_assert(WAIT_UNTIL(live_nodes_with(key) == QUORUM, PATIENCE_MS));
+    cluster_command_all(live.cluster, "DEL verify-b");
+    for (unsigned i = 0; i < QUORUM; i++)
+        ck_assert(cluster_replies(live.cluster, i, _i == PLAIN || _i == FENCED ? "0" : "1",
+                                  "DEL %s", key));
+}
+END_TEST
+
+START_TEST(silence_proves_nothing)
+{
+    char key[64];
+    live.silence = true;
+    live.client = live_open(config_of(0));
+    redlock_lock_t *lock = hold((enum kind)_i, key, sizeof key);
+    live_pause(0, QUORUM);
+    CHECK_STATUS(verify(lock), REDLOCK_ENOQUORUM);
+    check_still_held(lock);
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
+    CHECK_STATUS(verify(lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* The servers still have it, and say so; here it has ended before they did. */
+START_TEST(what_has_ended_here_is_not_held)
+{
+    struct outcome outcome = OUTCOME;
+    live.node_time_ms = LATE_MS;
+    live.client = live_open(config_of(0));
+    redlock_opts_t opts = opts_of(PLAIN);
+    redlock_lock_t *lock = NULL;
+    opts.ttl_ms = live_brief_ms(900);
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    CHECK_STATUS(redlock_acquire(live.client, "verify-b", &opts, &lock, NULL), REDLOCK_OK);
+    cluster_command_all(live.cluster, "PERSIST verify-b");
+    live_pause(0, NODES);
+    const int started = redlock_verify_start(lock, NULL, note_done, &outcome);
+    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    ck_assert(started == REDLOCK_ELOST || outcome_calls(&outcome) == 0);
+    live_resume_all();
+    if (started == REDLOCK_OK)
+        CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ELOST);
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(what_is_not_held_is_not_asked_about)
+{
+    char key[64];
+    redlock_report_t *report = NULL;
+    live.client = live_open(config_of(0));
+    ck_assert_int_eq(redlock_verify(NULL, &report), REDLOCK_EINVAL);
+    ck_assert_ptr_null(report);
+    redlock_lock_t *lock = hold(PLAIN, key, sizeof key);
+    CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
+    const uint64_t gets = live_calls(0, "get");
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    ck_assert_str_ne(live_text(), "");
+    ck_assert_uint_eq(live_calls(0, "get"), gets);
+    CHECK_STATUS(redlock_release_token(live.client, "verify-b", redlock_lock_token(lock), NULL),
+                 REDLOCK_OK);
+    redlock_lock_free(lock);
+    lock = hold(PLAIN, key, sizeof key);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(verify(lock), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+
+static redlock_lock_t *hold_in_mode(int mode)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = opts_of(PLAIN);
+    live.node_time_ms = LATE_MS;
+    live.client = live_open(config_of(mode));
+    ck_assert_int_eq(redlock_acquire_start(live.client, "verify-b", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("verify-b") == NODES, PATIENCE_MS));
+    return outcome.lock;
+}
+
+/* Beside an extension, twice at the same time, and with a lock that is lost by it. */
+START_TEST(without_blocking)
+{
+    struct outcome first = OUTCOME, second = OUTCOME, extended = OUTCOME, lost = OUTCOME;
+    redlock_lock_t *lock = hold_in_mode(MODES[_i]);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, NULL, NULL), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &first), REDLOCK_OK);
+    ck_assert_int_eq(redlock_extend_start(lock, 0, note_done, &extended), REDLOCK_OK);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &second), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &first), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &second), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &extended), REDLOCK_OK);
+    ck_assert_ptr_eq(first.lock, lock);
+    ck_assert_uint_ge(first.info.granted, QUORUM);
+    cluster_command_all(live.cluster, "DEL verify-b");
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &lost), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &lost), REDLOCK_ELOST);
+    ck_assert_ptr_eq(lost.lock, lock);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert(
+        LOOP_UNTIL(live.client, count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* The handle is freed, or the question cancelled, before the servers answer. */
+START_TEST(ended_before_the_answer)
+{
+    struct outcome canceled = OUTCOME, freed = OUTCOME, refused = OUTCOME;
+    redlock_cancel_t *cancel = NULL;
+    redlock_lock_t *lock = hold_in_mode(MODES[_i]);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    live_pause(0, NODES);
+    ck_assert_int_eq(redlock_verify_start(lock, cancel, note_done, &canceled), REDLOCK_OK);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &freed), REDLOCK_OK);
+    redlock_cancel_trigger(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &canceled), REDLOCK_ECANCELED);
+    ck_assert_ptr_eq(canceled.lock, lock);
+    ck_assert_int_eq(redlock_verify_start(lock, cancel, note_done, &refused), REDLOCK_ECANCELED);
+    redlock_lock_free(lock);
+    live_resume_all();
+    CHECK_STATUS(outcome_wait(live.client, &freed), REDLOCK_ELOST);
+    ck_assert_ptr_null(freed.lock);
+    ck_assert_uint_eq(outcome_calls(&refused), 0);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+/* redlock_free() ends what is under way; the lock's handle may be freed before or after. */
+START_TEST(ended_with_the_client)
+{
+    struct outcome outcome = OUTCOME;
+    redlock_lock_t *lock = hold_in_mode(MODES[_i]);
+    live_pause(0, NODES);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &outcome), REDLOCK_OK);
+    live_disconnect();
+    ck_assert_uint_eq(outcome_calls(&outcome), 1);
+    CHECK_STATUS(outcome.status, REDLOCK_ECLOSED);
+    ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &outcome), REDLOCK_ECLOSED);
+    redlock_lock_free(lock);
+    live_resume_all();
+    cluster_command_all(live.cluster, "DEL verify-b");
+}
+END_TEST
+
+static Suite *verify_suite(void)
+{
+    Suite *suite = suite_create("verify");
+    live_add_each(suite, "there", what_is_there_is_ours_and_not_prolonged, KINDS);
+    live_add_each(suite, "deleted", what_a_majority_has_lost_is_lost, KINDS);
+    live_add_each(suite, "replaced", what_is_another_s_is_lost, KINDS);
+    live_add_each(suite, "silent", silence_proves_nothing, KINDS);
+    live_add(suite, "expired here", what_has_ended_here_is_not_held);
+    live_add(suite, "not held", what_is_not_held_is_not_asked_about);
+    live_add_each(suite, "starts", without_blocking, 3);
+    live_add_each(suite, "ends", ended_before_the_answer, 3);
+    live_add_each(suite, "client ends", ended_with_the_client, 3);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(verify_suite());
+    live_stop_servers();
+    return status;
+}
