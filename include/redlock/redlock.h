@@ -144,8 +144,10 @@ typedef struct redlock_options {
     uint64_t fence;          /* adopt: the giver's redlock_lock_fence(); acquire: 0 */
     const char *const *also; /* further resources, taken and held together with the first: all or */
     size_t also_count;       /* none; in any order, each named once, not with REDLOCK_FENCE */
-    uint32_t kind;    /* enum redlock_kind; adopt: 0, also for a slot, see redlock_permit_name() */
-    uint32_t permits; /* REDLOCK_PERMIT: 1..REDLOCK_PERMITS_MAX; else 0 */
+    uint32_t kind;     /* enum redlock_kind; adopt: 0, also for a slot, see redlock_permit_name() */
+    uint32_t permits;  /* REDLOCK_PERMIT: 1..REDLOCK_PERMITS_MAX; else 0 */
+    const char *token; /* acquire: the token to use; NULL: a random one. Adopt: NULL. Since 0.2.0;
+                        * the rules are at redlock_acquire() */
 } redlock_opts_t;
 
 /* The defaults with a TTL; the caller sets what is to differ. [any thread] */
@@ -185,6 +187,15 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * anybody else, so nobody waits for each other for ever, in whichever order they are named; where
  * they are busy all the time it may wait for long. It is held as long as all of them are. EINVAL:
  * they belong to more than one set of nodes (redlock_config_add_set()).
+ * opts.token is for callers that must know the token before the lock is taken: 1..1024 bytes of any
+ * value but 0, copied. It must be new: never used before for this resource, in whichever process,
+ * whether or not that acquisition succeeded. A server may still have to execute what was sent for
+ * the earlier one, and would delete the later lock. 128 random bits make such a token. The client
+ * enforces what of this it can see. The call makes one attempt, so opts.wait_ms must be 0, and the
+ * next attempt needs another token. The token must not be that of another lock of this client, of a
+ * request that a server has not answered, or of a pending undo. It is not for REDLOCK_PERMIT, which
+ * tries several keys. Else EINVAL, and nothing was sent. The label of redlock_config_set_owner() is
+ * not added to it. Since 0.2.0.
  * EFENCE: the fence records of too many nodes cannot be used (the report says why).
  * ENOQUORUM: too few answered. ETOOSLOW: less than opts.validity_ms_min was left. EREFUSED: too
  * many replicas, loading or cluster nodes. At once, without waiting: EINVAL (the report says why),

@@ -55,6 +55,47 @@ static int check_token(struct redlock *rl, const char *token, redlock_report_t *
     return REDLOCK_OK;
 }
 
+static bool is_used(const struct redlock *rl, const char *token)
+{
+    const struct rl_arg words = {token, strlen(token)};
+    bool used = false;
+
+    for (unsigned i = 0; i < rl->set_count && !used; i++)
+        used = rl_lock_token_is_used(&rl->sets[i].engine, words);
+    return used;
+}
+
+/* Checks the token that an acquisition is to use. The undo of one attempt may be executed late, and
+ * would delete what a later attempt with the same token has set. */
+static int check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
+                           redlock_report_t **refusal)
+{
+    if (opts->token == NULL)
+        return REDLOCK_OK;
+    if (adopt)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.token is for locks that are acquired: the token of an "
+                                "adopted one is the argument");
+    if (opts->wait_ms != 0)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.token is for one attempt, so opts.wait_ms must be 0: try "
+                                "again with another token");
+    if (opts->kind == REDLOCK_PERMIT)
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.token is for one attempt, and a permit may take several: "
+                                "leave it NULL");
+    if (opts->token[0] == '\0')
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                "opts.token is empty: leave it NULL for a random one");
+    int error = check_token(rl, opts->token, refusal);
+    if (error == REDLOCK_OK && is_used(rl, opts->token))
+        error = rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
+                                 "opts.token is in use by a lock of this client, or a server has "
+                                 "not answered what was sent with it: use a new one for each "
+                                 "acquisition");
+    return error;
+}
+
 /* What drift and the loss margin leave of the TTL must be enough for what was asked. */
 static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                           redlock_report_t **refusal)
@@ -256,6 +297,8 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
         error = check_fence(set, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
+    if (error == REDLOCK_OK)
+        error = check_own_token(rl, &own, token != NULL, refusal);
     if (error != REDLOCK_OK)
         return error;
     with_cancel.cancel = own.cancel;
@@ -273,7 +316,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     lock->event_userdata = own.event_userdata;
     begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
     *ret_lock = lock;
-    return launch(lock, &params, &room, token);
+    return launch(lock, &params, &room, adopt ? token : own.token);
 }
 
 /* May this call of the user touch the lock now? */

@@ -188,6 +188,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->more_seats = NULL;
     lock->more = 0;
     lock->queued = false;
+    lock->own_token = terms->kind == RL_LEASE_ACQUIRE && token.len != 0;
     lock->behind = RL_BEHIND_NONE;
     lock->looks = NULL;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))

@@ -38,6 +38,7 @@ struct rl_lock {
     uint32_t heap_at;
     bool active;
     bool queued;                /* behind other locks of this client */
+    bool own_token;             /* the token is the caller's: there is one attempt with it */
     uint8_t behind;             /* enum rl_behind: what went first when it ended in the queue */
     uint8_t more;               /* resources beside the first */
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
@@ -47,7 +48,8 @@ struct rl_lock {
 };
 
 /* Starts to work on a lock, which is zero before that: `room` of rl_room_for() these parameters;
- * `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. 0, ENOMEM, or
+ * `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. An acquisition
+ * that brings its own has no wait budget and is for no permit: it makes one attempt. 0, ENOMEM, or
  * EQUEUEFULL (nothing was started). Announcements may come from inside the call. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
                   const struct rl_lease_params *params, const struct rl_room *room,
@@ -94,6 +96,9 @@ bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);
 void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock);
 /* The token of its last attempt, with a NUL behind it; stays as it is from the grant on. */
 const char *rl_lock_token(const struct rl_lock *lock);
+/* A lock that the engine works on has this token, or a node may still be asked to do something with
+ * it. */
+bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token);
 /* The engine has let go of the lock, and it is about to be freed. */
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock);
 

@@ -34,6 +34,19 @@ const char *rl_lock_token(const struct rl_lock *lock)
     return lock->claim != NULL ? rl_claim_token(lock->claim).data : "";
 }
 
+bool rl_lock_token_is_used(const struct rl_engine *engine, struct rl_arg token)
+{
+    for (const struct rl_lock *lock = engine->locks; lock != NULL; lock = lock->next) {
+        if (rl_claim_has_token(lock->claim, token))
+            return true;
+    }
+    for (unsigned i = 0; i < engine->count; i++) {
+        if (rl_node_uses_token(&engine->nodes[i], token))
+            return true;
+    }
+    return false;
+}
+
 struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg *keys,
                                    unsigned count, size_t token_max)
 {
@@ -66,7 +79,8 @@ void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
     *hint = rl_max_u64(*hint, rl_lease_fence_number(&lock->lease));
 }
 
-/* A fresh token for a fresh attempt: an old one may still be on its way to some node. */
+/* A fresh token for a fresh attempt: an old one may still be on its way to some node. A token of
+ * the caller's is for the only attempt. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
@@ -89,7 +103,8 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     }
     struct rl_claim *claim = lock->claim;
     engine->common.cache.claim = NULL;
-    if (RL_RULE(FRESH_TOKEN) || claim->token_len == 0) {
+    RL_ASSERT(!lock->own_token || lock->lease.attempts == 1);
+    if (!lock->own_token && (RL_RULE(FRESH_TOKEN) || claim->token_len == 0)) {
         size_t len =
             rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
         rl_claim_set_token(claim, (struct rl_arg){token, len});

@@ -87,6 +87,13 @@ void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token)
     claim->token_len = (uint32_t)token.len;
 }
 
+bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token)
+{
+    struct rl_arg own = rl_claim_token(claim);
+
+    return own.len == token.len && memcmp(own.data, token.data, token.len) == 0;
+}
+
 void rl_claim_drop(struct rl_claim *claim)
 {
     if (claim == NULL)

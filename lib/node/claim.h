@@ -78,5 +78,6 @@ static inline struct rl_arg rl_claim_token(const struct rl_claim *claim)
 {
     return (struct rl_arg){claim->bytes + claim->token_at, claim->token_len};
 }
+bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token);
 
 #endif

@@ -369,3 +369,18 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
         wake = rl_min_u64(wake, rl_debts_wake_ns(node));
     return wake;
 }
+
+bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
+{
+    for (size_t i = 0; i < node->debts.count; i++) {
+        if (rl_claim_has_token(node->debts.list[i].claim, token))
+            return true;
+    }
+    for (uint64_t i = node->pipe.kept; i != node->pipe.tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
+        if (!request->removed && request->claim != NULL &&
+            rl_claim_has_token(request->claim, token))
+            return true;
+    }
+    return false;
+}

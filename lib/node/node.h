@@ -215,6 +215,9 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
 /* Undos that are owed or in flight. */
 unsigned rl_node_undos_pending(const struct rl_node *node);
 
+/* A request with this token is under way to the node, or an undo with it is pending. */
+bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token);
+
 uint64_t rl_node_timeout_ns(const struct rl_node *node);
 
 #endif
