@@ -113,7 +113,12 @@ class Packaging(unittest.TestCase):
         archive = run([CC, "-print-file-name=libhiredis.a"]).stdout.strip()
         if not os.path.isabs(archive):
             self.skipTest("libhiredis.a is not installed")
-        folder = self.install("static", "static")
+        try:
+            folder = self.install("static", "static")
+        except AssertionError as refused:
+            if "is not position-independent" in str(refused):
+                self.skipTest(f"{archive} is not position-independent")
+            raise
         told = self.dynamic(folder)
         self.assertIn(" redlock_new@", told)
         self.assertNotRegex(told, r"hiredis|\bredis[A-Z]|\bsds[a-z]")
