@@ -3,6 +3,7 @@
  */
 #include "children.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,12 +27,9 @@ static unsigned signal_between(pid_t first, pid_t last, pid_t spare, int sig)
     unsigned found = 0;
 
     for (pid_t pid = first; pid <= last; pid++) {
-        if (pid == spare || !child_runs(pid))
-            continue;
-        found++;
         /* If it has ended in between, the pid is not in use: it is not given again so soon. */
-        if (sig)
-            kill(pid, sig);
+        if (pid != spare && child_runs(pid) && (kill(pid, sig) == 0 || errno != EPERM))
+            found++;
     }
     return found;
 }

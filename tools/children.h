@@ -12,7 +12,8 @@
 bool child_runs(pid_t pid);
 
 /* Sends `sig` (0: only look) to each child that runs, except `spare` (0: none). `since`: unless 0,
- * only to children that are not older than that process. Returns how many run. */
+ * only to children that are not older than that process. Returns how many run, without those of
+ * other users, which may not be signalled. */
 unsigned children_signal(pid_t spare, pid_t since, int sig);
 
 #endif

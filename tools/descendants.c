@@ -136,24 +136,22 @@ static void mark(struct process_list *list, const struct descendants_scope *scop
     }
 }
 
-/* Sends the signal to that very process; false if it has ended or the signal was refused. The
- * system calls for pidfds are newer than many kernels and seccomp profiles, and descriptors may run
- * out: any error but ESRCH only means that the process is not pinned, and kill() is used instead.
- */
-static bool signal_pinned(int proc_fd, const struct process *item, int sig)
+/* Sends the signal to that very process, unless it has ended. The system calls for pidfds are newer
+ * than many kernels and seccomp profiles, and descriptors may run out: any error but ESRCH only
+ * means that the process is not pinned, and kill() is used instead. */
+static void signal_pinned(int proc_fd, const struct process *item, int sig)
 {
     struct process again;
     int pidfd = (int)syscall(SYS_pidfd_open, item->pid, 0);
 
     if (pidfd < 0 && errno == ESRCH)
-        return false;
+        return;
     bool same = read_process(proc_fd, item->pid, &again) && again.started == item->started;
     bool sent = same && pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0) == 0;
     if (same && !sent && (pidfd < 0 || errno != ESRCH))
-        sent = kill(item->pid, sig) == 0;
+        kill(item->pid, sig);
     if (pidfd >= 0)
         close(pidfd);
-    return sent;
 }
 
 bool descendants_visible(void)
@@ -166,6 +164,14 @@ bool descendants_visible(void)
 static DIR *open_proc(void)
 {
     return descendants_visible() ? opendir("/proc") : NULL;
+}
+
+static void count(struct descendants_pass *pass, const struct process *item)
+{
+    if (kill(item->pid, 0) != 0 && errno == EPERM)
+        pass->foreign++;
+    else
+        pass->alive++;
 }
 
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig)
@@ -185,9 +191,9 @@ struct descendants_pass descendants_signal(const struct descendants_scope *scope
         const struct process *item = &list.items[i];
         if (!item->descends || item->pid == scope->spare || !item->runs)
             continue;
-        pass.alive++;
-        if (sig && signal_pinned(dirfd(proc), item, sig))
-            pass.killed++;
+        count(&pass, item);
+        if (sig)
+            signal_pinned(dirfd(proc), item, sig);
     }
     free(list.items);
     closedir(proc);
@@ -240,7 +246,8 @@ struct descendants_pass descendants_in_group(pid_t group)
         return pass;
     pass.seen = list_read(&list, proc);
     for (size_t i = 0; i < list.count; i++)
-        pass.alive += list.items[i].group == group && list.items[i].runs;
+        if (list.items[i].group == group && list.items[i].runs)
+            count(&pass, &list.items[i]);
     free(list.items);
     closedir(proc);
     return pass;

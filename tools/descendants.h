@@ -10,9 +10,9 @@
 #include <sys/types.h>
 
 struct descendants_pass {
-    bool seen;       /* in /proc; else `alive` and `killed` count children only */
-    unsigned alive;  /* descendants that are not zombies, without the spared ones */
-    unsigned killed; /* of these, got the signal */
+    bool seen;        /* in /proc; else only children were looked at */
+    unsigned alive;   /* processes that are not zombies, without the spared ones */
+    unsigned foreign; /* as many more, of other users: they may not be signalled */
 };
 
 /* Tells whether /proc shows the PID namespace of the calling process. The /proc of another
@@ -34,10 +34,9 @@ struct descendants_scope {
  * to those that are children, and to none if the ancestor is another process. */
 struct descendants_pass descendants_signal(const struct descendants_scope *scope, int sig);
 
-/* Kills the processes of the scope until two looks in a row find none. One look is not enough: a
- * child whose parent ended in the middle of the look has a parent that is not in the list. Gives up
- * after 30 s on processes that do not end, because they are stuck in the kernel or belong to
- * another user. */
+/* Kills the processes of the scope until two looks in a row find none alive. One look is not
+ * enough: a child whose parent ended in the middle of the look has a parent that is not in the
+ * list. Gives up after 30 s on processes that are stuck in the kernel. */
 void descendants_end(const struct descendants_scope *scope);
 
 /* Returns the start time of a process in clock ticks since boot, 0 if it is not known. */

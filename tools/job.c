@@ -163,7 +163,7 @@ bool job_group_alive(const struct job *job)
         return false;
     /* kill() finds zombies, too. */
     struct descendants_pass pass = descendants_in_group(job->pid);
-    return !pass.seen || pass.alive > 0;
+    return !pass.seen || pass.alive + pass.foreign > 0;
 }
 
 int job_exit_code(const struct job *job)

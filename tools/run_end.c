@@ -21,7 +21,7 @@ static bool lost_for_good(const struct run *run)
 }
 
 /* The command was told to stop: what it started gets the rest of the grace, the guardian ends it.
- */
+ * Processes of other users, which it cannot end, are not waited for any longer. */
 static void wait_for_descendants(struct run *run)
 {
     uint64_t give_up_ns = run->told_kill_ns + RELEASE_WAIT_NS;
@@ -32,7 +32,8 @@ static void wait_for_descendants(struct run *run)
         /* Only the guardian finds what is left: it ends that at once. */
         if (!pass.seen)
             guardian_end(&run->job.guardian, true);
-        if (!pass.seen || pass.alive == 0)
+        bool grace_is_over = boottime_ns() >= run->told_kill_ns;
+        if (!pass.seen || (pass.alive == 0 && (pass.foreign == 0 || grace_is_over)))
             return;
         run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
     }
@@ -60,10 +61,10 @@ static void warn_about_leftovers(struct run *run)
 {
     struct descendants_pass pass = guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
 
-    if (pass.alive > 0)
+    if (pass.alive + pass.foreign > 0)
         say(SAY_WARNING,
             "%s: what the command started still runs, without the lock (processes: %u)", run->name,
-            pass.alive);
+            pass.alive + pass.foreign);
 }
 
 static void settle_leftovers(struct run *run)
@@ -72,16 +73,16 @@ static void settle_leftovers(struct run *run)
         if (!run->job.shares_group && run->job.pid)
             kill(-run->job.pid, SIGKILL);
         guardian_end(&run->job.guardian, true);
+    } else if (run->job.state != JOB_ENDED) {
         return;
-    }
-    if (run->job.state != JOB_ENDED)
-        return;
-    if (!run->stop && run->end_signals > 0)
-        wait_for_group(run);
-    if (run->stop)
+    } else if (run->stop) {
         wait_for_descendants(run);
-    else
-        warn_about_leftovers(run);
+    } else if (run->end_signals > 0) {
+        wait_for_group(run);
+        if (run->stop)
+            wait_for_descendants(run);
+    }
+    warn_about_leftovers(run);
 }
 
 static void say_ended(struct run *run)

@@ -3,6 +3,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,16 @@ import seccomp  # noqa: E402
 import tapcase  # noqa: E402
 from family import ZOMBIE, FamilyCase, arguments, comm  # noqa: E402
 from world import PATIENCE, REDLOCK, SLOW, children_of, runs, state_of, until  # noqa: E402
+
+# A process of root that another user has started: that user may not signal it. `redlock` runs as that user.
+FOREIGN_USER = 65534
+AS_ROOT = """
+import os, time
+os.setuid(0)
+os.setsid()
+print(os.getpid(), flush=True)
+time.sleep(1000)
+"""
 
 # Its first thread ends and another one goes on: /proc shows a zombie.
 HEADLESS = """
@@ -81,6 +92,16 @@ class Hostile(FamilyCase):
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
         self.assert_released_after_the_end(process, pids)
 
+    def test_killed_guardian_of_a_sandbox(self):
+        """Its servers and what its command has put into another session end with it."""
+        script = "setsid sleep 1000 & echo $!; cat $REDLOCK_SANDBOX_DIR/1/pid; wait"
+        process = self.start("sandbox", "-n", "1", "--", "sh", "-c", script)
+        pids = [int(process.stdout.readline()) for _ in range(2)]
+        self.addCleanup(self.kill_all, pids)
+        os.kill(self.guardian_of(process), signal.SIGKILL)
+        self.assertEqual(process.wait(PATIENCE), 70)
+        self.assertFalse([pid for pid in pids if runs(pid)])
+
     def test_killed_guardian_and_starter(self):
         process, pids = self.family("-t", "10s")
         guardian = self.guardian_of(process)
@@ -88,19 +109,21 @@ class Hostile(FamilyCase):
         self.kill_all([guardian, starter])
         self.assert_released_after_the_end(process, pids)
 
-    def test_stopped_guardian_at_the_kill_time(self):
-        """The wrapper acts in its place, also where the starter cannot tell of the end of the command."""
-        for with_starter in (False, True):
-            with self.subTest(with_starter=with_starter):
-                process, pids = self.family("-t", "3s", name=f"g{with_starter}")
+    def test_stopped_at_the_kill_time(self):
+        """The wrapper acts in place of the guardian, also where the starter cannot tell of the end of the command."""
+        for name, codes in ("guardian", (124,)), ("starter", (70,)), ("guardian and starter", (70, 124)):
+            with self.subTest(stopped=name):
+                self.servers.ask_all("FLUSHALL")
+                process, pids = self.family("-t", "3s")
                 guardian = self.guardian_of(process)
                 starter = self.starter_of(guardian)
-                for pid in (guardian, starter) if with_starter else (guardian,):
-                    os.kill(pid, signal.SIGSTOP)
+                for pid, what in (guardian, "guardian"), (starter, "starter"):
+                    if what in name:
+                        os.kill(pid, signal.SIGSTOP)
                 for index in range(3):
                     self.servers.ask(index, "FLUSHALL")
                 self.assert_gone_within(pids, time.monotonic(), 3.0)
-                self.assertIn(process.wait(PATIENCE), (70, 124) if with_starter else (124,))
+                self.assertIn(process.wait(PATIENCE), codes)
                 self.wait_gone(guardian, starter)
 
     def test_guardian_killed_while_the_rest_has_its_grace(self):
@@ -169,6 +192,34 @@ class Hostile(FamilyCase):
         self.assertEqual(process.wait(PATIENCE), 70)
         self.assertFalse(runs(command))
         self.assertTrue(all(runs(pid) for pid in before))
+
+    def setuid_python(self):
+        """An interpreter that every user runs as root."""
+        os.chmod(self.directory, 0o755)
+        path = self.path("python")
+        shutil.copy(os.path.realpath("/usr/bin/python3"), path)
+        os.chmod(path, 0o4755)
+        look = [path, "-c", "import os; os.setuid(0)"]
+        as_user = ["setpriv", f"--reuid={FOREIGN_USER}", "--clear-groups"]
+        for words in look, [REDLOCK, "--version"]:
+            if subprocess.run([*as_user, *words], capture_output=True, check=False).returncode != 0:
+                self.skipTest("to become another user and root again takes root, and paths that all may read")
+        return path
+
+    def test_process_of_another_user_is_not_waited_for(self):
+        """It cannot be ended, and a loss must not take longer for that."""
+        python = self.setuid_python()
+        script = '"$@" & trap "exit 0" TERM; wait; wait'
+        process = self.start(
+            "run", "-t", "3s", "g", "--", "sh", "-c", script, "sh", python, "-c", AS_ROOT, user=FOREIGN_USER, extra_groups=[]
+        )
+        pid = int(process.stdout.readline())
+        self.addCleanup(self.kill_all, [pid])
+        for index in range(3):
+            self.servers.ask(index, "FLUSHALL")
+        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertTrue(runs(pid))
+        self.assertIn("still runs, without the lock (processes: 1)", self.error_text())
 
 
 if __name__ == "__main__":
