@@ -10,6 +10,7 @@
 #include "json.h"
 #include "say.h"
 #include "settings.h"
+#include "shown.h"
 
 static const char *origin_of(const struct setting *setting)
 {
@@ -20,11 +21,11 @@ static void print_text(const struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++) {
         char *shown = setting_shown(settings, (enum setting_id)id);
-        printf("%-16s %-32s # %s\n", setting_name((enum setting_id)id),
-               !shown   ? "(not set)"
-               : *shown ? shown
-                        : "\"\"",
-               origin_of(&settings->values[id]));
+        show("%-16s %-32s # %s\n", setting_name((enum setting_id)id),
+             !shown   ? "(not set)"
+             : *shown ? shown
+                      : "\"\"",
+             origin_of(&settings->values[id]));
         free(shown);
     }
 }

@@ -15,6 +15,7 @@
 #include "json.h"
 #include "nodes_wake.h"
 #include "say.h"
+#include "shown.h"
 
 #define CLOSE_BUDGET_MS 200
 #define MEASURE_ROUNDS  5
@@ -176,13 +177,13 @@ static void print_subject(const struct examination *exam, size_t first)
     for (size_t i = first; i < exam->finding_count; i++)
         same += is_same(finding, &exam->findings[i]);
     if (same == exam->count && same > 1) {
-        printf("all servers: ");
+        show("all servers: ");
         return;
     }
     for (size_t i = first; i < exam->finding_count; i++)
         if (is_same(finding, &exam->findings[i]))
-            printf("%s%s", i == first ? "" : ", ", exam->nodes[exam->findings[i].node].node);
-    printf(": ");
+            show("%s%s", i == first ? "" : ", ", exam->nodes[exam->findings[i].node].node);
+    show(": ");
 }
 
 static void print_findings(const struct examination *exam)
@@ -194,9 +195,10 @@ static void print_findings(const struct examination *exam)
             said = said || is_same(finding, &exam->findings[j]);
         if (said)
             continue;
-        printf("%s  ", severity_name(finding->severity));
+        show("%s  ", severity_name(finding->severity));
         print_subject(exam, i);
-        printf("%s\n      -> %s\n", finding->cause, finding->advice);
+        show("%s\n", finding->cause);
+        show("      -> %s\n", finding->advice);
     }
 }
 
@@ -204,20 +206,22 @@ static void print_text(const struct examination *exam)
 {
     char text[160], rtt[24];
 
+    if (*exam->set_name && exam->set > 0)
+        show("\n");
     if (*exam->set_name)
-        printf("%sset %s\n", exam->set > 0 ? "\n" : "", exam->set_name);
-    printf("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
+        show("set %s\n", exam->set_name);
+    show("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         uint64_t rtt_us = exam->rtt_us[i];
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
-        printf("%-26s %-5s %-7s %-16s %8s\n", node->node,
-               node->may_vote && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
-               *node->version ? node->version : "-", rtt_us ? rtt : "-");
+        show("%-26s %-5s %-7s %-16s %8s\n", node->node,
+             node->may_vote && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
+             *node->version ? node->version : "-", rtt_us ? rtt : "-");
     }
     print_findings(exam);
     doctor_verdict(exam, text, sizeof text);
-    printf("%s: %s\n", health_name(exam->health), text);
+    show("%s: %s\n", health_name(exam->health), text);
 }
 
 static json_t *json_of_node(const struct examination *exam, size_t i)

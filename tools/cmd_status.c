@@ -13,6 +13,7 @@
 #include "inspect.h"
 #include "json.h"
 #include "say.h"
+#include "shown.h"
 #include "stuck.h"
 
 #define CLOSE_BUDGET_MS 1000
@@ -99,29 +100,29 @@ static void print_holding(const char *name, const struct evidence *evidence)
     size_t count = evidence ? evidence->count : 0;
     size_t answered = holding.votes.granted + holding.votes.denied;
 
-    printf("%s: %s", name, state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN));
+    show("%s: %s", name, state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN));
     if (holding.votes.granted > 0)
-        printf("%s by %s on %u of %zu servers",
-               evidence->info.state == REDLOCK_STATE_HELD ? "" : ", but held",
-               *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
-               count);
+        show("%s by %s on %u of %zu servers",
+             evidence->info.state == REDLOCK_STATE_HELD ? "" : ", but held",
+             *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
+             count);
     if (holding.pttl_min_ms != UINT64_MAX)
-        printf(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
-               holding.pttl_max_ms);
+        show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
+             holding.pttl_max_ms);
     if (evidence && *evidence->set)
-        printf(" (set %s)", evidence->set);
-    printf("\n");
+        show(" (set %s)", evidence->set);
+    show("\n");
     for (size_t i = 0; i < count; i++) {
         const struct evidence_node *node = &evidence->nodes[i];
         const char *value = value_of(node, holding.owner);
         const char *shown = !strcmp(value, "match")  ? "held"
                             : !strcmp(value, "none") ? "free"
                                                      : value;
-        printf("  %-24s %-6s %s\n", node->node, shown,
-               node->vote == REDLOCK_VOTE_DENIED ? "" : node->text);
+        show("  %-24s %-6s %s\n", node->node, shown,
+             node->vote == REDLOCK_VOTE_DENIED ? "" : node->text);
     }
     if (answered < count)
-        printf("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
+        show("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
 }
 
 static struct evidence *inspect(redlock_t *rl, const char *name, int *ret_error)
@@ -192,13 +193,13 @@ static void print_slot(unsigned slot, const struct evidence *evidence)
     struct holding holding = holding_of(evidence);
     int state = evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN;
 
-    printf("  %-4u %s", slot, state_name(state));
+    show("  %-4u %s", slot, state_name(state));
     if (state == REDLOCK_STATE_HELD)
-        printf(" by %s", *holding.owner ? holding.owner : "a client without a label");
+        show(" by %s", *holding.owner ? holding.owner : "a client without a label");
     if (state == REDLOCK_STATE_HELD && holding.pttl_min_ms != UINT64_MAX)
-        printf(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
-               holding.pttl_max_ms);
-    printf("\n");
+        show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
+             holding.pttl_max_ms);
+    show("\n");
 }
 
 static int permits_exit(const struct permits *permits)
@@ -260,8 +261,8 @@ static int show_permits(const struct options *options, const struct settings *se
     if (options->json)
         permits_json(name, &permits, seen, slots);
     else
-        printf("%s: %u of %u permits held, %u free%s\n", name, permits.held, slots, permits.free,
-               permits.unknown ? ", the others not known" : "");
+        show("%s: %u of %u permits held, %u free%s\n", name, permits.held, slots, permits.free,
+             permits.unknown ? ", the others not known" : "");
     int result = permits_exit(&permits);
     if (result >= EXIT_USAGE)
         say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
@@ -329,7 +330,7 @@ static int break_it(const struct options *options, redlock_t *rl, const char *na
         json_object_set_new(object, "deleted", json_integer(deleted));
         json_print(object);
     } else {
-        printf("%s: deleted on %u servers\n", name, deleted);
+        show("%s: deleted on %u servers\n", name, deleted);
     }
     int result = exit_of_error(error, EXIT_HELD);
     if (result != EXIT_OK) {

@@ -20,6 +20,7 @@
 #include "mask.h"
 #include "names.h"
 #include "say.h"
+#include "shown.h"
 #include "timing.h"
 
 #define CLOSE_BUDGET_MS 1000
@@ -131,7 +132,7 @@ static int extend(const struct options *options, const struct settings *settings
     if (options->json)
         print_result(options, names, error, validity_ms, evidence);
     else if (error == REDLOCK_OK)
-        printf("%s: valid for %" PRIu64 " ms\n", names->text, validity_ms);
+        show("%s: valid for %" PRIu64 " ms\n", names->text, validity_ms);
     free(evidence);
     return result;
 }

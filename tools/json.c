@@ -5,36 +5,26 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "say.h"
+#include "shown.h"
 
 json_t *json_text(const char *text)
 {
-    json_t *value = json_string(text);
+    char *utf8 = text_utf8(text);
+    json_t *value = must(json_string(utf8));
 
-    if (value)
-        return value;
-    /* Not UTF-8: which bytes belong together is unknown, so each one is replaced. */
-    char *mended = must(malloc(strlen(text) * 3 + 1));
-    char *to = mended;
-    for (const char *at = text; *at; at++) {
-        if ((unsigned char)*at < 0x80)
-            *to++ = *at;
-        else
-            to = stpcpy(to, "\xEF\xBF\xBD");
-    }
-    *to = '\0';
-    value = must(json_string(mended));
-    free(mended);
+    free(utf8);
     return value;
 }
 
 char *json_line(json_t *object)
 {
     char *text = must(json_dumps(must(object), JSON_COMPACT));
-    char *line = text_format("%s\n", text);
+    char *shown = json_shown(text);
+    char *line = text_format("%s\n", shown);
 
+    free(shown);
     free(text);
     json_decref(object);
     return line;

@@ -7,10 +7,11 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* A string value; bytes that are not UTF-8 (lock names may hold any) become U+FFFD. */
+/* Makes a string of text_utf8(text): names of locks may hold any bytes. */
 json_t *json_text(const char *text);
 
-/* The object on one line with its line end; takes `object`, to be freed. */
+/* Returns the object on one line, with its line end and with unprintable characters escaped. Takes
+ * `object`. To be freed. */
 char *json_line(json_t *object);
 
 /* The same to stdout. False if it could not be written. */

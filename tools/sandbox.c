@@ -16,8 +16,10 @@
 #include "exits.h"
 #include "files.h"
 #include "job.h"
+#include "mask.h"
 #include "sandbox_node.h"
 #include "say.h"
+#include "shown.h"
 #include "signals.h"
 
 #define START_PATIENCE_NS (20 * UINT64_C(1000000000))
@@ -229,10 +231,11 @@ static void show_use(const struct sandbox *sandbox, const char *servers)
            "  export REDLOCK_SERVERS='%s'\n"
            "  export REDLOCK_FENCE_RECORDS=volatile\n"
            "  redlock run hello -- date\n"
-           "  redlock nodes\n"
-           "  kill -9 $(cat %s/1/pid)    # lose one\n\n"
-           "Ctrl-C ends them and removes %s\n",
-           sandbox->options->nodes, servers, sandbox->directory, sandbox->directory);
+           "  redlock nodes\n",
+           sandbox->options->nodes, servers);
+    show("  kill -9 $(cat %s/1/pid)    # lose one\n", sandbox->directory);
+    show("\n");
+    show("Ctrl-C ends them and removes %s\n", sandbox->directory);
     fflush(stdout);
 }
 
@@ -312,7 +315,7 @@ int cmd_sandbox(const struct options *options)
     if (options->operand_count > 0)
         result = command_resolve(options->operands[0], &sandbox.command_path);
     if (result) {
-        say(SAY_ERROR, "sandbox: %s: %s", options->operands[0],
+        say(SAY_ERROR, "sandbox: %s: %s", mask_word(options->operands[0]),
             result == EXIT_NOT_FOUND ? "command not found" : "cannot be executed");
         return result;
     }

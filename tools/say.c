@@ -11,6 +11,7 @@
 
 #include "exits.h"
 #include "json.h"
+#include "shown.h"
 
 static int shown_max = SAY_NOTE;
 static bool as_json = false;
@@ -53,18 +54,6 @@ static void say_json(enum say_level level, const char *text)
     free(line);
 }
 
-/* Names and server texts come from elsewhere; they shall not steer the terminal, nor look like a
- * line of ours. Beside ASCII's, UTF-8 has control characters of its own: C2 80 to C2 9F. */
-static void hide_controls(char *text)
-{
-    for (unsigned char *at = (unsigned char *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7f)
-            *at = '?';
-        else if (*at == 0xc2 && at[1] >= 0x80 && at[1] <= 0x9f)
-            at[0] = at[1] = '?';
-    }
-}
-
 void say(enum say_level level, const char *format, ...)
 {
     char text[2048];
@@ -75,14 +64,15 @@ void say(enum say_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    hide_controls(text);
     if (as_json) {
         say_json(level, text);
         return;
     }
-    char *line = text_format("redlock: %s%s\n", level == SAY_WARNING ? "warning: " : "", text);
+    char *shown = text_shown(text);
+    char *line = text_format("redlock: %s%s\n", level == SAY_WARNING ? "warning: " : "", shown);
     write_line(STDERR_FILENO, line, strlen(line));
     free(line);
+    free(shown);
 }
 
 void *must(void *memory)

@@ -19,6 +19,7 @@ enum say_level {
 
 void say_setup(int level_max, bool json);
 bool say_shows(int level);
+/* Prints a line. Names and texts of servers may be in it: what does not print is escaped. */
 void say(enum say_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Writes what fits without blocking; false if the line was dropped. */

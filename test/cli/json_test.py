@@ -110,7 +110,7 @@ class Json(Case):
             check=False,
         )
         self.assertEqual(result.returncode, 1)
-        self.assertEqual(json.loads(result.stdout)["name"], "\ufffd\ufffd\x01 a")
+        self.assertEqual(json.loads(result.stdout)["name"], "\ufffdff\ufffdfe\x01 a")
 
     def test_life_of_a_lock_in_events(self):
         process, path = self.start_with_events("-t", "1500ms", "j", "--", "sh", "-c", "echo; exec sleep 1000")

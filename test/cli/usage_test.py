@@ -172,7 +172,7 @@ class BadInput(CommandCase):
                 result = self.redlock("run", f"a{byte}[2Jb", env=clean_environment())
                 self.assertCode(result, 64)
                 self.assertNotIn(byte, result.stderr[:-1])
-                self.assertRegex(result.stderr, r"^redlock: run: no command for a\?{1,2}\[2Jb")
+                self.assertRegex(result.stderr, r"^redlock: run: no command for a(\\x[0-9a-f]{2}){1,2}\[2Jb")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Decodes UTF-8 and escapes what does not print.
+ */
+#include "shown.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+#define REPLACEMENT 0xfffdu
+
+/* Decodes the character at `at`, up to the NUL, and returns its length. 0: the bytes are not UTF-8.
+ */
+static size_t decode(const char *at, uint32_t *ret_code)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *byte = (const unsigned char *)at;
+    size_t len = byte[0] < 0x80             ? 1
+                 : (byte[0] & 0xe0) == 0xc0 ? 2
+                 : (byte[0] & 0xf0) == 0xe0 ? 3
+                 : (byte[0] & 0xf8) == 0xf0 ? 4
+                                            : 0;
+    uint32_t code = len == 1 ? byte[0] : byte[0] & (0x7fu >> len);
+
+    for (size_t i = 1; i < len; i++) {
+        if ((byte[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (byte[i] & 0x3f);
+    }
+    *ret_code = code;
+    bool valid =
+        len > 0 && code >= least[len] && code <= 0x10ffff && (code & 0xfffff800u) != 0xd800;
+    return valid ? len : 0;
+}
+
+/* False for control characters, for those that change the direction of the text, and for those that
+ * have no width or break the line. */
+static bool is_printable(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},      {0x61c, 0x61c},
+                  {0x180e, 0x180e}, {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+                  {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff}};
+
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return false;
+    return true;
+}
+
+char *text_shown(const char *text)
+{
+    char *shown = must(malloc(4 * strlen(text) + 1)), *to = shown;
+    uint32_t code;
+
+    while (*text) {
+        size_t len = decode(text, &code);
+        bool printable = len > 0 && is_printable(code);
+        for (len = len ? len : 1; len > 0; len--, text++)
+            to += sprintf(to, printable ? "%c" : "\\x%02x", (unsigned char)*text);
+    }
+    *to = '\0';
+    return shown;
+}
+
+void show(const char *format, ...)
+{
+    size_t len = strlen(format);
+    bool ends = len > 0 && format[len - 1] == '\n';
+    char *text = NULL;
+    va_list args;
+
+    va_start(args, format);
+    int size = vasprintf(&text, format, args);
+    va_end(args);
+    must(size < 0 ? NULL : text);
+    if (ends)
+        text[size - 1] = '\0';
+    char *shown = text_shown(text);
+    fputs(shown, stdout);
+    if (ends)
+        putchar('\n');
+    free(shown);
+    free(text);
+}
+
+char *text_utf8(const char *text)
+{
+    char *mended = must(malloc(5 * strlen(text) + 1)), *to = mended;
+    uint32_t code;
+
+    while (*text) {
+        size_t len = decode(text, &code);
+        bool valid = len > 0 && code != REPLACEMENT;
+        for (len = len ? len : 1; len > 0; len--, text++)
+            to += sprintf(to, valid ? "%c" : "\xef\xbf\xbd%02x", (unsigned char)*text);
+    }
+    *to = '\0';
+    return mended;
+}
+
+char *json_shown(const char *json)
+{
+    char *shown = must(malloc(6 * strlen(json) + 1)), *to = shown;
+    uint32_t code = 0;
+
+    while (*json) {
+        size_t len = decode(json, &code);
+        if (len > 0 && is_printable(code)) {
+            to = mempcpy(to, json, len);
+        } else if (code > 0xffff) {
+            code -= 0x10000;
+            to += sprintf(to, "\\u%04x\\u%04x", 0xd800 | code >> 10, 0xdc00 | (code & 0x3ff));
+        } else {
+            to += sprintf(to, "\\u%04x", code);
+        }
+        json += len ? len : 1;
+    }
+    *to = '\0';
+    return shown;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Text from elsewhere (names, labels, paths, words of servers) as it may be printed. Printable
+ * characters of UTF-8 stay as they are. Everything that could steer a terminal, or look like a line
+ * or an order of characters that is not there, is escaped.
+ */
+#ifndef TOOLS_SHOWN_H
+#define TOOLS_SHOWN_H
+
+/* Returns a copy for a terminal: each byte of an unprintable character, and each byte that is not
+ * UTF-8, is "\xHH". To be freed. */
+char *text_shown(const char *text);
+
+/* Prints to stdout as printf() does, with text_shown() of the result. A '\n' at the end of the
+ * format ends the line; any other one is escaped. */
+void show(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Returns a copy that is valid UTF-8. Nothing is lost: each byte that is not UTF-8, and each byte
+ * of a U+FFFD, is U+FFFD followed by two hex digits. To be freed. */
+char *text_utf8(const char *text);
+
+/* Returns a copy of a JSON text, which is valid UTF-8, with "\uHHHH" for unprintable characters. To
+ * be freed. */
+char *json_shown(const char *json);
+
+#endif
