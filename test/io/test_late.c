@@ -2,6 +2,7 @@
  * The clocks jump between the turn that reads the deciding vote and the end of the call that waits
  * for it, as if the process had been stopped there. The result must be true when the call returns.
  */
+#include "api/client.h"
 #include "suite.h"
 #include "trio.h"
 #include "wait.h"
@@ -152,6 +153,77 @@ START_TEST(the_margin_of_a_check)
 }
 END_TEST
 
+/* What the engine of the client takes for now. */
+static uint64_t clients_now_ns(void)
+{
+    pthread_mutex_lock(&trio.client->mutex);
+    uint64_t now_ns = trio.client->in_callback ? 0 : rl_client_now(trio.client).boot_ns;
+    pthread_mutex_unlock(&trio.client->mutex);
+    return now_ns;
+}
+
+static void jump_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
+                             const redlock_report_t *report, void *userdata)
+{
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    on_done(rl, status, lock, report, userdata);
+}
+
+static void enter_and_leave(redlock_lock_t *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    ck_assert_int_eq(rl_client_enter(trio.client), REDLOCK_OK);
+    rl_client_leave(trio.client);
+}
+
+static void look(redlock_lock_t *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    ck_assert_int_eq(rl_client_look(trio.client), REDLOCK_OK);
+    rl_client_unlock(trio.client);
+}
+
+static void free_lock(redlock_lock_t *lock)
+{
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    redlock_lock_free(lock);
+}
+
+static void release_with_a_callback(redlock_lock_t *lock)
+{
+    ck_assert_int_eq(redlock_release_start(lock, jump_in_callback, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(clients_now_ns() != 0, PATIENCE_MS));
+}
+
+/* A call works with the time at which it was made, and what follows a callback with the time at
+ * which that returned. No server answers meanwhile: no turn of the loop reads the clocks either. */
+START_TEST(calls_and_callbacks_read_the_clocks)
+{
+    static void (*const calls[])(redlock_lock_t * lock) = {enter_and_leave, look, free_lock,
+                                                           release_with_a_callback};
+    redlock_lock_t *lock = NULL;
+
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    for (size_t i = 0; i < TRIO && calls[_i] != release_with_a_callback; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_GATE});
+    const uint64_t before_ns = clients_now_ns();
+    calls[_i](lock);
+    ck_assert_uint_ge(clients_now_ns(), before_ns + JUMP_S * RL_SECOND);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_open_gate(trio.fake[i]);
+    trio_behave();
+    if (calls[_i] != free_lock)
+        redlock_lock_free(lock);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("io_late");
@@ -160,5 +232,6 @@ int main(void)
     tcase_add_test(tcase, an_acquire_with_a_callback);
     tcase_add_test(tcase, an_event_that_takes_its_time);
     tcase_add_test(tcase, the_margin_of_a_check);
+    tcase_add_loop_test(tcase, calls_and_callbacks_read_the_clocks, 0, 4);
     return suite_run(suite);
 }
