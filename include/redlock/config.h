@@ -96,7 +96,8 @@ REDLOCK_CHECK int redlock_config_set_mode(redlock_config_t *config, int mode);
 /* What keys begin with; default "", at most 256 bytes. The same in all clients of a lock. */
 REDLOCK_CHECK int redlock_config_set_key_prefix(redlock_config_t *config, const char *prefix);
 /* The key of the hash in which each node keeps the numbers of fences (REDLOCK_FENCE): 1..256 bytes,
- * default "redlock:fence", without the prefix. The same in all clients, and of nothing else. */
+ * default "redlock:fence", without the prefix. The same in all clients, and of nothing else:
+ * a lock or slot with this key is refused. */
 REDLOCK_CHECK int redlock_config_set_fence_key(redlock_config_t *config, const char *key);
 /* What becomes of these numbers when a node is restarted (enum redlock_fence_records). The same in
  * all clients. docs/guarantees.md says what to choose. */

@@ -64,8 +64,9 @@ extern "C" {
 REDLOCK_CHECK int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
 /* Waits until a majority of nodes, of each set, is connected and may vote; not needed before other
- * calls. wait_ms: REDLOCK_WAIT_FOREVER is possible. When it is over: ENOQUORUM, EAUTH or EREFUSED,
- * as most nodes say; at once: EDUPLICATE (two addresses are one server), ECLOSED. [blocks] */
+ * calls. wait_ms (as every budget): at most INT64_MAX, or REDLOCK_WAIT_FOREVER. When it is over:
+ * ENOQUORUM, EAUTH or EREFUSED, as most nodes say; at once: EDUPLICATE (two addresses are one
+ * server), ECLOSED. [blocks] */
 REDLOCK_CHECK int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
 /* An operator's decision: takes the fence records of all nodes that answer into use, whatever they
@@ -129,7 +130,8 @@ enum redlock_kind {
 typedef struct redlock_options {
     size_t size;               /* set by redlock_opts() and redlock_opts_init() */
     uint64_t ttl_ms;           /* required: REDLOCK_TTL_MS_MIN..max_ttl_ms of the client */
-    uint64_t wait_ms;          /* 0: one attempt, past the queue of this client. When over: the
+    uint64_t wait_ms;          /* 0: one attempt, past the queue of this client. At most INT64_MAX,
+                                * or REDLOCK_WAIT_FOREVER. When over: the
                                 * cause of the last attempt that was decided, or ENOQUORUM;
                                 * ECONTENDED if it was still in the queue */
     uint64_t validity_ms_min;  /* grants with less left are given back; 0: 1 ms */

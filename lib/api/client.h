@@ -195,6 +195,10 @@ struct rl_names {
  * says so. */
 int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal);
+/* Refuses names whose keys, or the keys of whose slots, are the fence record's: a token under that
+ * key makes fenced locks impossible for all clients. permits: 0 where the names are the keys. */
+int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
+                          redlock_report_t **refusal);
 /* The keys of a lock, in ascending order. false: no memory. */
 struct rl_keys {
     unsigned count;

@@ -2,6 +2,7 @@
  * The names of what is to be locked: one, or several that are taken together. */
 #include "api/client.h"
 #include "api/report.h"
+#include "engine/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,6 +68,36 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
             return error;
     }
     return check_twins(rl, ret, refusal);
+}
+
+/* Returns whether the key of a name, with the prefix, has these bytes. */
+static bool is_key_of(const struct redlock *rl, const char *name, size_t len, struct rl_arg key)
+{
+    size_t prefix_len = rl->config->prefix_len;
+
+    return key.len == prefix_len + len && memcmp(key.data, rl->config->prefix, prefix_len) == 0 &&
+           memcmp(key.data + prefix_len, name, len) == 0;
+}
+
+int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
+                          redlock_report_t **refusal)
+{
+    static const char HINT[] = "the key of the fence record on the servers: choose another name, "
+                               "or another fence key";
+    const struct rl_arg record = {rl->config->fence_key, rl->config->fence_key_len};
+    struct rl_arg semaphore;
+    uint16_t slot;
+
+    for (unsigned i = 0; permits == 0 && i < names->count; i++) {
+        if (is_key_of(rl, names->list[i], names->lens[i], record))
+            return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "'%.80s' is %s", names->list[i],
+                                    HINT);
+    }
+    if (permits != 0 && rl_slot_of(record, &semaphore, &slot) && slot < permits &&
+        is_key_of(rl, names->list[0], names->lens[0], semaphore))
+        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "slot %u of '%.80s' is %s",
+                                (unsigned)slot, names->list[0], HINT);
+    return REDLOCK_OK;
 }
 
 static int by_key(const void *a, const void *b)

@@ -96,6 +96,18 @@ static int check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool 
     return error;
 }
 
+/* Refuses a time that is a negative number, converted by the compiler. `forever`:
+ * REDLOCK_WAIT_FOREVER is none. */
+static int check_duration(struct redlock *rl, const char *what, uint64_t ms, bool forever,
+                          redlock_report_t **refusal)
+{
+    if (ms <= INT64_MAX || (forever && ms == REDLOCK_WAIT_FOREVER))
+        return REDLOCK_OK;
+    return rl_report_refuse(
+        rl, refusal, REDLOCK_EINVAL, "%s is %llu ms, a negative number: use 0 to %lld%s", what,
+        (unsigned long long)ms, (long long)INT64_MAX, forever ? ", or REDLOCK_WAIT_FOREVER" : "");
+}
+
 /* What drift and the loss margin leave of the TTL must be enough for what was asked. */
 static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                           redlock_report_t **refusal)
@@ -131,6 +143,17 @@ static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
             "left: raise opts.hold_ms_max",
             (unsigned long long)opts->hold_ms_max, (unsigned long long)parts[0].value);
     return REDLOCK_OK;
+}
+
+static int check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_report_t **refusal)
+{
+    int error = check_ttl(rl, "opts.ttl_ms", opts->ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
+
+    if (error == REDLOCK_OK)
+        error = check_duration(rl, "opts.wait_ms", opts->wait_ms, true, refusal);
+    if (error == REDLOCK_OK)
+        error = check_duration(rl, "opts.hold_ms_max", opts->hold_ms_max, false, refusal);
+    return error == REDLOCK_OK ? check_validity(rl, opts, refusal) : error;
 }
 
 /* Durable records want somebody to attest that they are, for a majority: no wait would mend that.
@@ -290,15 +313,15 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error == REDLOCK_OK && token != NULL)
         error = check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
-        error = check_ttl(rl, "opts.ttl_ms", own.ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
-    if (error == REDLOCK_OK)
-        error = check_validity(rl, &own, refusal);
+        error = check_times(rl, &own, refusal);
     if (error == REDLOCK_OK)
         error = check_fence(set, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = check_own_token(rl, &own, token != NULL, refusal);
+    if (error == REDLOCK_OK)
+        error = rl_names_check_record(rl, &names, own.permits, refusal);
     if (error != REDLOCK_OK)
         return error;
     with_cancel.cancel = own.cancel;
@@ -385,6 +408,8 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     int error = rl_names_collect(rl, resources[0], resources + 1, count - 1, &names, refusal);
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
         error = check_token(rl, token, refusal);
+    if (error == REDLOCK_OK && kind != RL_OP_INSPECT)
+        error = rl_names_check_record(rl, &names, 0, refusal);
     if (error == REDLOCK_OK)
         error = rl_sets_find(rl, &names, &set, refusal);
     if (error == REDLOCK_OK)
@@ -458,6 +483,9 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
 {
     int error = kind == RL_OP_SHUTDOWN ? REDLOCK_OK : check_call(rl, call);
 
+    if (error == REDLOCK_OK)
+        error = check_duration(rl, kind == RL_OP_SHUTDOWN ? "budget_ms" : "wait_ms", budget_ms,
+                               true, call->ret_refusal);
     if (error != REDLOCK_OK)
         return error;
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
