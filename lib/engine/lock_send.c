@@ -79,8 +79,8 @@ void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
     *hint = rl_max_u64(*hint, rl_lease_fence_number(&lock->lease));
 }
 
-/* A fresh token for a fresh attempt: an old one may still be on its way to some node. A token of
- * the caller's is for the only attempt. */
+/* Gives a fresh attempt a fresh token: an old one may still be on its way to some node. A token of
+ * the caller is kept, as there is one attempt only. */
 static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
 {
     char token[RL_TOKEN_MAX + 1], key[RL_SLOT_KEY_MAX];
