@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -195,14 +196,16 @@ class Hostile(FamilyCase):
 
     def setuid_python(self):
         """An interpreter that every user runs as root."""
-        os.chmod(self.directory, 0o755)
-        path = self.path("python")
+        directory = tempfile.mkdtemp(prefix="cli-", dir="/tmp")  # other users may not search TMPDIR
+        self.addCleanup(shutil.rmtree, directory)
+        os.chmod(directory, 0o755)
+        path = os.path.join(directory, "python")
         shutil.copy(os.path.realpath("/usr/bin/python3"), path)
         os.chmod(path, 0o4755)
-        look = [path, "-c", "import os; os.setuid(0)"]
-        as_user = ["setpriv", f"--reuid={FOREIGN_USER}", "--clear-groups"]
-        for words in look, [REDLOCK, "--version"]:
-            if subprocess.run([*as_user, *words], capture_output=True, check=False).returncode != 0:
+        for words in [path, "-c", "import os; os.setuid(0)"], [REDLOCK, "--version"]:
+            try:
+                subprocess.run(words, user=FOREIGN_USER, extra_groups=[], capture_output=True, check=True)
+            except (OSError, subprocess.SubprocessError):
                 self.skipTest("to become another user and root again takes root, and paths that all may read")
         return path
 
