@@ -44,6 +44,7 @@ class Hostile(FamilyCase):
         for error in (errno.EPERM, errno.ENOSYS, errno.EINVAL):
             for calls in ([seccomp.PIDFD_OPEN], [seccomp.PIDFD_SEND_SIGNAL]):
                 with self.subTest(error=errno.errorcode[error], calls=calls):
+                    self.servers.ask_all("FLUSHALL")  # the lock of the last one
                     process, pids = self.family(
                         "-t", "10s", preexec_fn=lambda error=error, calls=calls: seccomp.forbid(error, *calls)
                     )
