@@ -2,6 +2,7 @@
 """What the tests of the guardian share: a command that starts processes in its own group and in other sessions."""
 
 import os
+import shutil
 import signal
 
 from world import Case, children_of, gone_after, until
@@ -79,3 +80,13 @@ class FamilyCase(Case):
 
     def assert_gone_within(self, pids, since, seconds):
         self.assertLess(gone_after(pids, since), seconds)
+
+    def stalled_at(self, path):
+        """An environment in which the guardian comes no further than to the list of that directory."""
+        shim = os.environ.get("PROCSTALL_SHIM", "")
+        if not shim:
+            self.skipTest("a preloaded object and the sanitizers do not go together")
+        directory = self.path("stall")
+        os.mkdir(directory)
+        self.addCleanup(shutil.rmtree, directory)
+        return self.environment(LD_PRELOAD=shim, PROCSTALL=directory, PROCSTALL_AT=path)

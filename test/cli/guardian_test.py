@@ -2,7 +2,6 @@
 """Nothing that the command started lives past the deadline, whatever happens to the wrapper."""
 
 import os
-import shutil
 import signal
 import sys
 import time
@@ -41,16 +40,6 @@ class Guardian(FamilyCase):
         self.wait_gone(guardian)
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
-
-    def stalled_at(self, path):
-        """An environment in which the guardian comes no further than to the list of that directory."""
-        shim = os.environ.get("PROCSTALL_SHIM", "")
-        if not shim:
-            self.skipTest("a preloaded object and the sanitizers do not go together")
-        directory = self.path("stall")
-        os.mkdir(directory)
-        self.addCleanup(shutil.rmtree, directory)
-        return self.environment(LD_PRELOAD=shim, PROCSTALL=directory, PROCSTALL_AT=path)
 
     def test_nothing_is_started_before_the_guardian_is_on_watch(self):
         more = self.stalled_at("/proc/self/fd")

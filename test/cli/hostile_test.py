@@ -94,6 +94,14 @@ class Hostile(FamilyCase):
         os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
         self.assert_released_after_the_end(process, pids)
 
+    def test_lock_is_kept_while_the_guardian_ends_the_rest(self):
+        process, pids = self.family("-t", "10s", env=self.stalled_at("/proc"))
+        os.kill(self.starter_of(self.guardian_of(process)), signal.SIGKILL)
+        until(lambda: os.path.exists(self.path("stall/reached")), "the guardian looks for the rest")
+        self.assertNotEqual(self.servers.keys(), set())
+        self.path("stall/go", "")
+        self.assert_released_after_the_end(process, pids)
+
     def test_killed_guardian_of_a_sandbox(self):
         """Its servers and what its command has put into another session end with it."""
         script = "setsid sleep 1000 & echo $!; cat $REDLOCK_SANDBOX_DIR/1/pid; wait"
@@ -137,7 +145,7 @@ class Hostile(FamilyCase):
         pid = int(process.stdout.readline())
         self.addCleanup(self.kill_all, [pid])
         guardian = self.guardian_of(process)
-        self.wait_event(events, "stopping")
+        self.wait_event(events, "child_exited")
         os.kill(guardian, signal.SIGKILL)
         until(lambda: self.servers.keys() == set(), "no key on any server")
         self.assertFalse(runs(pid))
@@ -224,6 +232,27 @@ class Hostile(FamilyCase):
         self.assertEqual(process.wait(PATIENCE), 124)
         self.assertTrue(runs(pid))
         self.assertIn("still runs, without the lock (processes: 1)", self.error_text())
+
+    def test_process_of_another_user_keeps_the_lock_for_the_grace(self):
+        python = self.setuid_python()
+        script = '"$@" & trap "exit 0" TERM; wait; wait'
+        events = self.path("events", "")
+        os.chmod(events, 0o666)
+        with open(events, "ab") as file:
+            process = self.start(
+                *("run", "--status-fd", str(file.fileno()), "-t", "20s", "-k", "5s", "--max-hold", "6s", "g"),
+                *("--", "sh", "-c", script, "sh", python, "-c", AS_ROOT),
+                pass_fds=[file.fileno()],
+                user=FOREIGN_USER,
+                extra_groups=[],
+            )
+        pid = int(process.stdout.readline())
+        self.addCleanup(self.kill_all, [pid])
+        self.wait_event(events, "child_exited")
+        self.assertNotEqual(self.servers.keys(), set())
+        self.kill_all([pid])
+        self.assertEqual(process.wait(PATIENCE), 124)
+        self.assertNotIn("still runs", self.error_text())
 
 
 if __name__ == "__main__":
