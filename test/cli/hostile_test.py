@@ -127,6 +127,7 @@ class Hostile(FamilyCase):
                 process, pids = self.family("-t", "3s")
                 guardian = self.guardian_of(process)
                 starter = self.starter_of(guardian)
+                self.addCleanup(self.kill_all, [guardian, starter])
                 for pid, what in (guardian, "guardian"), (starter, "starter"):
                     if what in name:
                         os.kill(pid, signal.SIGSTOP)
@@ -155,6 +156,7 @@ class Hostile(FamilyCase):
         process = self.start("run", "g", "--", "sh", "-c", "echo; read _ <$1", "sh", self.fifo("end"))
         process.stdout.readline()
         guardian = self.guardian_of(process)
+        self.addCleanup(self.kill_all, [guardian])
         os.kill(guardian, signal.SIGSTOP)
         until(lambda: state_of(guardian) == "T", "the guardian is stopped")
         with open(self.path("end"), "w", encoding="utf-8") as file:
