@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,7 +21,7 @@
 
 int terminal_open(void)
 {
-    int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    int fd = open(ctermid(NULL), O_RDWR | O_CLOEXEC);
 
     if (fd < 0 && isatty(STDIN_FILENO))
         fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -4,11 +4,14 @@
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
+import proxy  # noqa: E402
 import tapcase  # noqa: E402
 from world import REDLOCK, SLOW, Case, children_of, runs, until  # noqa: E402
 
@@ -75,6 +78,20 @@ class Signals(Case):
                     self.assertEqual(process.wait(10 * SLOW), 128 + sig)
                     self.assertEqual(set(self.servers.values("e")), {token})
 
+    def test_a_signal_that_comes_with_the_lock(self):
+        """It comes after the last look at signals and before the command: the command is not started."""
+        shim = os.environ.get("PROCSTALL_SHIM", "")
+        if not shim:
+            self.skipTest("a preloaded object and the sanitizers do not go together")
+        marker = self.path("started")
+        for words in ("run", "-n", "e", "--", "touch", marker), ("acquire", "-n", "e"):
+            with self.subTest(words=words):
+                result = self.redlock(*words, env=self.environment(LD_PRELOAD=shim, PROCSTALL_AT="note"))
+                self.assertCode(result, 128 + signal.SIGTERM)
+                self.assertEqual(result.stdout, "")
+                self.assertFalse(os.path.exists(marker))
+                self.assertEqual(self.servers.keys(), set())
+
     def test_a_wait_does_not_end_by_what_only_the_command_knows(self):
         token = self.hold("e")
         process = self.start("run", "e", "--", "sh", "-c", "exit 7")
@@ -132,6 +149,51 @@ class NotStarted(Case):
                 self.assertEqual(process.wait(10 * SLOW), code)
                 self.assertIn(f"e: {path}: ", self.error_text())
                 self.assertEqual(self.servers.keys(), set())
+
+
+def lose_the_first_release(listener, port):
+    """Passes everything on, but hangs up instead of telling that a key was deleted, once."""
+    lost = threading.Event()
+
+    def serve(near):
+        far = socket.create_connection(("127.0.0.1", port))
+        asked = threading.Event()
+
+        def ask(chunk):
+            if b"EVALSHA" in chunk:
+                asked.set()
+            return True
+
+        def answer(chunk):
+            if not asked.is_set() or not chunk.endswith(b":1\r\n") or lost.is_set():
+                return True
+            lost.set()
+            near.shutdown(socket.SHUT_RDWR)
+            return False
+
+        threading.Thread(target=proxy.pass_on, args=(near, far, ask), daemon=True).start()
+        threading.Thread(target=proxy.pass_on, args=(far, near, answer), daemon=True).start()
+
+    while True:
+        try:
+            serve(listener.accept()[0])
+        except OSError:
+            return
+
+
+class Released(Case):
+    def test_what_the_first_of_two_questions_has_released(self):
+        """The answers are lost, the question is repeated, and the lock is gone: by us."""
+        for strict in [], ["--strict"]:
+            with self.subTest(strict=strict):
+                token = self.hold("e")
+                addresses = [proxy.listen(self, lose_the_first_release, port) + "?fresh=1" for port in self.servers.ports[:3]]
+                addresses += [f"127.0.0.1:{port}?fresh=1" for port in self.servers.ports[3:]]
+                result = self.redlock("release", *strict, "-s", ",".join(addresses), "e", token)
+                self.assertCode(result, 0)
+                self.assertEqual(result.stderr, "")
+                self.assertEqual(self.servers.keys(), set())
+        self.assertCode(self.redlock("release", "--strict", "e", token), 1)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,22 @@
  * until it may go on. So a test can look at what has been done before, as if the machine were so
  * busy that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`,
  * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). With
- * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command.
+ * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command. With
+ * PROCSTALL_AT=note the wrapper gets a TERM right after the library has told it something, such as
+ * that the lock was acquired.
  * If that directory has a file `hidden` with the name of an entry of /proc, the guardian does not
  * find this entry in its first two looks: as if its parent had ended in the middle of each. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define GIVE_UP_MS   30000
@@ -48,16 +52,32 @@ static void stall(const char *directory)
 }
 
 /* The first thing that the wrapper does between the lock and its command. */
-int isatty(int fd)
+char *ctermid(char *name)
 {
     const char *directory = getenv("PROCSTALL"), *at = getenv("PROCSTALL_AT");
-    int (*next)(int) = NULL;
-    void *symbol = dlsym(RTLD_NEXT, "isatty");
+    char *(*next)(char *) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "ctermid");
 
     memcpy(&next, &symbol, sizeof next);
-    if (directory != NULL && at != NULL && strcmp(at, "command") == 0 && fd == STDIN_FILENO)
+    if (directory != NULL && at != NULL && strcmp(at, "command") == 0)
         stall(directory);
-    return next(fd);
+    return next(name);
+}
+
+/* The wrapper reads a pointer from a pipe when the library tells it something. */
+ssize_t read(int fd, void *buffer, size_t len)
+{
+    const char *at = getenv("PROCSTALL_AT");
+    ssize_t (*next)(int, void *, size_t) = NULL;
+    void *symbol = dlsym(RTLD_NEXT, "read");
+
+    memcpy(&next, &symbol, sizeof next);
+    ssize_t done = next(fd, buffer, len);
+    struct stat info;
+    if (at != NULL && strcmp(at, "note") == 0 && done == (ssize_t)sizeof(void *) &&
+        fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode))
+        kill(getpid(), SIGTERM);
+    return done;
 }
 
 /* The guardian has one thread. */
