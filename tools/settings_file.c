@@ -56,7 +56,7 @@ static char *next_line(char *buffer, int size, void *stream)
     if (!line)
         return NULL;
     reading->line++;
-    if (strlen(line) > LINE_MAX_CHARS) {
+    if (strcspn(line, "\r\n") > LINE_MAX_CHARS) {
         refuse(reading, "the line is too long", "",
                "put each server into a [node.NAME] section of its own, as url = ...");
         return NULL;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How `redlock run` ends by a signal of any kind, and when its command cannot be started although the lock was taken."""
 
+import json
 import os
 import resource
 import signal
@@ -114,6 +115,52 @@ class Signals(Case):
     def test_the_command_has_the_default_actions(self):
         result = self.redlock("run", "e", "--", "grep", "-E", "Sig(Blk|Ign):", "/proc/self/status")
         self.assertEqual(result.stdout, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n")
+
+    def test_what_the_caller_ignores(self):
+        """HUP, INT and QUIT stay ignored, for nohup and for `cmd &` in scripts; what else is ignored is reset."""
+        def ignore():
+            for sig in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGTERM:
+                signal.signal(sig, signal.SIG_IGN)
+
+        result = self.redlock("run", "e", "--", "grep", "SigIgn:", "/proc/self/status", preexec_fn=ignore)
+        self.assertEqual(result.stdout, "SigIgn:\t0000000000000007\n")
+
+    def test_a_signal_ends_the_rest_of_min_hold(self):
+        """The command is over; the lock is left to its TTL."""
+        process, events = self.start_with_events("-t", "3s", "--min-hold", "30s", "e", "--", "true")
+        self.wait_event(events, "child_exited")
+        value = set(self.servers.values("e"))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(10 * SLOW), 0)
+        self.assertLessEqual(set(self.servers.values("e")), value)
+        until(lambda: self.servers.keys() == set(), "the end of the TTL")
+
+    def test_events_that_nobody_reads_are_counted(self):
+        """The pipe is full until the command has answered two signals, so that two events were dropped."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        os.set_blocking(writer, False)
+        filled = 0
+        try:
+            while True:
+                filled += os.write(writer, b"\n" * 4096)
+        except BlockingIOError:
+            pass
+        script = "trap 'echo one' USR1; trap 'echo two; exit 0' USR2; echo ready; while :; do sleep 0.01; done"
+        process = self.start("run", "--status-fd", str(writer), "e", "--", "sh", "-c", script, pass_fds=[writer])
+        os.close(writer)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        for _ in range(2):
+            process.send_signal(signal.SIGUSR1)
+            self.assertEqual(process.stdout.readline(), "one\n")
+        while filled > 0:
+            filled -= len(os.read(reader, filled))
+        process.send_signal(signal.SIGUSR2)
+        self.assertEqual(process.stdout.readline(), "two\n")
+        self.assertEqual(process.wait(10 * SLOW), 0)
+        with os.fdopen(os.dup(reader), encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        self.assertEqual([(event["event"], event.get("events_dropped")) for event in events], [("child_exited", 2), ("released", 2)])
 
 
 class NotStarted(Case):

@@ -89,6 +89,14 @@ class Secrets(SpoiledCase):
         self.assertCode(self.nested("--keep-env", **self.with_login()), 0)
         self.assertCode(self.nested("--keep-env", REDLOCK_SERVERS=self.in_addresses), 0)
 
+    def test_the_password_is_the_first_line_of_its_file(self):
+        for text in PASSWORD, PASSWORD + "\n", PASSWORD + "\r\n", PASSWORD + "\nmore\n":
+            with self.subTest(text=text):
+                path = self.path("pass", text)
+                os.chmod(path, 0o600)
+                result = self.redlock("status", "-s", self.servers.list, "--pass-file", path, "s", env=clean_environment())
+                self.assertCode(result, 1)
+
     def test_a_sandbox_in_the_command_needs_none(self):
         words = ("sandbox", "-n", "1", "--", REDLOCK, "acquire", "-q", "-n", "--connect-timeout", "1s", "t")
         self.assertCode(self.nested(inner=words, **self.with_login()), 0)

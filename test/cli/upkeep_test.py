@@ -198,6 +198,11 @@ class R14(Case):
             lambda: any(event["event"] == "extended" for event in self.events(events)),
             "a renewal after the failure",
         )
+        # Each failure is told, also soon after the one before.
+        told = self.error_text().count("not renewed")
+        self.servers.stop(0, 1, 2)
+        until(lambda: self.error_text().count("not renewed") > told, "the second warning")
+        self.servers.go_on()
         self.assertTrue(runs(pid))
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(10 * SLOW), 128 + signal.SIGTERM)

@@ -102,6 +102,65 @@ BAD_INPUT = [
     (["sandbox", "no-such-command-here"], 127, "command not found"),
 ]
 
+# arguments and environment that are just accepted, and just refused with these words. A command that is not
+# there ends an accepted `run` before it asks a server.
+BOUNDS = [
+    # 8787 + 100 (one more try) + 1000 + 112 (drift) ms are less than 10 s.
+    ("-t 10s -k 1s --node-timeout 100ms --renew 8787ms", "-t 10s -k 1s --node-timeout 100ms --renew 8788ms", "= 10s must be less"),
+    ("-t 10s -k 1s --no-renew", "-t 10s -k 9888ms --no-renew", "grace 9888ms + drift 112ms = 10s must be less"),
+    # Each part of the drift is rounded up: 101 + 2 + 11 ms.
+    ("-t 10001ms -k 1s --no-renew", "-t 10001ms -k 10s --no-renew", "drift 114ms"),
+    ("-k 5s --max-hold 5001ms", "-k 5s --max-hold 5s", "max-hold 5s is not longer than grace 5s"),
+    ("-t 1s -k 0 --max-hold 251ms", "-t 1s -k 0 --max-hold 250ms", "is not longer than grace 250ms"),
+    ("--min-hold 30s", "--min-hold 30001ms", "is above max_ttl 30s"),
+    ("-t 9s --no-renew --min-hold 9s", "-t 9s --no-renew --min-hold 9001ms", "is above ttl 9s"),
+    ("--min-hold 10s --max-hold 10s", "--min-hold 10001ms --max-hold 10s", "is longer than max-hold 10s"),
+    ("-t 30s", "-t 30001ms", "is above max_ttl 30s"),
+    ("--connect-timeout 1ms", "--connect-timeout 0ms", "out of range; write 1ms to 1m"),
+    ("--connect-timeout 1m", "--connect-timeout 60001ms", "out of range; write 1ms to 1m"),
+    ("-w 24000h", "-w 86400000.001s", "not a duration"),
+    ("REDLOCK_DRIFT=50%", "REDLOCK_DRIFT=50.0001%", "not a rate of clocks"),
+    ("REDLOCK_DRIFT=500000ppm", "REDLOCK_DRIFT=500001ppm", "not a rate of clocks"),
+    ("REDLOCK_HEARTBEAT=10ms", "REDLOCK_HEARTBEAT=9ms", "out of range; write 10ms to 1m"),
+    ("REDLOCK_CLOCK_SLACK=1m", "REDLOCK_CLOCK_SLACK=60001ms", "out of range; write 0ms to 1m"),
+]
+
+
+class Bounds(CommandCase):
+    def run_with(self, words):
+        flags = [word for word in words.split() if "=" not in word]
+        environment = dict(word.split("=") for word in words.split() if "=" in word)
+        # So much drift leaves no time to renew by default.
+        flags += ["--no-renew", "-k", "1s"] if environment else []
+        return self.redlock("run", *flags, "-s", "a:1", "x", "no-such-command-here", env=clean_environment(**environment))
+
+    def test_bounds(self):
+        for inside, outside, words in BOUNDS:
+            with self.subTest(inside=inside):
+                self.assertCode(self.run_with(inside), 127)
+            with self.subTest(outside=outside):
+                result = self.run_with(outside)
+                self.assertIn(result.returncode, (64, 78))
+                self.assertIn(words, result.stderr)
+
+    def test_lengths(self):
+        """A line of a settings file, the first line of a token file or a pass-file, a name."""
+        for length, code in (190, 0), (191, 78):
+            with self.subTest(line=length):
+                line = "prefix = "
+                path = self.path("conf", f"[redlock]\n{line}{'p' * (length - len(line))}\n")
+                result = self.redlock("config", "-f", path, env=clean_environment())
+                self.assertCode(result, code)
+        for length, code in (1024, 0), (1025, 78):
+            with self.subTest(password=length):
+                path = self.path("pass", "p" * length + "\r\n")
+                os.chmod(path, 0o600)
+                self.assertCode(self.redlock("config", "--pass-file", path, env=clean_environment()), code)
+        for length, words in (512, "command not found"), (513, "use 1 to 512 bytes"):
+            with self.subTest(name=length):
+                result = self.redlock("run", "-s", "a:1", "n" * length, "no-such-command-here", env=clean_environment())
+                self.assertIn(words, result.stderr)
+
 
 class Help(CommandCase):
     def test_alone_it_shows_three_examples(self):
