@@ -3,11 +3,11 @@
  * until it may go on. So a test can look at what has been done before, as if the machine were so
  * busy that the list takes for ever. PROCSTALL names a directory for the files `reached` and `go`,
  * PROCSTALL_AT the one that is listed (/proc: its prey; /proc/self/fd: it has just begun). With
- * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command. With
- * PROCSTALL_AT=note the wrapper gets a TERM right after the library has told it something, such as
- * that the lock was acquired.
- * If that directory has a file `hidden` with the name of an entry of /proc, the guardian does not
- * find this entry in its first two looks: as if its parent had ended in the middle of each. */
+ * PROCSTALL_AT=command the wrapper waits in the same way, right before it asks for the command.
+ * With PROCSTALL_AT=note the wrapper gets a TERM right after the library has told it something,
+ * such as that the lock was acquired. If that directory has a file `hidden` with the name of an
+ * entry of /proc, the guardian does not find this entry in its first two looks: as if its parent
+ * had ended in the middle of each. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
