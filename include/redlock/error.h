@@ -34,7 +34,7 @@ extern "C" {
     XX(EMODE, -10, "not available in this mode")                                                   \
     XX(ELIBRARY, -11, "another version of a library is loaded")                                    \
     XX(ECONTENDED, -20, "held by another client")                                                  \
-    XX(ENOQUORUM, -21, "too few nodes answered")                                                   \
+    XX(ENOQUORUM, -21, "no quorum")                                                                \
     XX(ETOOSLOW, -22, "quorum came too late")                                                      \
     XX(ELOST, -23, "lock is no longer held")                                                       \
     XX(EREFUSED, -24, "too few nodes may vote")                                                    \

@@ -16,7 +16,7 @@
  *    means "default". Out-structs are passed with their size: the bytes both sides know are copied,
  *    the rest is zeroed.
  *  - ret_x is written on success only and may not be NULL; ret_report may be NULL and is always
- *    written: a report that the caller frees, or NULL (no memory, or a call out of place).
+ *    written: a report that the caller frees, or NULL (no memory).
  *  - Why a call was refused with EINVAL is in its report; where there is none (NULL was passed, or
  *    the call only starts something), it is a line of the log at REDLOCK_LOG_ERROR.
  *  - redlock_<verb>() asks the nodes; redlock_<object>_<noun>() is local and never blocks.

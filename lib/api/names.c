@@ -58,8 +58,8 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
                                 also_count);
     if (also_count > RL_KEYS_MAX - 1)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "%zu resources at once: there may be %d", also_count + 1,
-                                RL_KEYS_MAX);
+                                "%zu further resources: there may be %d", also_count,
+                                RL_KEYS_MAX - 1);
     while (ret->count <= also_count) {
         char what[48];
         snprintf(what, sizeof what, "further resource number %u", ret->count);

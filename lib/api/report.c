@@ -171,13 +171,56 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
 }
 
-/* Names the nodes that stood in the way, as many as fit. */
-static void fill_line(struct redlock_report *report, const struct redlock_lock *lock)
+/* What became of a lock or a question that went well. */
+static const char *success_text(const struct redlock_report *report, bool breaking)
+{
+    switch (report->round.verb) {
+    case RL_VERB_ACQUIRE:
+        return "acquired";
+    case RL_VERB_EXTEND:
+        return "extended";
+    case RL_VERB_GET:
+        return report->info.state == REDLOCK_STATE_HELD   ? "held"
+               : report->info.state == REDLOCK_STATE_FREE ? "free"
+                                                          : "not known";
+    default:
+        return !breaking ? "released" : report->info.granted > 0 ? "broken" : "free";
+    }
+}
+
+/* Writes how many servers did what was asked; returns the length as snprintf() does. */
+static int print_votes(char *to, size_t size, const struct redlock_report *report, bool breaking)
 {
     const struct rl_round *round = &report->round;
+    unsigned answered = rl_nodes_count(round->granted | round->denied);
+    unsigned count = report->info.granted;
+    bool settled = report->info.status == REDLOCK_OK && (breaking || round->verb == RL_VERB_GET);
+    const char *done = round->verb == RL_VERB_ACQUIRE           ? "granted the lock"
+                       : round->verb == RL_VERB_EXTEND          ? "extended the lock"
+                       : breaking || round->verb == RL_VERB_GET ? "answered"
+                                                                : "released the lock";
+
+    if (breaking && settled)
+        return snprintf(to, size, ": %s %u of %u servers",
+                        count > 0 ? "deleted on" : "there was nothing to delete on",
+                        count > 0 ? count : answered, report->info.nodes);
+    if (breaking || round->verb == RL_VERB_GET)
+        count = answered;
+    int len = snprintf(to, size, ": %u of %u servers %s", count, report->info.nodes, done);
+    if (settled || len < 0 || (size_t)len >= size)
+        return len;
+    return len + snprintf(to + len, size - (size_t)len, ", %u required", report->info.quorum);
+}
+
+/* Writes the subject of the line: what happened, and to which of several locks. */
+static int print_status(char *to, size_t size, const struct redlock_report *report,
+                        const struct redlock_lock *lock)
+{
     int status = report->info.status;
     const struct rl_lease *lease = &lock->engine.lease;
     const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(lock) : NULL;
+    const char *text = status == REDLOCK_OK ? success_text(report, lock->breaking != NULL)
+                                            : redlock_strerror(status);
     char which[128] = "";
 
     if (taken != NULL)
@@ -185,26 +228,37 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     if (lease->terms->permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
                  (unsigned)lease->terms->permits, (unsigned)rl_lease_slot(lease));
+    if (lock->engine.behind == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
+        return snprintf(to, size, "held by another lock of this client%s", which);
+    if (lock->engine.behind == RL_BEHIND_WAITER)
+        snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
+    return snprintf(to, size, "%s%s", text, which);
+}
+
+/* Names the nodes that stood in the way, as many as fit. */
+static void fill_line(struct redlock_report *report, const struct redlock_lock *lock)
+{
+    const struct rl_round *round = &report->round;
+    int size = (int)sizeof report->line;
+
+    int at = print_status(report->line, sizeof report->line, report, lock);
     if (lock->engine.behind == RL_BEHIND_HOLDER) {
-        snprintf(report->line, sizeof report->line,
-                 "%s%s: a lock of this client holds it; no node was asked",
-                 redlock_strerror(status), which);
+        snprintf(report->line + at, (size_t)(size - at), "%s",
+                 report->info.status == REDLOCK_ECONTENDED
+                     ? "; no server was asked"
+                     : ": a lock of this client holds it; no server was asked");
         return;
     }
-    if (lock->engine.behind == RL_BEHIND_WAITER)
-        snprintf(which, sizeof which, " (in the queue of this client; the lock ahead of it)");
-    int at = snprintf(report->line, sizeof report->line, "%s%s: %u of %u nodes agreed, %u needed",
-                      redlock_strerror(status), which, report->info.granted, report->info.nodes,
-                      report->info.quorum);
-
     rl_nodes missing = round->failed;
-    if (status == REDLOCK_ENOQUORUM || status == REDLOCK_ETOOSLOW)
+    if (report->info.status == REDLOCK_ENOQUORUM || report->info.status == REDLOCK_ETOOSLOW)
         missing |= rl_round_pending(round);
-    for (unsigned i = 0; report->texts != NULL && status != REDLOCK_OK && i < round->nodes; i++) {
-        if (((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i)) ||
-            at >= (int)sizeof report->line)
+    at += print_votes(report->line + at, (size_t)(size - at), report, lock->breaking != NULL);
+    for (unsigned i = 0; report->texts != NULL && report->info.status != REDLOCK_OK &&
+                         i < round->nodes && at < size;
+         i++) {
+        if ((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i))
             continue;
-        at += snprintf(report->line + at, sizeof report->line - (size_t)at, "; %s: %s",
+        at += snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
                        rl_set_node_name(report->set, i), report->texts + (size_t)i * RL_TEXT_MAX);
     }
 }
@@ -242,11 +296,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     const struct redlock_lock *held = lock->subject != NULL ? lock->subject : lock;
     report->info.validity_ms = rl_lease_remaining_ns(&held->engine.lease, now) / RL_MS;
     fill_seen(report, lock);
-    if (status == REDLOCK_OK && lock->engine.seen == NULL) {
-        memcpy(report->line, "granted by a majority", 22);
-        return;
-    }
-    fill_texts(report, lock);
+    if (status != REDLOCK_OK || lock->engine.seen != NULL)
+        fill_texts(report, lock);
     fill_line(report, lock);
 }
 
@@ -270,6 +321,23 @@ redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *l
     report->borrowed = false;
     rl_client_ref(rl);
     return report;
+}
+
+redlock_report_t *rl_report_of_entry(int error)
+{
+    static const struct redlock_report reports[] = {
+        {.borrowed = true,
+         .info.status = REDLOCK_EFORKED,
+         .line = "handle is from before fork(): make a new client in the child"},
+        {.borrowed = true, .info.status = REDLOCK_EMODE, .line = "not available in this mode"},
+        {.borrowed = true, .info.status = REDLOCK_EDEADLK, .line = "blocking call in a callback"},
+        {.borrowed = true, .info.status = REDLOCK_ECLOSED, .line = "client is shutting down"},
+    };
+
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+        if (reports[i].info.status == error)
+            return (redlock_report_t *)(uintptr_t)&reports[i]; /* no call writes to it */
+    return NULL;
 }
 
 int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)

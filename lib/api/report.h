@@ -30,6 +30,10 @@ void rl_report_done(struct redlock_report *report);
 /* The same as an object of its own for the user; NULL: no memory. */
 redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *lock, int status);
 
+/* Returns the report of a call that could not begin: static, and never changed, because the client
+ * may be gone or may belong to another process. NULL: there is none for this error. */
+redlock_report_t *rl_report_of_entry(int error);
+
 /* The words of a refused argument; NULL if `ret` is NULL. Returns `status`. */
 int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

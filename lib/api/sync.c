@@ -56,6 +56,8 @@ static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
     int error = rl_client_enter_blocking(rl);
     if (error == REDLOCK_OK)
         rl_client_ref(rl); /* redlock_free() may come while this thread sleeps */
+    else if (ret_report != NULL)
+        *ret_report = rl_report_of_entry(error);
     return error;
 }
 

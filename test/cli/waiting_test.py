@@ -24,7 +24,7 @@ class Waiting(Case):
     def test_no_quorum_is_waited_for_and_over_when_servers_are_back(self):
         self.servers.stop(0, 1, 2)
         process = self.start("run", "w", "--", "echo", "mine")
-        self.wait_error("waiting for w: too few nodes answered")
+        self.wait_error("waiting for w: no quorum: ")
         self.servers.go_on()
         self.assertEqual(process.stdout.readline(), "mine\n")
         self.assertEqual(process.wait(10 * SLOW), 0)

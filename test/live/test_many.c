@@ -134,7 +134,7 @@ START_TEST(what_cannot_be_is_refused)
     opts.flags = 0;
     opts.also = names;
     opts.also_count = REDLOCK_RESOURCES_MAX;
-    check_refused(&opts, "65 resources");
+    check_refused(&opts, "64 further resources");
     opts.also = NULL;
     check_refused(&opts, "no list");
     opts.also = names;

@@ -28,7 +28,7 @@ static const struct expected ERRORS[] = {
     {-10, "REDLOCK_EMODE", "not available in this mode", false},
     {-11, "REDLOCK_ELIBRARY", "another version of a library is loaded", false},
     {-20, "REDLOCK_ECONTENDED", "held by another client", true},
-    {-21, "REDLOCK_ENOQUORUM", "too few nodes answered", true},
+    {-21, "REDLOCK_ENOQUORUM", "no quorum", true},
     {-22, "REDLOCK_ETOOSLOW", "quorum came too late", true},
     {-23, "REDLOCK_ELOST", "lock is no longer held", false},
     {-24, "REDLOCK_EREFUSED", "too few nodes may vote", true},
