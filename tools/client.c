@@ -289,8 +289,9 @@ int exit_of_error(int error, int conflict_code)
     case REDLOCK_OK:
         return EXIT_OK;
     case REDLOCK_ECONTENDED:
-    case REDLOCK_ELOST:
         return conflict_code;
+    case REDLOCK_ELOST:
+        return EXIT_LOST;
     case REDLOCK_ENOQUORUM:
     case REDLOCK_ETOOSLOW:
     case REDLOCK_EREFUSED:

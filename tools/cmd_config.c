@@ -11,6 +11,7 @@
 #include "say.h"
 #include "settings.h"
 #include "shown.h"
+#include "timing.h"
 
 static const char *origin_of(const struct setting *setting)
 {
@@ -44,6 +45,24 @@ static bool print_json(const struct settings *settings)
     return json_print(json_pack("{s:s, s:o}", "schema", "redlock.config/1", "settings", values));
 }
 
+/* Refuses durations that `acquire` would refuse, and of those that only `run` takes what is set. */
+static int check_timing(const struct settings *settings)
+{
+    struct timing timing = {.ttl_ms = settings->ttl_ms,
+                            .max_ttl_ms = settings->max_ttl_ms,
+                            .drift_ppm = settings->drift_ppm,
+                            .renew_ms = settings->renew_ms,
+                            .grace_ms = settings->grace_ms,
+                            .try_ms = settings->node_timeout_ms};
+    bool runs = settings->values[SET_GRACE].text || settings->values[SET_RENEW].text;
+    char why[512];
+
+    if (runs ? timing_check(&timing, why, sizeof why) : timing_check_ttl(&timing, why, sizeof why))
+        return EXIT_OK;
+    say(SAY_ERROR, "config: %s", why);
+    return EXIT_CONFIG;
+}
+
 int cmd_config(const struct options *options)
 {
     struct settings settings;
@@ -61,8 +80,8 @@ int cmd_config(const struct options *options)
     else
         print_text(&settings);
     /* What cannot be used is refused here too, after it was shown. */
-    result = EXIT_OK;
-    if (settings.values[SET_SERVERS].text) {
+    result = check_timing(&settings);
+    if (result == EXIT_OK && settings.values[SET_SERVERS].text) {
         result = client_configure(&settings, &config);
         if (result < 0) {
             redlock_config_free(config);

@@ -81,13 +81,12 @@ static int explain(const struct options *options, const struct names *names, int
                    const struct evidence *evidence)
 {
     int code = exit_of_error(error, EXIT_HELD);
-    int level = code == EXIT_HELD || code == EXIT_NO_QUORUM ? SAY_NOTE : SAY_ERROR;
 
-    say((enum say_level)level, "%s: not %s: %s", names->text,
+    say(SAY_ERROR, "%s: not %s: %s", names->text,
         options->command == CMD_EXTEND ? "extended" : "released",
         evidence && *evidence->text ? evidence->text : redlock_strerror(error));
-    if (code != EXIT_HELD)
-        evidence_say_nodes(evidence, level);
+    if (code != EXIT_LOST)
+        evidence_say_nodes(evidence, SAY_ERROR);
     return code;
 }
 
@@ -168,12 +167,12 @@ static int release(const struct options *options, const struct names *names, red
     int result = EXIT_OK;
 
     if (error == REDLOCK_ELOST) {
-        say(SAY_WARNING,
+        say(options->strict ? SAY_ERROR : SAY_WARNING,
             names->count > 1
                 ? "%s were not all held with this token any more; what was, is released"
                 : "%s was not held with this token any more; nothing was released",
             names->text);
-        result = options->strict ? 1 : EXIT_OK;
+        result = options->strict ? EXIT_LOST : EXIT_OK;
     } else if (error != REDLOCK_OK) {
         result = explain(options, names, error, evidence);
     }

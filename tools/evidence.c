@@ -77,15 +77,52 @@ static const char *vote_name(int vote)
     }
 }
 
+const char *cause_name(int cause)
+{
+    static const char *const names[] = {
+        [REDLOCK_CAUSE_NONE] = "none",
+        [REDLOCK_CAUSE_TIMEOUT] = "timeout",
+        [REDLOCK_CAUSE_RESOLVE] = "resolve",
+        [REDLOCK_CAUSE_CONNECT] = "connect",
+        [REDLOCK_CAUSE_DISCONNECT] = "disconnect",
+        [REDLOCK_CAUSE_PROTOCOL] = "protocol",
+        [REDLOCK_CAUSE_AUTH] = "auth",
+        [REDLOCK_CAUSE_NOPERM] = "noperm",
+        [REDLOCK_CAUSE_READONLY] = "readonly",
+        [REDLOCK_CAUSE_OOM] = "oom",
+        [REDLOCK_CAUSE_BUSY] = "busy",
+        [REDLOCK_CAUSE_WRONGTYPE] = "wrongtype",
+        [REDLOCK_CAUSE_ERROR_REPLY] = "error_reply",
+        [REDLOCK_CAUSE_RESTARTED] = "restarted",
+        [REDLOCK_CAUSE_REPLICA] = "replica",
+        [REDLOCK_CAUSE_LOADING] = "loading",
+        [REDLOCK_CAUSE_PROMOTED] = "promoted",
+        [REDLOCK_CAUSE_EVICTING] = "evicting",
+        [REDLOCK_CAUSE_DUPLICATE] = "duplicate",
+        [REDLOCK_CAUSE_CLOCK_STEP] = "clock_step",
+        [REDLOCK_CAUSE_NO_INFO] = "no_info",
+        [REDLOCK_CAUSE_FENCE] = "fence",
+        [REDLOCK_CAUSE_NO_MEMORY] = "no_memory",
+        [REDLOCK_CAUSE_CLUSTER] = "cluster",
+        [REDLOCK_CAUSE_HEALED] = "healed",
+        [REDLOCK_CAUSE_NO_AOF] = "no_aof",
+        [REDLOCK_CAUSE_NOT_ON_DISK] = "not_on_disk",
+        [REDLOCK_CAUSE_FENCE_UNREAD] = "fence_unread",
+    };
+    bool known = cause >= 0 && (size_t)cause < sizeof names / sizeof names[0] && names[cause];
+
+    return known ? names[cause] : "other";
+}
+
 json_t *evidence_nodes_json(const struct evidence *evidence)
 {
     json_t *array = must(json_array());
 
     for (size_t i = 0; evidence && i < evidence->count; i++) {
         const struct evidence_node *node = &evidence->nodes[i];
-        json_t *object = must(json_pack("{s:o, s:s, s:i, s:I}", "node", json_text(node->node),
-                                        "vote", vote_name(node->vote), "cause", node->cause,
-                                        "rtt_us", (json_int_t)node->rtt_us));
+        json_t *object = must(json_pack(
+            "{s:o, s:s, s:s, s:I}", "node", json_text(node->node), "vote", vote_name(node->vote),
+            "cause", cause_name(node->cause), "rtt_us", (json_int_t)node->rtt_us));
         if (*node->text)
             json_object_set_new(object, "text", json_text(node->text));
         json_array_append_new(array, object);

@@ -33,6 +33,9 @@ struct votes evidence_votes(const struct evidence *evidence);
 /* One line per node that denied or failed and that evidence->text does not name. */
 void evidence_say_nodes(const struct evidence *evidence, int level);
 
+/* The name of an enum redlock_cause: "connect". */
+const char *cause_name(int cause);
+
 json_t *evidence_nodes_json(const struct evidence *evidence);
 
 /* The holder that most nodes name, or "". */

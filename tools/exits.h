@@ -6,6 +6,7 @@
 
 enum exit_code {
     EXIT_OK = 0,
+    EXIT_LOST = 1, /* not held with this token any more: to try again does not help */
     EXIT_USAGE = 64,
     EXIT_NO_QUORUM = 69,
     EXIT_INTERNAL = 70,

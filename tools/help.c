@@ -93,7 +93,7 @@ static const char extend_text[] =
     "Gives a lock that is still held a new TTL and prints how long it is valid.\n"
     "  -t D  the new TTL (30s, at most --max-ttl); it never gets shorter\n"
     "  -a NAME  one more name\n" SERVERS
-    "Exit: 0, 75 not held with this token any more, 69 no quorum, 64, 77, 78\n"
+    "Exit: 0, 1 not held with this token any more, 69 no quorum, 64, 77, 78\n"
     "Example: redlock extend -t 20s deploy \"$token\"\n";
 
 static const char release_text[] =

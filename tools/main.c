@@ -85,6 +85,8 @@ static int dispatch(int argc, char **argv)
                 help_command(command_names[i]);
                 return EXIT_OK;
             }
+        if (argc > 2)
+            return refuse_word(argv[2]);
         help_overview();
         return EXIT_OK;
     }

@@ -170,6 +170,7 @@ static bool set_switch(struct options *options, int id)
         bool *to;
     } switches[] = {{OPT_JSON, &options->json},
                     {OPT_QUIET, &options->quiet},
+                    {OPT_NONBLOCK, &options->nonblock},
                     {OPT_NO_RENEW, &options->no_renew},
                     {OPT_KEEP, &options->keep},
                     {OPT_KEEP_ENV, &options->keep_env},
@@ -201,10 +202,6 @@ static int set_option(struct options *options, int id, const char *value)
     }
     if (id == OPT_VERBOSE) {
         options->verbose++;
-        return -1;
-    }
-    if (id == OPT_NONBLOCK) {
-        options->wait = "0";
         return -1;
     }
     if (set_switch(options, id) || set_text(options, id, value))
@@ -305,6 +302,41 @@ static int parse_loop(struct options *options, int argc, char **argv)
     return -1;
 }
 
+static int refuse_pair(const struct options *options, const char *one, const char *other)
+{
+    char text[160];
+
+    snprintf(text, sizeof text, "%s and %s contradict each other; give one of them", one, other);
+    return usage(options, text);
+}
+
+/* Refuses flags of which one would silently be ignored. */
+static int check_pairs(const struct options *options)
+{
+    const struct {
+        bool both;
+        const char *one, *other;
+    } pairs[] = {{options->quiet && options->verbose > 0, "-q", "-v"},
+                 {options->no_renew && options->renew, "--no-renew", "--renew"},
+                 {options->acl && options->init, "--acl", "--init"},
+                 {options->acl && options->wait_all, "--acl", "--wait"},
+                 {options->acl && options->json, "--acl", "--json"},
+                 {options->init && options->wait_all, "--init", "--wait"}};
+    char wait[64];
+    uint64_t wait_ms = 0;
+
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (pairs[i].both)
+            return refuse_pair(options, pairs[i].one, pairs[i].other);
+    if (options->command == CMD_NODES && options->wait && !options->wait_all)
+        return usage(options, "-w needs --wait");
+    bool waits = options->wait && !(duration_parse(options->wait, &wait_ms) && wait_ms == 0);
+    if (!options->nonblock || !waits)
+        return -1;
+    snprintf(wait, sizeof wait, "-w %.40s", mask_word(options->wait));
+    return refuse_pair(options, "-n", wait);
+}
+
 int options_parse(unsigned command, const char *command_name, int argc, char **argv,
                   struct options *ret_options)
 {
@@ -318,8 +350,12 @@ int options_parse(unsigned command, const char *command_name, int argc, char **a
     ret_options->operands = must(calloc((size_t)argc + 1, sizeof *ret_options->operands));
     ret_options->also = must(calloc((size_t)argc + 1, sizeof *ret_options->also));
     int result = parse_loop(ret_options, argc, argv);
+    if (result < 0)
+        result = check_pairs(ret_options);
     if (result >= 0)
         return result;
+    if (ret_options->nonblock)
+        ret_options->wait = "0";
     int level = ret_options->quiet ? SAY_ERROR : SAY_NOTE + ret_options->verbose;
     say_setup(level, ret_options->json);
     return -1;

@@ -31,7 +31,7 @@ struct options {
     const char *config_file, *prefix, *user, *pass_file;
     const char *max_ttl, *connect_timeout, *node_timeout, *ttl, *wait, *grace, *renew;
 
-    bool json, quiet;
+    bool json, quiet, nonblock;
     int verbose;
 
     int conflict_code;

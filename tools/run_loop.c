@@ -95,7 +95,7 @@ static void say_lost(struct run *run)
     run->lost_said = true;
     event_emit(&run->events, "lost", json_pack("{s:i}", "remaining_ms", 0));
     if (run->options->warn_on_loss)
-        say(SAY_WARNING, "%s: the lock is lost; the command goes on without it (--on-loss warn)",
+        say(SAY_ERROR, "%s: the lock is lost; the command goes on without it (--on-loss warn)",
             run->name);
 }
 

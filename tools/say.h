@@ -12,7 +12,7 @@
 enum say_level {
     SAY_ERROR = 0, /* printed always */
     SAY_WARNING = 1,
-    SAY_NOTE = 2, /* progress of a wait, why there is no lock: silenced by -q */
+    SAY_NOTE = 2, /* progress of a wait, another holds the lock: silenced by -q */
     SAY_INFO = 3, /* -v */
     SAY_DEBUG = 4 /* -vv */
 };

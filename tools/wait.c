@@ -178,8 +178,7 @@ static int explain(const struct waiting *waiting)
 {
     const struct wait *wait = waiting->wait;
     int code = exit_of_error(waiting->status, wait->conflict_code);
-    bool may_be_quiet = code == wait->conflict_code || code == EXIT_NO_QUORUM;
-    int level = may_be_quiet ? SAY_NOTE : SAY_ERROR;
+    int level = waiting->status == REDLOCK_ECONTENDED ? SAY_NOTE : SAY_ERROR;
     json_t *fields = cause_json(waiting, wait->evidence, waiting->status);
 
     say_cause(waiting, (enum say_level)level, true, wait->evidence, waiting->status);

@@ -131,6 +131,22 @@ class Json(Case):
         self.assertEqual(events[-2]["signal"], "TERM")
         self.assertEqual(events[-2]["exit"], 143)
 
+    def test_causes_have_names(self):
+        servers = "127.0.0.1:1,127.0.0.1:2," + self.servers.list
+        found = self.json("nodes", "--json", "-s", servers, code=1)[0]
+        self.assertEqual([node["cause"] for node in found["nodes"]], ["connect"] * 2 + ["none"] * 5)
+        token = self.redlock("acquire", "j").stdout.strip()
+        done = self.json("release", "--json", "-s", servers, "j", token)[0]
+        self.assertLessEqual({node["cause"] for node in done["nodes"]}, {"connect", "none"})
+
+    def test_every_cause_has_a_name(self):
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        with open(os.path.join(source, "include", "redlock", "report.h"), encoding="utf-8") as header:
+            causes = set(re.findall(r"REDLOCK_CAUSE_(\w+) = \d+", header.read()))
+        with open(os.path.join(source, "tools", "evidence.c"), encoding="utf-8") as table:
+            names = dict(re.findall(r'\[REDLOCK_CAUSE_(\w+)\] = "(\w+)"', table.read()))
+        self.assertEqual(names, {cause: cause.lower() for cause in causes})
+
     def test_waiting_and_not_acquired(self):
         self.hold("j")
         path = self.path("events", "")

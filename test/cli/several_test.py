@@ -28,7 +28,7 @@ class Several(Case):
         for names in ("a",), ("c", "d"):
             self.assertCode(self.redlock("acquire", "-n", *names), 75)
         self.assertCode(self.redlock("extend", "c", "a", "b", taken["token"]), 0)
-        self.assertCode(self.redlock("extend", "c", "a", "b", "d", taken["token"]), 75)
+        self.assertCode(self.redlock("extend", "c", "a", "b", "d", taken["token"]), 1)
         self.check_all(taken["token"])
         result = self.redlock("release", "--json", "-a", "a", "c", "b", taken["token"])
         self.assertCode(result, 0)

@@ -111,7 +111,7 @@ class R12(Case):
         token = self.hold("r12")
         other = "0" * 40
         result = self.redlock("extend", "r12", other)
-        self.assertCode(result, 75)
+        self.assertCode(result, 1)
         result = self.redlock("release", "r12", other)
         self.assertCode(result, 0)
         self.assertIn("was not held with this token", result.stderr)

@@ -69,6 +69,21 @@ BAD_INPUT = [
     (["run", "--min-hold", "20s", "--max-hold", "10s", "x", "true"], 78, "longer than max-hold"),
     (["run", "-t", "10s", "--no-renew", "--min-hold", "20s", "x", "true"], 78, "--no-renew"),
     (["run", "-c", "true", "x", "extra"], 64, "quote all of it"),
+    (["run", "-n", "-w", "5", "x", "true"], 64, "-n and -w 5 contradict each other"),
+    (["acquire", "--wait=5s", "--nonblock", "x"], 64, "-n and -w 5s contradict each other"),
+    (["run", "--no-renew", "--renew", "3s", "x", "true"], 64, "--no-renew and --renew contradict each other"),
+    (["run", "-q", "-v", "x", "true"], 64, "-q and -v contradict each other"),
+    (["nodes", "--acl", "--init"], 64, "--acl and --init contradict each other"),
+    (["nodes", "--acl", "--wait"], 64, "--acl and --wait contradict each other"),
+    (["nodes", "--init", "--wait"], 64, "--init and --wait contradict each other"),
+    (["nodes", "--acl", "--json"], 64, "--acl and --json contradict each other"),
+    (["nodes", "-w", "5s"], 64, "-w needs --wait"),
+    (["help", "foo"], 64, "unknown command foo"),
+    (["help", "rnu"], 64, "did you mean run"),
+    (["--help", "foo"], 64, "unknown command foo"),
+    (["config", "-t", "1h"], 78, "ttl 1h is above max_ttl 30s"),
+    (["config", "-t", "10s", "-k", "20s"], 78, "grace"),
+    (["config", "-t", "10s", "--renew", "20s"], 78, "renew"),
     (["run", "--connect-timeout", "0", "x", "true"], 64, "out of range"),
     (["run", "-s", "", "x", "true"], 78, "no node address given"),
     (["run", "-s", "http://a", "x", "true"], 78, "unknown scheme"),
@@ -211,6 +226,29 @@ class BadInput(CommandCase):
                 self.assertCode(result, code)
                 self.assertIn(message, result.stderr)
                 self.assertTrue(result.stderr.startswith("redlock: "))
+
+    def test_what_only_looks_like_a_contradiction(self):
+        for args in (["acquire", "-n", "-w", "0s", "x"], ["acquire", "-n", "x"]):
+            result = self.redlock(*args, env=clean_environment(REDLOCK_SERVERS="127.0.0.1:1"))
+            self.assertCode(result, 69)
+        result = self.redlock("config", "-t", "20ms", env=clean_environment())  # enough for `acquire`
+        self.assertCode(result, 0)
+
+    def test_quiet_hides_no_error(self):
+        environment = clean_environment(REDLOCK_SERVERS="127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+        token = "0" * 40
+        for args, words in (
+            (["run", "-q", "-n", "x", "--", "true"], "x: not acquired: no quorum: 0 of 3 servers granted the lock, 2 required"),
+            (["acquire", "-q", "-n", "x"], "x: not acquired: no quorum: 0 of 3 servers granted the lock, 2 required"),
+            (["run", "-q", "-n", "-E", "69", "x", "--", "true"], "x: not acquired: no quorum: "),
+            (["extend", "-q", "x", token], "x: not extended: no quorum: 0 of 3 servers extended the lock, 2 required"),
+            (["release", "-q", "x", token], "x: not released: no quorum: 0 of 3 servers released the lock, 2 required"),
+            (["break", "-q", "--yes", "x"], "x: no quorum: 0 of 3 servers answered, 2 required"),
+        ):
+            with self.subTest(args=args):
+                result = self.redlock(*args, env=environment)
+                self.assertCode(result, 69)
+                self.assertIn(words, result.stderr)
 
     def test_no_servers(self):
         result = self.redlock("run", "x", "true", env=clean_environment())
