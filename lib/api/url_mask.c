@@ -106,7 +106,7 @@ static size_t host_len(const char *text, size_t len)
     return at;
 }
 
-/* Returns the length of `mark` and the number behind it at text[at]. 0: something else stands
+/* Returns the length of `mark` and the number after it at text[at]. 0: something else stands
  * there, or the number has more digits than a port or a database. */
 static size_t number_len(const char *text, size_t at, size_t len, char mark)
 {
@@ -120,9 +120,9 @@ static size_t number_len(const char *text, size_t at, size_t len, char mark)
     return ends && end - at <= 6 ? end - at : 0;
 }
 
-/* Shows the host, the port and the database, or a path up to a ':'. What does not look like them
- * may be a part of a password whose "@host" was forgotten: "***" stands for it and for all that
- * follows. A query is never shown, because "?password=" is a common mistake. */
+/* Shows the host, the port and the database, or a path up to a ':'. Text that does not look like
+ * them may be a part of a password whose "@host" was forgotten: "***" stands for it and for all
+ * that follows. A query is never shown, because "?password=" is a common mistake. */
 static void show_place(struct shown *shown, const char *text, size_t len, bool is_path)
 {
     size_t at = 0;
