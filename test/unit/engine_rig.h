@@ -23,7 +23,7 @@ struct rig_lock {
     uint64_t room[64];
     unsigned client;
     uint32_t flags; /* RL_FX_*, all since the start or the last rig_forget() */
-    int status;     /* of the last announcement with DONE */
+    int status;     /* of the start if that failed, else of the last announcement with DONE */
     bool told;      /* CONFIRM was given */
 };
 
@@ -184,8 +184,10 @@ static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_
     ck_assert_uint_le(room.size, sizeof it->room);
     room.at = it->room;
     rl_engine_refresh(rig_engine(client));
-    it->status = rl_lock_start_many(rig_engine(client), &it->lock, params, &room, keys, count,
-                                    (struct rl_arg){NULL, 0});
+    const int error = rl_lock_start_many(rig_engine(client), &it->lock, params, &room, keys, count,
+                                         (struct rl_arg){NULL, 0});
+    if (error != REDLOCK_OK)
+        it->status = error;
     rl_engine_flush(rig_engine(client));
     return it;
 }

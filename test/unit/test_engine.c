@@ -233,6 +233,23 @@ START_TEST(ready_with_a_quorum_of_voters)
 }
 END_TEST
 
+/* All servers are late. They are asked all the same, as no others are left. */
+START_TEST(late_servers_are_asked)
+{
+    struct rl_lease_params params = rig_params();
+    struct rl_engine *engine = rig_engine(0);
+
+    connect_all();
+    for (unsigned i = 0; i < NODES; i++) {
+        engine->nodes[i].suspect = true;
+        engine->nodes[i].suspect_since_ns = world.now_ns;
+        engine->common.listener.changed(engine->common.listener.ctx, &engine->nodes[i]);
+    }
+    ck_assert_uint_eq(engine->view.silent, rl_nodes_all(NODES));
+    (void)rig_hold(0, &params, "a");
+}
+END_TEST
+
 static void look_at_times(uint64_t first_us, uint64_t second_us, uint64_t third_us)
 {
     const uint64_t times_us[NODES] = {first_us, second_us, third_us};
@@ -319,6 +336,7 @@ int main(void)
     tcase_add_test(tcase, an_extension_for_longer_than_the_ttl);
     tcase_add_loop_test(tcase, settled_when_a_server_is_down_for_sure, 0, 2);
     tcase_add_test(tcase, ready_with_a_quorum_of_voters);
+    tcase_add_test(tcase, late_servers_are_asked);
     tcase_add_test(tcase, slow_nodes);
     tcase_add_test(tcase, what_the_timer_is_for);
     tcase_add_test(tcase, heartbeats_while_there_are_locks);

@@ -186,6 +186,49 @@ START_TEST(a_release_is_told_once)
 }
 END_TEST
 
+/* A permit was granted, and its time was over before that was told: the lock waits again, in front
+ * of its client's queue. */
+START_TEST(a_permit_that_was_not_told)
+{
+    struct rl_lease_params params = permit(2);
+    char key[RL_SLOT_KEY_MAX];
+
+    params.confirms = true;
+    struct rig_lock *it = rig_start_one(0, &params, "s");
+    const struct rl_place *place =
+        rl_place_find(engine, rl_slot_place(key, (struct rl_arg){"s", 1}));
+    world_serve_all();
+    rl_engine_refresh(engine);
+    world_deliver(0, SIZE_MAX);
+    ck_assert(rl_lease_is_held(&it->lock.lease));
+    ck_assert_ptr_null(place->front);
+    world.now_ns += LONG_NS;
+    rl_engine_refresh(engine);
+    rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
+    ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
+    ck_assert_ptr_eq(place->front, &it->lock);
+}
+END_TEST
+
+/* A question about one slot is replaced by one about another before its answer is here: that answer
+ * may come when the lock is gone. */
+START_TEST(a_question_that_is_replaced)
+{
+    const struct rl_lease_params params = permit(200);
+    const struct rl_effects fx = {.watch = RL_NODE(0), .slots = 1};
+    struct rig_lock *it = rig_start_one(0, &params, "s");
+
+    rl_slot_look(engine, &it->lock, &fx);
+    const struct rl_claim *first = it->lock.looks[0];
+    ck_assert_ptr_eq(first->owner, &it->lock);
+    it->lock.lease.permit->start = (uint16_t)(it->lock.lease.permit->start + 64) % 200;
+    rl_slot_look(engine, &it->lock, &fx);
+    ck_assert_ptr_ne(it->lock.looks[0], first);
+    ck_assert_uint_ne(it->lock.looks[0]->slot, first->slot);
+    ck_assert_ptr_null(first->owner);
+}
+END_TEST
+
 /* It asks about 64 slots together: their claims are gone with it (the end of each case looks). */
 START_TEST(questions_about_many_slots)
 {
@@ -226,6 +269,29 @@ START_TEST(the_key_that_is_watched)
         rl_lock_send_watch(engine, &it->lock, &fx);
         ck_assert(sends(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
     }
+}
+END_TEST
+
+/* A server tells that another key of the lock has changed: that is not what it waits for. */
+START_TEST(word_about_another_key)
+{
+    const struct rl_lease_params params = waiting();
+
+    (void)rig_hold(1, &params, "a");
+    (void)rig_hold(1, &params, "b");
+    struct rig_lock *it = start_both(0, &params);
+    rig_pass(20 * RL_MS);
+    while (it->lock.lease.state != RL_STATE_WAITING)
+        rig_pass(RIG_STEP);
+    struct rl_wait *wait = &it->lock.lease.wait;
+    wait->key = 0;
+    wait->watched = RL_NODE(0);
+    wait->free = false;
+    rl_lock_wake(engine, 0, (struct rl_arg){"b", 1});
+    ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
+    ck_assert(!wait->free);
+    rl_lock_wake(engine, 0, (struct rl_arg){"a", 1});
+    ck_assert(wait->free || it->lock.lease.state == RL_STATE_ASKING);
 }
 END_TEST
 
@@ -307,6 +373,9 @@ int main(void)
     tcase_add_test(tcase, a_release_is_told_once);
     tcase_add_test(tcase, questions_about_many_slots);
     tcase_add_test(tcase, the_key_that_is_watched);
+    tcase_add_test(tcase, word_about_another_key);
+    tcase_add_test(tcase, a_permit_that_was_not_told);
+    tcase_add_test(tcase, a_question_that_is_replaced);
     tcase_add_loop_test(tcase, a_lock_that_starts_late, 0, 4);
     tcase_add_loop_test(tcase, a_vote_before_a_majority_of_records, 0, 2);
     TCase *short_queues = tcase_create("short queues");

@@ -54,6 +54,47 @@ START_TEST(each_gap_has_to_stand)
 }
 END_TEST
 
+#define FOREIGN "v1 other;\n\n1:5"
+
+/* Records of another configuration: looks come more and more rarely, up to a limit. */
+START_TEST(looks_in_vain)
+{
+    look();
+    for (unsigned i = 0; i < 70; i++) {
+        hear_all(FOREIGN, FOREIGN, FOREIGN);
+        ck_assert_uint_ge(next_look_ns(), (i < 5 ? 1u << i : 32) * RL_SECOND);
+        ck_assert_uint_le(next_look_ns(), (i < 5 ? 1u << i : 32) * RL_SECOND * 9 / 8);
+        engine.records->due_ns = now_ns;
+        pass(0);
+    }
+    hear_all(FOREIGN, FOREIGN, FOREIGN);
+}
+END_TEST
+
+/* A vote shows a record in use on a node of which nobody attests that it survives a restart. */
+START_TEST(an_unattested_record_does_not_count)
+{
+    look();
+    hear_all(USED, GAP, GAP);
+    engine.nodes[1].admission.durable = false;
+    note(1, RL_RECORD_ADMITTED);
+    ck_assert_int_eq(engine.records->nodes[1].state, RL_RECORD_UNATTESTED);
+    ck_assert(!rl_records_may_vote(&engine));
+}
+END_TEST
+
+/* Fenced attempts may begin when a majority is known to be in use: the third node is not waited
+ * for. */
+START_TEST(a_majority_is_enough_to_begin)
+{
+    look();
+    hear(0, USED);
+    ck_assert(!engine.records->known);
+    hear(1, USED);
+    ck_assert(engine.records->known);
+}
+END_TEST
+
 START_TEST(no_look_is_planned_when_all_are_in_use)
 {
     look();
@@ -266,6 +307,9 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_loop_test(tcase, each_gap_has_to_stand, 0, NODES);
+    tcase_add_test(tcase, looks_in_vain);
+    tcase_add_test(tcase, an_unattested_record_does_not_count);
+    tcase_add_test(tcase, a_majority_is_enough_to_begin);
     tcase_add_test(tcase, no_look_is_planned_when_all_are_in_use);
     tcase_add_test(tcase, a_gap_is_looked_at_when_its_wait_is_over);
     tcase_add_test(tcase, the_other_gap_is_not_forgotten);

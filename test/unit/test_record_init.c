@@ -149,6 +149,7 @@ START_TEST(an_operators_start_fills_each_stripe)
         hear(i, EMPTY);
     rl_engine_flush(&engine);
     check_seeded(true, true, true);
+    ck_assert_uint_eq(rl_records_wake_ns(&engine), RL_NEVER); /* answers come by themselves */
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(seeded_all[i]);
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
