@@ -172,7 +172,7 @@ START_TEST(what_was_ahead)
     ck_assert_int_eq(holder->lock.behind, RL_BEHIND_HOLDER);
     ck_assert_int_eq(waiter->status, REDLOCK_ECONTENDED);
     ck_assert_int_eq(waiter->lock.behind, RL_BEHIND_WAITER);
-    ck_assert_uint_ne(waiter->lock.lease.round.denied, 0); /* what the other one was told */
+    ck_assert_uint_ne(waiter->lock.lease.round.denied, 0); /* copied from the lock ahead */
 }
 END_TEST
 

@@ -108,8 +108,8 @@ static void use_and_end(const char *name)
     rl_lock_dispose(engine, &lock.lock);
 }
 
-/* A resource whose queue was just given up is the oldest that nobody wants. It is forgotten only
- * after the turn that was planned for it. */
+/* All locks have just left the queue of a resource, which is the oldest idle one now. The client
+ * forgets it only after the turn that was planned for it. */
 START_TEST(a_resource_is_not_forgotten_before_its_turn)
 {
     const struct rl_lease_params params = waiting();
@@ -143,7 +143,7 @@ static struct rl_lease_params permit(unsigned permits)
     return params;
 }
 
-/* A server tells of one slot: that one is tried, and the others are not asked about again. */
+/* A notification names one slot: the lock tries that one, and does not ask about the others. */
 START_TEST(a_slot_that_has_changed)
 {
     const struct rl_lease_params params = permit(2);
@@ -162,7 +162,7 @@ START_TEST(a_slot_that_has_changed)
 }
 END_TEST
 
-/* Its own client releases a permit: the lock in front is told once. */
+/* Its own client releases a permit: the lock in front is notified once. */
 START_TEST(a_release_is_told_once)
 {
     const struct rl_lease_params params = permit(2);
@@ -186,8 +186,8 @@ START_TEST(a_release_is_told_once)
 }
 END_TEST
 
-/* A permit was granted, and its time was over before that was told: the lock waits again, in front
- * of its client's queue. */
+/* A permit was granted and expired before its caller knew: the lock waits again, in front of its
+ * client's queue. */
 START_TEST(a_permit_that_was_not_told)
 {
     struct rl_lease_params params = permit(2);
@@ -272,7 +272,7 @@ START_TEST(the_key_that_is_watched)
 }
 END_TEST
 
-/* A server tells that another key of the lock has changed: that is not what it waits for. */
+/* A notification names another key of the lock than the one that it waits for. */
 START_TEST(word_about_another_key)
 {
     const struct rl_lease_params params = waiting();
@@ -342,7 +342,7 @@ START_TEST(a_lock_that_starts_late)
 END_TEST
 
 /* No majority of records was seen in use. A grant does not count then, in case the node is of a
- * first start under way; whether the others were read decides what the caller is told. */
+ * first start under way; the status depends on whether the other records were read. */
 START_TEST(a_vote_before_a_majority_of_records)
 {
     const bool unread = _i == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Records that are missing while others are in use: when they are looked at again, when they are
- * filled, with which numbers, and what people are told. */
+ * filled, with which numbers, and which texts describe them. */
 #include "record_rig.h"
 
 #define GAP EMPTY
@@ -71,7 +71,7 @@ START_TEST(looks_in_vain)
 }
 END_TEST
 
-/* A vote shows a record in use on a node of which nobody attests that it survives a restart. */
+/* A vote shows a record in use on a node whose records are not attested to survive a restart. */
 START_TEST(an_unattested_record_does_not_count)
 {
     look();
@@ -103,7 +103,7 @@ START_TEST(no_look_is_planned_when_all_are_in_use)
 }
 END_TEST
 
-/* Beside a majority in use a gap is looked at when its wait is over, not every few milliseconds. */
+/* Beside a majority in use a gap is looked at when its wait ends, not every few milliseconds. */
 START_TEST(a_gap_is_looked_at_when_its_wait_is_over)
 {
     look();
@@ -227,7 +227,8 @@ START_TEST(a_look_does_not_wait_for_a_node_that_is_gone)
 }
 END_TEST
 
-/* One node could not be told of the first start, however long others have to wait: it goes on. */
+/* One node has refused the first start: the client repeats it soon, however long gaps have to wait.
+ */
 START_TEST(a_first_start_goes_on_soon)
 {
     engine.params.fence_wait_ns = 60 * RL_SECOND;
