@@ -64,7 +64,7 @@ extern "C" {
 REDLOCK_CHECK int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
 /* Waits until a majority of nodes, of each set, is connected and may vote; not needed before other
- * calls. wait_ms (as every budget): at most INT64_MAX, or REDLOCK_WAIT_FOREVER. When it is over:
+ * calls. wait_ms (as every budget): at most INT64_MAX, or REDLOCK_WAIT_FOREVER. At its end:
  * ENOQUORUM, EAUTH or EREFUSED, as most nodes say; at once: EDUPLICATE (two addresses are one
  * server), ECLOSED. [blocks] */
 REDLOCK_CHECK int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);

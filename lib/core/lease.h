@@ -94,8 +94,8 @@ struct rl_permit {
     uint16_t expires; /* the slot that expires first, as far as is known */
     bool searching;   /* goes on without a pause: not all of the window is known to be taken */
     uint32_t turn;    /* windows opened after the first one */
-    uint32_t turns;   /* the search goes on without a pause until it has opened so many */
-    rl_nodes other;   /* whose word the search follows; 0: the preferred node's */
+    uint32_t turns;   /* the search goes on without a pause up to this turn */
+    rl_nodes other;   /* the node that the search asks; 0: the preferred one */
     rl_nodes asked;   /* nodes that were asked about slots during this call */
     rl_nodes heard;   /* of these: have answered */
     uint64_t tried;   /* asked for since the window was opened */

@@ -188,8 +188,9 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     fx->flags |= RL_FX_DONE | RL_FX_HELD;
 }
 
-/* The others hear of it when the first has granted, or does not answer. If it denies we want to be
- * told when that changes: asking for it now saves a round trip, in which it may have changed.
+/* Holds back the other nodes until the preferred one has granted, or does not answer. If it denies,
+ * the client wants a notification of the key's next change: asking for it in the same write saves a
+ * round trip, in which the key may have changed.
  * Asking one node before the others takes two round trips: where the budget has no time for them,
  * all nodes are asked at once. */
 static void ask_first(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
@@ -258,7 +259,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
 }
 
-/* Returns whether the preferred node's vote ends the attempt without a word of the others. Its
+/* Returns whether the preferred node's vote ends the attempt before the others are asked. Its
  * denial does, but not if it were the end of the call: that node may have a key that its owner left
  * behind. A search for a permit goes on after a denial, see rl_permit_denied(). */
 static bool decides_alone(const struct rl_lease *lease, uint8_t vote, const struct rl_view *view)

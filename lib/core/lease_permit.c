@@ -156,7 +156,7 @@ static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_e
     lease->wait.watched = node;
     if (permit->other == 0)
         fx->want = node;
-    if (node == 0) { /* nobody to ask: one after the other */
+    if (node == 0) { /* no node can be asked: one slot after the other */
         permit->open |= permit->other == 0 ? all_of(lease) & ~permit->tried : 0;
         return;
     }
@@ -180,9 +180,9 @@ static unsigned take_turn(struct rl_lease *lease)
     return rl_permit_slot(lease, place);
 }
 
-/* Begins to search all slots again on the word of another node, if the call is about to end: a slot
- * is known to be taken when a majority says so. Returns false if a majority was heard, or no other
- * node can be asked. */
+/* Begins to search all slots again by asking another node, if the call is about to end: a slot is
+ * known to be taken when a majority denies it. Returns false if a majority has answered, or no
+ * other node can be asked. */
 static bool ask_another(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
@@ -195,7 +195,7 @@ static bool ask_another(struct rl_lease *lease, const struct rl_view *view)
         return false;
     permit->other = other;
     permit->turns = permit->turn + windows_of(lease);
-    /* What this node says of the slot that was tried last is told with the attempt for it. */
+    /* The report of the last attempt also has what this node says of its slot. */
     lease->round.asked |= other;
     lease->round.later &= ~other;
     return true;
@@ -226,8 +226,8 @@ static void rest(struct rl_lease *lease, const struct rl_view *view, struct rl_e
         view, fx);
 }
 
-/* Goes on when the answers are there, or late. Slots that the preferred node has not told about are
- * worth a try; where it has told, and another node has not, a third one is asked. */
+/* Goes on when the answers are there, or late. Slots about which the preferred node has not
+ * answered are worth a try; if another node has not answered, a third one is asked. */
 static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -302,7 +302,7 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
         go(lease, take_turn(lease), 0, view, fx);
 }
 
-/* Notes which nodes have told about slots, and what they say of the one that was tried last. */
+/* Notes that a node has answered about a slot, and its denial of the slot that was tried last. */
 static void note_heard(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     struct rl_round *round = &lease->round;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Attempts of a call that has no time for another attempt: the preferred node's denial does not
- * decide them, and what the caller is told rests on a majority. */
+ * decide them, and the result of the call rests on a majority. */
 #include "contest_rig.h"
 
 #define OTHERS (ALL & ~RL_NODE(FIRST))
@@ -178,7 +178,7 @@ START_TEST(the_preferred_node_decided_and_others_are_unanswered)
 }
 END_TEST
 
-/* A majority has granted, and the fence was not written in time: nobody else holds the lock. */
+/* A majority has granted, and the fence was not written in time: no other client holds the lock. */
 START_TEST(cut_while_the_fence_is_raised)
 {
     rig.params.wait_ns = 30 * RL_MS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The queue of one client: locks of one and of several resources behind each other, slots of a
- * semaphore that other locks of the client let go, and questions about slots. An engine whose
+ * semaphore that other locks of the client release, and questions about slots. An engine whose
  * servers never answer. */
 #include "engine/engine.h"
 #include "engine/slot.h"
@@ -165,8 +165,8 @@ static void give_up(struct rl_lock *lock)
     ck_assert_uint_eq(lock->lease.state, RL_STATE_ENDED);
 }
 
-/* Both resources are let go in one turn, in either order: who was in the queue of the first one
- * before goes first. */
+/* Both resources are released in one turn, in either order: the lock that was queued first at one
+ * of them goes first. */
 START_TEST(several_resources_do_not_overtake)
 {
     struct rl_lock *first = start("a", NULL, 0), *other = start("b", NULL, 0);
@@ -186,7 +186,7 @@ START_TEST(several_resources_do_not_overtake)
 }
 END_TEST
 
-/* The lock in front hears of every slot that is let go, not only of the last one. */
+/* The lock in front is notified of every slot that is released, not only of the last one. */
 START_TEST(two_slots_are_let_go_in_one_turn)
 {
     struct rl_lock *waits = start("pool", NULL, 8);
