@@ -85,10 +85,11 @@ static void print_user(const struct options *options, const struct settings *set
         print_pattern(text_of(settings, SET_FENCE_KEY), "");
     printf("resetchannels '&__redis__:invalidate' -@all +set +get +del +pexpire +pttl +eval "
            "+evalsha +script|load +info +time +ping +select +client|setname +client|id "
-           "+client|tracking +subscribe%s%s\n",
+           "+client|tracking +client|caching +subscribe%s%s\n",
            options->fence ? " +hget +hset" : "", waitaof ? " +waitaof" : "");
-    printf("# Before Redis 7, write +client for the three of them. Without +client|id,\n"
-           "# +client|tracking, +subscribe and the channel all works, but who waits has to ask.\n");
+    printf("# Before Redis 7, write +client for the four of them. Without +client|id, "
+           "+client|tracking,\n"
+           "# +client|caching, +subscribe and the channel all works, but who waits has to ask.\n");
     printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
     if (!options->fence)
         printf("# With fences: redlock nodes --acl --fence\n");

@@ -133,6 +133,7 @@ static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_a
     case RL_VERB_INFO:
     case RL_VERB_WAITAOF:
     case RL_VERB_TRACK:
+    case RL_VERB_REGISTER:
         break;
     }
     RL_ASSERT(false && "a verb that compares has no plain form");
@@ -289,6 +290,7 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
     case RL_VERB_INFO:
     case RL_VERB_WAITAOF:
     case RL_VERB_TRACK:
+    case RL_VERB_REGISTER:
         break; /* not votes */
     }
     RL_ASSERT(false && "unknown verb");

@@ -22,7 +22,8 @@ enum rl_verb {
     RL_VERB_TIME = 12,    /* its clock */
     RL_VERB_INFO = 13,    /* who it is, one section */
     RL_VERB_WAITAOF = 14, /* is on disk what was written before it on this connection? */
-    RL_VERB_TRACK = 15    /* tell our other connection when a key changes that we asked about */
+    RL_VERB_TRACK = 15,   /* tell our other connection when a registered key changes */
+    RL_VERB_REGISTER = 16 /* registers the key that the next request reads */
 };
 
 /* In which words it is asked. */

@@ -251,6 +251,6 @@ void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, const st
         engine->common.cache.claim = NULL;
     lock->claim->watched = lock->lease.wait.key;
     for (rl_nodes nodes = fx->watch; nodes != 0; nodes &= nodes - 1)
-        (void)rl_node_ask(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
-                          lock->lease.round.number, RL_VERB_PTTL, now_ns);
+        (void)rl_node_ask_and_watch(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
+                                    lock->lease.round.number, now_ns);
 }

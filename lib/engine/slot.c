@@ -103,7 +103,7 @@ void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct r
     for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
         struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
         if (claim != NULL)
-            (void)rl_node_ask(node, claim, round, RL_VERB_PTTL, engine->view.now.boot_ns);
+            (void)rl_node_ask_and_watch(node, claim, round, engine->view.now.boot_ns);
     }
 }
 

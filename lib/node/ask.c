@@ -50,6 +50,14 @@ int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, en
     return rl_node_is_up(node) ? send_question(node, claim, round, verb, now_ns) : cause_of(node);
 }
 
+int rl_node_ask_and_watch(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          uint64_t now_ns)
+{
+    if (rl_node_is_up(node))
+        rl_tracker_register(node, claim, now_ns);
+    return rl_node_ask(node, claim, round, RL_VERB_PTTL, now_ns);
+}
+
 int rl_node_ask_late(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                      enum rl_verb verb, uint64_t now_ns)
 {

@@ -184,7 +184,12 @@ bool rl_node_answers(const struct rl_node *node);
  */
 int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                 uint64_t now_ns);
-/* The same, and a suspect node is asked, too: for what must not be left out because it is late. */
+/* Queues a PTTL, and has the node tell when the key changes (rl_node_listener.pushed), if it can.
+ */
+int rl_node_ask_and_watch(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                          uint64_t now_ns);
+/* As rl_node_ask(), and a suspect node is asked, too: for what must not be left out because it is
+ * late. */
 int rl_node_ask_late(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                      enum rl_verb verb, uint64_t now_ns);
 

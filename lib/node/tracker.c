@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The second connection: AUTH, its number, SUBSCRIBE; then the first one is told to send what it
- * would hear there. Anything unexpected ends it: a push that is lost is found out by a timer, one
- * that is misread is not. */
+ * The second connection: AUTH, its number, SUBSCRIBE; then the first one is told to send there what
+ * becomes of the keys that it registers. Anything unexpected ends it: a push that is lost is found
+ * out by a timer, one that is misread is not. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CHANNEL          "__redis__:invalidate"
+#define REGISTER         "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (5 * RL_SECOND)
 /* A server that does not bear the question is not to lose its votes by it again and again. */
@@ -194,7 +195,8 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
     }
 }
 
-/* From here on the first connection hears of what it asks about. */
+/* Asks the server to tell of registered keys, and whether the user may register them. That leaves
+ * the next request registered if it reads a key: one entry more for each second connection. */
 static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -204,7 +206,8 @@ static void track(struct rl_node *node, uint64_t now_ns)
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
     const struct rl_arg words[] = {word("CLIENT"),   word("TRACKING"), word("ON"),
-                                   word("REDIRECT"), word(id),         word("NOLOOP")};
+                                   word("REDIRECT"), word(id),         word("OPTIN"),
+                                   word("NOLOOP")};
     if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
         (encoded = rl_node_say(node, sizeof words / sizeof words[0], words)) == NULL) {
         fail(node, now_ns);
@@ -212,10 +215,17 @@ static void track(struct rl_node *node, uint64_t now_ns)
     }
     bool ok = rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     tracker->asked += ok;
+    ok = ok && rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
+    tracker->asked += ok;
     if (ok)
         node->common->listener.dirty(node->common->listener.ctx, node);
     else
         fail(node, now_ns);
+}
+
+static bool is_ok(const struct rl_reply *reply)
+{
+    return reply->kind == RL_REPLY_STATUS && reply->len == 2 && memcmp(reply->text, "OK", 2) == 0;
 }
 
 static bool begins(const struct rl_reply *reply, const char *text)
@@ -229,23 +239,43 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
     const struct rl_node_listener *listener = &node->common->listener;
 
     RL_ASSERT(tracker->asked > 0);
-    if (--tracker->asked > 0 || tracker->state != RL_TRACKER_LISTENING)
+    if (--tracker->asked > 1 || tracker->state != RL_TRACKER_LISTENING)
         return; /* that one has ended meanwhile */
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "ERR The client ID you want")) {
         fail(node, now_ns); /* the server has lost it sooner than we */
         return;
     }
-    if (reply->kind != RL_REPLY_STATUS || reply->len != 2 || !begins(reply, "OK")) {
+    if (!is_ok(reply)) {
         tracker->harmful = reply->kind != RL_REPLY_ERROR;
         refuse(node, reply);
         return;
     }
+    if (tracker->asked > 0)
+        return; /* whether keys may be registered is answered next */
     tracker->on = true;
     tracker->on_ns = now_ns;
     tracker->harmful = false;
     rl_node_notify_changed(node);
     /* What has changed before now, nobody told. */
     listener->pushed(listener->ctx, node, (struct rl_arg){NULL, 0});
+}
+
+void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
+{
+    struct rl_request request = {
+        .claim = claim, .sent_ns = now_ns, .verb = RL_VERB_REGISTER, .told = true};
+
+    /* Without memory nothing is told of this key: there is a timer. */
+    if (node->tracker.on)
+        (void)rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
+}
+
+void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply)
+{
+    if (is_ok(reply) || !node->tracker.on)
+        return;
+    node->tracker.harmful = reply->kind != RL_REPLY_ERROR;
+    refuse(node, reply);
 }
 
 static bool is_word(struct rl_arg arg, const char *text)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Being told instead of asking: a second connection to a node, on which the server says that a key
- * has changed which the first one asked about (CLIENT TRACKING with REDIRECT). It is opened when
- * somebody waits for the first time. A server or a user that lacks it costs nothing but the
+ * has changed which the first one has registered (CLIENT TRACKING with REDIRECT and OPTIN; CLIENT
+ * CACHING YES in front of the PTTL of a key that a lock waits for). What else is read is not
+ * registered, and leaves no entry in the server's tracking table. The second connection is opened
+ * when somebody waits for the first time. A server or a user that lacks it costs nothing but the
  * pleasure: there is always a timer. */
 #ifndef RL_NODE_TRACKER_H
 #define RL_NODE_TRACKER_H
@@ -21,9 +23,9 @@ struct rl_tracker {
     uint8_t state; /* enum rl_tracker_state */
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
-    bool on;           /* the first connection sends what it would hear here */
-    bool harmful;      /* the first connection ended while TRACK was unanswered: not soon again */
-    unsigned asked;    /* TRACKs that the first connection has not answered: the last is meant */
+    bool on;        /* changes of keys that the first connection registers are told here */
+    bool harmful;   /* the first connection ended while TRACK was unanswered: not soon again */
+    unsigned asked; /* TRACKs that the first connection has not answered: the last two are meant */
     unsigned failures; /* connections that failed or did not last, in a row */
     uint64_t due_ns;   /* OFF: connect; CONNECTING, GREETING: give up */
     uint64_t on_ns;    /* when `on` was set last */
@@ -35,6 +37,7 @@ struct rl_tracker {
     struct rl_words words;
 };
 
+struct rl_claim;
 struct rl_node;
 
 void rl_tracker_init(struct rl_node *node);
@@ -50,6 +53,11 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry);
 void rl_tracker_free(struct rl_node *node);
 /* The answer of the first connection to TRACK. */
 void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+
+/* Sends on the first connection that the key of the claim, which must be read by the next request,
+ * is registered; and takes the answer to that. */
+void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
+void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply);
 
 /* Events of its own transport. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);

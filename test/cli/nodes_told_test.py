@@ -15,7 +15,7 @@ from world import SpoiledCase  # noqa: E402
 class Told(SpoiledCase):
     def test_users_who_are_not_told(self):
         """Locks work; who waits has to ask."""
-        for less in ("-client|tracking", "-client|id", "-subscribe", "resetchannels"):
+        for less in ("-client|tracking", "-client|caching", "-client|id", "-subscribe", "resetchannels"):
             with self.subTest(less=less):
                 user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", less]
                 self.assertEqual(self.servers.ask(0, "ACL", "SETUSER", *user), b"OK")

@@ -26,8 +26,9 @@ static void track(struct fake_redis *fake, struct fake_connection *connection,
 {
     char digits[16] = "";
 
-    if (argc != 6 || !fake_arg_is(argv[2], "ON") || !fake_arg_is(argv[3], "REDIRECT") ||
-        !fake_arg_is(argv[5], "NOLOOP") || argv[4].len >= sizeof digits) {
+    if (argc != 7 || !fake_arg_is(argv[2], "ON") || !fake_arg_is(argv[3], "REDIRECT") ||
+        !fake_arg_is(argv[5], "OPTIN") || !fake_arg_is(argv[6], "NOLOOP") ||
+        argv[4].len >= sizeof digits) {
         fake_bytes_text(reply, "-ERR syntax error\r\n");
         return;
     }
@@ -39,6 +40,16 @@ static void track(struct fake_redis *fake, struct fake_connection *connection,
     }
     connection->session.redirect = to;
     fake_bytes_text(reply, "+OK\r\n");
+}
+
+/* CLIENT CACHING YES */
+static void cache(struct fake_connection *connection, const struct fake_arg *argv, size_t argc,
+                  struct fake_bytes *reply)
+{
+    bool ok = argc == 3 && fake_arg_is(argv[2], "YES") && connection->session.redirect != 0;
+
+    connection->session.registers = ok;
+    fake_bytes_text(reply, ok ? "+OK\r\n" : "-ERR CLIENT CACHING needs tracking with OPTIN\r\n");
 }
 
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
@@ -58,6 +69,8 @@ bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connecti
         fake_bytes_text(reply, ":%u\r\n", connection->number);
     else if (fake_arg_is(argv[1], "TRACKING"))
         track(fake, connection, argv, argc, reply);
+    else if (fake_arg_is(argv[1], "CACHING"))
+        cache(connection, argv, argc, reply);
     else
         return false;
     return true;
@@ -68,11 +81,13 @@ static bool same_key(const struct fake_reading *reading, struct fake_arg key)
     return reading->key.len == key.len && memcmp(reading->key.data, key.data, key.len) == 0;
 }
 
-void fake_push_note(struct fake_redis *fake, const struct fake_connection *connection,
+void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
                     const struct fake_arg *argv, size_t argc)
 {
-    if (connection->session.redirect == 0 || argc != 2 ||
-        (!fake_arg_is(argv[0], "PTTL") && !fake_arg_is(argv[0], "GET")))
+    if (!connection->session.registers || fake_arg_is(argv[0], "CLIENT"))
+        return;
+    connection->session.registers = false;
+    if (argc != 2 || (!fake_arg_is(argv[0], "PTTL") && !fake_arg_is(argv[0], "GET")))
         return;
     for (size_t i = 0; i < fake->readings_count; i++) {
         if (fake->readings[i].by == connection->number && same_key(&fake->readings[i], argv[1]))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a fake server tells unasked: CLIENT TRACKING with REDIRECT and NOLOOP. Registrations are
- * used up by one change. */
+ * What a fake server tells unasked: CLIENT TRACKING with REDIRECT, OPTIN and NOLOOP. Registrations
+ * are used up by one change. */
 #ifndef TEST_FAKE_PUSH_H
 #define TEST_FAKE_PUSH_H
 
@@ -11,7 +11,7 @@
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
                        const struct fake_arg *argv, size_t argc, struct fake_bytes *reply);
 /* After a command: what it has read is remembered. */
-void fake_push_note(struct fake_redis *fake, const struct fake_connection *connection,
+void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
                     const struct fake_arg *argv, size_t argc);
 /* The store's `changed`. */
 void fake_push_changed(void *fake, struct fake_arg key);

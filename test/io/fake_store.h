@@ -44,7 +44,8 @@ struct fake_session {
     unsigned db;
     char name[64];
     bool subscribed;   /* to what is told of changes */
-    unsigned redirect; /* the connection that is told of what this one has read; 0: none */
+    unsigned redirect; /* the connection that is told of what this one registers; 0: none */
+    bool registers;    /* the key that is read next */
 };
 
 /* Its fence record. Not a key here: it is not counted, and FLUSHALL is another function. */

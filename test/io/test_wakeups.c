@@ -35,6 +35,7 @@ static const struct {
     {"CLIENT", "ID", "CLIENT ID", false},
     {"SUBSCRIBE", NULL, "SUBSCRIBE", false},
     {"CLIENT", "TRACKING", "CLIENT TRACKING", true},
+    {"CLIENT", "CACHING", "CLIENT CACHING", true},
 };
 #define STEPS ((int)(sizeof steps / sizeof steps[0]))
 
@@ -111,6 +112,8 @@ START_TEST(refused)
         {2, "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'\r\n", "TRACKING"},
         {2, "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n",
          "client|tracking"},
+        {3, "-NOPERM this user has no permissions to run the 'client|caching' command\r\n",
+         "client|caching"},
     };
     const char *text = table[_i].text;
 
@@ -386,7 +389,7 @@ int main(void)
 
     tcase_add_test(greeting, an_honest_server);
     tcase_add_loop_test(greeting, wrong_answers, 0, EVILS * STEPS);
-    tcase_add_loop_test(greeting, refused, 0, 6);
+    tcase_add_loop_test(greeting, refused, 0, 7);
     tcase_add_test(greeting, the_redirect_is_gone);
     tcase_add_loop_test(open, nonsense, 0, EVILS);
     tcase_add_loop_test(open, wrong_pushes, 0, PUSHES);

@@ -17,7 +17,6 @@
 static struct outcome *fresh_outcome(void)
 {
     static struct outcome outcome;
-
     outcome = (struct outcome)OUTCOME;
     return &outcome;
 }
@@ -271,6 +270,7 @@ START_TEST(a_user_who_may_not_listen)
         {USER_RIGHTS " resetchannels +client", "SUBSCRIBE"},
         {USER_RIGHTS " resetchannels +client +subscribe", "channel"},
         {USER_RIGHTS " " WAKE_RIGHTS " -client|tracking", "tracking"},
+        {USER_RIGHTS " " WAKE_RIGHTS " -client|caching", "caching"},
         {USER_RIGHTS " " WAKE_RIGHTS, NULL},
     };
     struct outcome *outcome = fresh_outcome();
@@ -480,7 +480,7 @@ static Suite *waiting_suite(void)
     live_add(suite, "broken", the_second_connection_breaks);
     live_add(suite, "dead", the_server_that_tells_dies);
     live_add(suite, "restarted", a_restarted_server_tells_again);
-    live_add_each(suite, "rights", a_user_who_may_not_listen, 5);
+    live_add_each(suite, "rights", a_user_who_may_not_listen, 6);
     live_add(suite, "order", first_come_first_served);
     live_add(suite, "full", the_queue_is_full);
     live_add(suite, "ahead", evidence_of_the_lock_ahead);

@@ -131,7 +131,7 @@ void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
 
 void sim_key_asked(struct sim_call *call, const struct sim_key *key)
 {
-    if (call->conn->redirect != 0)
+    if (call->conn->redirect != 0 && call->conn->registers)
         call->conn->tracked |= 1u << (key - call->server->keys);
 }
 
@@ -369,7 +369,9 @@ static void do_time(struct sim_call *call)
     sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
 }
 
-/* CLIENT SETNAME name | CLIENT ID | CLIENT TRACKING ON REDIRECT id NOLOOP */
+/* CLIENT SETNAME name | CLIENT ID | CLIENT TRACKING ON REDIRECT id OPTIN NOLOOP | CLIENT CACHING
+ * YES
+ */
 static void do_client(struct sim_call *call)
 {
     if (sim_is(call->words[1], "SETNAME")) {
@@ -377,8 +379,13 @@ static void do_client(struct sim_call *call)
     } else if (sim_is(call->words[1], "ID")) {
         call->conn->id = ++call->server->last_id;
         sim_say_number(call, call->conn->id);
-    } else if (call->server->mute || !sim_is(call->words[1], "TRACKING")) {
+    } else if (call->server->mute) {
         sim_say(call, "-ERR unknown subcommand");
+    } else if (sim_is(call->words[1], "CACHING")) {
+        call->conn->registers = call->conn->redirect != 0;
+        sim_say(call, call->conn->registers ? "+OK" : "-ERR CLIENT CACHING without tracking");
+    } else if (!sim_is(call->words[1], "TRACKING")) {
+        abort(); /* the library has a subcommand that the model does not know */
     } else {
         call->conn->redirect = (uint32_t)sim_number_of(call->words[4]);
         sim_say(call, "+OK");
@@ -453,6 +460,7 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
             sim_say(&call, "-READONLY You can't write against a read only replica.");
         else
             commands[i].fn(&call);
+        conn->registers = conn->registers && commands[i].fn == do_client;
         return;
     }
     abort(); /* the library has a command that the model does not know */

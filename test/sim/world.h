@@ -53,6 +53,7 @@ struct sim_conn {
     uint32_t id;       /* how the server calls it */
     bool subscribed;   /* to what other connections send it */
     uint32_t redirect; /* TRACKING is on: who hears of changes; 0: it is off */
+    bool registers;    /* the next command registers the keys that it reads */
     unsigned tracked;  /* resources that were asked about, bit by bit */
     uint64_t made_ns;
     unsigned refs; /* segments under way, and the link */

@@ -11,7 +11,8 @@
     "*2\r\n$9\r\nSUBSCRIBE\r\n$20\r\n__redis__:invalidate\r\n"
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
 #define PUSH       "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
-#define TRACK      "CLIENT TRACKING ON REDIRECT 77 NOLOOP\n"
+#define TRACK      "CLIENT TRACKING ON REDIRECT 77 OPTIN NOLOOP\nCLIENT CACHING YES\n"
+#define TRACKED    "+OK\r\n+OK\r\n"
 
 static struct rig *rig;
 
@@ -50,7 +51,7 @@ static void listen(void)
     want();
     subscribe();
     ck_assert_str_eq(rig_said(rig), TRACK);
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_tells(&rig->node));
 }
 
@@ -88,7 +89,7 @@ START_TEST(the_whole_greeting)
     ck_assert(!rl_tracker_tells(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
     unsigned changed = rig->changed;
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_tells(&rig->node));
     ck_assert_uint_gt(rig->changed, changed);
     ck_assert_uint_eq(rig->pushes, 1); /* what changed before, nobody told */
@@ -209,11 +210,19 @@ END_TEST
 
 START_TEST(tracking_refused)
 {
+    static const char *const replies[] = {
+        "-ERR unknown subcommand or wrong number of arguments for 'tracking'\r\n-ERR no "
+        "tracking\r\n",
+        "+OK\r\n-NOPERM this user has no permissions to run the 'client|caching' command\r\n"};
+    static const char *const texts[] = {"'tracking'", "'client|caching'"};
+
     rig_ready(rig);
     want();
     subscribe();
-    rig_reply(rig, "-ERR unknown subcommand or wrong number of arguments for 'tracking'\r\n");
+    rig_reply(rig, replies[_i]);
+    ck_assert_ptr_nonnull(strstr(rig->node.tracker.text, texts[_i]));
     ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->pushes, 0);
     ck_assert(!rig->push_open);
     ck_assert(rl_node_is_up(&rig->node));
     rig_lose(rig); /* the next one may be another server */
@@ -260,7 +269,7 @@ START_TEST(it_is_not_borne)
     rig_pass(rig, 30 * RL_SECOND);
     ck_assert_uint_eq(rig->push_opens, 2);
     subscribe();
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_tells(&rig->node));
     rig_lose(rig); /* forgiven */
     again();
@@ -306,7 +315,7 @@ START_TEST(it_is_lost)
     ck_assert_uint_eq(rig->push_opens, 2);
     subscribe();
     ck_assert_str_eq(rig_said(rig), TRACK);
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_tells(&rig->node));
     ck_assert_uint_eq(rig->pushes, 2); /* what changed in between, nobody told */
 }
@@ -323,7 +332,7 @@ START_TEST(it_does_not_last)
         rl_tracker_closed(&rig->node, rig->now_ns);
         rig_pass(rig, rig->node.tracker.due_ns - rig->now_ns);
         subscribe();
-        rig_reply(rig, "+OK\r\n");
+        rig_reply(rig, TRACKED);
         ck_assert(rl_tracker_tells(&rig->node));
         rig_pass(rig, RL_MS);
     }
@@ -380,7 +389,7 @@ START_TEST(lost_before_tracking_is_on)
     want();
     subscribe();
     rl_tracker_closed(&rig->node, rig->now_ns);
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(!rl_tracker_tells(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
 }
@@ -397,9 +406,9 @@ START_TEST(the_old_answer_is_not_the_new_ones)
     rl_node_tick(&rig->node, rig->now_ns);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     hear("+OK\r\n:78\r\n" SUBSCRIBED);
-    rig_reply(rig, "+OK\r\n"); /* to REDIRECT 77 */
+    rig_reply(rig, TRACKED); /* to REDIRECT 77 */
     ck_assert(!rl_tracker_tells(&rig->node));
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, TRACKED);
     ck_assert(rl_tracker_tells(&rig->node));
 }
 END_TEST
@@ -463,7 +472,7 @@ int main(void)
     tcase_add_test(tcase, a_push_in_pieces);
     tcase_add_loop_test(tcase, refused, 0, 6);
     tcase_add_test(tcase, the_name_is_not_needed);
-    tcase_add_test(tcase, tracking_refused);
+    tcase_add_loop_test(tcase, tracking_refused, 0, 2);
     tcase_add_loop_test(tcase, it_is_not_borne, 0, 5);
     tcase_add_test(tcase, it_is_gone_already);
     tcase_add_test(tcase, refused_without_a_word);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * What stays in the servers' tracking tables of clients that have waited: the keys that a lock
+ * waits for, until they change, and nothing else that these clients have read. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES 20
+
+static int64_t entries(unsigned node)
+{
+    char *info = cluster_command(live.cluster, node, "INFO stats");
+    const char *at = strstr(info, "tracking_total_keys:");
+    const int64_t count = at == NULL ? -1 : strtoll(strchr(at, ':') + 1, NULL, 10);
+
+    free(info);
+    ck_assert_int_ge(count, 0);
+    return count;
+}
+
+static int64_t all_entries(void)
+{
+    int64_t count = 0;
+
+    for (unsigned i = 0; i < NODES; i++)
+        count += entries(i);
+    return count;
+}
+
+static unsigned telling(void)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < NODES; i++)
+        count += live_node_stats(live.client, i).wakeups == REDLOCK_WAKEUPS_ON;
+    return count;
+}
+
+/* Somebody else holds "busy"; the client waits, is woken and lets go again. */
+static void wait_once(void)
+{
+    static struct outcome outcome;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+
+    outcome = (struct outcome)OUTCOME;
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    cluster_command_all(live.cluster, "SET busy another PX 600000");
+    ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(telling() > 0 && all_entries() > 0, PATIENCE_MS));
+    ck_assert_int_eq(all_entries(), 1); /* the key is waited for, on the preferred node */
+    cluster_command_all(live.cluster, "DEL busy");
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(all_entries() == 0, PATIENCE_MS));
+}
+
+static const char *name_of(unsigned i)
+{
+    static char name[32];
+
+    snprintf(name, sizeof name, "free %u", i);
+    return name;
+}
+
+static void look_at(unsigned i)
+{
+    CHECK_STATUS(live_inspect(name_of(i)), REDLOCK_OK);
+    ck_assert_int_eq(live_info().state, REDLOCK_STATE_FREE);
+}
+
+/* What is not there is not deleted: the script has read the key. */
+static void release_what_is_gone(unsigned i)
+{
+    static const char token[] = "0123456789012345678901234567890123456789";
+
+    CHECK_STATUS(redlock_release_token(live.client, name_of(i), token, NULL), REDLOCK_ELOST);
+}
+
+static void break_what_is_free(unsigned i)
+{
+    redlock_report_t *report = NULL;
+
+    ck_assert_int_ne(redlock_break(live.client, name_of(i), &report), REDLOCK_EINVAL);
+    live_keep_report(report);
+}
+
+/* One of two is taken: the script has read both. */
+static void fail_to_take_two(unsigned i)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    const char *also[] = {"taken"};
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+
+    opts.also = also;
+    opts.also_count = 1;
+    cluster_command_all(live.cluster, "SET taken another PX 600000");
+    const int status = redlock_acquire(live.client, name_of(i), &opts, &lock, &report);
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_ECONTENDED);
+    cluster_command_all(live.cluster, "DEL taken");
+}
+
+static void (*const QUESTIONS[])(unsigned i) = {look_at, release_what_is_gone, break_what_is_free,
+                                                fail_to_take_two};
+
+START_TEST(nothing_is_left_in_the_tracking_table)
+{
+    cluster_command_all(live.cluster, "FLUSHALL"); /* empties the tables, too */
+    live_connect();
+    wait_once();
+    for (unsigned i = 0; i < NAMES; i++)
+        QUESTIONS[_i](i);
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, PATIENCE_MS));
+    ck_assert_int_eq(all_entries(), 0);
+    wait_once(); /* still woken */
+}
+END_TEST
+
+static Suite *tracking_suite(void)
+{
+    Suite *suite = suite_create("tracking");
+    live_add_each(suite, "entries", nothing_is_left_in_the_tracking_table,
+                  sizeof QUESTIONS / sizeof QUESTIONS[0]);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(tracking_suite());
+    live_stop_servers();
+    return status;
+}
