@@ -131,8 +131,9 @@ REDLOCK_CHECK int redlock_config_set_wakeups(redlock_config_t *config, bool on);
  * refused with REDLOCK_EQUEUEFULL: 0..1000000; default 0: no limit. First come, first served; an
  * acquisition with wait_ms 0 does not queue, but asks the servers. */
 REDLOCK_CHECK int redlock_config_set_queue_max(redlock_config_t *config, uint32_t waiters);
-/* How often each server is asked for its clock and its identity while locks are held or wanted:
- * 10..60000; default 1000. So late a step of its clock is noticed. */
+/* How often each server is asked for its clock, its identity and its eviction policy while locks
+ * are held or wanted: 10..60000; default 1000. So late a step of its clock, or a policy that evicts
+ * keys, is noticed. */
 REDLOCK_CHECK int redlock_config_set_heartbeat_ms(redlock_config_t *config, uint32_t interval_ms);
 /* How far the wall clock (CLOCK_REALTIME) may be set ahead while a lock is held: 0..60000; default
  * 100; 0: as far as you like. Beyond it the lock counts as lost: a virtual machine that stood still

@@ -169,10 +169,11 @@ START_TEST(clocks_are_read_before_it)
     rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
     rig_reply(rig, RIG_ON_DISK "+OK\r\n");
-    ck_assert_str_eq(rig_said(rig), "TIME\nINFO server\nINFO replication\n" RIG_DISK_ASKED);
+    ck_assert_str_eq(rig_said(rig),
+                     "TIME\nINFO server\nINFO replication\nINFO memory\n" RIG_DISK_ASKED);
     rig->vote_count = 0;
     rig_reply_time(rig, 0);
-    rig_reply(rig, "$2\r\nx:\r\n$2\r\nx:\r\n" RIG_ON_DISK);
+    rig_reply(rig, "$2\r\nx:\r\n$2\r\nx:\r\n$2\r\nx:\r\n" RIG_ON_DISK);
     rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
 }
 END_TEST

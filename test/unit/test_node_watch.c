@@ -7,8 +7,9 @@
 
 #include "suite.h"
 
-#define SHORT_BEAT "TIME\nINFO server\nINFO replication\n"
-#define WHOLE_BEAT SHORT_BEAT "INFO memory\nINFO persistence\nINFO cpu\n"
+#define SHORT_BEAT "TIME\nINFO server\nINFO replication\nINFO memory\n"
+#define WHOLE_BEAT SHORT_BEAT "INFO persistence\nINFO cpu\n"
+#define MEMORY     "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
 #define SERVER     "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
 
 static struct rig *rig;
@@ -49,7 +50,7 @@ START_TEST(only_while_it_is_worth_it)
         ck_assert_str_eq(rig_said(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
         rig_reply_time(rig, 0);
         reply_bulk(SERVER);
-        for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 1); k++)
+        for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 2); k++)
             reply_bulk("role:master\r\n");
         rig_pass(rig, RL_SECOND - 1);
         ck_assert_str_eq(rig_said(rig), "");
@@ -72,6 +73,7 @@ START_TEST(a_step_is_told_if_it_is_ahead)
     ck_assert_uint_eq(rig->node.bars, RL_BAR_CLOCK_STEP);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
+    reply_bulk(MEMORY);
     rig->common.wanted = false;
     rig_pass(rig, 30302 * RL_MS);
     ck_assert_uint_eq(rig->node.bars, 0);
@@ -130,6 +132,21 @@ START_TEST(mended)
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
+/* A policy that evicts is set on the running server: the next heartbeat shows it. */
+START_TEST(begins_to_evict)
+{
+    rig_ready(rig);
+    rig->common.wanted = true;
+    rig_pass(rig, RL_SECOND);
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert_uint_eq(rig->closes, 0);
 }
 END_TEST
 
@@ -193,6 +210,7 @@ START_TEST(the_look_comes_before_the_vote)
     reply_bulk(_i == 0   ? "role:master\r\n"
                : _i == 1 ? "role:master\r\nmaster_replid2:abcd\r\nsecond_repl_offset:17\r\n"
                          : "role:slave\r\n");
+    reply_bulk(MEMORY);
     ck_assert_uint_eq(rig->node.bars, _i == 1 ? RL_BAR_PROMOTED : 0);
     if (_i == 2) {
         rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, 1);
@@ -221,8 +239,8 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
     rig_reply_time(rig, 0);
     const uint64_t tick_ns = rig->now_ns;
     rig_freeze(rig, 3600 * RL_SECOND);
-    const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(SERVER),
-                             SERVER, strlen(promoted), promoted);
+    const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n$0\r\n\r\n",
+                             strlen(SERVER), SERVER, strlen(promoted), promoted);
     rl_node_received(&rig->node, bytes, (size_t)len, tick_ns);
     ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns), RL_BAR_PROMOTED);
     ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
@@ -269,6 +287,7 @@ START_TEST(a_short_look_keeps_the_rest)
     rig_reply_time(rig, 0);
     reply_bulk("redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:78\r\n");
     reply_bulk("role:master\r\nconnected_slaves:2\r\n");
+    reply_bulk("");
     ck_assert_str_eq(rig->node.info.policy, "noeviction");
     ck_assert_uint_eq(rig->node.info.replicas, 2);
     ck_assert_uint_eq(rig->node.info.uptime_s, 78);
@@ -288,6 +307,7 @@ START_TEST(silence)
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
+    reply_bulk(MEMORY);
     rig_reply(rig, "+PONG\r\n");
     ck_assert(!rig->node.suspect);
     rig_pass(rig, 900 * RL_MS);
@@ -306,6 +326,7 @@ static Suite *watch_suite(void)
     tcase_add_loop_test(tcase, a_step_is_told_if_it_is_ahead, 0, 2);
     tcase_add_test(tcase, another_server_answers);
     tcase_add_test(tcase, mended);
+    tcase_add_test(tcase, begins_to_evict);
     tcase_add_test(tcase, became_a_replica);
     tcase_add_loop_test(tcase, strange_answers, 0, 10);
     tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
