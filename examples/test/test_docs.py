@@ -17,7 +17,9 @@ PREAMBLE = """
 #include <redlock/redlock.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 """

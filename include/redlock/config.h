@@ -146,7 +146,8 @@ REDLOCK_CHECK int redlock_config_set_admission(redlock_config_t *config, int adm
 /* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
 REDLOCK_CHECK int redlock_config_set_log(redlock_config_t *config, int level_max, redlock_log_fn fn,
                                          void *userdata);
-/* All events of the client go to fn, after a lock's own function; NULL: to nobody. [builder] */
+/* All events of the client go to fn, after a lock's own function; NULL: none. It is not called
+ * any more when redlock_free() of the last client of this configuration has returned. [builder] */
 REDLOCK_CHECK int redlock_config_set_event(redlock_config_t *config, redlock_event_fn fn,
                                            void *userdata);
 

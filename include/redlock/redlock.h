@@ -150,7 +150,27 @@ typedef struct redlock_options {
     uint32_t permits;  /* REDLOCK_PERMIT: 1..REDLOCK_PERMITS_MAX; else 0 */
     const char *token; /* acquire: the token to use; NULL: a random one. Adopt: NULL. Since 0.2.0;
                         * the rules are at redlock_acquire() */
+    redlock_event_end_fn event_end_fn; /* runs when event_fn and event_userdata are not used any
+                                        * more; may be NULL; see below. Since 0.2.0 */
 } redlock_opts_t;
+
+/* opts.event_end_fn runs exactly once for each call that it is given to (acquire, adopt, with, and
+ * their starting forms), whatever the call returns, and also without an event_fn. No event function
+ * of the lock runs then or afterwards, so what event_userdata points to may be freed in it. When:
+ *  - the call was refused before anything was started (EINVAL, ENOMEM, EFORKED, ...): before it
+ *    returns, on the calling thread;
+ *  - the acquisition fails or is cancelled: after its last event (REDLOCK_EVENT_WAITING) and after
+ *    the function of the starting call; a blocking call may have returned before;
+ *  - the lock ends: after REDLOCK_EVENT_RELEASED, after REDLOCK_EVENT_LOST, or after
+ *    redlock_lock_detach(); the handle may be freed before or after;
+ *  - the handle of a held lock is freed: soon, without waiting for the servers;
+ *  - at the latest before redlock_free() returns, also for locks whose handles are freed later. A
+ *    shutdown ends locks as a release does.
+ * It runs where callbacks run (enum redlock_mode): in threaded mode on the library's thread, in the
+ * others in redlock_process(); for what is left, on the thread that calls redlock_free(). The
+ * client is not locked meanwhile. In a forked child it does not run for locks from before the fork:
+ * no callback does, and the child may free its copy of the userdata after redlock_free(). It does
+ * not run if opts is NULL, or if opts.size is too small for it. */
 
 /* The defaults with a TTL; the caller sets what is to differ. [any thread] */
 static inline redlock_opts_t redlock_opts(uint64_t ttl_ms)
@@ -365,8 +385,8 @@ REDLOCK_CHECK int redlock_permit_name(char *ret_name, size_t size, const char *r
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock);
 /* Frees the handle; a lock that is still held is released in the background. No events of it
  * follow, but one that another thread is just being told may still be running: free what its
- * userdata points to in the callbacks' own thread, or later. Allowed after redlock_free(). [starts]
- */
+ * userdata points to in opts.event_end_fn, or in the callbacks' own thread, or later. Allowed after
+ * redlock_free(). [starts] */
 REDLOCK_API void redlock_lock_free(redlock_lock_t *lock);
 
 /* Frees the handle, and so releases the lock, where its variable goes out of scope:

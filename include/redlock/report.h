@@ -124,6 +124,11 @@ typedef struct redlock_event {
  * may start, cancel and free; it should not wait: other callbacks wait for it. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *userdata);
 
+/* Tells that a lock's event function and its userdata are not used any more (opts.event_end_fn).
+ * userdata: opts.event_userdata, which may be freed here. The function may start, cancel and free,
+ * as an event function may; it should not wait. Since 0.2.0. */
+typedef void (*redlock_event_end_fn)(void *userdata);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,13 +9,13 @@ static int take_start(redlock_t *rl, const char *resource, const char *token,
     const struct rl_call call = {.fn = fn, .userdata = userdata};
     struct redlock_lock *lock;
 
-    if (rl == NULL || fn == NULL)
-        return REDLOCK_EINVAL;
-    int error = rl_client_enter(rl);
+    int error = rl != NULL && fn != NULL ? rl_client_enter(rl) : REDLOCK_EINVAL;
+    if (error == REDLOCK_OK) {
+        error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
+        rl_client_leave(rl);
+    }
     if (error != REDLOCK_OK)
-        return error;
-    error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
-    rl_client_leave(rl);
+        rl_opts_refused(opts);
     return error;
 }
 

@@ -324,6 +324,23 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     return REDLOCK_OK;
 }
 
+void rl_client_forget_op(struct redlock *rl, struct redlock_lock *lock)
+{
+    struct redlock_lock *whole = rl_break_whole(lock);
+
+    if (whole != NULL) {
+        if (rl_break_leave(lock))
+            rl_client_forget_op(rl, whole);
+        rl_api_lock_drop(whole);
+    }
+    if (lock->op.kind == RL_OP_NONE)
+        return;
+    if (lock->op.waiter != NULL)
+        rl_client_drop(rl);
+    lock->op.kind = RL_OP_NONE;
+    rl_api_lock_drop(lock);
+}
+
 static void forget_client_ops(struct redlock *rl, struct rl_client_op *item)
 {
     while (item != NULL) {
@@ -351,7 +368,7 @@ static void free_in_child(struct redlock *rl)
         while (rl->news_first != NULL) {
             struct redlock_lock *lock = rl->news_first;
             rl->news_first = lock->next_news;
-            rl_dispatch_forget(rl, lock); /* done, but not told */
+            rl_client_forget_op(rl, lock); /* done, but not told */
             if (lock->news & RL_FX_ENDED)
                 rl_api_lock_drop(lock);
             rl_api_lock_drop(lock);

@@ -86,6 +86,7 @@ struct redlock_lock {
     int news_status;
     struct redlock_lock *next_news;
     redlock_event_fn event_fn;
+    redlock_event_end_fn event_end_fn; /* NULL: none, or it has run */
     void *event_userdata;
     struct rl_break *breaking;    /* of a break and of its parts */
     struct redlock_lock *subject; /* of a verification: the lock it is about, referenced */
@@ -96,6 +97,7 @@ struct redlock_lock {
 
 #define RL_WAKES_MAX     64
 
+#define RL_NEWS_END      (1u << 29) /* no event of the lock follows */
 #define RL_NEWS_ACQUIRED (1u << 30)
 #define RL_NEWS_RELEASED (1u << 31)
 
@@ -228,6 +230,9 @@ int rl_client_enter_blocking(struct redlock *rl);
 void rl_client_leave(struct redlock *rl);
 /* The first half of leaving, for callers that go on to wait. */
 void rl_client_push(struct redlock *rl);
+/* In a forked child no thread finishes the lock's operation, and the thread that slept in it does
+ * not exist. Drops the references that the operation and that thread had. */
+void rl_client_forget_op(struct redlock *rl, struct redlock_lock *lock);
 
 /* wake.c; mutex held */
 /* The waiter was told something: it is woken when the mutex is given back, ... */
@@ -262,11 +267,10 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
 bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock);
 /* Takes back a grant that is done, not told, and not held any more. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock);
-/* In a forked child nobody finishes an operation, and the thread that slept in it, and held the
- * client for that time, does not exist: gives back what the operation held. */
-void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock);
 /* The ACQUIRED event of a blocking call. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
+/* Queues the notice that no event of the lock follows, unless there is none or it has run. */
+void rl_dispatch_end(struct redlock *rl, struct redlock_lock *lock);
 /* Queues the callback of an operation of the client that is over, and takes the item. */
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
 
@@ -316,6 +320,10 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_lock);
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);
+
+/* opts.c: runs the notice that no event follows, for a call with these options that was refused
+ * before it started anything. The mutex is not held. */
+void rl_opts_refused(const redlock_opts_t *opts);
 
 /* permit.c: what is to be acquired */
 int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,

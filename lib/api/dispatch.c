@@ -77,21 +77,10 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
     queue_news(rl, lock, RL_FX_DONE | news);
 }
 
-void rl_dispatch_forget(struct redlock *rl, struct redlock_lock *lock)
+void rl_dispatch_end(struct redlock *rl, struct redlock_lock *lock)
 {
-    struct redlock_lock *whole = rl_break_whole(lock);
-
-    if (whole != NULL) {
-        if (rl_break_leave(lock))
-            rl_dispatch_forget(rl, whole);
-        rl_api_lock_drop(whole);
-    }
-    if (lock->op.kind == RL_OP_NONE)
-        return;
-    if (lock->op.waiter != NULL)
-        rl_client_drop(rl);
-    lock->op.kind = RL_OP_NONE;
-    rl_api_lock_drop(lock);
+    if (lock->event_end_fn != NULL)
+        queue_news(rl, lock, RL_NEWS_END);
 }
 
 /* Something lives longer than any lock of ours may. */
@@ -168,8 +157,10 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
             rl_dispatch_done(rl, lock, status);
     }
     if (status == REDLOCK_EFORKED)
-        rl_dispatch_forget(rl, lock);
+        rl_client_forget_op(rl, lock);
     if (flags & RL_FX_ENDED) {
+        if (status != REDLOCK_EFORKED)
+            rl_dispatch_end(rl, lock);
         if (atomic_load(&lock->refs) > 1)
             rl_api_lock_drop(lock); /* the engine's reference; not the last one */
         else
@@ -311,6 +302,21 @@ static void tell_done(struct redlock *rl, struct redlock_lock *lock)
         rl_api_lock_drop(lock); /* the operation's reference; with a grant it becomes the user's */
 }
 
+/* Runs the notice that no event of the lock follows, and sees to it that none does. */
+static void tell_end(struct redlock *rl, struct redlock_lock *lock)
+{
+    redlock_event_end_fn fn = lock->event_end_fn;
+    void *userdata = lock->event_userdata;
+
+    lock->event_fn = NULL;
+    lock->event_end_fn = NULL;
+    if (fn == NULL)
+        return;
+    begin_callback(rl);
+    fn(userdata);
+    end_callback(rl);
+}
+
 /* A grant that was not told yet is none any more: a shutdown releases it, or it is lost. */
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
 {
@@ -413,6 +419,8 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
             confirm(rl, lock); /* the callbacks above may have taken their time */
         tell_done(rl, lock);
     }
+    if (news & RL_NEWS_END)
+        tell_end(rl, lock);
     if (news & RL_FX_ENDED)
         rl_api_lock_drop(lock); /* the engine's reference */
 }

@@ -188,6 +188,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
         /* Nobody will hear of it any more. */
         lock->owned_by_user = false;
         lock->event_fn = NULL;
+        rl_dispatch_end(rl, lock);
         if (held && lock->engine.active) {
             rl_io_refresh(&rl->io);
             rl_review_release(rl, lock, REDLOCK_ECANCELED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The options of an acquisition, filled for callers that cannot use the inline function of the
- * header. */
-#include <redlock/redlock.h>
+ * The options of an acquisition: filled for callers that cannot use the inline function of the
+ * header, and given up when nothing was started with them. */
+#include "api/client.h"
 
 #define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
 
@@ -13,4 +13,12 @@ REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_
     ret_opts->size = size;
     ret_opts->ttl_ms = ttl_ms;
     return REDLOCK_OK;
+}
+
+void rl_opts_refused(const redlock_opts_t *opts)
+{
+    size_t size = offsetof(redlock_opts_t, event_end_fn) + sizeof opts->event_end_fn;
+
+    if (opts != NULL && opts->size >= size && opts->event_end_fn != NULL)
+        opts->event_end_fn(opts->event_userdata);
 }

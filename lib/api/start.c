@@ -336,6 +336,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (lock == NULL)
         return REDLOCK_ENOMEM;
     lock->event_fn = own.event_fn;
+    lock->event_end_fn = own.event_end_fn;
     lock->event_userdata = own.event_userdata;
     begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
     *ret_lock = lock;

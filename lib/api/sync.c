@@ -76,13 +76,16 @@ static int take(redlock_t *rl, const char *resource, const char *token, const re
     struct redlock_lock *lock;
 
     int error = enter_blocking(rl, ret_report);
-    if (error != REDLOCK_OK)
+    if (error != REDLOCK_OK) {
+        rl_opts_refused(opts);
         return error;
+    }
     if (ret_lock == NULL)
         error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL, "ret_lock is NULL");
     else
         error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
-    if (error == REDLOCK_OK) {
+    bool started = error == REDLOCK_OK;
+    if (started) {
         confirm(rl, lock, &waiter);
         error = finish(rl, lock, &waiter, ret_report);
         if (error == REDLOCK_OK) {
@@ -94,6 +97,8 @@ static int take(redlock_t *rl, const char *resource, const char *token, const re
         }
     }
     leave_blocking(rl);
+    if (!started)
+        rl_opts_refused(opts);
     return error;
 }
 
@@ -258,11 +263,12 @@ REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_
 
     if (body == NULL) {
         error = enter_blocking(rl, ret_report);
-        if (error != REDLOCK_OK)
-            return error;
-        error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL,
-                                 "body is NULL: give the function that needs the lock");
-        leave_blocking(rl);
+        if (error == REDLOCK_OK) {
+            error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL,
+                                     "body is NULL: give the function that needs the lock");
+            leave_blocking(rl);
+        }
+        rl_opts_refused(opts);
         return error;
     }
     error = redlock_acquire(rl, resource, opts, &lock, ret_report);

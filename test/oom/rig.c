@@ -138,9 +138,19 @@ void rig_started(unsigned i, int result)
     rig.call[i].started = result;
 }
 
+static void on_end(void *ended)
+{
+    ++*(atomic_uint *)ended;
+}
+
 void rig_acquire(unsigned i, const char *resource, const redlock_opts_t *opts)
 {
-    rig_started(i, redlock_acquire_start(rig.client, resource, opts, rig_done, &rig.call[i]));
+    redlock_opts_t own = *opts;
+
+    own.event_userdata = &rig.ended;
+    own.event_end_fn = on_end;
+    rig.begun++;
+    rig_started(i, redlock_acquire_start(rig.client, resource, &own, rig_done, &rig.call[i]));
 }
 
 void rig_release(unsigned i, redlock_lock_t *lock)

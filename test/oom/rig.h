@@ -42,6 +42,8 @@ struct rig {
     redlock_cancel_t *cancel;
     struct rig_call call[RIG_CALLS];
     atomic_uint events[16];
+    unsigned begun;                 /* acquisitions by rig_acquire(), refused ones among them */
+    atomic_uint ended;              /* of these: the notice that no event follows has run */
     bool threaded;                  /* set by prepare(): the client turns its own loop */
     uint64_t k;                     /* the allocation that fails */
     bool hit;                       /* judge(): an allocation has failed */

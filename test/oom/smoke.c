@@ -40,6 +40,14 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
     events++;
 }
 
+static atomic_uint ended;
+
+static void on_event_end(void *userdata)
+{
+    REQUIRE(userdata == &ended);
+    ended++;
+}
+
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
@@ -166,6 +174,8 @@ static void hold_and_hand_over(redlock_t *rl)
 
     opts.flags = REDLOCK_AUTO_EXTEND | REDLOCK_FENCE;
     opts.event_fn = on_event;
+    opts.event_end_fn = on_event_end;
+    opts.event_userdata = &ended;
     REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, &report));
     read_report(report, REDLOCK_OK);
     REQUIRE(redlock_lock_fence(lock) > 0);
@@ -270,6 +280,7 @@ static void block(const char *password)
     REQUIRE_OK(redlock_shutdown(rl, WAIT_MS));
     REQUIRE_OK(redlock_free(rl));
     REQUIRE(redlock_lock_check(lock, 0) == REDLOCK_ELOST);
+    REQUIRE(ended == 2);     /* acquired and adopted */
     redlock_lock_free(lock); /* outlives its client */
 }
 

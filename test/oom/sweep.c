@@ -185,6 +185,8 @@ static void recover(const struct scenario *scenario)
     redlock_cancel_free(rig.cancel);
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
     redlock_config_free(rig.config);
+    ck_assert_msg(rig.ended == rig.begun, "of %u acquisitions the events of %u ended", rig.begun,
+                  atomic_load(&rig.ended));
     ck_assert_msg(WAIT_UNTIL(rig_no_keys(), RECOVER_MS), "%zu keys outlive the client",
                   cluster_count_all_keys(rig.cluster));
 }

@@ -31,7 +31,22 @@ static struct {
     unsigned calls;
     unsigned at; /* the next scene */
     redlock_opts_t opts;
+    struct listener {
+        bool used;
+        unsigned ends, late; /* late: events after the end */
+    } listener[CALLS];       /* of the acquisitions */
 } story;
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *listener)
+{
+    (void)rl, (void)event;
+    ((struct listener *)listener)->late += ((struct listener *)listener)->ends;
+}
+
+static void on_end(void *listener)
+{
+    ((struct listener *)listener)->ends++;
+}
 
 static void started(int result)
 {
@@ -52,6 +67,10 @@ static void acquire(const char *resource, bool waits)
     redlock_opts_t opts = story.opts;
 
     opts.wait_ms = waits ? wait_scaled_ms(WAIT_MS) : 0;
+    opts.event_fn = on_event;
+    opts.event_end_fn = on_end;
+    opts.event_userdata = &story.listener[story.calls];
+    story.listener[story.calls].used = true;
     started(redlock_acquire_start(rig.client, resource, &opts, rig_done, next_call()));
 }
 
@@ -160,8 +179,12 @@ static void check_told_once(void)
 {
     for (unsigned i = 0; i < story.calls; i++) {
         const struct rig_call *call = &story.call[i];
+        const struct listener *listener = &story.listener[i];
         ck_assert_msg(call->told == (call->started == REDLOCK_OK), "call %u was told of %u times",
                       i, call->told);
+        ck_assert_msg(listener->ends == (listener->used ? 1 : 0), "events of %u ended %u times", i,
+                      listener->ends);
+        ck_assert_uint_eq(listener->late, 0);
     }
 }
 
@@ -247,12 +270,12 @@ static void live_as_child(void)
         CHILD_CHECK(redlock_verify_start(lock, NULL, rig_done, &call) == REDLOCK_EFORKED);
     }
     for (unsigned i = 0; i < story.calls; i++)
-        story.call[i].told = 0;
+        story.call[i].told = story.listener[i].ends = 0;
     free_locks();
     redlock_cancel_free(rig.cancel);
     CHILD_CHECK(redlock_free(rig.client) == REDLOCK_OK);
     for (unsigned i = 0; i < story.calls; i++)
-        CHILD_CHECK(story.call[i].told == 0);
+        CHILD_CHECK(story.call[i].told == 0 && story.listener[i].ends == 0);
     if (__gcov_dump != NULL)
         __gcov_dump();
     _exit(0);
