@@ -194,7 +194,8 @@ REDLOCK_CHECK int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *r
 /* Ends all calls that were given it with ECANCELED, and those that will be; for good. NULL: no-op.
  * Also in signal handlers. What an attempt has set is taken back. [any thread] */
 REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel);
-/* Cancels nothing; allowed after redlock_free(). [any thread] */
+/* Cancels nothing; not while a signal handler or another thread may trigger it. Allowed after
+ * redlock_free(). [any thread] */
 REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
 
 /* Blocking calls */
@@ -360,8 +361,9 @@ REDLOCK_CHECK int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin
 /* Time until the deadline, rounded down; 0 when it is not held. [any thread] */
 REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
 /* A descriptor that is readable once the lock is lost, or released by redlock_shutdown() or
- * redlock_free() (not: by its holder); made on first use, closed
- * with the handle; to be polled only. ESYS: no descriptor to be had. [any thread] */
+ * redlock_free(). A release by its holder, and redlock_lock_detach(), leave it as it is: they wake
+ * no poller. Made on first use, closed with the handle, which wakes none either: end the polling
+ * before. To be polled only. ESYS: no descriptor to be had. [any thread] */
 REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock);
 /* Its name (index 0; from 1 on those of opts.also, NULL past the last one), and its token: the
  * right to release it, not a fence. Borrowed until the handle is freed; NULL for NULL.

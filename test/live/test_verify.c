@@ -242,6 +242,30 @@ START_TEST(what_is_not_held_is_not_asked_about)
 }
 END_TEST
 
+/* A thread that polls the descriptor is not woken by the holder's own release or detach. */
+START_TEST(a_release_wakes_no_poller)
+{
+    char key[64];
+    live.client = live_open(config_of(0));
+    for (unsigned i = 0; i < 2; i++) {
+        redlock_lock_t *lock = hold(PLAIN, key, sizeof key);
+        ck_assert(!is_readable(lock));
+        if (i == 0)
+            CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
+        else
+            CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
+        ck_assert(!is_readable(lock));
+        redlock_lock_free(lock);
+    }
+    cluster_command_all(live.cluster, "DEL verify-b");
+    redlock_lock_t *lock = hold(PLAIN, key, sizeof key);
+    ck_assert(!is_readable(lock));
+    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert(is_readable(lock)); /* its holder has not asked for this */
+    redlock_lock_free(lock);
+}
+END_TEST
+
 static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
 
 static redlock_lock_t *hold_in_mode(int mode)
@@ -331,6 +355,7 @@ static Suite *verify_suite(void)
     live_add_each(suite, "silent", silence_proves_nothing, KINDS);
     live_add(suite, "expired here", what_has_ended_here_is_not_held);
     live_add(suite, "not held", what_is_not_held_is_not_asked_about);
+    live_add(suite, "descriptor", a_release_wakes_no_poller);
     live_add_each(suite, "starts", without_blocking, 3);
     live_add_each(suite, "ends", ended_before_the_answer, 3);
     live_add_each(suite, "client ends", ended_with_the_client, 3);
