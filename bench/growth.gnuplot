@@ -38,7 +38,7 @@ do for [kind in "png svg"] {
         set xlabel "held locks, renewed"
         set ylabel "bytes a lock"
         set yrange [0:4096]
-        plot "held.dat" using 1:2 title "bytes a lock" pt 7, 1024 title "1 KiB" with lines dt 2
+        plot "held.dat" using 1:2 title "bytes a lock" pt 7, 1280 title "1.25 KiB" with lines dt 2
         set yrange [0:*]
         set title "held locks: renewals"
         set ylabel "client, us of processor a renewal"

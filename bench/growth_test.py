@@ -19,7 +19,7 @@ SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 120 * SLOW
 KIB = 1024
 CLIENT_MAX = 256 * KIB
-HELD_MAX = 1024
+HELD_MAX = 1280
 KEPT_MAX = 768 * KIB  # beside the client, by tables and buffers that thousands of locks have made larger
 
 

@@ -36,6 +36,7 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
     lease->terms = room->terms;
     lease->permit = room->permit;
     lease->fence = room->fence;
+    lease->decided = room->decided;
     lease->keys = params->keys;
     lease->wait_ns = params->wait_ns;
     lease->salt = params->salt;

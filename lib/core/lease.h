@@ -83,8 +83,6 @@ struct rl_wait {
 
 #define RL_SLOT_ANY UINT16_MAX
 
-struct rl_claim;
-
 /* The search for a permit: L keys, each an ordinary lock, of which one that is free is wanted. Up
  * to 64 of them are looked at together; bit i of a set is the slot i places behind `start`, in a
  * ring.
@@ -106,7 +104,6 @@ struct rl_permit {
     uint64_t watched; /* it tells when these change */
     uint64_t expires_ns;
     struct rl_now look_until;
-    struct rl_claim **looks; /* the engine's, for its questions; NULL: none was needed yet */
 };
 
 /* The last attempt that came to a decision: what a call reports whose budget ends during a later
@@ -121,10 +118,11 @@ struct rl_decided {
  * stays where it is as long as there is the lease. */
 struct rl_lease_room {
     const struct rl_lease_terms *terms;
-    uint32_t *rtt_us;         /* an element for each node */
-    uint8_t *cause;           /* the same */
-    struct rl_permit *permit; /* for a permit, else NULL */
-    struct rl_fence *fence;   /* where a fence is wanted or brought along, else NULL */
+    uint32_t *rtt_us;           /* an element for each node */
+    uint8_t *cause;             /* the same */
+    struct rl_permit *permit;   /* for a permit, else NULL */
+    struct rl_fence *fence;     /* where a fence is wanted or brought along, else NULL */
+    struct rl_decided *decided; /* where rl_lease_may_be_cut(), else NULL; its arrays are set */
 };
 
 struct rl_lease {
@@ -133,7 +131,7 @@ struct rl_lease {
         *contest;             /* shared by all locks of this client on the resource; may be NULL */
     struct rl_permit *permit; /* NULL: it is none */
     struct rl_fence *fence;   /* NULL: it has none */
-    struct rl_decided *decided; /* set by the owner while the lease waits; NULL: none is kept */
+    struct rl_decided *decided; /* NULL: no attempt is cut short */
     struct rl_wait wait;
     struct rl_round round;
     uint8_t state;   /* enum rl_lease_state */
@@ -232,6 +230,12 @@ void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
 static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
 {
     return params->terms.fence || params->fence_number != 0;
+}
+
+/* Whether the end of a budget may cut an attempt short. */
+static inline bool rl_lease_may_be_cut(const struct rl_lease_params *params)
+{
+    return params->wait_ns != 0 && params->wait_ns != RL_NEVER;
 }
 
 /* One event in, its effects out (`effects` is overwritten). Order of the effects: undo, ATTEMPT,

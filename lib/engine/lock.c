@@ -118,39 +118,6 @@ static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t b
         rl_seats_leave(engine, lock);
 }
 
-static bool has_budget(const struct rl_lease *lease)
-{
-    return lease->wait_ns != 0 && lease->wait_ns != RL_NEVER;
-}
-
-static void free_decided(struct rl_engine *engine, struct rl_lock *lock)
-{
-    rl_free(engine->mem, lock->lease.decided);
-    lock->lease.decided = NULL;
-}
-
-/* Gives a lease that waits the memory in which it keeps its last decided attempt, and takes it back
- * when the lock is held: held locks are many. Without memory the report is about the last attempt.
- */
-static void provide_decided(struct rl_engine *engine, struct rl_lock *lock)
-{
-    struct rl_lease *lease = &lock->lease;
-    size_t nodes = lease->terms->nodes;
-
-    if (lease->decided != NULL && rl_lease_is_held(lease))
-        free_decided(engine, lock);
-    if (lease->decided != NULL || lease->state != RL_STATE_WAITING || !has_budget(lease))
-        return;
-    struct rl_decided *decided =
-        rl_alloc(engine->mem, sizeof *decided + nodes * (sizeof(uint32_t) + sizeof(uint8_t)));
-    if (decided == NULL)
-        return;
-    uint32_t *rtt_us = (void *)(decided + 1);
-    rl_round_init(&decided->round, (unsigned)nodes, lease->terms->quorum, rtt_us,
-                  (uint8_t *)(rtt_us + nodes));
-    lease->decided = decided;
-}
-
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
 {
     struct rl_effects fx;
@@ -175,10 +142,8 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         rl_lock_note_number(engine, lock);
     if (lock->seat.place != NULL && before != after)
         note_place(engine, lock, before);
-    if (rl_slot_is(lock) && !is_waiting(after))
+    if (lock->looks != NULL && !is_waiting(after))
         rl_slot_forget(engine, lock);
-    if (before != after)
-        provide_decided(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
         lock->claim->owner = NULL; /* nobody counts its votes any more */
@@ -225,6 +190,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->queued = false;
     lock->own_token = terms->kind == RL_LEASE_ACQUIRE && token.len != 0;
     lock->behind = RL_BEHIND_NONE;
+    lock->looks = NULL;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
     if (terms->fence && !rl_records_want(engine))
@@ -497,7 +463,6 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
 void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
     rl_lock_free_seen(engine, lock);
-    free_decided(engine, lock);
     rl_lock_abandon_claim(lock);
     rl_room_leave(engine, &lock->lease);
 }

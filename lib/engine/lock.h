@@ -44,6 +44,7 @@ struct rl_lock {
     struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
     struct rl_seat *more_seats; /* at the others */
     struct rl_seen *seen;       /* inspections, verifications: one for each node */
+    struct rl_claim **looks;    /* permits: to ask about slots; NULL: none was needed yet */
 };
 
 /* Starts to work on a lock, which is zero before that: `room` of rl_room_for() these parameters;

@@ -44,6 +44,9 @@ struct rl_room rl_room_for(struct rl_engine *engine, const struct rl_lease_param
         room.size += sizeof(struct rl_permit);
     if (rl_lease_needs_fence(params))
         room.size += sizeof(struct rl_fence);
+    if (rl_lease_may_be_cut(params))
+        room.size +=
+            sizeof(struct rl_decided) + params->terms.nodes * (sizeof(uint32_t) + sizeof(uint8_t));
     return room;
 }
 
@@ -76,8 +79,14 @@ struct rl_lease_room rl_room_parts(const struct rl_room *room, const struct rl_l
         parts.permit = take(&at, sizeof *parts.permit);
     if (rl_lease_needs_fence(params))
         parts.fence = take(&at, sizeof *parts.fence);
+    if (rl_lease_may_be_cut(params))
+        parts.decided = take(&at, sizeof *parts.decided);
     parts.rtt_us = take(&at, terms->nodes * sizeof *parts.rtt_us);
+    uint32_t *rtt_us = parts.decided != NULL ? take(&at, terms->nodes * sizeof *rtt_us) : NULL;
     parts.cause = take(&at, terms->nodes * sizeof *parts.cause);
+    if (parts.decided != NULL)
+        rl_round_init(&parts.decided->round, terms->nodes, terms->quorum, rtt_us,
+                      take(&at, terms->nodes * sizeof *parts.cause));
     return parts;
 }
 

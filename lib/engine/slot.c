@@ -71,7 +71,7 @@ struct rl_arg rl_slot_place(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
 /* The claim for one question, made when it is needed for the first time. NULL: no memory. */
 static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock, unsigned bit)
 {
-    struct rl_claim **claim = &lock->lease.permit->looks[bit];
+    struct rl_claim **claim = &lock->looks[bit];
     uint16_t slot = rl_permit_slot(&lock->lease, bit);
     char key[RL_SLOT_KEY_MAX];
 
@@ -93,13 +93,14 @@ static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock,
 void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     struct rl_node *node = &engine->nodes[__builtin_ctz(fx->watch)];
-    struct rl_permit *permit = lock->lease.permit;
     uint32_t round = lock->lease.round.number;
 
-    if (permit->looks == NULL)
-        permit->looks = rl_alloc(engine->mem, LOOKS_MAX * sizeof(struct rl_claim *));
-    if (permit->looks == NULL)
-        return;
+    if (lock->looks == NULL) {
+        lock->looks = rl_alloc(engine->mem, LOOKS_MAX * sizeof(struct rl_claim *));
+        if (lock->looks == NULL)
+            return;
+        memset(lock->looks, 0, LOOKS_MAX * sizeof(struct rl_claim *));
+    }
     for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
         struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
         if (claim != NULL)
@@ -109,14 +110,12 @@ void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
 void rl_slot_forget(struct rl_engine *engine, struct rl_lock *lock)
 {
-    struct rl_permit *permit = lock->lease.permit;
-
-    for (unsigned i = 0; permit->looks != NULL && i < LOOKS_MAX; i++) {
-        if (permit->looks[i] == NULL)
+    for (unsigned i = 0; lock->looks != NULL && i < LOOKS_MAX; i++) {
+        if (lock->looks[i] == NULL)
             continue;
-        permit->looks[i]->owner = NULL;
-        rl_claim_drop(permit->looks[i]);
+        lock->looks[i]->owner = NULL;
+        rl_claim_drop(lock->looks[i]);
     }
-    rl_free(engine->mem, permit->looks);
-    permit->looks = NULL;
+    rl_free(engine->mem, lock->looks);
+    lock->looks = NULL;
 }

@@ -63,6 +63,7 @@ static inline void rig_new_lease(struct rig *rig)
         .cause = rig->cause,
         .permit = rig->params.terms.permits != 0 ? &rig->permit : NULL,
         .fence = rl_lease_needs_fence(&rig->params) ? &rig->fence : NULL,
+        .decided = rl_lease_may_be_cut(&rig->params) ? &rig->decided : NULL,
     };
 
     memset(rig->rtt_us, 0, sizeof rig->rtt_us);
@@ -73,8 +74,6 @@ static inline void rig_new_lease(struct rig *rig)
     rl_round_init(&rig->decided.round, room.terms->nodes, room.terms->quorum, rig->decided_rtt_us,
                   rig->decided_cause);
     rl_lease_init(&rig->lease, &rig->params, &room);
-    if (rig->params.wait_ns != 0 && rig->params.wait_ns != RL_NEVER)
-        rig->lease.decided = &rig->decided;
 }
 
 /* The rig may be a copy of another one: what its lease needs is here. */

@@ -60,6 +60,7 @@ START_TEST(each_kind_has_what_it_needs)
     params.terms.permits = (_i & 1) != 0 ? 7 : 0;
     params.terms.fence = (_i & 2) != 0;
     params.fence_number = (_i & 4) != 0 ? 77 : 0;
+    params.wait_ns = (_i & 8) != 0 ? RL_SECOND : 0;
     struct held held = hold(&params);
     struct rl_lease *lease = &held.lease;
     bool fenced = (_i & 6) != 0;
@@ -71,6 +72,13 @@ START_TEST(each_kind_has_what_it_needs)
         fill(lease->permit, 1, sizeof *lease->permit);
     if (fenced)
         fill(lease->fence, 2, sizeof *lease->fence);
+    ck_assert_int_eq(lease->decided != NULL, (_i & 8) != 0);
+    if (lease->decided != NULL) {
+        fill(lease->decided->round.cause, 6, NODES);
+        for (unsigned i = 0; i < NODES; i++)
+            lease->decided->round.rtt_us[i] = 7;
+        fill(lease->decided, 8, sizeof *lease->decided);
+    }
     fill(lease->round.cause, 4, NODES);
     for (unsigned i = 0; i < NODES; i++)
         lease->round.rtt_us[i] = 5;
@@ -89,13 +97,13 @@ START_TEST(equal_terms_are_kept_once)
 {
     struct rl_lease_params first = params_of(1000), second = params_of(1000);
 
-    second.wait_ns = 77;
+    second.wait_ns = RL_NEVER;
     second.keys = 3;
     second.salt = 5;
     struct held one = hold(&first), two = hold(&second);
     ck_assert_ptr_eq(one.lease.terms, two.lease.terms);
     ck_assert_uint_eq(one.room.size, NODES * 5);
-    ck_assert_uint_eq(two.lease.wait_ns, 77);
+    ck_assert_uint_eq(two.lease.wait_ns, RL_NEVER);
     ck_assert_uint_eq(one.lease.wait_ns, 0);
     ck_assert_uint_eq(two.lease.keys, 3);
     ck_assert_uint_eq(two.lease.salt, 5);
@@ -229,7 +237,7 @@ int main(void)
     TCase *tcase = tcase_create("room");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_loop_test(tcase, each_kind_has_what_it_needs, 0, 8);
+    tcase_add_loop_test(tcase, each_kind_has_what_it_needs, 0, 16);
     tcase_add_test(tcase, equal_terms_are_kept_once);
     tcase_add_loop_test(tcase, terms_are_compared_as_a_whole, 0, 17);
     tcase_add_test(tcase, places_are_few);
