@@ -1,204 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Starting an operation: arguments are checked, words are found for those that are refused, and the
- * engine is set to work. The mutex is held throughout. */
+ * Starts operations: checks the arguments, makes the handle and sets the engine to work. The mutex
+ * is held throughout. */
+#include "api/check.h"
 #include "api/client.h"
 #include "api/report.h"
 
 #include <string.h>
-
-static int copy_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t *ret,
-                     redlock_report_t **refusal)
-{
-    static const char HINT[] = "start from redlock_opts(ttl_ms)";
-
-    memset(ret, 0, sizeof *ret);
-    if (opts == NULL || opts->size < 2 * sizeof(size_t))
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts is missing or has no size: %s",
-                                HINT);
-    memcpy(ret, opts, opts->size < sizeof *ret ? opts->size : sizeof *ret);
-    for (size_t i = sizeof *ret; i < opts->size; i++) {
-        if (((const unsigned char *)opts)[i] != 0)
-            return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                    "opts uses a field that this version of the library does not "
-                                    "know: link the newer library");
-    }
-    if ((ret->flags & ~(uint32_t)(REDLOCK_AUTO_EXTEND | REDLOCK_FENCE)) != 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts.flags 0x%x has an unknown bit",
-                                (unsigned)ret->flags);
-    return REDLOCK_OK;
-}
-
-static int check_ttl(struct redlock *rl, const char *what, uint64_t ttl_ms, uint64_t min_ms,
-                     redlock_report_t **refusal)
-{
-    if (ttl_ms > rl->config->max_ttl_ms)
-        return rl_report_refuse(
-            rl, refusal, REDLOCK_EINVAL,
-            "%s is %llu ms, more than max_ttl_ms, which is %llu: shorten it, or "
-            "raise max_ttl_ms, equally in all clients of these nodes",
-            what, (unsigned long long)ttl_ms, (unsigned long long)rl->config->max_ttl_ms);
-    if (ttl_ms < min_ms)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "%s is %llu ms: it must be at least %llu ms", what,
-                                (unsigned long long)ttl_ms, (unsigned long long)min_ms);
-    return REDLOCK_OK;
-}
-
-static int check_token(struct redlock *rl, const char *token, redlock_report_t **refusal)
-{
-    if (token == NULL || token[0] == '\0')
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "token is empty: give what redlock_lock_token() returned");
-    if (strnlen(token, RL_BULK_MAX + 1) > RL_BULK_MAX)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "token is longer than %d bytes",
-                                RL_BULK_MAX);
-    return REDLOCK_OK;
-}
-
-static bool is_used(const struct redlock *rl, const char *token)
-{
-    const struct rl_arg words = {token, strlen(token)};
-    bool used = false;
-
-    for (unsigned i = 0; i < rl->set_count && !used; i++)
-        used = rl_lock_token_is_used(&rl->sets[i].engine, words);
-    return used;
-}
-
-/* Checks the token that an acquisition is to use. The undo of one attempt may be executed late, and
- * would delete what a later attempt with the same token has set. */
-static int check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
-                           redlock_report_t **refusal)
-{
-    if (opts->token == NULL)
-        return REDLOCK_OK;
-    if (adopt)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.token is for locks that are acquired: the token of an "
-                                "adopted one is the argument");
-    if (opts->wait_ms != 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.token is for one attempt, so opts.wait_ms must be 0: try "
-                                "again with another token");
-    if (opts->kind == REDLOCK_PERMIT)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.token is for one attempt, and a permit may take several: "
-                                "leave it NULL");
-    if (opts->token[0] == '\0')
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.token is empty: leave it NULL for a random one");
-    int error = check_token(rl, opts->token, refusal);
-    if (error == REDLOCK_OK && is_used(rl, opts->token))
-        error = rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                 "opts.token is in use by a lock of this client, or a server has "
-                                 "not answered what was sent with it: use a new one for each "
-                                 "acquisition");
-    return error;
-}
-
-/* Refuses a time that is a negative number, converted by the compiler. `forever`:
- * REDLOCK_WAIT_FOREVER is none. */
-static int check_duration(struct redlock *rl, const char *what, uint64_t ms, bool forever,
-                          redlock_report_t **refusal)
-{
-    if (ms <= INT64_MAX || (forever && ms == REDLOCK_WAIT_FOREVER))
-        return REDLOCK_OK;
-    return rl_report_refuse(
-        rl, refusal, REDLOCK_EINVAL, "%s is %llu ms, a negative number: use 0 to %lld%s", what,
-        (unsigned long long)ms, (long long)INT64_MAX, forever ? ", or REDLOCK_WAIT_FOREVER" : "");
-}
-
-/* What drift and the loss margin leave of the TTL must be enough for what was asked. */
-static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
-                          redlock_report_t **refusal)
-{
-    uint64_t ttl_ns = opts->ttl_ms * RL_MS;
-    uint64_t usable_ms = rl_usable_ns(ttl_ns, &rl->config->drift) / RL_MS;
-    const struct {
-        const char *name;
-        uint64_t value;
-    } parts[] = {
-        {"opts.validity_ms_min", rl_max_u64(opts->validity_ms_min, 1)},
-        {"opts.extend_at_ms", opts->extend_at_ms},
-        {"opts.margin_ms", opts->margin_ms},
-    };
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        bool fits = i == 0 ? parts[i].value <= usable_ms
-                           : parts[i].value == 0 || parts[i].value < usable_ms;
-        if (!fits)
-            return rl_report_refuse(
-                rl, refusal, REDLOCK_EINVAL,
-                "of a TTL of %llu ms, clock drift (%llu ms) and the loss margin (%llu ms) leave "
-                "%llu ms, too little for %s = %llu: raise opts.ttl_ms",
-                (unsigned long long)opts->ttl_ms,
-                (unsigned long long)(rl_drift_ns(ttl_ns, &rl->config->drift) / RL_MS),
-                (unsigned long long)(rl_lost_margin_ns(ttl_ns) / RL_MS),
-                (unsigned long long)usable_ms, parts[i].name, (unsigned long long)parts[i].value);
-    }
-    if (opts->hold_ms_max != 0 && opts->hold_ms_max <= parts[0].value)
-        return rl_report_refuse(
-            rl, refusal, REDLOCK_EINVAL,
-            "opts.hold_ms_max = %llu ends every lock before opts.validity_ms_min = %llu could be "
-            "left: raise opts.hold_ms_max",
-            (unsigned long long)opts->hold_ms_max, (unsigned long long)parts[0].value);
-    return REDLOCK_OK;
-}
-
-static int check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_report_t **refusal)
-{
-    int error = check_ttl(rl, "opts.ttl_ms", opts->ttl_ms, REDLOCK_TTL_MS_MIN, refusal);
-
-    if (error == REDLOCK_OK)
-        error = check_duration(rl, "opts.wait_ms", opts->wait_ms, true, refusal);
-    if (error == REDLOCK_OK)
-        error = check_duration(rl, "opts.hold_ms_max", opts->hold_ms_max, false, refusal);
-    return error == REDLOCK_OK ? check_validity(rl, opts, refusal) : error;
-}
-
-/* Durable records want somebody to attest that they are, for a majority: no wait would mend that.
- */
-static int check_records(const struct rl_set *set, redlock_report_t **refusal)
-{
-    const struct rl_engine *engine = &set->engine;
-    unsigned attested = 0;
-
-    for (unsigned i = 0; i < engine->count; i++)
-        attested += engine->nodes[i].admission.durable;
-    if (engine->params.fence_run_bound || attested >= engine->quorum)
-        return REDLOCK_OK;
-    return rl_report_refuse(set->rl, refusal, REDLOCK_EINVAL,
-                            "nobody attests that fence records survive a restart on %u of %u "
-                            "nodes: write ?durable=1 or ?waitaof=1 behind at least %u addresses, "
-                            "or use volatile records",
-                            engine->count - attested, engine->count, engine->quorum);
-}
-
-/* A fence comes from the nodes, or with a lock that is handed over. */
-static int check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,
-                       redlock_report_t **refusal)
-{
-    struct redlock *rl = set->rl;
-    bool fenced = (opts->flags & REDLOCK_FENCE) != 0;
-
-    if (opts->also_count != 0 && (fenced || opts->fence != 0))
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "a fence is a number of one resource, and there are %zu more: take "
-                                "each with a lock of its own, or all without REDLOCK_FENCE",
-                                opts->also_count);
-    if (opts->fence >= RL_FENCE_END)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is %llu: that is no fence, they are below 2^53",
-                                (unsigned long long)opts->fence);
-    if (!adopt && opts->fence != 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is for adopted locks: whoever acquires gets a new one");
-    if (adopt && fenced && opts->fence == 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.fence is missing: give the number that the lock was acquired "
-                                "with, it cannot be asked for");
-    return !adopt && fenced ? check_records(set, refusal) : REDLOCK_OK;
-}
 
 static uint64_t ms_to_ns(uint64_t ms)
 {
@@ -305,21 +112,21 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     struct rl_call with_cancel = *call;
     redlock_report_t **refusal = call->ret_refusal;
 
-    int error = copy_opts(rl, opts, &own, refusal);
+    int error = rl_check_opts(rl, opts, &own, refusal);
     if (error == REDLOCK_OK)
         error = rl_names_collect(rl, resource, own.also, own.also_count, &names, refusal);
     if (error == REDLOCK_OK)
         error = rl_sets_find(rl, &names, &set, refusal);
     if (error == REDLOCK_OK && token != NULL)
-        error = check_token(rl, token, refusal);
+        error = rl_check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
-        error = check_times(rl, &own, refusal);
+        error = rl_check_times(rl, &own, refusal);
     if (error == REDLOCK_OK)
-        error = check_fence(set, &own, token != NULL, refusal);
+        error = rl_check_fence(set, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
-        error = check_own_token(rl, &own, token != NULL, refusal);
+        error = rl_check_own_token(rl, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_names_check_record(rl, &names, own.permits, refusal);
     if (error != REDLOCK_OK)
@@ -356,7 +163,7 @@ int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_
     struct redlock *rl = lock->set->rl;
     redlock_report_t **refusal = call->ret_refusal;
 
-    int error = check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
+    int error = rl_check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
     if (error != REDLOCK_OK)
         return error;
     error = check_lock(lock);
@@ -376,7 +183,7 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
     int error = REDLOCK_OK;
 
     if (keep)
-        error = check_ttl(rl, "delay_ms", delay_ms, 0, refusal);
+        error = rl_check_ttl(rl, "delay_ms", delay_ms, 0, refusal);
     if (error != REDLOCK_OK)
         return error;
     error = check_lock(lock);
@@ -408,7 +215,7 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "no resource is named");
     int error = rl_names_collect(rl, resources[0], resources + 1, count - 1, &names, refusal);
     if (error == REDLOCK_OK && kind == RL_OP_RELEASE_TOKEN)
-        error = check_token(rl, token, refusal);
+        error = rl_check_token(rl, token, refusal);
     if (error == REDLOCK_OK && kind != RL_OP_INSPECT)
         error = rl_names_check_record(rl, &names, 0, refusal);
     if (error == REDLOCK_OK)
@@ -485,8 +292,8 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
     int error = kind == RL_OP_SHUTDOWN ? REDLOCK_OK : check_call(rl, call);
 
     if (error == REDLOCK_OK)
-        error = check_duration(rl, kind == RL_OP_SHUTDOWN ? "budget_ms" : "wait_ms", budget_ms,
-                               true, call->ret_refusal);
+        error = rl_check_duration(rl, kind == RL_OP_SHUTDOWN ? "budget_ms" : "wait_ms", budget_ms,
+                                  true, call->ret_refusal);
     if (error != REDLOCK_OK)
         return error;
     struct rl_client_op *item = rl_alloc(&rl->mem, sizeof *item);
