@@ -6,8 +6,8 @@
 
 #include "node/node.h"
 
-/* A connection that is lost was good if it was ready for so long: the delay before the next one
- * starts from its shortest again. Whatever was answered on a shorter one does not count. */
+/* A lost connection that was ready for at least this time resets the delay before the next one.
+ * Answers on a shorter connection do not. */
 #define RL_LASTING_NS RL_SECOND
 
 /* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The second connection: AUTH, its number, SUBSCRIBE; then the first one is told to send there what
- * becomes of the keys that it registers. Anything unexpected ends it: a push that is lost is found
- * out by a timer, one that is misread is not. */
+ * The second connection: AUTH, its number, SUBSCRIBE; then the server is asked to send
+ * notifications of the keys that the first connection registers there. Anything unexpected ends it:
+ * a push that is lost is found out by a timer, one that is misread is not. */
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -265,7 +265,7 @@ void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t 
     struct rl_request request = {
         .claim = claim, .sent_ns = now_ns, .verb = RL_VERB_REGISTER, .told = true};
 
-    /* Without memory nothing is told of this key: there is a timer. */
+    /* Without memory the server does not notify of this key; the timer of the wait remains. */
     if (node->tracker.on)
         (void)rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
 }

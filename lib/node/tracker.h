@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Being told instead of asking: a second connection to a node, on which the server says that a key
  * has changed which the first one has registered (CLIENT TRACKING with REDIRECT and OPTIN; CLIENT
- * CACHING YES in front of the PTTL of a key that a lock waits for). What else is read is not
- * registered, and leaves no entry in the server's tracking table. The second connection is opened
- * when somebody waits for the first time. A server or a user that lacks it costs nothing but the
+ * CACHING YES in front of the PTTL of a key that a lock waits for). Keys of other requests are not
+ * registered, and leave no entry in the server's tracking table. The second connection is opened
+ * when a lock waits for the first time. A server or a user that lacks it costs nothing but the
  * pleasure: there is always a timer. */
 #ifndef RL_NODE_TRACKER_H
 #define RL_NODE_TRACKER_H
@@ -23,7 +23,7 @@ struct rl_tracker {
     uint8_t state; /* enum rl_tracker_state */
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
-    bool on;        /* changes of keys that the first connection registers are told here */
+    bool on;        /* changes of keys that the first connection registers are sent here */
     bool harmful;   /* the first connection ended while TRACK was unanswered: not soon again */
     unsigned asked; /* TRACKs that the first connection has not answered: the last two are meant */
     unsigned failures; /* connections that failed or did not last, in a row */

@@ -15,7 +15,7 @@
 
 #define MENDING_NS RL_SECOND /* how often a node that has to be mended is asked */
 #define WHOLE_LOOK 8         /* every so many beats all sections are read, not only ... */
-#define SHORT_LOOK 3         /* ... so many: who is it, whose data are these, does it evict keys */
+#define SHORT_LOOK 3         /* ... these: identity, replication, eviction policy */
 
 static const char *const sections[] = {"server", "replication", "memory", "persistence", "cpu"};
 #define SECTIONS (sizeof sections / sizeof sections[0])

@@ -25,7 +25,7 @@ struct answer {
 };
 
 static struct {
-    unsigned addresses; /* 127.0.1.1, 127.0.1.2, ...: nobody listens there */
+    unsigned addresses; /* 127.0.1.1, 127.0.1.2, ...: no server listens there */
     unsigned right;     /* but this one is 127.0.0.1 */
     bool turns;         /* each list begins where the last one began, and one further */
     atomic_uint asked;
