@@ -313,7 +313,7 @@ static void tell_end(struct redlock *rl, struct redlock_lock *lock)
     if (fn == NULL)
         return;
     begin_callback(rl);
-    fn(userdata);
+    rl_call_event_end(fn, userdata);
     end_callback(rl);
 }
 

@@ -2,6 +2,7 @@
  * The options of an acquisition: filled for callers that cannot use the inline function of the
  * header, and given up when nothing was started with them. */
 #include "api/client.h"
+#include "platform/callback.h"
 
 #define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
 
@@ -20,5 +21,5 @@ void rl_opts_refused(const redlock_opts_t *opts)
     size_t size = offsetof(redlock_opts_t, event_end_fn) + sizeof opts->event_end_fn;
 
     if (opts != NULL && opts->size >= size && opts->event_end_fn != NULL)
-        opts->event_end_fn(opts->event_userdata);
+        rl_call_event_end(opts->event_end_fn, opts->event_userdata);
 }

@@ -7,6 +7,11 @@ void rl_call_event(redlock_event_fn fn, redlock_t *rl, const redlock_event_t *ev
     fn(rl, event, userdata);
 }
 
+void rl_call_event_end(redlock_event_end_fn fn, void *userdata)
+{
+    fn(userdata);
+}
+
 void rl_call_done(redlock_done_fn fn, redlock_t *rl, int status, redlock_lock_t *lock,
                   const redlock_report_t *report, void *userdata)
 {

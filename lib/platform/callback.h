@@ -14,6 +14,7 @@
 
 void rl_call_event(redlock_event_fn fn, redlock_t *rl, const redlock_event_t *event,
                    void *userdata);
+void rl_call_event_end(redlock_event_end_fn fn, void *userdata);
 void rl_call_done(redlock_done_fn fn, redlock_t *rl, int status, redlock_lock_t *lock,
                   const redlock_report_t *report, void *userdata);
 int rl_call_body(redlock_body_fn fn, redlock_lock_t *lock, void *userdata);
