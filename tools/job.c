@@ -14,6 +14,8 @@
 #include "terminal.h"
 
 #define WATCH_NS (100 * NS_PER_MS)
+/* How often a shell that gets no processor is waited for. */
+#define YIELDS_MAX 5
 
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
@@ -27,11 +29,12 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
         request.flags |= START_NEW_GROUP;
     /* Only a foreground group may give its terminal away; a background one never had it. One that
      * is in the background of a script shares the group of the script, which needs its terminal. */
-    job->starts_with_terminal = terminal_is_ours(job->terminal_fd) && !signals_of_background();
-    if (job->starts_with_terminal)
+    bool gives_terminal = terminal_is_ours(job->terminal_fd) && !signals_of_background();
+    if (gives_terminal)
         request.flags |= START_TERMINAL;
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
+    job->has_terminal = gives_terminal;
     job->state = JOB_STARTING;
     return 0;
 }
@@ -64,7 +67,8 @@ void job_signal(struct job *job, int sig)
 static void suspended(struct job *job, int sig)
 {
     job->state = JOB_SUSPENDED;
-    job->away = job->yield_due = false;
+    job->away = false;
+    job->yields_left = 0;
     job_take_terminal(job);
     if (!terminal_is_ours(job->terminal_fd))
         return;
@@ -72,13 +76,13 @@ static void suspended(struct job *job, int sig)
     if (sig == SIGTTIN || sig == SIGTTOU)
         job_signal(job, SIGCONT);
     else
-        job->yield_due = true;
+        job->yields_left = YIELDS_MAX;
 }
 
 bool job_control_signal(struct job *job, int sig)
 {
     if (sig == SIGTSTP && job->state == JOB_SUSPENDED && terminal_is_ours(job->terminal_fd)) {
-        job->yield_due = true;
+        job->yields_left = YIELDS_MAX;
         return true;
     }
     if (sig != SIGTTIN && sig != SIGTTOU)
@@ -107,12 +111,15 @@ void job_watch(struct job *job)
 {
     if (!is_watched(job))
         return;
-    if (job->yield_due)
+    if (job->yields_left > 0) {
+        job->yields_left--;
         job->away = terminal_yield(job->terminal_fd);
-    job->yield_due = false;
+    }
     if (!terminal_is_ours(job->terminal_fd))
         job->away = true;
-    else if (job->away)
+    if (job->away)
+        job->yields_left = 0;
+    if (job->away && terminal_is_ours(job->terminal_fd))
         kill(0, SIGCONT); /* to the whole group, as a shell does; our own is passed on */
 }
 
@@ -130,7 +137,6 @@ bool job_report(struct job *job, const struct start_report *report)
         job->pid = report->pid;
         job->starter = report->starter;
         job->state = JOB_RUNNING;
-        job->has_terminal = job->starts_with_terminal;
         send_pending(job);
         return true;
     }
@@ -139,7 +145,6 @@ bool job_report(struct job *job, const struct start_report *report)
         job->status = report->value;
         job->no_process = report->kind == REPORT_NO_PROCESS;
         job->state = JOB_FAILED;
-        job->has_terminal = job->starts_with_terminal;
         job_take_terminal(job);
         return true;
     }

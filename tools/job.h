@@ -16,17 +16,16 @@ enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_END
 struct job {
     struct guardian guardian;
     enum job_state state;
-    pid_t pid;         /* also the process group, unless `shares_group` */
-    pid_t starter;     /* its parent */
-    bool shares_group; /* --foreground: in our own process group */
-    int terminal_fd;   /* from job_start() on; -1: no terminal to share */
-    bool has_terminal; /* we have made its group the foreground group of the terminal */
-    bool starts_with_terminal;
-    bool yield_due;   /* JOB_SUSPENDED: the shell is to take the terminal now */
-    bool away;        /* JOB_SUSPENDED: the shell has taken the terminal since */
-    uint64_t pending; /* bit n-1: signal n came before the command had a pid */
-    int status;       /* JOB_ENDED: wait status; JOB_FAILED: errno */
-    bool no_process;  /* JOB_FAILED: it failed before the exec */
+    pid_t pid;            /* also the process group, unless `shares_group` */
+    pid_t starter;        /* its parent */
+    bool shares_group;    /* --foreground: in our own process group */
+    int terminal_fd;      /* from job_start() on; -1: no terminal to share */
+    bool has_terminal;    /* its group was made the foreground group of the terminal */
+    unsigned yields_left; /* JOB_SUSPENDED: how often to offer the terminal to the shell */
+    bool away;            /* JOB_SUSPENDED: the shell has taken the terminal since */
+    uint64_t pending;     /* bit n-1: signal n came before the command had a pid */
+    int status;           /* JOB_ENDED: wait status; JOB_FAILED: errno */
+    bool no_process;      /* JOB_FAILED: it failed before the exec */
 };
 
 /* Asks the starter to start the command. 0, or -1 if there is no starter any more. */

@@ -14,8 +14,9 @@ bool terminal_is_ours(int fd);
 
 /* Stops our process group, so that a shell with job control takes the terminal back, and continues
  * this process alone as soon as the shell has it, or half a second later. True if the shell has
- * taken it; it may have given it back already. A SIGCONT of another process stays pending. To be
- * called from the foreground, with TSTP and CONT blocked. */
+ * taken it; it may have given it back already. A SIGCONT of another process that comes meanwhile
+ * stays pending, unless it comes together with the one of the child. To be called from the
+ * foreground, with TSTP and CONT blocked. */
 bool terminal_yield(int fd);
 
 #endif

@@ -140,8 +140,14 @@ class JobControl(Case):
         self.type("\x1a")
         self.stopped(child)
         self.prompt()
-        self.type("kill -CONT %1\n")
-        until(lambda: state_of(child) != "T", "the command to go on")
+
+        def go_on():
+            """A signal that comes while redlock itself is being continued may be lost."""
+            self.type("kill -CONT %1\n")
+            self.prompt()
+            return state_of(child) != "T"
+
+        until(go_on, "the command to go on")
         self.prompt()
         self.type("kill %1\n")
         self.wait_gone(child)
