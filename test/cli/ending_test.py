@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 
@@ -162,6 +163,13 @@ class Signals(Case):
             events = [json.loads(line) for line in file]
         self.assertEqual([(event["event"], event.get("events_dropped")) for event in events], [("child_exited", 2), ("released", 2)])
 
+    def test_a_suspended_command_takes_the_signal_that_stops_it(self):
+        script = "trap 'echo term; exit 0' TERM; echo $$; while :; do sleep 0.01; done"
+        process = self.start("run", "-k", "4s", "--max-hold", "5s", "e", "--", "sh", "-c", script)
+        os.killpg(int(process.stdout.readline()), signal.SIGSTOP)
+        self.assertEqual(process.stdout.readline(), "term\n")
+        self.assertEqual(process.wait(10 * SLOW), 124)
+
 
 class NotStarted(Case):
     """The lock was taken, but the command cannot be started."""
@@ -226,6 +234,35 @@ def lose_the_first_release(listener, port):
             serve(listener.accept()[0])
         except OSError:
             return
+
+
+def late(listener, port, delay, times):
+    """Holds back the first SETs for so long, so many of them."""
+    left = [times]
+
+    def hold_back(chunk):
+        if b"\r\nSET\r\n" in chunk and left[0] > 0:
+            left[0] -= 1
+            time.sleep(delay)
+        return True
+
+    proxy.stand_before(listener, port, hold_back, proxy.everything)
+
+
+class TooSlow(Case):
+    def acquire(self, times):
+        """The lock would be over before a majority has answered."""
+        servers = ",".join(proxy.listen(self, late, port, 0.15, times) + "?fresh=1" for port in self.servers.ports)
+        return self.redlock("acquire", "-n", "-t", "100ms", "-s", servers, "e")
+
+    def test_no_majority_in_time(self):
+        result = self.acquire(times=1000)
+        self.assertCode(result, 69)
+        self.assertIn("e: not acquired: ", result.stderr)
+
+    def test_slow_for_once(self):
+        """With -n servers are asked again for half a second, as far as this machine lets the test run."""
+        until(lambda: self.acquire(times=1).returncode == 0, "a lock at the second attempt")
 
 
 class Released(Case):

@@ -195,6 +195,9 @@ class R07(Case):
         script = self.path("script", "echo $1 $#\n")
         os.chmod(script, 0o755)
         self.assertEqual(self.redlock("run", "r07", "--", script, "a b", "c").stdout, "a b 2\n")
+        # The shell gets the path at which it was found.
+        found = self.environment(PATH=f"{self.directory}:{os.environ['PATH']}")
+        self.assertEqual(self.redlock("run", "r07", "--", "script", "a b", "c", env=found).stdout, "a b 2\n")
 
 
 class R08(Case):
