@@ -107,6 +107,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
 
     if (has_lasted(node, now_ns))
         node->failures = 0;
+    node->unreached = node->state != RL_NODE_READY;
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->pipe.out_len = 0;

@@ -120,6 +120,7 @@ struct rl_node {
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
     unsigned failures;         /* connections that failed or did not last, in a row */
+    bool unreached;            /* the last connection ended before it was ready */
     unsigned features;         /* RL_FEATURE_*: shown to be there */
     unsigned missing;          /* RL_FEATURE_*: shown not to be there */
     unsigned trying;           /* RL_FEATURE_*: asked, not answered yet */

@@ -218,6 +218,28 @@ START_TEST(settled_when_a_server_is_down_for_sure)
 }
 END_TEST
 
+/* A server whose connections end early, but that is reached each time, is not down: a client that
+ * closes waits for the undo that the next connection delivers. */
+START_TEST(not_settled_between_short_connections)
+{
+    struct rl_lease_params params = rig_params();
+    struct rl_engine *engine = rig_engine(0);
+
+    connect_all();
+    for (unsigned cut = 0; cut < 4; cut++) {
+        struct rig_lock *it = rig_hold(0, &params, "a");
+        world_lose_connection(0, 2, true);
+        rig_call(it, RL_EVENT_RELEASE, 0);
+        while (rl_engine_undos_pending(engine) > 0 || engine->locks != NULL) {
+            ck_assert(!rl_engine_is_settled(engine));
+            rig_pass(RIG_STEP);
+        }
+        ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
+        ck_assert_uint_gt(engine->nodes[2].failures, cut);
+    }
+}
+END_TEST
+
 /* A quorum of nodes that are connected and may vote, not one of each. */
 START_TEST(ready_with_a_quorum_of_voters)
 {
@@ -335,6 +357,7 @@ int main(void)
     tcase_add_test(tcase, a_failed_vote_lowers_no_proposal);
     tcase_add_test(tcase, an_extension_for_longer_than_the_ttl);
     tcase_add_loop_test(tcase, settled_when_a_server_is_down_for_sure, 0, 2);
+    tcase_add_test(tcase, not_settled_between_short_connections);
     tcase_add_test(tcase, ready_with_a_quorum_of_voters);
     tcase_add_test(tcase, late_servers_are_asked);
     tcase_add_test(tcase, slow_nodes);
