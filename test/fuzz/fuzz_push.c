@@ -199,7 +199,7 @@ static void heal(void)
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     say("+OK\r\n:77\r\n" SUBSCRIBED);
     rig_flush(rig);
-    rig_reply(rig, "+OK\r\n");
+    rig_reply(rig, "+OK\r\n+OK\r\n"); /* TRACKING, CACHING */
     MUST(rl_tracker_tells(&rig->node));
     unsigned pushes = rig->pushes;
     say(PUSH "*1\r\n$3\r\nkey\r\n");

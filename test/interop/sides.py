@@ -98,7 +98,7 @@ class Command:
 
     def extend(self, name, ttl_ms):
         done = self._run("extend", "-t", f"{ttl_ms}ms", name, self.tokens[name])
-        return self._result(done, {75: "lost"})
+        return self._result(done, {1: "lost"})
 
     def release(self, name):
         done = self._run("release", "--strict", name, self.tokens[name])
