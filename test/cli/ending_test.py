@@ -279,6 +279,12 @@ class Released(Case):
                 self.assertEqual(self.servers.keys(), set())
         self.assertCode(self.redlock("release", "--strict", "e", token), 1)
 
+    def test_the_status_of_several_is_the_worst(self):
+        self.hold("held")
+        for names, code in (("held", "held2"), 1), (("held2", "held"), 1), (("held",), 0):
+            with self.subTest(names=names):
+                self.assertCode(self.redlock("status", *names), code)
+
 
 if __name__ == "__main__":
     tapcase.main()

@@ -199,6 +199,18 @@ class R07(Case):
         found = self.environment(PATH=f"{self.directory}:{os.environ['PATH']}")
         self.assertEqual(self.redlock("run", "r07", "--", "script", "a b", "c", env=found).stdout, "a b 2\n")
 
+    def test_a_file_that_cannot_be_executed_hides_no_later_one(self):
+        other = self.path("other")
+        os.mkdir(other)
+        self.addCleanup(os.rmdir, other)
+        hidden = self.path("other/redlock-test-script", "#!/bin/sh\nexit 5\n")
+        self.addCleanup(os.unlink, hidden)
+        os.chmod(hidden, 0o600)
+        path = f"{other}:{self.directory}:{os.environ['PATH']}"
+        self.assertCode(self.redlock("run", "r07", "--", "redlock-test-script", env=self.environment(PATH=path)), 126)
+        os.chmod(self.path("redlock-test-script", "#!/bin/sh\nexit 6\n"), 0o700)
+        self.assertCode(self.redlock("run", "r07", "--", "redlock-test-script", env=self.environment(PATH=path)), 6)
+
 
 class R08(Case):
     """A short TTL and renewal are the default."""
