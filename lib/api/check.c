@@ -152,8 +152,8 @@ int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_repor
     return error == REDLOCK_OK ? check_validity(rl, opts, refusal) : error;
 }
 
-/* Durable records want somebody to attest that they are, for a majority: no wait would mend that.
- */
+/* Checks that durable records are attested for a majority of the servers. Waiting would not change
+ * that, so the call is refused at once. */
 static int check_records(const struct rl_set *set, redlock_report_t **refusal)
 {
     const struct rl_engine *engine = &set->engine;

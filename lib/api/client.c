@@ -368,7 +368,7 @@ static void free_in_child(struct redlock *rl)
         while (rl->news_first != NULL) {
             struct redlock_lock *lock = rl->news_first;
             rl->news_first = lock->next_news;
-            rl_client_forget_op(rl, lock); /* done, but not told */
+            rl_client_forget_op(rl, lock); /* done, but its caller has no result */
             if (lock->news & RL_FX_ENDED)
                 rl_api_lock_drop(lock);
             rl_api_lock_drop(lock);

@@ -10,8 +10,8 @@
  * not answer, the slots are simply tried one after the other, each once, before it waits.
  *
  * Of more than 64 slots the first search looks at all of them, window by window, without a pause. A
- * call that would end with nothing searches again on the word of other nodes, until a majority was
- * asked: the one node may have keys that their owners left behind. */
+ * call that would end without a permit asks further nodes about all slots, until a majority was
+ * asked: the preferred node may have keys that their owners left there. */
 #include "core/lease_hold.h"
 
 #include "core/rule.h"

@@ -83,8 +83,8 @@ static inline bool rl_verb_renews(enum rl_verb verb)
 
 /* undo.c: room for what is under way, and for one more. false: no memory. */
 bool rl_debts_reserve(struct rl_node *node);
-/* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory for
- * it that is told. */
+/* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory,
+ * counts it as dropped. */
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
 /* The same of one that is tried again in `delay_ns`. */
 void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
