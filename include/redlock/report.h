@@ -90,8 +90,9 @@ REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
                                         redlock_report_info_t *ret_info, size_t size);
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
                                         redlock_node_report_t *ret_node, size_t size);
-/* One line: what came out, and what stood in the way; of refused arguments what to do. "" for
- * NULL; borrowed until the report ends. [any thread] */
+/* One line: what came out, and what stood in the way (in a callback after a success: only what came
+ * out); of refused arguments what to do. "" for NULL; borrowed until the report ends. [any thread]
+ */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
 /* Reports that a callback was given are not freed. [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);

@@ -296,8 +296,12 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     const struct redlock_lock *held = lock->subject != NULL ? lock->subject : lock;
     report->info.validity_ms = rl_lease_remaining_ns(&held->engine.lease, now) / RL_MS;
     fill_seen(report, lock);
-    if (status != REDLOCK_OK || lock->engine.seen != NULL)
-        fill_texts(report, lock);
+    /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
+    if (status == REDLOCK_OK && lock->engine.seen == NULL && lock->breaking == NULL) {
+        strcpy(report->line, success_text(report, false));
+        return;
+    }
+    fill_texts(report, lock);
     fill_line(report, lock);
 }
 
