@@ -111,15 +111,24 @@ static void count(struct rl_node *node, const struct rl_request *request,
     node->counters.replies_late += request->told;
 }
 
-/* Nobody waits for this answer, or something later was asked for the same claim: an undo, sent or
- * owed, or an extension that will find no key here. */
+/* True if the request changes nothing on the server, so its place among the others does not matter.
+ */
+static bool only_reads(const struct rl_request *request)
+{
+    return request->verb == RL_VERB_GET || request->verb == RL_VERB_PTTL ||
+           request->verb == RL_VERB_REGISTER;
+}
+
+/* Returns true if no vote is expected of the request any more, or if a later request of the same
+ * claim depends on what it does: an undo, sent or pending, or an extension that will find no key.
+ */
 static bool is_over(const struct rl_node *node, const struct rl_request *request)
 {
     if (request->told || request->claim->owner == NULL || rl_debts_has(node, request->claim))
         return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
-        if (later->claim == request->claim && !later->removed)
+        if (later->claim == request->claim && !later->removed && !only_reads(later))
             return true;
     }
     return false;

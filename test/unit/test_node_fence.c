@@ -154,6 +154,28 @@ START_TEST(asked_again_in_the_same_round)
 }
 END_TEST
 
+/* A request that only reads the key takes nothing back: the vote that waiters of a resource ask the
+ * preferred node for is sent with one. */
+START_TEST(asked_again_behind_a_look_at_its_key)
+{
+    ask_vote();
+    if (_i == 1)
+        rig->node.tracker.on = true;
+    ck_assert_int_eq(rl_node_ask_and_watch(&rig->node, a, 1, rig->now_ns), 0);
+    rig_flush(rig);
+    ck_assert_str_eq(rig_said(rig), _i == 1 ? "CLIENT CACHING YES\nPTTL key\n" : "PTTL key\n");
+    rig_reply(rig, NOSCRIPT);
+    ck_assert_str_eq(rig_said(rig), "EVAL <vote> 2 key rec aa 30000 7 100 cfg;\n");
+    rig_no_vote(rig);
+    rig_reply(rig, _i == 1 ? "+OK\r\n:-2\r\n" : ":-2\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).verb, RL_VERB_PTTL);
+    rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.verb, RL_VERB_ACQUIRE);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
 /* Behind its own undo it would leave a key that nobody takes back. */
 START_TEST(not_asked_again_behind_its_undo)
 {
@@ -304,6 +326,7 @@ int main(void)
     tcase_add_loop_test(tcase, an_earlier_run_does_not_count, 0, 4);
     tcase_add_loop_test(tcase, a_vote_that_was_asked_too_early_does_not_count, 0, 2);
     tcase_add_test(tcase, asked_again_in_the_same_round);
+    tcase_add_loop_test(tcase, asked_again_behind_a_look_at_its_key, 0, 2);
     tcase_add_test(tcase, not_asked_again_behind_its_undo);
     tcase_add_test(tcase, asked_again_and_removed_unsent);
     tcase_add_test(tcase, not_asked_again_while_its_undo_is_owed);
