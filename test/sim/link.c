@@ -258,6 +258,7 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         conn->in_flight -= segment->len;
         if (conn->blocked && conn->client_open) {
             conn->blocked = false;
+            conn->unblocked_ns = world->now_ns;
             sim_client_inbox(world, conn, NULL);
         }
         if (conn->server_open)

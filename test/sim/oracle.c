@@ -160,23 +160,31 @@ void sim_oracle_step(struct sim_world *world)
     sim_permit_check(world, holder);
 }
 
-static void mark_over(struct sim_client *client, uint32_t number)
+/* Returns how long an undo may take from when the client begins to send what is queued before it.
+ */
+static uint64_t undo_limit_ns(const struct sim_world *world)
 {
-    struct sim_world *world = client->world;
-    struct sim_token *token = sim_token_at(world, number);
     uint64_t trip_ns = world->plan.delay_ns * 5 + world->plan.jitter_ns + world->plan.latency_ns;
     if (world->plan.crowd != NULL)
         trip_ns += world->plan.crowd->slow_ns;
     /* Requests, fallbacks and undos queue behind each other in a small window. */
     uint64_t trips = 6 + 6000 / world->plan.window;
+    /* Each of three forms of an undo may have to wait for a question to the disk. */
+    uint64_t disk_ns = world->plan.waitaof ? 3 * 40 * RL_MS : 0;
+
+    return trips * 2 * trip_ns + 5 * RL_MS + disk_ns;
+}
+
+static void mark_over(struct sim_client *client, uint32_t number)
+{
+    struct sim_world *world = client->world;
+    struct sim_token *token = sim_token_at(world, number);
 
     if (token->over_ns != 0)
         return;
     token->over_ns = world->now_ns;
-    /* Each of three forms of an undo may have to wait for a question to the disk. */
-    uint64_t disk_ns = world->plan.waitaof ? 3 * 40 * RL_MS : 0;
-    sim_plan_event(world, world->now_ns + trips * 2 * trip_ns + 5 * RL_MS + disk_ns, SIM_LEFT,
-                   client->index, 0, number, NULL);
+    sim_plan_event(world, world->now_ns + undo_limit_ns(world), SIM_LEFT, client->index, 0, number,
+                   NULL);
 }
 
 /* An attempt that can still win goes on, one that cannot ends at once. */
@@ -351,8 +359,6 @@ static bool is_calm(const struct sim_world *world, const struct sim_token *token
 
     if (link->conn == NULL || !link->conn->server_open || link->conn->made_ns >= token->over_ns)
         return false;
-    if (link->conn->blocked) /* the undo waits behind more than the window takes: a whole record */
-        return false;
     return link->troubles == 0 &&
            (link->troubled_ns == 0 || now_ns > link->troubled_ns + CALM_NS) &&
            (resumed_ns == 0 || now_ns > resumed_ns + CALM_NS);
@@ -370,17 +376,35 @@ static const struct sim_key *is_left(const struct sim_world *world, unsigned nod
     return NULL;
 }
 
+/* Returns when the undo must have been executed. It may be queued behind more than the window
+ * takes, for example a whole fence record: then its time counts from when the client last went on
+ * sending after a wait for room. */
+static uint64_t undo_due_ns(const struct sim_world *world, const struct sim_token *token,
+                            const struct sim_conn *conn)
+{
+    uint64_t since_ns = conn->blocked ? world->now_ns : conn->unblocked_ns;
+
+    return rl_max_u64(token->over_ns, since_ns) + undo_limit_ns(world);
+}
+
 void sim_oracle_left(struct sim_world *world, uint32_t number)
 {
     const struct sim_token *token = sim_token_at(world, number);
+    uint64_t due_ns = 0;
 
     if (token->excused || token->over_ns == 0)
         return;
     for (unsigned i = 0; i < world->plan.nodes; i++) {
-        if (is_left(world, i, token) != NULL && is_calm(world, token, i))
+        if (is_left(world, i, token) == NULL || !is_calm(world, token, i))
+            continue;
+        uint64_t node_due_ns = undo_due_ns(world, token, world->links[token->client][i].conn);
+        if (node_due_ns <= world->now_ns)
             sim_violate(world, "token %u of client %u was left on node %u", number, token->client,
                         i);
+        due_ns = rl_max_u64(due_ns, node_due_ns);
     }
+    if (due_ns > world->now_ns)
+        sim_plan_event(world, due_ns, SIM_LEFT, token->client, 0, number, NULL);
 }
 
 /* The leftovers that nobody can prevent: something lay in the network for long, or in front of a

@@ -60,6 +60,7 @@ struct sim_conn {
     struct sim_path path[2];
     size_t in_flight;        /* bytes to the server */
     bool blocked;            /* the client waits for room */
+    uint64_t unblocked_ns;   /* when it last went on after a wait for room */
     uint64_t written;        /* the server's count of writes after our last one */
     uint64_t waits_until_ns; /* for the disk; 0: it does not */
     char *in;                /* at the server, not executed yet */
