@@ -8,6 +8,7 @@
 #include "node/codec.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <redlock/error.h>
@@ -25,6 +26,12 @@
 typedef size_t element_count;
 #else
 typedef int element_count;
+#endif
+
+#if UINTPTR_MAX > UINT32_MAX
+typedef Elf64_Sym elf_symbol;
+#else
+typedef Elf32_Sym elf_symbol;
 #endif
 
 typedef void (*any_fn)(void);
@@ -191,14 +198,31 @@ static int check_reader(void)
     return error;
 }
 
-/* The file that a function is in; "" if the loader does not know. */
+/* Looks up what the loader knows of an address. false: nothing, or the address is not that of the
+ * function but of a stub: where a program with fixed addresses takes the address of a function, all
+ * files of the process get the stub in that program as its address. */
+static bool find(void *address, Dl_info *info)
+{
+#ifdef __GLIBC__
+    void *found = NULL;
+
+    if (dladdr1(address, info, &found, RTLD_DL_SYMENT) == 0)
+        return false;
+    const elf_symbol *symbol = found;
+    return symbol == NULL || symbol->st_shndx != SHN_UNDEF;
+#else
+    return dladdr(address, info) != 0;
+#endif
+}
+
+/* Returns the file that a function is in; "" if that is not known. */
 static const char *file_of(any_fn function)
 {
     Dl_info info;
     void *address;
 
     memcpy(&address, &function, sizeof address);
-    return dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
+    return find(address, &info) && info.dli_fname != NULL ? info.dli_fname : "";
 }
 
 static void tell(const char *first, const char *second, char *text, size_t size)
@@ -209,8 +233,9 @@ static void tell(const char *first, const char *second, char *text, size_t size)
              "%s was compiled against hiredis %d.%d.%d (" WANTED
              "), but the process has bound another one: %s%s%s; load the same one in the whole "
              "process, or build this library with -Dhiredis=static",
-             file_of((any_fn)rl_codec_check), HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH, first,
-             two ? " and " : "", two ? second : "");
+             file_of((any_fn)rl_codec_check), HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH,
+             first[0] != '\0' ? first : "in a file that is not known", two ? " and " : "",
+             two ? second : "");
 }
 
 int rl_codec_check(char *text, size_t size)
@@ -221,13 +246,16 @@ int rl_codec_check(char *text, size_t size)
         (any_fn)redisReaderGetReply,
         (any_fn)redisReaderFree,
     };
-    const char *file = file_of(functions[0]);
+    const char *file = "";
 
     text[0] = '\0';
-    for (size_t i = 1; i < sizeof functions / sizeof functions[0]; i++) {
-        if (strcmp(file_of(functions[i]), file) == 0)
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        const char *other = file_of(functions[i]);
+        if (file[0] == '\0')
+            file = other;
+        if (other[0] == '\0' || strcmp(other, file) == 0)
             continue;
-        tell(file, file_of(functions[i]), text, size);
+        tell(file, other, text, size);
         return REDLOCK_ELIBRARY;
     }
     int error = check_reader();

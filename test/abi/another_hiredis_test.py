@@ -31,6 +31,9 @@ class AnotherHiredis(unittest.TestCase):
     def test_the_host_is_linked_with_another(self):
         self.refuses(self.run_host("LINKED"), os.environ["READER"])
 
+    def test_the_host_takes_the_address_of_a_function(self):
+        self.assertEqual(self.run_host("STUB"), "REDLOCK_OK: \n")
+
     def test_another_reader(self):
         self.refuses(self.run_host("GUEST", os.environ["READER"]), os.environ["READER"])
 

@@ -4,8 +4,20 @@
 #include <redlock/redlock.h>
 #include <stdio.h>
 
+#ifdef TAKES_ADDRESS
+#include <hiredis/hiredis.h>
+
+/* As a C++ host with a std::unique_ptr<redisReader, decltype(&redisReaderFree)> does. In a program
+ * with fixed addresses, the address of the function is that of a stub in the program then, for all
+ * libraries of the process. */
+static void (*volatile free_reader)(redisReader *);
+#endif
+
 int main(void)
 {
+#ifdef TAKES_ADDRESS
+    free_reader = redisReaderFree;
+#endif
     redlock_config_t *config;
     redlock_t *rl = NULL;
 
