@@ -246,7 +246,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         if (request.verb == RL_VERB_TRACK)
             rl_tracker_answer(node, reply, now_ns);
         else
-            rl_tracker_registered(node, reply);
+            rl_tracker_registered(node, reply, now_ns);
         rl_claim_drop(request.claim);
         if (node->state == RL_NODE_READY)
             rl_silence_review(node, now_ns);

@@ -80,12 +80,23 @@ static void fail(struct rl_node *node, uint64_t now_ns)
         tracker->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* Not before the next connection. A server that does not know AUTH repeats its arguments: such
- * words are not for people. */
-static void refuse(struct rl_node *node, const struct rl_reply *reply)
+static bool begins(const struct rl_reply *reply, const char *text)
+{
+    return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;
+}
+
+/* Ends the second connection because of this reply. It is not made again before the next first
+ * connection, unless the server is only busy with a script. A server that does not know AUTH
+ * repeats its arguments: such words are not for people. */
+static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     static const char OTHER[] = "unexpected reply";
     struct rl_tracker *tracker = &node->tracker;
+
+    if (reply->kind == RL_REPLY_ERROR && begins(reply, "BUSY ")) {
+        fail(node, now_ns);
+        return;
+    }
     bool told = reply->kind == RL_REPLY_ERROR && reply->len > 0;
     const char *text = told ? reply->text : OTHER;
     size_t len = told ? reply->len : sizeof OTHER - 1, at = 0;
@@ -228,11 +239,6 @@ static bool is_ok(const struct rl_reply *reply)
     return reply->kind == RL_REPLY_STATUS && reply->len == 2 && memcmp(reply->text, "OK", 2) == 0;
 }
 
-static bool begins(const struct rl_reply *reply, const char *text)
-{
-    return reply->len >= strlen(text) && memcmp(reply->text, text, strlen(text)) == 0;
-}
-
 void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
@@ -247,7 +253,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
     }
     if (!is_ok(reply)) {
         tracker->harmful = reply->kind != RL_REPLY_ERROR;
-        refuse(node, reply);
+        refuse(node, reply, now_ns);
         return;
     }
     if (tracker->asked > 0)
@@ -270,12 +276,12 @@ void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t 
         (void)rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
 }
 
-void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply)
+void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     if (is_ok(reply) || !node->tracker.on)
         return;
     node->tracker.harmful = reply->kind != RL_REPLY_ERROR;
-    refuse(node, reply);
+    refuse(node, reply, now_ns);
 }
 
 static bool is_word(struct rl_arg arg, const char *text)
@@ -289,7 +295,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     const struct rl_words *words = &tracker->words;
 
     if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
-        refuse(node, reply);
+        refuse(node, reply, now_ns);
         return false;
     }
     switch (tracker->step++) {
@@ -302,7 +308,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     default:
         if (reply->kind != RL_REPLY_ARRAY || words->count != 3 ||
             !is_word(words->list[0], "subscribe")) {
-            refuse(node, reply);
+            refuse(node, reply, now_ns);
             return false;
         }
         tracker->state = RL_TRACKER_LISTENING;
@@ -314,7 +320,7 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
     }
     if (tracker->id != 0)
         return true;
-    refuse(node, reply);
+    refuse(node, reply, now_ns);
     return false;
 }
 

@@ -57,7 +57,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
 /* Sends on the first connection that the key of the claim, which must be read by the next request,
  * is registered; and takes the answer to that. */
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
-void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply);
+void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
 /* Events of its own transport. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);

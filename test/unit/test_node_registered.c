@@ -6,7 +6,8 @@
 
 #include "suite.h"
 
-#define SUBSCRIBED "+OK\r\n:77\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
+#define NAMED      "+OK\r\n"
+#define SUBSCRIBED ":77\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
 #define TRACKED    "+OK\r\n+OK\r\n"
 
 static struct rig *rig;
@@ -29,7 +30,7 @@ static void listen(void)
     rl_tracker_want(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    rl_tracker_received(&rig->node, SUBSCRIBED, strlen(SUBSCRIBED), rig->now_ns);
+    rl_tracker_received(&rig->node, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED), rig->now_ns);
     rig_flush(rig);
     rig_said(rig);
     rig_reply(rig, TRACKED);
@@ -93,6 +94,42 @@ START_TEST(registering_is_refused_later)
 }
 END_TEST
 
+/* A server that is busy with a script refuses for a while: it is asked again, and tells afterwards.
+ */
+START_TEST(a_busy_server_is_asked_again)
+{
+    static const char BUSY[] = "-BUSY Redis is busy running a script.\r\n";
+    struct rl_claim *claim = rig_claim(rig, "tok");
+
+    listen();
+    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rig_flush(rig);
+    rig_reply(rig, BUSY);
+    rig_reply(rig, BUSY);
+    rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY, 1);
+    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_OFF);
+    for (int i = 0; i < 3; i++) {
+        unsigned opens = rig->push_opens;
+        const char *greeting = i == 0 ? BUSY : SUBSCRIBED;
+        while (rig->push_opens == opens)
+            rig_pass(rig, 100 * RL_MS);
+        rl_tracker_opened(&rig->node, true, rig->now_ns);
+        rl_tracker_received(&rig->node, NAMED, strlen(NAMED), rig->now_ns);
+        rl_tracker_received(&rig->node, greeting, strlen(greeting), rig->now_ns);
+        rig_flush(rig);
+        rig_said(rig);
+        if (i != 0)
+            rig_reply(rig, i == 1 ? BUSY : TRACKED);
+        if (i == 1)
+            rig_reply(rig, BUSY);
+    }
+    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_drop(claim);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("node_registered");
@@ -101,5 +138,6 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, only_what_is_watched_is_registered);
     tcase_add_loop_test(tcase, registering_is_refused_later, 0, 2);
+    tcase_add_test(tcase, a_busy_server_is_asked_again);
     return suite_run(suite);
 }
