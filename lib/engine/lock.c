@@ -173,6 +173,15 @@ int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
     return rl_lock_start_many(engine, lock, params, room, &key, 1, token);
 }
 
+/* Returns how long keys may live that the lease finds or sets. Those of a lock that is adopted live
+ * as long as its giver has asked for. */
+static uint64_t ttl_max_ms(const struct rl_engine *engine, const struct rl_lease_terms *terms)
+{
+    uint64_t found_ns = terms->kind == RL_LEASE_ADOPT ? engine->common.admission.max_ttl_ns : 0;
+
+    return rl_max_u64(terms->ttl_ns, found_ns) / RL_MS;
+}
+
 int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
                        const struct rl_lease_params *params, const struct rl_room *room,
                        const struct rl_arg *keys, unsigned count, struct rl_arg token)
@@ -208,7 +217,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
         rl_claim_set_token(lock->claim, token);
     lock->claim->owner = lock;
     lock->claim->slot = RL_SLOT_ANY;
-    lock->claim->ttl_max_ms = terms->ttl_ns / RL_MS;
+    lock->claim->ttl_max_ms = ttl_max_ms(engine, terms);
     struct rl_lease_room parts = rl_room_parts(room, params);
     rl_lease_init(&lock->lease, params, &parts);
     lock->lease.keys = (uint8_t)count;

@@ -168,9 +168,10 @@ static inline struct rl_lease_params rig_params(void)
     };
 }
 
-/* Starts a lock on one or several keys, in ascending order, ended by NULL. */
-static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_params *params,
-                                         const char *const *names)
+/* Starts a lock on one or several keys, in ascending order, ended by NULL. token: for leases that
+ * bring their own, else "". */
+static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_lease_params *params,
+                                              const char *const *names, const char *token)
 {
     struct rl_arg keys[RL_KEYS_MAX];
     unsigned count = 0;
@@ -185,11 +186,17 @@ static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_
     room.at = it->room;
     rl_engine_refresh(rig_engine(client));
     const int error = rl_lock_start_many(rig_engine(client), &it->lock, params, &room, keys, count,
-                                         (struct rl_arg){NULL, 0});
+                                         (struct rl_arg){token, strlen(token)});
     if (error != REDLOCK_OK)
         it->status = error;
     rl_engine_flush(rig_engine(client));
     return it;
+}
+
+static inline struct rig_lock *rig_start(unsigned client, const struct rl_lease_params *params,
+                                         const char *const *names)
+{
+    return rig_start_with(client, params, names, "");
 }
 
 static inline struct rig_lock *rig_start_one(unsigned client, const struct rl_lease_params *params,

@@ -190,6 +190,33 @@ START_TEST(an_extension_for_longer_than_the_ttl)
 }
 END_TEST
 
+/* The keys of an adopted lock live as long as its giver asked for, which may be longer than the TTL
+ * of the adoption. Their undo is kept as long. */
+START_TEST(an_adoption_for_less_than_the_givers_ttl)
+{
+    static const char *const names[] = {"a", NULL};
+    struct rl_lease_params giver = rig_params(), params = rig_params();
+
+    connect_all();
+    giver.terms.ttl_ns = 60 * RL_SECOND;
+    rig_engine(0)->common.admission.max_ttl_ns = giver.terms.ttl_ns;
+    struct rig_lock *given = rig_hold(1, &giver, "a");
+    params.terms.kind = RL_LEASE_ADOPT;
+    struct rig_lock *it = rig_start_with(0, &params, names, rl_lock_token(&given->lock));
+    rig_call(given, RL_EVENT_DETACH, 0);
+    rig_pass(5 * RL_MS);
+    ck_assert(rig_holds(it));
+    rig_reach(2, false, true);
+    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_pass(30 * RL_SECOND);
+    ck_assert_uint_gt(rig_ttl_ms(2, "a"), 0);
+    ck_assert_uint_eq(rl_engine_undos_pending(rig_engine(0)), 1);
+    rig_reach(2, true, false);
+    rig_pass(10 * RL_SECOND);
+    ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
+}
+END_TEST
+
 /* A client that closes waits for an undo until the server cannot be reached for a second time, also
  * if the server was suspect before. */
 START_TEST(settled_when_a_server_is_down_for_sure)
@@ -356,6 +383,7 @@ int main(void)
     tcase_add_test(tcase, clocks_are_read_once_for_all_engines);
     tcase_add_test(tcase, a_failed_vote_lowers_no_proposal);
     tcase_add_test(tcase, an_extension_for_longer_than_the_ttl);
+    tcase_add_test(tcase, an_adoption_for_less_than_the_givers_ttl);
     tcase_add_loop_test(tcase, settled_when_a_server_is_down_for_sure, 0, 2);
     tcase_add_test(tcase, not_settled_between_short_connections);
     tcase_add_test(tcase, ready_with_a_quorum_of_voters);
