@@ -90,10 +90,18 @@ static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock,
     return *claim;
 }
 
+/* True if a change of the slots is of use: the call may wait, and the node is the preferred one.
+ * The last search of a call, on other nodes, is not followed by a wait. */
+static bool may_wait(const struct rl_lease *lease)
+{
+    return lease->wait_ns != 0 && lease->permit->other == 0;
+}
+
 void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     struct rl_node *node = &engine->nodes[__builtin_ctz(fx->watch)];
     uint32_t round = lock->lease.round.number;
+    uint64_t now_ns = engine->view.now.boot_ns;
 
     if (lock->looks == NULL) {
         lock->looks = rl_alloc(engine->mem, LOOKS_MAX * sizeof(struct rl_claim *));
@@ -103,8 +111,10 @@ void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct r
     }
     for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
         struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
-        if (claim != NULL)
-            (void)rl_node_ask_and_watch(node, claim, round, engine->view.now.boot_ns);
+        if (claim != NULL && may_wait(&lock->lease))
+            (void)rl_node_ask_and_watch(node, claim, round, now_ns);
+        else if (claim != NULL)
+            (void)rl_node_ask(node, claim, round, RL_VERB_PTTL, now_ns);
     }
 }
 

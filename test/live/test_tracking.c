@@ -105,8 +105,30 @@ static void fail_to_take_two(unsigned i)
     cluster_command_all(live.cluster, "DEL taken");
 }
 
+/* All permits are taken, and the call does not wait: it has looked at each slot. */
+static void fail_to_take_a_permit(unsigned i)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    char slot[64];
+
+    opts.kind = REDLOCK_PERMIT;
+    opts.permits = 3;
+    for (unsigned n = 0; n < opts.permits; n++) {
+        ck_assert_int_eq(redlock_permit_name(slot, sizeof slot, name_of(i), n), REDLOCK_OK);
+        for (unsigned node = 0; node < NODES; node++)
+            free(cluster_command(live.cluster, node, "SET %s another PX 600000", slot));
+    }
+    const int status = redlock_acquire(live.client, name_of(i), &opts, &lock, &report);
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_ECONTENDED);
+    ck_assert_int_eq(all_entries(), 0); /* a change of the keys would remove them */
+    cluster_command_all(live.cluster, "FLUSHALL");
+}
+
 static void (*const QUESTIONS[])(unsigned i) = {look_at, release_what_is_gone, break_what_is_free,
-                                                fail_to_take_two};
+                                                fail_to_take_two, fail_to_take_a_permit};
 
 START_TEST(nothing_is_left_in_the_tracking_table)
 {
