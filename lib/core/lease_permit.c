@@ -329,7 +329,7 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     note_heard(lease, ballot);
     if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
         permit->watched &= ~bit;
-        permit->open |= bit & ~permit->tried;
+        permit->open |= permit->other == 0 ? bit & ~permit->tried : 0;
     } else if (ballot->vote == RL_VOTE_DENIED) {
         permit->open |= once ? bit & ~permit->tried : bit;
     } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {

@@ -313,6 +313,26 @@ START_TEST(another_node_does_not_answer)
 }
 END_TEST
 
+/* Neither does one whose connection ends: its slots are not tried one by one on all nodes. */
+START_TEST(another_node_is_lost)
+{
+    begin_permit(4, 0);
+    rig_deny(&rig, FIRST);
+    tell_slots(FIRST, NONE);
+    uint64_t slots = rig.fx.slots;
+    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    for (; slots != 0; slots &= slots - 1)
+        rig_tell_ttl(&rig, 4, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
+                     _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SILENT, 0);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
+    tell_slots(0, NONE);
+    tell_slots(3, NONE);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
+    ck_assert_uint_eq(rig.lease.attempts, 1);
+}
+END_TEST
+
 START_TEST(too_few_tell_about_permits)
 {
     begin_permit(4, 0);
@@ -415,6 +435,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_permit_that_only_the_preferred_node_calls_taken, 0, 2);
     tcase_add_test(tcase, all_permits_are_taken);
     tcase_add_test(tcase, another_node_does_not_answer);
+    tcase_add_loop_test(tcase, another_node_is_lost, 0, 2);
     tcase_add_test(tcase, too_few_tell_about_permits);
     tcase_add_test(tcase, many_permits_are_taken);
     tcase_add_test(tcase, a_late_answer_about_a_permit);
