@@ -276,10 +276,10 @@ REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *reso
  * lock: acquired or adopted, of any kind: of several resources a server must have all of them, of a
  * permit the key of its slot, of a fenced lock its key. The lock stays the caller's whatever comes
  * out, and other calls may run on it at the same time.
- * ret_report: of each server whether it has the lock, and for how long (pttl_ms; of several
- * resources UINT64_MAX).
+ * ret_report: of each server that answered before the outcome was certain, whether it has the lock,
+ * and for how long (pttl_ms; of several resources UINT64_MAX).
  * OK: a majority had it when it answered, and the validity here has not ended. How long the lock
- * may be relied on is said by redlock_lock_remaining_ms(), as ever; a key that lives for longer
+ * may be relied on is still what redlock_lock_remaining_ms() returns; a key that lives for longer
  * or shorter does not change that.
  * ELOST: it is not held here, or not any more when the answers came; or no majority of servers can
  * have it, as too many do not. In the latter case another client may hold it from now on, so the
