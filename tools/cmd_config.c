@@ -57,6 +57,8 @@ static int check_timing(const struct settings *settings)
     bool runs = settings->values[SET_GRACE].text || settings->values[SET_RENEW].text;
     char why[512];
 
+    if (!settings_renews(settings))
+        return EXIT_CONFIG;
     if (runs ? timing_check(&timing, why, sizeof why) : timing_check_ttl(&timing, why, sizeof why))
         return EXIT_OK;
     say(SAY_ERROR, "config: %s", why);

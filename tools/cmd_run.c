@@ -102,12 +102,8 @@ static int check_timing(struct run *run)
     const struct settings *settings = &run->settings;
     char why[512];
 
-    if (settings->values[SET_RENEW].text && settings->renew_ms == 0 && !run->options->no_renew) {
-        say(SAY_ERROR,
-            "%s: renew 0: write how often to renew, such as a third of the TTL, or --no-renew",
-            settings->values[SET_RENEW].origin);
+    if (!run->options->no_renew && !settings_renews(settings))
         return EXIT_CONFIG;
-    }
     run->timing = (struct timing){
         .ttl_ms = settings->ttl_ms,
         .max_ttl_ms = settings->max_ttl_ms,

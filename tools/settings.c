@@ -299,6 +299,18 @@ void settings_free(struct settings *settings)
     *settings = (struct settings){0};
 }
 
+bool settings_renews(const struct settings *settings)
+{
+    const struct setting *renew = &settings->values[SET_RENEW];
+
+    if (!renew->text || settings->renew_ms > 0)
+        return true;
+    say(SAY_ERROR,
+        "%s: renew 0: write how often to renew, such as a third of the TTL, or --no-renew",
+        renew->origin);
+    return false;
+}
+
 char *setting_shown(const struct settings *settings, enum setting_id id)
 {
     const char *text = settings->values[id].text;

@@ -66,6 +66,9 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
 /* Finds and reads the file (settings_file.c); -1 or an exit code. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
+/* Returns false, and says so, if a renewal interval of 0 is set. */
+bool settings_renews(const struct settings *settings);
+
 /* Warns if the group of a regular file, or all users, may read the password that is in it. */
 void settings_warn_readable(int fd, const char *path);
 

@@ -84,6 +84,7 @@ BAD_INPUT = [
     (["config", "-t", "1h"], 78, "ttl 1h is above max_ttl 30s"),
     (["config", "-t", "10s", "-k", "20s"], 78, "grace"),
     (["config", "-t", "10s", "--renew", "20s"], 78, "renew"),
+    (["config", "--renew", "0"], 78, "flag --renew: renew 0: write how often"),
     (["run", "--connect-timeout", "0", "x", "true"], 64, "out of range"),
     (["run", "-s", "", "x", "true"], 78, "no node address given"),
     (["run", "-s", "http://a", "x", "true"], 78, "unknown scheme"),
