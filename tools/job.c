@@ -35,6 +35,7 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
     job->has_terminal = gives_terminal;
+    job->away = !terminal_is_ours(job->terminal_fd) && !signals_of_background();
     job->state = JOB_STARTING;
     return 0;
 }
@@ -59,8 +60,12 @@ void job_signal(struct job *job, int sig)
         job->pending |= UINT64_C(1) << (sig - 1);
     if (!job->pid || job->state == JOB_ENDED)
         return;
-    if (sig == SIGCONT && job->state == JOB_SUSPENDED && terminal_is_ours(job->terminal_fd))
+    if (sig == SIGCONT && (job->state == JOB_SUSPENDED || job->away) &&
+        terminal_is_ours(job->terminal_fd)) {
+        job->away = false;
+        job->yields_left = 0;
         give_terminal(job);
+    }
     kill(job->shares_group ? job->pid : -job->pid, sig);
 }
 
@@ -95,9 +100,14 @@ bool job_control_signal(struct job *job, int sig)
     return true;
 }
 
+/* A command that runs is watched, too, while the shell has the terminal: another `redlock run` is
+ * suspended only for a moment, and needs the terminal when the shell brings us back. */
 static bool is_watched(const struct job *job)
 {
-    return job->state == JOB_SUSPENDED && job->terminal_fd >= 0;
+    if (job->terminal_fd < 0 || job->has_terminal)
+        return false;
+    return job->state == JOB_SUSPENDED ||
+           (job->state == JOB_RUNNING && (job->away || job->yields_left > 0));
 }
 
 uint64_t job_wake_ns(const struct job *job, uint64_t at_ns)

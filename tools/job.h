@@ -21,8 +21,8 @@ struct job {
     bool shares_group;    /* --foreground: in our own process group */
     int terminal_fd;      /* from job_start() on; -1: no terminal to share */
     bool has_terminal;    /* its group was made the foreground group of the terminal */
-    unsigned yields_left; /* JOB_SUSPENDED: how often to offer the terminal to the shell */
-    bool away;            /* JOB_SUSPENDED: the shell has taken the terminal since */
+    unsigned yields_left; /* how often to offer the terminal to the shell after a suspension */
+    bool away;            /* without has_terminal: our group was in the background since it had it */
     uint64_t pending;     /* bit n-1: signal n came before the command had a pid */
     int status;           /* JOB_ENDED: wait status; JOB_FAILED: errno */
     bool no_process;      /* JOB_FAILED: it failed before the exec */
@@ -36,15 +36,16 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
 bool job_report(struct job *job, const struct start_report *report);
 
 /* Passes a signal on: to the group, or with `shares_group` to the command alone. A CONT also gives
- * it the terminal, if we are in the foreground. */
+ * the terminal to a command that is suspended or was in the background, if we are in the
+ * foreground. */
 void job_signal(struct job *job, int sig);
 
 /* Takes in a signal of job control that this process got; false: it is another signal. */
 bool job_control_signal(struct job *job, int sig);
 
-/* Gives the terminal to the shell when the command was suspended, and continues the command when
- * the shell has brought us back to the foreground: a shell that takes us for running sends no
- * signal then. To be called after each wait. */
+/* Gives the terminal to the shell when the command was suspended. Gives it to the command, and
+ * continues the command, when the shell has brought us back to the foreground: a shell that takes
+ * us for running sends no signal then. To be called after each wait. */
 void job_watch(struct job *job);
 
 /* `at_ns`, or the earlier time at which job_watch() has to look again. */

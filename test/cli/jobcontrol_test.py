@@ -67,6 +67,11 @@ class JobControl(Case):
         """Its group is the foreground group, and it goes on."""
         until(lambda: state_of(pid) != "T" and stat_fields(pid)[5] == pid, "the terminal for the command")
 
+    @staticmethod
+    def in_foreground(wrapper, child):
+        """The shell has given the terminal to redlock, which may have passed it on."""
+        until(lambda: stat_fields(wrapper)[5] in (stat_fields(wrapper)[2], child), "the foreground")
+
     def answer(self):
         self.type("hello\n")
         self.read_until("got=hello.")
@@ -153,7 +158,7 @@ class JobControl(Case):
         self.wait_gone(child)
 
     def test_a_running_job_comes_to_the_foreground(self):
-        """The shell tells redlock nothing, as it runs: the command asks for the terminal when it reads."""
+        """The shell tells redlock nothing, as it runs: the command gets the terminal all the same."""
         fifo = self.path("fifo")
         os.mkfifo(fifo)
         self.type(f"redlock run j -- sh -c 'echo pid=$$.; read go <{fifo}; eval \"$ASK\"' &\n")
@@ -161,7 +166,8 @@ class JobControl(Case):
         wrapper = self.wrapper(child)
         self.prompt()
         self.type("fg\n")
-        until(lambda: stat_fields(wrapper)[5] == stat_fields(wrapper)[2], "the foreground")
+        self.in_foreground(wrapper, child)
+        self.has_terminal(child)
         self.path("fifo", "go\n")
         self.has_terminal(child)
         self.answer()
@@ -173,7 +179,7 @@ class JobControl(Case):
         wrapper = self.wrapper(child)
         self.prompt()
         self.type("fg\n")
-        until(lambda: stat_fields(wrapper)[5] == stat_fields(wrapper)[2], "the foreground")
+        self.in_foreground(wrapper, child)
         self.type("\x03")
         self.wait_gone(child, wrapper)
         self.prompt()
@@ -251,6 +257,32 @@ class JobControl(Case):
         self.answer()
         self.wait_gone(child)
         self.prompt()
+
+    def test_one_inside_another(self):
+        """The inner one is continued for itself after Ctrl-Z; with fg it gets the terminal from the outer one."""
+        self.type('redlock run j -- redlock run k -- sh -c "$ASK"\n')
+        child = self.child()
+        self.has_terminal(child)
+        for _ in range(2):
+            self.type("\x1a")
+            self.stopped(child)
+            self.prompt()
+            self.type("fg\n")
+            self.has_terminal(child)
+        self.answer()
+        self.prompt()
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_one_inside_another_from_the_background(self):
+        self.type('redlock run j -- redlock run k -- sh -c "$ASK" &\n')
+        child = self.child()
+        self.stopped(child)
+        self.prompt()
+        self.type("fg\n")
+        self.has_terminal(child)
+        self.answer()
+        self.prompt()
+        self.assertEqual(self.servers.keys(), set())
 
     def test_the_sandbox_does_the_same(self):
         self.type('redlock sandbox -n 1 -- sh -c "$ASK" </dev/null\n')
