@@ -22,7 +22,8 @@
 #include "files.h"
 #include "guardian.h"
 
-#define STARTER_PATIENCE_NS (500 * NS_PER_MS)
+#define REPORT_PATIENCE_NS (500 * NS_PER_MS)
+#define END_PATIENCE_NS    (3 * UINT64_C(1000000000))
 
 struct watch {
     int feed_fd, timer_fd;
@@ -61,27 +62,36 @@ static void kill_all(const struct watch *watch)
     descendants_end(&scope);
 }
 
-/* Waits until the starter has reported the end of the command and has ended by itself. Its children
- * that could not be found without /proc come to the guardian with its end. */
-static void wait_for_starter(const struct watch *watch)
+static void wait_for_starter(const struct watch *watch, uint64_t patience_ns)
 {
-    const struct descendants_scope all = {.ancestor = getpid()};
-    uint64_t give_up_ns = boottime_ns() + STARTER_PATIENCE_NS;
+    uint64_t give_up_ns = boottime_ns() + patience_ns;
 
     while (boottime_ns() < give_up_ns && child_runs(watch->starter))
         pause_ms(1);
+}
+
+/* Returns only when the starter has ended: a `redlock run` around this one would take it for a
+ * process that the command has left behind. */
+static void end_starter(const struct watch *watch)
+{
     if (child_runs(watch->starter))
         kill(watch->starter, SIGKILL);
-    if (!descendants_visible())
-        descendants_end(&all);
+    wait_for_starter(watch, END_PATIENCE_NS);
 }
 
 static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
 {
+    const struct descendants_scope all = {.ancestor = getpid()};
+
     if (kill_rest) {
         kill_all(watch);
-        wait_for_starter(watch);
+        /* It reports the end of the command, and ends by itself. */
+        wait_for_starter(watch, REPORT_PATIENCE_NS);
     }
+    end_starter(watch);
+    /* The children of the starter that were not found without /proc are now our own. */
+    if (kill_rest && !descendants_visible())
+        descendants_end(&all);
     if (watch->remove_dir)
         remove_tree(watch->remove_dir);
     _exit((int)code);

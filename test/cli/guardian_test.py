@@ -3,6 +3,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -10,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import tapcase  # noqa: E402
 from family import FamilyCase  # noqa: E402
-from world import SLOW, children_of, runs, stat_fields, until  # noqa: E402
+from world import REDLOCK, SLOW, children_of, runs, stat_fields, until  # noqa: E402
 
 def processor_ticks():
     return os.sysconf("SC_CLK_TCK")
@@ -191,6 +192,23 @@ class Guardian(FamilyCase):
     def test_signal_state_is_reset(self):
         result = self.redlock("run", "g", "--", "grep", "-E", "Sig(Blk|Ign)", "/proc/self/status")
         self.assertEqual(result.stdout.split()[1::2], ["0" * 16, "0" * 16])
+
+    def test_one_inside_another_leaves_nothing_behind(self):
+        """The starter of the inner one hardly gets a processor: the outer one does not find it still running."""
+        self.hold("h")
+        process = self.start("run", "g", "--", REDLOCK, "run", "h", "--", "true")
+        self.wait_error("waiting for h")
+        inner = children_of(self.starter_of(self.guardian_of(process)))[0]
+        starter, processor = self.starter_of(children_of(inner)[0]), min(os.sched_getaffinity(0))
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        self.addCleanup(busy.wait)
+        self.addCleanup(busy.kill)
+        os.sched_setaffinity(busy.pid, {processor})
+        os.sched_setaffinity(starter, {processor})
+        os.sched_setscheduler(starter, os.SCHED_IDLE, os.sched_param(0))
+        os.kill(inner, signal.SIGTERM)
+        self.assertEqual(process.wait(60 * SLOW), 128 + signal.SIGTERM)
+        self.assertNotIn("still runs", self.error_text())
 
 
 if __name__ == "__main__":
