@@ -24,12 +24,13 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
         .path = path, .argv = argv, .envp = envp, .group = share_group ? getpgrp() : 0};
 
     job->shares_group = share_group;
-    job->terminal_fd = share_group ? -1 : terminal_open();
+    job->terminal_fd = terminal_open();
     if (!share_group)
         request.flags |= START_NEW_GROUP;
     /* Only a foreground group may give its terminal away; a background one never had it. One that
      * is in the background of a script shares the group of the script, which needs its terminal. */
-    bool gives_terminal = terminal_is_ours(job->terminal_fd) && !signals_of_background();
+    bool gives_terminal =
+        !share_group && terminal_is_ours(job->terminal_fd) && !signals_of_background();
     if (gives_terminal)
         request.flags |= START_TERMINAL;
     if (starter_request(job->guardian.request_fd, &request) != 0)
@@ -42,7 +43,7 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
 
 static void give_terminal(struct job *job)
 {
-    if (!job->has_terminal)
+    if (!job->has_terminal && !job->shares_group)
         job->has_terminal = tcsetpgrp(job->terminal_fd, job->pid) == 0;
 }
 

@@ -258,6 +258,25 @@ class JobControl(Case):
         self.wait_gone(child)
         self.prompt()
 
+    def test_a_shared_group(self):
+        """The command is in the foreground group whenever redlock is."""
+        self.type('redlock run --foreground -t 2s j -- sh -c "$ASK"\n')
+        child = self.child()
+        until(lambda: stat_fields(child)[5] == stat_fields(child)[2], "the foreground")
+        value = set(self.servers.values("j"))
+        for _ in range(2):
+            self.type("\x1a")
+            self.stopped(child)
+            self.prompt()
+            end = time.monotonic() + 2.5
+            until(lambda end=end: time.monotonic() > end, "more than a TTL")
+            self.assertEqual(set(self.servers.values("j")), value)
+            self.type("fg\n")
+            until(lambda: state_of(child) != "T", "the command to go on")
+        self.answer()
+        self.prompt()
+        self.assertEqual(self.servers.keys(), set())
+
     def test_one_inside_another(self):
         """The inner one is continued for itself after Ctrl-Z; with fg it gets the terminal from the outer one."""
         self.type('redlock run j -- redlock run k -- sh -c "$ASK"\n')
