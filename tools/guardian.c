@@ -44,7 +44,8 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
         close(gate[1]);
         starter_main(self, gate[0], request[0], report[1]);
     }
-    setpgid(starter, starter);
+    if (getpgrp() != 0)
+        setpgid(starter, starter);
     setsid();
     guardian_main(feed[0], gate[1], starter, remove_dir);
 }

@@ -20,11 +20,17 @@
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group)
 {
-    struct start_request request = {
-        .path = path, .argv = argv, .envp = envp, .group = share_group ? getpgrp() : 0};
+    struct start_request request = {.path = path, .argv = argv, .envp = envp};
 
-    job->shares_group = share_group;
     job->terminal_fd = terminal_open();
+    /* Our group is outside of our PID namespace: it could never get the terminal back. */
+    if (job->terminal_fd >= 0 && getpgrp() == 0) {
+        share_group = true;
+        close(job->terminal_fd);
+        job->terminal_fd = -1;
+    }
+    job->shares_group = share_group;
+    request.group = share_group ? getpgrp() : 0;
     if (!share_group)
         request.flags |= START_NEW_GROUP;
     /* Only a foreground group may give its terminal away; a background one never had it. One that

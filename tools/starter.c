@@ -196,7 +196,9 @@ _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int rep
     sigset_t child_ended;
 
     title_set(STARTER_TITLE);
-    setpgid(0, 0);
+    /* A group outside of our PID namespace can be shared with the command by inheritance only. */
+    if (getpgrp() != 0)
+        setpgid(0, 0);
     signal(SIGCHLD, SIG_DFL);
     /* If the guardian dies, everything that it watches has to end. */
     if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0 || getppid() != guardian)

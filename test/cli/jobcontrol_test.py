@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -276,6 +277,25 @@ class JobControl(Case):
         self.answer()
         self.prompt()
         self.assertEqual(self.servers.keys(), set())
+
+    def test_a_group_outside_of_the_pid_namespace(self):
+        """Inside of it that group has no number, so nothing could give it the terminal back."""
+        if subprocess.run(["unshare", "-fp", "--mount-proc", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("a PID namespace takes root")
+        for flags in "", "--foreground ":
+            with self.subTest(flags=flags):
+                self.type(f"sh -c 'unshare -fp --mount-proc redlock run {flags}j -- sh -c \"$ASK\"; read x; echo x=$x.'\n")
+                self.read_until("pid=")
+                self.type("\x1a")
+                self.read_until("Stopped")
+                self.read_until("ready> ")
+                self.prompt()
+                self.type("fg\n")
+                self.answer()
+                self.type("script\n")
+                self.read_until("x=script.")
+                self.prompt()
+                self.assertEqual(self.servers.keys(), set())
 
     def test_one_inside_another(self):
         """The inner one is continued for itself after Ctrl-Z; with fg it gets the terminal from the outer one."""
