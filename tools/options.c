@@ -104,7 +104,11 @@ static int set_value(struct options *options, int id, const char *value)
     case OPT_MIN_HOLD:
         return set_hold(options, "--min-hold", value, &options->min_hold_ms);
     case OPT_MAX_HOLD:
-        return set_hold(options, "--max-hold", value, &options->max_hold_ms);
+        result = set_hold(options, "--max-hold", value, &options->max_hold_ms);
+        if (result < 0 && options->max_hold_ms == 0)
+            return bad_value(options, "--max-hold", value,
+                             "the command would be stopped at once; leave it out for no limit");
+        return result;
     case OPT_INTERVAL:
         return set_hold(options, "--interval", value, &options->interval_ms);
     case OPT_STATUS_FD:

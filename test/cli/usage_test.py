@@ -65,6 +65,7 @@ BAD_INPUT = [
     (["run", "--on-loss", "panic", "x", "true"], 64, "write stop or warn"),
     (["run", "--status-fd", "99", "x", "true"], 64, "no such open descriptor"),
     (["run", "--min-hold", "1m", "x", "true"], 78, "min-hold 1m is above max_ttl 30s"),
+    (["run", "--max-hold", "0", "x", "true"], 64, "--max-hold 0: the command would be stopped at once"),
     (["run", "--max-hold", "1s", "x", "true"], 78, "max-hold 1s is not longer than grace 5s"),
     (["run", "--min-hold", "20s", "--max-hold", "10s", "x", "true"], 78, "longer than max-hold"),
     (["run", "-t", "10s", "--no-renew", "--min-hold", "20s", "x", "true"], 78, "--no-renew"),
