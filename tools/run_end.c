@@ -128,6 +128,13 @@ static uint64_t wait_for_min_hold(struct run *run)
     return 0;
 }
 
+static void say_not_ours(const struct run *run)
+{
+    say(SAY_WARNING,
+        "%s: the lock was no longer ours at its release; another client may have had it",
+        run->name);
+}
+
 static void release(struct run *run)
 {
     uint64_t after_ms = wait_for_min_hold(run);
@@ -140,8 +147,12 @@ static void release(struct run *run)
         return;
     }
     int error = session_release(&run->session, run->lock, after_ms);
-    if (error == REDLOCK_ELOST && run->lost)
-        return; /* the library has taken back what was left of it */
+    if (error == REDLOCK_ELOST) {
+        /* The library has removed what was left of it. */
+        if (!run->lost)
+            say_not_ours(run);
+        return;
+    }
     if (error != REDLOCK_OK) {
         say(SAY_WARNING, "%s: not released: %s; it ends with its TTL", run->name,
             redlock_strerror(error));
@@ -169,9 +180,7 @@ void run_tell_release(struct run *run, bool owing)
     if (status == REDLOCK_OK || run->lost)
         return;
     if (status == REDLOCK_ELOST)
-        say(SAY_WARNING,
-            "%s: the lock was no longer ours at its release; another client may have had it",
-            run->name);
+        say_not_ours(run);
     else
         say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
             run->name,

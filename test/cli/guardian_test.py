@@ -42,6 +42,15 @@ class Guardian(FamilyCase):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
+    def test_stopped_until_the_lock_is_over(self):
+        process, pids = self.family("-t", "2s")
+        process.send_signal(signal.SIGSTOP)
+        self.wait_gone(*pids)
+        until(lambda: not self.servers.keys(), "the end of the lock")
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+        self.assertNotIn("ends with its TTL", self.error_text())
+
     def test_nothing_is_started_before_the_guardian_is_on_watch(self):
         more = self.stalled_at("/proc/self/fd")
         process = self.start("run", "g", "--", "sh", "-c", "echo; test -e $PROCSTALL/go", env=more)
