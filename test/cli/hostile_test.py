@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What the command started ends with the lock, whatever the surroundings take from the guardian."""
 
+import datetime
 import errno
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -139,18 +141,54 @@ class Hostile(FamilyCase):
 
     def test_guardian_killed_while_the_rest_has_its_grace(self):
         """The command has ended at the first signal; a process in another session has not."""
-        script = "setsid sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & trap 'exit 0' TERM; wait; wait"
+        script = """
+            setsid sh -c 'trap "" TERM; echo $$; while :; do sleep 1; done' &
+            setsid sh -c 'trap "" TERM; echo $$; read _ <$1' sh "$1" &
+            trap 'exit 0' TERM; wait; wait
+        """
         process, events = self.start_with_events(
-            "-t", "20s", "-k", "2s", "--max-hold", "4s", "g", "--", "sh", "-c", script
+            *("-t", "20s", "-k", "2s", "--max-hold", "4s", "g", "--", "sh", "-c", script, "sh", self.fifo("end"))
         )
-        pid = int(process.stdout.readline())
-        self.addCleanup(self.kill_all, [pid])
+        pids = [int(process.stdout.readline()) for _ in range(2)]
+        self.addCleanup(self.kill_all, pids)
         guardian = self.guardian_of(process)
         self.wait_event(events, "child_exited")
         os.kill(guardian, signal.SIGKILL)
+        # One that ends in time does not end the grace of the other.
+        with open(self.path("end"), "w", encoding="utf-8") as file:
+            file.write("\n")
+        self.wait_gone(*pids)
+        stopping = datetime.datetime.fromisoformat(self.wait_event(events, "stopping")["t"].replace("Z", "+00:00"))
+        self.assertGreater((datetime.datetime.now(datetime.timezone.utc) - stopping).total_seconds(), 1.6)
         until(lambda: self.servers.keys() == set(), "no key on any server")
-        self.assertFalse(runs(pid))
         self.assertEqual(process.wait(PATIENCE), 124)
+
+    def test_full_pipe_of_a_stopped_guardian(self):
+        """The wrapper does not wait for a guardian that takes no orders."""
+        process, events = self.start_with_events("-t", "2s", "g", "--", "sh", "-c", "echo; exec sleep 1000")
+        process.stdout.readline()
+        guardian = self.guardian_of(process)
+        self.addCleanup(self.kill_all, [guardian])
+        os.kill(guardian, signal.SIGSTOP)
+        until(lambda: state_of(guardian) == "T", "the guardian is stopped")
+        self.fill_pipe(guardian)
+        extended = len([event for event in self.events(events) if event["event"] == "extended"])
+        self.wait_events(events, "extended", extended + 2)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
+        self.assertFalse(runs(guardian))
+
+    @staticmethod
+    def fill_pipe(guardian):
+        """With orders that set no kill time."""
+        directory = f"/proc/{guardian}/fd"
+        pipes = [fd for fd in os.listdir(directory) if os.readlink(f"{directory}/{fd}").startswith("pipe:")]
+        fd = os.open(f"{directory}/{pipes[0]}", os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            while True:
+                os.write(fd, struct.pack("=QII", 2**64 - 1, 1, 0))
+        except BlockingIOError:
+            os.close(fd)
 
     def test_stopped_guardian_goes_on_at_the_end(self):
         process = self.start("run", "g", "--", "sh", "-c", "echo; read _ <$1", "sh", self.fifo("end"))
