@@ -63,8 +63,13 @@ class Signals(Case):
         process = self.start("run", "-t", "20s", "-k", "1s", "e", "--", "sh", "-c", stubborn)
         pid = int(process.stdout.readline())
         process.send_signal(signal.SIGPROF)
-        process.send_signal(signal.SIGXCPU)
-        until(lambda: process.poll() is not None, "end after the grace")
+
+        def ended():
+            """Further signals do not begin the grace again."""
+            process.send_signal(signal.SIGXCPU)
+            return process.poll() is not None
+
+        until(ended, "end after the grace")
         self.assertEqual(process.returncode, 128 + signal.SIGKILL)
         self.assertFalse(runs(pid))
         self.assertEqual(self.servers.keys(), set())

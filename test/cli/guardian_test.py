@@ -42,6 +42,13 @@ class Guardian(FamilyCase):
         process.send_signal(signal.SIGCONT)
         self.assertEqual(process.wait(10 * SLOW), 124)
 
+    def test_stopped_wrapper_whose_caller_ignores_the_end_of_children(self):
+        process, pids = self.family("-t", "2s", preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        process.send_signal(signal.SIGSTOP)
+        self.wait_gone(*pids)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(10 * SLOW), 124)
+
     def test_stopped_until_the_lock_is_over(self):
         process, pids = self.family("-t", "2s")
         process.send_signal(signal.SIGSTOP)

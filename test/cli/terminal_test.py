@@ -21,10 +21,13 @@ class Terminal(Case):
 
     def spawn(self, *args):
         """Runs the command as the leader of a session with its own terminal."""
+        self.spawn_words(REDLOCK, *args)
+
+    def spawn_words(self, *words):
         environment = self.environment()
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execve(REDLOCK, [REDLOCK, *args], environment)
+            os.execve(words[0], words, environment)
         self.addCleanup(self.hang_up)
 
     def hang_up(self):
@@ -101,6 +104,15 @@ class Terminal(Case):
 
     def test_ctrl_c_ends_a_suspended_command(self):
         self.spawn("run", "t", "--", "sh", "-c", "echo pid=$$; read line")
+        self.child()
+        os.write(self.fd, b"\x1a")
+        self.read_until("suspended")
+        os.write(self.fd, b"\x03")
+        self.assertEqual(self.wait(), 130)
+
+    def test_ctrl_c_ends_a_suspended_command_without_job_control(self):
+        """The shell around redlock does not take the terminal after Ctrl-Z, so redlock does not stay stopped."""
+        self.spawn_words("/bin/sh", "-c", "trap : INT; \"$@\"; exit $?", "sh", REDLOCK, "run", "t", "--", "sh", "-c", "echo pid=$$; read line")
         self.child()
         os.write(self.fd, b"\x1a")
         self.read_until("suspended")
