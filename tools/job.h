@@ -16,13 +16,13 @@ enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_END
 struct job {
     struct guardian guardian;
     enum job_state state;
-    pid_t pid;            /* also the process group, unless `shares_group` */
-    pid_t starter;        /* its parent */
-    bool shares_group;    /* --foreground: in our own process group */
-    int terminal_fd;      /* from job_start() on; -1: no terminal to share */
-    bool has_terminal;    /* its group was made the foreground group of the terminal */
+    pid_t pid;         /* also the process group, unless `shares_group` */
+    pid_t starter;     /* its parent */
+    bool shares_group; /* the command is in our own process group: --foreground, or job_start() */
+    int terminal_fd;   /* from job_start() on; -1: no terminal to share */
+    bool has_terminal; /* its group was made the foreground group of the terminal */
     unsigned yields_left; /* how often to offer the terminal to the shell after a suspension */
-    bool away;            /* without has_terminal: our group was in the background since it had it */
+    bool away;            /* the shell has taken the terminal; our group is in the background */
     uint64_t pending;     /* bit n-1: signal n came before the command had a pid */
     int status;           /* JOB_ENDED: wait status; JOB_FAILED: errno */
     bool no_process;      /* JOB_FAILED: it failed before the exec */
