@@ -157,8 +157,9 @@ void guardian_continue(const struct guardian *guardian)
 
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
-    if (guardian->pid <= 0)
+    if (guardian->pid <= 0 || guardian->over)
         return false;
+    guardian->over = true;
     guardian_close_requests(guardian);
     feed(guardian, (struct guardian_message){.order = kill_rest ? ORDER_KILL : ORDER_LEAVE});
     close(guardian->feed_fd);
@@ -174,6 +175,5 @@ bool guardian_end(struct guardian *guardian, bool kill_rest)
         const struct descendants_scope left = orphans(guardian, 0);
         descendants_end(&left);
     }
-    guardian->pid = 0;
     return WIFEXITED(guardian->status) && WEXITSTATUS(guardian->status) == GUARDIAN_KILLED_IN_TIME;
 }

@@ -93,6 +93,12 @@ class Namespaces(FamilyCase):
     def test_loss_ends_all_before_the_deadline_and_costs_little(self):
         self.each(ALL, self.lose)
 
+    def test_children_of_the_shell_before_are_not_named(self):
+        """They still run, but are not of the command."""
+        place = ["unshare", "-fp", "sh", "-c", 'sleep 1000 >/dev/null & exec "$@"', "sh"]
+        self.lose(place)
+        self.assertNotIn("still runs", self.error_text())
+
     def test_loss_in_the_foreground(self):
         self.each(ALL, lambda place: self.lose(place, "--foreground"))
 
