@@ -138,7 +138,8 @@ typedef struct redlock_options {
     uint32_t flags;            /* enum redlock_flags; an unknown bit is EINVAL */
     uint32_t extends_max;      /* automatic extensions; 0: no limit */
     uint64_t extend_at_ms;     /* auto-extension starts with so much left; 0: 2/3 to 3/4 */
-    uint64_t hold_ms_max;      /* lost at this age, more than validity_ms_min; 0: no limit */
+    uint64_t hold_ms_max;      /* lost at this age, more than validity_ms_min and at most
+                                * INT64_MAX; 0: no limit */
     uint64_t margin_ms;        /* ENDANGERED this long before the deadline; 0: a tenth of the TTL */
     redlock_cancel_t *cancel;  /* may be NULL; referenced until the operation ends */
     redlock_event_fn event_fn; /* events of this lock; may be NULL */
