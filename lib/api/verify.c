@@ -9,7 +9,8 @@ void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status)
 
     if (status == REDLOCK_ELOST && rl_lease_is_held(&held->lease))
         rl_lock_disprove(&subject->set->engine, held, lock->engine.lease.round.denied);
-    if (status == REDLOCK_OK && redlock_lock_check(subject, 0) != REDLOCK_OK)
+    bool ended_early = status == REDLOCK_ECANCELED || status == REDLOCK_ECLOSED;
+    if (!ended_early && redlock_lock_check(subject, 0) == REDLOCK_ELOST)
         status = REDLOCK_ELOST;
     rl_dispatch_done(rl, lock, status);
 }
