@@ -79,10 +79,11 @@ void job_signal(struct job *job, int sig)
 static void suspended(struct job *job, int sig)
 {
     job->state = JOB_SUSPENDED;
-    job->away = false;
     job->yields_left = 0;
     job_take_terminal(job);
-    if (!terminal_is_ours(job->terminal_fd))
+    /* The shell may bring us back before job_watch() looks, without a signal. */
+    job->away = !terminal_is_ours(job->terminal_fd);
+    if (job->away)
         return;
     /* It asked for the terminal, and the shell has lent it to us. */
     if (sig == SIGTTIN || sig == SIGTTOU)
