@@ -449,7 +449,7 @@ static bool node_is_settled(const struct rl_node *node)
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* What waits in the pipeline of a connection that is being made is owed too; and who was too
      * busy to answer is known to be down only when another attempt has failed. */
-    return node->fell && node->unreached && node->failures > 1;
+    return node->fell && node->failures > 1;
 }
 
 bool rl_engine_has_dropped(const struct rl_engine *engine)

@@ -109,6 +109,8 @@ static void count(struct rl_node *node, const struct rl_request *request,
     node->counters.denied += answer->vote == RL_VOTE_DENIED;
     node->counters.errors += answer->vote == RL_VOTE_FAILED;
     node->counters.replies_late += request->told;
+    if (answer->vote != RL_VOTE_FAILED)
+        node->failures = 0; /* a real answer: the server is reached */
 }
 
 /* True if the request changes nothing on the server, so its place among the others does not matter.

@@ -27,9 +27,11 @@ static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 
 static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint64_t now_ns)
 {
-    uint64_t delay_ns = RECONNECT_MIN_NS << (node->failures < 6 ? node->failures : 6);
+    bool at_once = was_ready && node->failures == 0 && node->brief <= 1;
+    unsigned doublings = was_ready && node->brief > node->failures ? node->brief : node->failures;
+    uint64_t delay_ns = RECONNECT_MIN_NS << (doublings < 6 ? doublings : 6);
 
-    if (was_ready && node->failures == 0) {
+    if (at_once) {
         delay_ns = 0;
     } else {
         delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
@@ -106,8 +108,9 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     bool was_ready = node->state == RL_NODE_READY && !node->suspect;
 
     if (has_lasted(node, now_ns))
-        node->failures = 0;
-    node->unreached = node->state != RL_NODE_READY;
+        node->brief = node->failures = 0;
+    else if (node->state == RL_NODE_READY)
+        node->brief++;
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->pipe.out_len = 0;

@@ -119,8 +119,8 @@ struct rl_node {
     bool duplicate; /* set by the engine: another address shows the same server */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
-    unsigned failures;         /* connections that failed or did not last, in a row */
-    bool unreached;            /* the last connection ended before it was ready */
+    unsigned failures;         /* connections in a row that ended without an answer to a request */
+    unsigned brief;            /* connections in a row that were ready, and did not last */
     unsigned features;         /* RL_FEATURE_*: shown to be there */
     unsigned missing;          /* RL_FEATURE_*: shown not to be there */
     unsigned trying;           /* RL_FEATURE_*: asked, not answered yet */

@@ -6,8 +6,8 @@
 
 #include "node/node.h"
 
-/* A lost connection that was ready for at least this time resets the delay before the next one.
- * Answers on a shorter connection do not. */
+/* A lost connection that was ready for at least this time resets the delay before the next one. An
+ * answer on a shorter connection shows that the server is reached, and does not. */
 #define RL_LASTING_NS RL_SECOND
 
 /* handshake.c: builds the greeting (false: no memory), takes the reply to its next step (0, or an

@@ -58,6 +58,7 @@ bool rl_waitaof_keep(struct rl_node *node, const struct rl_request *request,
     kept.accepted = answer->accepted;
     kept.record = answer->record;
     rl_pipeline_keep(&node->pipe, &kept);
+    node->failures = 0;
     node->common->listener.dirty(node->common->listener.ctx, node);
     return true;
 }

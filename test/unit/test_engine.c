@@ -262,7 +262,7 @@ START_TEST(not_settled_between_short_connections)
             rig_pass(RIG_STEP);
         }
         ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
-        ck_assert_uint_gt(engine->nodes[2].failures, cut);
+        ck_assert_uint_gt(engine->nodes[2].brief, cut);
     }
 }
 END_TEST
