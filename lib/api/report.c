@@ -298,7 +298,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     fill_seen(report, lock);
     /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
     if (status == REDLOCK_OK && lock->engine.seen == NULL && lock->breaking == NULL) {
-        strcpy(report->line, success_text(report, false));
+        const char *text = success_text(report, false);
+        memcpy(report->line, text, strlen(text) + 1);
         return;
     }
     fill_texts(report, lock);
