@@ -35,14 +35,15 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
         request.flags |= START_NEW_GROUP;
     /* Only a foreground group may give its terminal away; a background one never had it. One that
      * is in the background of a script shares the group of the script, which needs its terminal. */
-    bool gives_terminal =
-        !share_group && terminal_is_ours(job->terminal_fd) && !signals_of_background();
+    bool ours = terminal_is_ours(job->terminal_fd);
+    bool gives_terminal = !share_group && ours && !signals_of_background();
     if (gives_terminal)
         request.flags |= START_TERMINAL;
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
     job->has_terminal = gives_terminal;
-    job->away = !terminal_is_ours(job->terminal_fd) && !signals_of_background();
+    /* As it was before the command began: the shell may have brought us back since. */
+    job->away = !ours && !signals_of_background();
     job->state = JOB_STARTING;
     return 0;
 }
