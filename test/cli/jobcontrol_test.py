@@ -61,14 +61,14 @@ class JobControl(Case):
         self.read_until("pid=")
         return int(self.read_until("."))
 
-    @staticmethod
-    def outside(inner):
-        """The pid here of the process that has this one in a PID namespace of its own."""
+    def outside(self, inner):
+        """The pid here of the process of this session that has that one in a PID namespace of its own."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/status", encoding="utf-8") as status, open(f"/proc/{pid}/cmdline", encoding="utf-8") as line:
-                    if f"NSpid:\t{pid}\t{inner}\n" in status.read() and ASK in line.read():
-                        return int(pid)
+                    found = f"NSpid:\t{pid}\t{inner}\n" in status.read() and ASK in line.read()
+                if found and stat_fields(int(pid))[3] == self.pid:
+                    return int(pid)
             except OSError:  # it has ended
                 continue
         raise AssertionError(f"no process is {inner} inside of a namespace")
