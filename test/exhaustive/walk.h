@@ -73,7 +73,7 @@ void walk_acquire(unsigned nodes);
 void walk_release(unsigned nodes);
 void walk_extend(unsigned nodes);
 void walk_fence(unsigned nodes);
-/* The limits of a search through a world of servers (probation.c). */
+/* The limits of a search through a world of servers (restored_keys.c). */
 struct world_limits {
     unsigned nodes, flushes, visits, failures, rounds, foreign;
     bool orphans; /* a request whose vote failed may be executed at any later time */

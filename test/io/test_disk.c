@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Servers that are listed with waitaof=1 and answer WAITAOF with yes, not yet, an error, garbage,
  * an end or not at all: what counts is on disk, and what does not count is taken back. */
-#include "trio.h"
+#include "three_servers.h"
 
 #include "suite.h"
 #include "wait.h"

@@ -4,7 +4,7 @@
 #include "core/fence.h"
 #include "core/wire.h"
 #include "suite.h"
-#include "trio.h"
+#include "three_servers.h"
 #include "wait.h"
 
 #include <pthread.h>

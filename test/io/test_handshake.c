@@ -3,7 +3,7 @@
  * takes its vote away. */
 #include "node/codec.h"
 #include "suite.h"
-#include "trio.h"
+#include "three_servers.h"
 #include "wait.h"
 
 #include <stdlib.h>

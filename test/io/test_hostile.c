@@ -3,9 +3,9 @@
  * case is played by one of three servers (the lock must be had all the same) and by two of three
  * (the caller must be told within its budget which node failed and why); after that the servers
  * behave, and the same client must work with all of them and have left no key. */
-#include "evils.h"
+#include "hostile_replies.h"
 #include "suite.h"
-#include "trio.h"
+#include "three_servers.h"
 #include "wait.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * A key that ends while it is looked at: the value was seen, its time to live was not. It is free,
  * has no owner, and nothing is there to be broken. */
 #include "suite.h"
-#include "trio.h"
+#include "three_servers.h"
 #include "wait.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * Servers that answer a login with its own words: neither the password nor a part of such an answer
  * gets into the log, a report or the text of a node. */
 #include "suite.h"
-#include "trio.h"
+#include "three_servers.h"
 #include "wait.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef TEST_WAITER_H
 #define TEST_WAITER_H
 
-#include "trio.h"
+#include "three_servers.h"
 
 #define WAITER_KEY "resource"
 

@@ -102,7 +102,7 @@ BUILDS = [
 
 # Statistics over thousands of draws on the stack, minutes under valgrind; the other programs of the leases take the same
 # code through it.
-LEFT_OUT = {"valgrind": {"contest", "lease_spread"}}
+LEFT_OUT = {"valgrind": {"core_contest", "core_lease_extension_times"}}
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
 COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"}
@@ -110,8 +110,8 @@ COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"
 
 # So long that they begin first: else the end of all is one of them, alone.
 LONG_TESTS = {
-    "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_calls", "torture_calls_threaded",
-    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_kinds",
+    "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
+    "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind",
 }
 
 

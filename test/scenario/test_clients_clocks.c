@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which a client's clocks are wrong: a suspend, a guest whose clocks all stand, a
  * clock that is slewed. The clocks of the other process are moved by a preloaded object. */
-#include "other.h"
+#include "other_client.h"
 #include "suite.h"
 
 #define NS_PER_MS    INT64_C(1000000)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which one server loses the key of a lock that is held on a bare majority: restarts,
  * a promoted replica, eviction, a command, a rollback. */
-#include "barely.h"
+#include "bare_majority.h"
 #include "suite.h"
 
 #include <glob.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which servers' clocks are wrong. */
-#include "barely.h"
-#include "other.h"
+#include "bare_majority.h"
+#include "other_client.h"
 #include "suite.h"
 
 #define TTL_MS 5000

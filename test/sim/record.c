@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The fence record of a server. The scripts are known by the library's own text: what they do on a
- * real server is the business of test/unit/test_scripts_fence.c. */
+ * real server is the business of test/unit/core/test_scripts_fence.c. */
 #include "record.h"
 
 #include "core/rule.h"

@@ -5,10 +5,10 @@
 #include "client.h"
 
 #include "crowd.h"
+#include "lock_choice.h"
 #include "oracle.h"
 #include "permit.h"
 #include "token.h"
-#include "wish.h"
 
 #include <redlock/redlock.h>
 #include <stdlib.h>

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT
+ * Answers to the scripts of fences that are none: of a wrong kind, with too few or too many words,
+ * with numbers that are not, errors in the words of old and new servers, silence, lost connections.
+ * One of three servers is broken, and the lock is had with a fence all the same; or two, and the
+ * caller is told why. Then they behave, and the same client works with all of them and has left no
+ * key. */
+#include "core/wire.h"
+#include "suite.h"
+#include "three_servers.h"
+#include "wait.h"
+
+#include <string.h>
+
+#define FAR_AHEAD (UINT64_C(1) << 52) /* of any clock: the votes do not agree on their proposal */
+
+#define WRAPPED   "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
+
+struct evil {
+    const char *name;
+    enum fake_fault fault;
+    const char *bytes;
+    unsigned causes;
+    int status; /* where two servers do it */
+};
+
+#define NO_QUORUM REDLOCK_ENOQUORUM
+#define EVIL(name, bytes)                                                                          \
+    {                                                                                              \
+        name, FAKE_REPLY, bytes, PROTOCOL, NO_QUORUM                                               \
+    }
+
+/* In place of any answer of a script of ours. */
+#define WRONG_KINDS                                                                                \
+    EVIL("status", "+OK\r\n"), EVIL("integer", ":1\r\n"), EVIL("nil", "$-1\r\n"),                  \
+        EVIL("array", "*2\r\n$1\r\nA\r\n$1\r\n5\r\n"), EVIL("empty", "$0\r\n\r\n"),                \
+        EVIL("blank", "$1\r\n \r\n"), EVIL("strange letter", "$5\r\nZ 5 r\r\n"),                   \
+        EVIL("word", "$6\r\nAA 5 r\r\n"), EVIL("small letter", "$5\r\na 5 r\r\n")
+
+/* What servers say, and what happens to connections. */
+#define ERRORS                                                                                     \
+    {"OOM", FAKE_REPLY, "-OOM command not allowed when used memory > 'maxmemory'.\r\n",            \
+     1u << REDLOCK_CAUSE_OOM, NO_QUORUM},                                                          \
+        {"OOM, wrapped", FAKE_REPLY, WRAPPED "-OOM command not allowed.\r\n",                      \
+         1u << REDLOCK_CAUSE_OOM, NO_QUORUM},                                                      \
+        {"NOSCRIPT, wrapped", FAKE_REPLY, WRAPPED "-NOSCRIPT No matching script.\r\n",             \
+         ERROR_REPLY, NO_QUORUM},                                                                  \
+        {"READONLY", FAKE_REPLY, "-READONLY You can't write against a read only replica.\r\n",     \
+         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EREFUSED},                                          \
+        {"READONLY, wrapped", FAKE_REPLY, WRAPPED "-READONLY You can't write.\r\n",                \
+         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EREFUSED},                                          \
+        {"BUSY", FAKE_REPLY, "-BUSY Redis is busy running a script.\r\n",                          \
+         1u << REDLOCK_CAUSE_BUSY, NO_QUORUM},                                                     \
+        {"another kind of key", FAKE_REPLY, WRAPPED "-WRONGTYPE Operation against a key\r\n",      \
+         RECORD, REDLOCK_EFENCE},                                                                  \
+        {"silence", FAKE_SILENCE, NULL, TIMEOUT, NO_QUORUM},                                       \
+        {"close before the answer", FAKE_CLOSE, NULL, LOST, NO_QUORUM},                            \
+        {"reset", FAKE_RESET, NULL, LOST, NO_QUORUM},                                              \
+    {                                                                                              \
+        "close without executing", FAKE_DROP, NULL, LOST, NO_QUORUM                                \
+    }
+
+static const struct evil votes[] = {
+    WRONG_KINDS,
+    ERRORS,
+    EVIL("no number", "$1\r\nA\r\n"),
+    EVIL("nothing behind the blank", "$2\r\nA \r\n"),
+    EVIL("two blanks", "$6\r\nA  5 r\r\n"),
+    EVIL("no digits", "$5\r\nA x r\r\n"),
+    EVIL("negative", "$6\r\nA -5 r\r\n"),
+    EVIL("not whole", "$7\r\nA 5.5 r\r\n"),
+    EVIL("exponent", "$7\r\nA 1e3 r\r\n"),
+    EVIL("2^53 - 2", "$20\r\nA 9007199254740990 r\r\n"),
+    EVIL("2^53", "$20\r\nG 9007199254740992 r\r\n"),
+    EVIL("beyond 64 bits", "$24\r\nG 99999999999999999999 r\r\n"),
+    EVIL("denied without a number", "$1\r\nD\r\n"),
+    EVIL("denied with a strange number", "$6\r\nD x 77\r\n"),
+    EVIL("answer to a RAISE", "$1\r\nL\r\n"),
+    {"run of another", FAKE_FORGE, "$7\r\nA 5 run\r\n", RECORD, REDLOCK_EFENCE},
+    {"no run", FAKE_FORGE, "$3\r\nG 5\r\n", RECORD, REDLOCK_EFENCE},
+    {"garbled, but executed", FAKE_FORGE, "$3\r\nA ?\r\n", PROTOCOL, NO_QUORUM},
+    {"record missing", FAKE_REPLY, "$1\r\nM\r\n", RECORD, REDLOCK_EFENCE},
+    {"record of another", FAKE_REPLY, "$7\r\nR other\r\n", RECORD, REDLOCK_EFENCE},
+    {"record corrupt", FAKE_REPLY, "$1\r\nC\r\n", RECORD, REDLOCK_EFENCE},
+};
+
+static const struct evil raises[] = {
+    WRONG_KINDS,
+    ERRORS,
+    EVIL("grant", "$5\r\nG 5 r\r\n"),
+    EVIL("denial", "$6\r\nD 5 77\r\n"),
+    {"run of another", FAKE_FORGE, "$5\r\nA run\r\n", RECORD, REDLOCK_EFENCE},
+    {"run that begins with a number", FAKE_FORGE, "$5\r\nA 5 r\r\n", RECORD, REDLOCK_EFENCE},
+    {"no run", FAKE_FORGE, "$1\r\nA\r\n", RECORD, REDLOCK_EFENCE},
+    {"record missing", FAKE_REPLY, "$1\r\nM\r\n", RECORD, REDLOCK_EFENCE},
+    {"record of another", FAKE_REPLY, "$7\r\nR other\r\n", RECORD, REDLOCK_EFENCE},
+    {"record corrupt", FAKE_REPLY, "$1\r\nC\r\n", RECORD, REDLOCK_EFENCE},
+};
+
+/* Of a record that is in use by nobody, but not empty, or not readable. */
+static const struct evil reads[] = {
+    WRONG_KINDS,
+    ERRORS,
+    EVIL("one line", "$3\r\na\nb\r\n"),
+    EVIL("longer than any record", "$100000\r\n"),
+    {"of another", FAKE_REPLY, "$9\r\nother\n\n5:\r\n", RECORD, REDLOCK_EFENCE},
+    {"no number", FAKE_REPLY, "$5\r\n\n\n5:x\r\n", RECORD, REDLOCK_EFENCE},
+    {"no stripe", FAKE_REPLY, "$4\r\n\n\n:5\r\n", RECORD, REDLOCK_EFENCE},
+    {"stripe beyond the last", FAKE_REPLY, "$8\r\n\n\n1024:5\r\n", RECORD, REDLOCK_EFENCE},
+    {"number beyond 2^53", FAKE_REPLY, "$20\r\n\n\n0:9007199254740993\r\n", RECORD, REDLOCK_EFENCE},
+    {"rubbish behind the numbers", FAKE_REPLY, "$7\r\n\n\n0:5 x\r\n", RECORD, REDLOCK_EFENCE},
+};
+
+static const struct evil seeds[] = {
+    WRONG_KINDS,
+    ERRORS,
+    EVIL("answer to a RAISE", "$1\r\nL\r\n"),
+    {"somebody else's mark", FAKE_REPLY, "$1\r\nS\r\n", RECORD, REDLOCK_EFENCE},
+    {"of another", FAKE_REPLY, "$7\r\nR other\r\n", RECORD, REDLOCK_EFENCE},
+};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
+
+static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
+{
+    struct fake_rule rule = {.command = "EVALSHA",
+                             .argument = rl_wire_script_sha(verb),
+                             .fault = evil->fault,
+                             .bytes = evil->bytes};
+
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_rule(trio.fake[i], rule);
+    rule.command = "EVAL";
+    rule.argument = rl_wire_script(verb);
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_rule(trio.fake[i], rule);
+}
+
+static void begin(void)
+{
+    trio.fences = true;
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+}
+
+/* All three records are in use. */
+static void begin_in_use(void)
+{
+    begin();
+    trio_check_all_work();
+    ck_assert_uint_gt(trio.fence, 0);
+}
+
+static uint64_t set_far_ahead(uint64_t more)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_set_numbers(trio.fake[i], FAR_AHEAD + more);
+    return FAR_AHEAD + more;
+}
+
+static void check_one_spoils(enum rl_verb verb, const struct evil *evil, uint64_t above)
+{
+    redlock_lock_t *lock = NULL;
+
+    misbehave(1, verb, evil);
+    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
+                  trio_text());
+    ck_assert_uint_gt(trio.fence, above);
+    status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
+                  trio_text());
+    trio_check_recovers(evil->name);
+    ck_assert_uint_gt(trio.fence, above + 1);
+}
+
+static void check_two_spoil(enum rl_verb verb, const struct evil *evil)
+{
+    misbehave(2, verb, evil);
+    trio_check_fails(evil->name, evil->status, 0);
+    trio_check_failed(0, evil->name, evil->causes);
+    trio_check_failed(1, evil->name, evil->causes);
+    trio_check_recovers(evil->name);
+}
+
+START_TEST(one_spoils_votes)
+{
+    begin_in_use();
+    check_one_spoils(RL_VERB_ACQUIRE, &votes[_i], trio.fence);
+}
+END_TEST
+
+START_TEST(two_spoil_votes)
+{
+    begin_in_use();
+    uint64_t before = trio.fence;
+    check_two_spoil(RL_VERB_ACQUIRE, &votes[_i]);
+    ck_assert_uint_gt(trio.fence, before);
+}
+END_TEST
+
+START_TEST(one_spoils_the_second_round)
+{
+    begin_in_use();
+    check_one_spoils(RL_VERB_RAISE, &raises[_i], set_far_ahead(0));
+    ck_assert_uint_gt(fake_redis_count(trio.fake[0], "EVAL"), 0);
+}
+END_TEST
+
+START_TEST(two_spoil_the_second_round)
+{
+    begin_in_use();
+    uint64_t before = set_far_ahead(0);
+    check_two_spoil(RL_VERB_RAISE, &raises[_i]);
+    ck_assert_uint_gt(trio.fence, before);
+}
+END_TEST
+
+/* The first start needs to see all records empty: it waits until that is so, and the caller is
+ * told. Nothing is taken into use on the word of two. */
+START_TEST(one_spoils_the_first_look)
+{
+    const struct evil *evil = &reads[_i];
+
+    begin();
+    misbehave(1, RL_VERB_READ, evil);
+    trio_check_fails(evil->name, REDLOCK_EFENCE, 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA seed"), 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA seed"), 0);
+    trio_check_recovers(evil->name);
+}
+END_TEST
+
+/* Two of three were taken into use: that is a majority. */
+START_TEST(one_spoils_the_first_start)
+{
+    begin();
+    check_one_spoils(RL_VERB_SEED, &seeds[_i], 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_fence_replies");
+    TCase *vote = trio_add_case(suite, "votes"), *raise = trio_add_case(suite, "raise");
+    TCase *record = trio_add_case(suite, "record");
+
+    tcase_add_loop_test(vote, one_spoils_votes, 0, COUNT(votes));
+    tcase_add_loop_test(vote, two_spoil_votes, 0, COUNT(votes));
+    tcase_add_loop_test(raise, one_spoils_the_second_round, 0, COUNT(raises));
+    tcase_add_loop_test(raise, two_spoil_the_second_round, 0, COUNT(raises));
+    tcase_add_loop_test(record, one_spoils_the_first_look, 0, COUNT(reads));
+    tcase_add_loop_test(record, one_spoils_the_first_start, 0, COUNT(seeds));
+    return suite_run(suite);
+}

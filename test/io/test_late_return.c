@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT
+ * The clocks jump between the turn that reads the deciding vote and the end of the call that waits
+ * for it, as if the process had been stopped there. The result must be true when the call returns.
+ */
+#include "api/client.h"
+#include "suite.h"
+#include "three_servers.h"
+#include "wait.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STREAK   20 /* blocking calls in a row after which the caller drives the loop itself */
+#define BRIEF_MS 2000
+#define JUMP_S   3 /* longer than BRIEF_MS; timers of the kernel are late by as much afterwards */
+
+static atomic_bool told; /* the callback of the operation has run, with: */
+static int told_status;
+static redlock_lock_t *told_lock;
+
+static atomic_int votes_left; /* until the jump; 0: none comes */
+static atomic_uint jumped_s;  /* how far the two clocks of locks are ahead */
+
+static atomic_bool frozen; /* both show `frozen_at` */
+static struct timespec frozen_at[2];
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, ret);
+
+    if (clock == CLOCK_BOOTTIME || clock == CLOCK_MONOTONIC_RAW) {
+        if (atomic_load(&frozen))
+            *ret = frozen_at[clock == CLOCK_BOOTTIME];
+        ret->tv_sec += (time_t)atomic_load(&jumped_s);
+    }
+    return result;
+}
+
+/* Time passes when the last vote that was waited for has been read. */
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    ssize_t got = recvfrom(fd, bytes, len, flags, NULL, NULL);
+
+    bool vote = got > 0 && memmem(bytes, (size_t)got, "+OK\r\n", 5) != NULL;
+    if (vote && atomic_load(&votes_left) > 0 && atomic_fetch_sub(&votes_left, 1) == 1)
+        atomic_fetch_add(&jumped_s, JUMP_S);
+    return got;
+}
+
+/* Two of three vote, and nothing else is read in the turn or after it. */
+static void arm(void)
+{
+    fake_redis_rule(trio.fake[2], (struct fake_rule){.command = "SET", .fault = FAKE_GATE});
+    atomic_store(&votes_left, 2);
+}
+
+/* No pause of a busy machine is a server's silence here. */
+static void connect_patiently(void)
+{
+    trio.node_time_ms = 10000;
+    atomic_store(&told, false); /* cases may share a process */
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+}
+
+static void connect_and_take(unsigned times)
+{
+    connect_patiently();
+    for (unsigned i = 0; i < times; i++)
+        trio_check_all_work();
+    arm();
+}
+
+static void check_missed(int status, const redlock_lock_t *lock)
+{
+    ck_assert_msg(status == REDLOCK_ETOOSLOW, "%s, %d votes missing", redlock_error_name(status),
+                  atomic_load(&votes_left));
+    ck_assert_ptr_null(lock);
+    fake_redis_open_gate(trio.fake[2]);
+    ck_assert(trio_wait_no_keys());
+}
+
+/* The first time the I/O thread turns the loop, the second time the caller. */
+START_TEST(a_blocking_acquire)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    connect_and_take(_i == 0 ? 1 : STREAK);
+    int status = redlock_acquire(trio.client, "resource", &opts, &lock, NULL);
+    check_missed(status, lock);
+}
+END_TEST
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl, (void)report, (void)userdata;
+    told_status = status;
+    told_lock = lock;
+    atomic_store(&told, true);
+}
+
+START_TEST(an_acquire_with_a_callback)
+{
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    connect_and_take(1);
+    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    ck_assert_int_eq(status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    check_missed(told_status, told_lock);
+}
+END_TEST
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl, (void)userdata;
+    if (event->kind == REDLOCK_EVENT_ACQUIRED)
+        atomic_fetch_add(&jumped_s, JUMP_S);
+}
+
+/* The callback of an event, which comes before that of the operation, takes longer than the TTL. */
+START_TEST(an_event_that_takes_its_time)
+{
+    redlock_opts_t opts = redlock_opts(BRIEF_MS);
+
+    opts.event_fn = on_event;
+    connect_patiently();
+    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    ck_assert_int_eq(status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    check_missed(told_status, told_lock);
+}
+END_TEST
+
+/* Exactly the margin that is asked for is enough; a millisecond less is not. */
+START_TEST(the_margin_of_a_check)
+{
+    redlock_lock_t *lock = NULL;
+
+    connect_patiently();
+    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    clock_gettime(CLOCK_MONOTONIC_RAW, &frozen_at[0]);
+    clock_gettime(CLOCK_BOOTTIME, &frozen_at[1]);
+    atomic_store(&frozen, true);
+    const uint64_t left_ms = redlock_lock_remaining_ms(lock);
+    const int enough = redlock_lock_check(lock, left_ms);
+    const int too_little = redlock_lock_check(lock, left_ms + 1);
+    atomic_store(&frozen, false);
+    ck_assert_uint_gt(left_ms, 0);
+    ck_assert_int_eq(enough, REDLOCK_OK);
+    ck_assert_int_eq(too_little, REDLOCK_ELOST);
+    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* What the engine of the client takes for now. */
+static uint64_t clients_now_ns(void)
+{
+    pthread_mutex_lock(&trio.client->mutex);
+    uint64_t now_ns = trio.client->in_callback ? 0 : rl_client_now(trio.client).boot_ns;
+    pthread_mutex_unlock(&trio.client->mutex);
+    return now_ns;
+}
+
+static void jump_in_callback(redlock_t *rl, int status, redlock_lock_t *lock,
+                             const redlock_report_t *report, void *userdata)
+{
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    on_done(rl, status, lock, report, userdata);
+}
+
+static void enter_and_leave(redlock_lock_t *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    ck_assert_int_eq(rl_client_enter(trio.client), REDLOCK_OK);
+    rl_client_leave(trio.client);
+}
+
+static void look(redlock_lock_t *unused)
+{
+    (void)unused;
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    ck_assert_int_eq(rl_client_look(trio.client), REDLOCK_OK);
+    rl_client_unlock(trio.client);
+}
+
+static void free_lock(redlock_lock_t *lock)
+{
+    atomic_fetch_add(&jumped_s, JUMP_S);
+    redlock_lock_free(lock);
+}
+
+static void release_with_a_callback(redlock_lock_t *lock)
+{
+    ck_assert_int_eq(redlock_release_start(lock, jump_in_callback, NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(clients_now_ns() != 0, PATIENCE_MS));
+}
+
+/* A call works with the time at which it was made, and what follows a callback with the time at
+ * which that returned. No server answers meanwhile: no turn of the loop reads the clocks either. */
+START_TEST(calls_and_callbacks_read_the_clocks)
+{
+    static void (*const calls[])(redlock_lock_t * lock) = {enter_and_leave, look, free_lock,
+                                                           release_with_a_callback};
+    redlock_lock_t *lock = NULL;
+
+    connect_patiently();
+    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    for (size_t i = 0; i < TRIO && calls[_i] != release_with_a_callback; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_GATE});
+    const uint64_t before_ns = clients_now_ns();
+    calls[_i](lock);
+    ck_assert_uint_ge(clients_now_ns(), before_ns + JUMP_S * RL_SECOND);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_open_gate(trio.fake[i]);
+    trio_behave();
+    if (calls[_i] != free_lock)
+        redlock_lock_free(lock);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_late_return");
+    TCase *tcase = trio_add_case(suite, "late");
+    tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
+    tcase_add_test(tcase, an_acquire_with_a_callback);
+    tcase_add_test(tcase, an_event_that_takes_its_time);
+    tcase_add_test(tcase, the_margin_of_a_check);
+    tcase_add_loop_test(tcase, calls_and_callbacks_read_the_clocks, 0, 4);
+    return suite_run(suite);
+}

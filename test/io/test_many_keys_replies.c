@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * Answers to the scripts of locks on several resources that are none, errors in the words of
+ * servers, silence, lost connections; and to what a permit asks. From one of three servers: the
+ * lock is had, extended and given back all the same; from two: the caller is told why. Then they
+ * behave, and the same client works with all of them and has left no key. */
+#include "core/wire_many.h"
+#include "hostile_replies.h"
+#include "suite.h"
+#include "wait.h"
+#include "waiter.h"
+
+#include <string.h>
+
+#define KEYS         3
+#define WRAPPED      "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
+#define CAUSE(cause) (1u << REDLOCK_CAUSE_##cause)
+#define DENIED       0 /* as causes: a no, not a failure */
+
+struct wrong {
+    struct evil evil;
+    int status; /* where two servers do it */
+};
+
+#define NO_QUORUM REDLOCK_ENOQUORUM
+#define WRONG(name, bytes)                                                                         \
+    {                                                                                              \
+        {name, FAKE_REPLY, bytes, 0, PROTOCOL}, NO_QUORUM                                          \
+    }
+#define FAILS(name, fault, bytes, causes, status)                                                  \
+    {                                                                                              \
+        {name, fault, bytes, 0, causes}, status                                                    \
+    }
+
+/* To all of them. */
+#define COMMON                                                                                     \
+    WRONG("status", "+OK\r\n"), WRONG("nil", "$-1\r\n"), WRONG("text", "$1\r\n1\r\n"),             \
+        WRONG("short array", "*1\r\n:1\r\n"), WRONG("array", "*3\r\n:1\r\n:1\r\n:1\r\n"),          \
+        FAILS("OOM", FAKE_REPLY, "-OOM command not allowed when used memory > 'maxmemory'.\r\n",   \
+              CAUSE(OOM), NO_QUORUM),                                                              \
+        FAILS("OOM, wrapped", FAKE_REPLY, WRAPPED "-OOM command not allowed.\r\n", CAUSE(OOM),     \
+              NO_QUORUM),                                                                          \
+        FAILS("NOSCRIPT, again and again", FAKE_REPLY, "-NOSCRIPT No matching script.\r\n",        \
+              ERROR_REPLY, NO_QUORUM),                                                             \
+        FAILS("BUSY", FAKE_REPLY, "-BUSY Redis is busy running a script.\r\n", CAUSE(BUSY),        \
+              NO_QUORUM),                                                                          \
+        FAILS("executed, and an error", FAKE_FORGE, "-ERR in the middle\r\n", ERROR_REPLY,         \
+              NO_QUORUM),                                                                          \
+        FAILS("executed, and garbled", FAKE_FORGE, ":?\r\n", PROTOCOL, NO_QUORUM)
+
+static const struct wrong acquires[] = {
+    COMMON,
+    WRONG("zero", ":0\r\n"),
+    WRONG("number of keys", ":3\r\n"),
+    WRONG("beyond the last key", ":-4\r\n"),
+    FAILS("the last key", FAKE_REPLY, ":-3\r\n", DENIED, REDLOCK_ECONTENDED),
+    FAILS("another type", FAKE_REPLY, WRAPPED "-WRONGTYPE Operation against a key\r\n", DENIED,
+          REDLOCK_ECONTENDED),
+};
+
+static const struct wrong extensions[] = {
+    COMMON,
+    WRONG("number of keys", ":3\r\n"),
+    WRONG("negative", ":-1\r\n"),
+    FAILS("not ours", FAKE_REPLY, ":0\r\n", DENIED, REDLOCK_ELOST),
+    FAILS("another type", FAKE_REPLY, WRAPPED "-WRONGTYPE Operation against a key\r\n", DENIED,
+          REDLOCK_ELOST),
+};
+
+static const struct wrong releases[] = {
+    COMMON,
+    WRONG("more than there are", ":4\r\n"),
+    WRONG("negative", ":-1\r\n"),
+    FAILS("fewer", FAKE_FORGE, ":2\r\n", DENIED, REDLOCK_ELOST),
+    FAILS("none", FAKE_FORGE, ":0\r\n", DENIED, REDLOCK_ELOST),
+};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
+/* Each table, and behind it what is wrong with any answer. */
+#define OF(table, i) ((i) < COUNT(table) ? &table[i] : generic((i)-COUNT(table)))
+
+static const struct wrong *generic(int i)
+{
+    static struct wrong wrong;
+
+    wrong = (struct wrong){evils[i], NO_QUORUM};
+    return &wrong;
+}
+
+static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
+{
+    for (size_t i = 0; i < servers; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "EVAL",
+                                                         .argument = rl_wire_many_script(verb),
+                                                         .fault = evil->fault,
+                                                         .bytes = evil->bytes,
+                                                         .len = evil->len});
+}
+
+static void begin(const struct evil *evil)
+{
+    static const char *const also[KEYS - 1] = {"second", "third"};
+
+    trio.also = also;
+    trio.also_count = KEYS - 1;
+    trio_connect_for(evil->causes);
+    ck_assert(trio_wait_all_vote());
+}
+
+static redlock_lock_t *take(const char *name)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", name, redlock_strerror(status), trio_text());
+    return lock;
+}
+
+static bool all_have_granted(void)
+{
+    return trio_stats(0).granted > 0 && trio_stats(1).granted > 0 && trio_stats(2).granted > 0;
+}
+
+/* An answer that comes behind the extension would not count in it. */
+static redlock_lock_t *take_on_all(const char *name)
+{
+    redlock_lock_t *lock = take(name);
+    ck_assert_msg(WAIT_UNTIL(all_have_granted(), PATIENCE_MS), "%s", name);
+    return lock;
+}
+
+static void give_back(redlock_lock_t *lock, const char *name)
+{
+    int status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", name, redlock_strerror(status),
+                  trio_text());
+    trio_check_recovers(name);
+}
+
+static void check_two(const struct wrong *wrong)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (wrong->evil.causes != DENIED)
+            trio_check_failed(i, wrong->evil.name, wrong->evil.causes);
+        else
+            ck_assert_int_eq(trio_node(i).vote, REDLOCK_VOTE_DENIED);
+    }
+}
+
+START_TEST(one_spoils_acquire)
+{
+    const struct wrong *wrong = OF(acquires, _i);
+
+    begin(&wrong->evil);
+    misbehave(1, RL_VERB_ACQUIRE, &wrong->evil);
+    redlock_lock_t *lock = take(wrong->evil.name);
+    ck_assert_uint_eq(trio_info().granted, 2);
+    give_back(lock, wrong->evil.name);
+}
+END_TEST
+
+START_TEST(two_spoil_acquire)
+{
+    const struct wrong *wrong = OF(acquires, _i);
+
+    begin(&wrong->evil);
+    misbehave(2, RL_VERB_ACQUIRE, &wrong->evil);
+    trio_check_fails(wrong->evil.name, wrong->status, 0);
+    check_two(wrong);
+    /* Asked once: whoever cannot say yes or no is not asked again within the attempt. */
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVAL many-acquire"), 1);
+    trio_check_recovers(wrong->evil.name);
+}
+END_TEST
+
+START_TEST(one_spoils_extension)
+{
+    const struct wrong *wrong = OF(extensions, _i);
+
+    begin(&wrong->evil);
+    redlock_lock_t *lock = take_on_all(wrong->evil.name);
+    misbehave(1, RL_VERB_EXTEND, &wrong->evil);
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
+                  trio_text());
+    trio_behave();
+    give_back(lock, wrong->evil.name);
+}
+END_TEST
+
+START_TEST(two_spoil_extension)
+{
+    const struct wrong *wrong = OF(extensions, _i);
+
+    begin(&wrong->evil);
+    redlock_lock_t *lock = take_on_all(wrong->evil.name);
+    misbehave(2, RL_VERB_EXTEND, &wrong->evil);
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
+                  trio_text());
+    check_two(wrong);
+    trio_behave();
+    /* What is still ours is given back; what is lost leaves nothing behind. */
+    status = trio_release(lock);
+    ck_assert_msg(status == (wrong->status == REDLOCK_ELOST ? REDLOCK_ELOST : REDLOCK_OK),
+                  "%s: release: %s%s", wrong->evil.name, redlock_strerror(status), trio_text());
+    trio_check_recovers(wrong->evil.name);
+}
+END_TEST
+
+START_TEST(one_spoils_release)
+{
+    const struct wrong *wrong = OF(releases, _i);
+
+    begin(&wrong->evil);
+    redlock_lock_t *lock = take(wrong->evil.name);
+    misbehave(1, RL_VERB_RELEASE, &wrong->evil);
+    give_back(lock, wrong->evil.name);
+}
+END_TEST
+
+START_TEST(two_spoil_release)
+{
+    const struct wrong *wrong = OF(releases, _i);
+
+    begin(&wrong->evil);
+    redlock_lock_t *lock = take_on_all(wrong->evil.name);
+    misbehave(2, RL_VERB_RELEASE, &wrong->evil);
+    if (wrong->evil.causes == DENIED) /* one no and one yes would do: the third one's comes late */
+        fake_redis_rule(trio.fake[2], (struct fake_rule){.command = "EVAL", .fault = FAKE_GATE});
+    int status = trio_release(lock);
+    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
+                  trio_text());
+    check_two(wrong);
+    fake_redis_open_gate(trio.fake[2]);
+    trio_check_recovers(wrong->evil.name);
+}
+END_TEST
+
+/* ---- what waiting asks: of a plain lock, of a permit about all slots at once ---- */
+
+START_TEST(wrong_answers_to_who_waits)
+{
+    const struct evil *evil = &evils[_i / 2];
+
+    waiter_connect_usual();
+    if (_i % 2 == 1)
+        trio.permits = 3;
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "PTTL",
+                                                         .fault = evil->fault,
+                                                         .bytes = evil->bytes,
+                                                         .len = evil->len});
+    waiter_begin();
+    uint64_t before = waiter_attempts();
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, PATIENCE_MS), "%s:%s", evil->name,
+                  waiter_states());
+    waiter_let_go();
+    waiter_check_had(evil->name);
+    trio_check_recovers(evil->name);
+}
+END_TEST
+
+START_TEST(one_spoils_a_permit)
+{
+    const struct evil *evil = &evils[_i];
+
+    trio.permits = 3;
+    trio_connect_for(evil->causes);
+    ck_assert(trio_wait_all_vote());
+    fake_redis_rule(trio.fake[0], (struct fake_rule){.command = "SET",
+                                                     .fault = evil->fault,
+                                                     .bytes = evil->bytes,
+                                                     .len = evil->len});
+    redlock_lock_t *lock = take(evil->name);
+    ck_assert_uint_eq(trio_info().granted, 2);
+    give_back(lock, evil->name);
+}
+END_TEST
+
+/* The report names the resource that is taken, also if one name begins with the other. */
+START_TEST(the_one_that_is_taken_is_named)
+{
+    static const char *const names[] = {"res", "resource", "resources"};
+    static const char *const also[] = {"resources", "res"};
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    char wanted[32];
+
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_put(trio.fake[i], names[_i], "foreign", 0);
+    opts.also = also;
+    opts.also_count = COUNT(also);
+    int status = redlock_acquire(trio.client, "resource", &opts, &lock, &report);
+    ck_assert_int_eq(status, REDLOCK_ECONTENDED);
+    snprintf(wanted, sizeof wanted, "'%s'", names[_i]);
+    ck_assert_msg(strstr(redlock_report_text(report), wanted) != NULL, "%s",
+                  redlock_report_text(report));
+    redlock_report_free(report);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_flush(trio.fake[i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_many_keys_replies");
+    TCase *several = trio_add_case(suite, "several"), *permit = trio_add_case(suite, "permit");
+
+    tcase_add_loop_test(several, one_spoils_acquire, 0, COUNT(acquires) + EVILS);
+    tcase_add_loop_test(several, two_spoil_acquire, 0, COUNT(acquires) + EVILS);
+    tcase_add_loop_test(several, one_spoils_extension, 0, COUNT(extensions) + EVILS);
+    tcase_add_loop_test(several, two_spoil_extension, 0, COUNT(extensions));
+    tcase_add_loop_test(several, one_spoils_release, 0, COUNT(releases) + EVILS);
+    tcase_add_loop_test(several, two_spoil_release, 0, COUNT(releases));
+    tcase_add_loop_test(several, the_one_that_is_taken_is_named, 0, 3);
+    tcase_add_loop_test(permit, wrong_answers_to_who_waits, 0, 2 * EVILS);
+    tcase_add_loop_test(permit, one_spoils_a_permit, 0, EVILS);
+    return suite_run(suite);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ * Native compare-and-delete (DELEX, DELIFEQ), learned for each node by itself, and the script that
+ * takes its place within the same round where a server does not know it or forbids it. */
+#include "core/wire.h"
+#include "suite.h"
+#include "three_servers.h"
+#include "wait.h"
+
+#include <string.h>
+
+static const struct fake_profile redis_8_4 = {.version = "8.4.0", .features = RL_FEATURE_DELEX};
+static const struct fake_profile valkey_9 = {
+    .software = "valkey", .version = "9.0.0", .features = RL_FEATURE_DELIFEQ};
+static const struct fake_profile valkey_8_1 = {.software = "valkey", .version = "8.1.0"};
+/* Says that it is new, but knows nothing new. */
+static const struct fake_profile impostor = {.version = "8.4.0"};
+
+static void profile_all(const struct fake_profile *profile)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_set_profile(trio.fake[i], profile);
+}
+
+static void rule_all(struct fake_rule rule)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], rule);
+}
+
+static size_t count_all(const char *words)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < TRIO; i++)
+        count += fake_redis_count(trio.fake[i], words);
+    return count;
+}
+
+/* Calls return at the majority: the last server may be told a moment later. */
+static void check_told(const char *words, size_t count)
+{
+    bool told = WAIT_UNTIL(count_all(words) >= count, PATIENCE_MS);
+    ck_assert_msg(told && count_all(words) == count, "%s: told %zu times, not %zu", words,
+                  count_all(words), count);
+}
+
+/* Every answer comes, if late on a busy machine: then it is the answer that counts. */
+static void connect_all(void)
+{
+    trio.node_time_ms = PATIENCE_MS;
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+}
+
+/* Returns when all servers have the key, not only the majority. */
+static redlock_lock_t *acquire(void)
+{
+    redlock_lock_t *lock = NULL;
+    int status = trio_acquire(&lock, 0);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    return lock;
+}
+
+/* In one round, and without a failed vote among those that had come by then. */
+static void extend(redlock_lock_t *lock)
+{
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    ck_assert_uint_eq(trio_info().rounds, 1);
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
+}
+
+static void release(redlock_lock_t *lock)
+{
+    int status = trio_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
+    for (size_t i = 0; i < TRIO; i++)
+        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
+    ck_assert(trio_wait_no_keys());
+}
+
+static bool has_features(size_t index, uint32_t features)
+{
+    return WAIT_UNTIL(trio_stats(index).features == features, PATIENCE_MS);
+}
+
+/* ---- what servers know ---- */
+
+START_TEST(old_servers_get_scripts_only)
+{
+    connect_all();
+    for (int i = 0; i < 3; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+    }
+    check_told("DELEX", 0);
+    check_told("DELIFEQ", 0);
+    check_told("EVALSHA release", 3 * TRIO);
+    check_told("EVALSHA extend", 3 * TRIO);
+    ck_assert(has_features(0, 0));
+}
+END_TEST
+
+START_TEST(new_redis_gets_delex)
+{
+    char line[512], token[128];
+    profile_all(&redis_8_4);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
+    extend(lock);
+    release(lock);
+    check_told("EVALSHA extend", TRIO); /* SET IFEQ could bring the expiry nearer */
+    check_told("EVALSHA release", 0);
+    check_told("DELEX", TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        char expected[512];
+        ck_assert_int_ge(fake_redis_find(trio.fake[i], "DELEX", 0, line, sizeof line, NULL), 0);
+        snprintf(expected, sizeof expected, "DELEX resource IFEQ %s", token);
+        ck_assert_str_eq(line, expected);
+        ck_assert(has_features(i, RL_FEATURE_DELEX));
+    }
+}
+END_TEST
+
+START_TEST(valkey_gets_delifeq)
+{
+    profile_all(&valkey_9);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    extend(lock);
+    release(lock);
+    check_told("EVALSHA release", 0);
+    check_told("DELEX", 0);
+    check_told("DELIFEQ resource", TRIO);
+    ck_assert(has_features(0, RL_FEATURE_DELIFEQ));
+}
+END_TEST
+
+START_TEST(each_server_by_itself)
+{
+    fake_redis_set_profile(trio.fake[0], &redis_8_4);
+    fake_redis_set_profile(trio.fake[1], &valkey_8_1);
+    connect_all();
+    for (int i = 0; i < 2; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+        ck_assert(has_features(0, RL_FEATURE_DELEX));
+        ck_assert(has_features(1, 0));
+        ck_assert(has_features(2, 0));
+    }
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "DELEX"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVALSHA release"), 0);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA extend"), 2);
+}
+END_TEST
+
+/* ---- fallbacks within the round ---- */
+
+/* What the servers do not understand once is not said to them again on this connection. */
+START_TEST(unknown_words_are_forgotten)
+{
+    profile_all(&impostor);
+    connect_all();
+    for (int i = 0; i < 3; i++) {
+        redlock_lock_t *lock = acquire();
+        extend(lock);
+        release(lock);
+    }
+    check_told("DELEX", TRIO);
+    check_told("EVALSHA release", 3 * TRIO);
+    check_told("EVALSHA extend", 3 * TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        ck_assert(has_features(i, 0));
+        ck_assert_uint_eq(trio_stats(i).errors, 0);
+    }
+}
+END_TEST
+
+/* After `first` of the first lock, `second` follows on the same connection with the same token. */
+static void check_follows(struct fake_redis *fake, const char *first, const char *second)
+{
+    char set[512], before[512], after[512], wanted[512], token[128] = "";
+    unsigned connection_before = 0, connection_after = 0;
+    ck_assert_int_ge(fake_redis_find(fake, "SET ", 0, set, sizeof set, NULL), 0);
+    ck_assert_int_eq(sscanf(set, "SET resource %127s", token), 1);
+    snprintf(wanted, sizeof wanted, "%s 1 resource %s", second, token);
+    ck_assert_msg(fake_redis_wait(fake, wanted, 1, PATIENCE_MS), "no %s:\n%s", wanted,
+                  fake_redis_log(fake));
+    long at = fake_redis_find(fake, first, 0, before, sizeof before, &connection_before);
+    long next = fake_redis_find(fake, wanted, 0, after, sizeof after, &connection_after);
+    ck_assert_ptr_nonnull(strstr(before, token));
+    ck_assert_int_ge(at, 0);
+    ck_assert_int_gt(next, at);
+    ck_assert_uint_eq(connection_before, connection_after);
+}
+
+START_TEST(forbidden_words_fall_back)
+{
+    static const char *const refusals[] = {
+        "-NOPERM User app has no permissions to run the 'delex' command\r\n",
+        "-NOPERM this user has no permissions to run the 'delex' command\r\n",
+        "-ERR unknown command 'DELEX', with args beginning with: \r\n",
+        "-ERR unknown command `DELEX`, with args beginning with: \r\n", "-ERR syntax error\r\n"};
+    profile_all(&redis_8_4);
+    rule_all((struct fake_rule){.command = "DELEX", .fault = FAKE_REPLY, .bytes = refusals[_i]});
+    connect_all();
+    for (int i = 0; i < 2; i++)
+        release(acquire());
+    check_told("DELEX", TRIO);
+    check_told("EVALSHA release", 2 * TRIO);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
+        ck_assert_uint_eq(trio_stats(i).features & RL_FEATURE_DELEX, 0);
+    }
+}
+END_TEST
+
+/* ---- NOSCRIPT ---- */
+
+START_TEST(forgotten_scripts_are_sent_in_full)
+{
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_forget_scripts(trio.fake[i]);
+    extend(lock);
+    release(lock);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
+        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
+        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL extend"), 1);
+        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL release"), 1);
+        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+    }
+    /* EVAL has loaded them again. */
+    release(acquire());
+    check_told("EVAL release", TRIO);
+}
+END_TEST
+
+/* From the native command over the hash to the whole script: three questions, one round. */
+START_TEST(falls_back_twice)
+{
+    profile_all(&impostor);
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_forget_scripts(trio.fake[i]);
+    extend(lock);
+    release(lock);
+    for (size_t i = 0; i < TRIO; i++) {
+        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
+        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
+        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
+    }
+}
+END_TEST
+
+static bool all_have_granted(void)
+{
+    for (size_t i = 0; i < TRIO; i++)
+        if (trio_stats(i).granted == 0)
+            return false;
+    return true;
+}
+
+/* A server that says NOSCRIPT to EVAL as well is in error, not in a loop. */
+START_TEST(no_endless_fallback)
+{
+    trio.node_time_ms = PATIENCE_MS; /* what fails is to fail by its answer */
+    connect_all();
+    redlock_lock_t *lock = acquire();
+    /* Who grants after the call has returned does not count for the extension, and then one failure
+     * is enough to end it. */
+    ck_assert(WAIT_UNTIL(all_have_granted(), PATIENCE_MS));
+    rule_all((struct fake_rule){
+        .command = "EVALSHA", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
+    rule_all((struct fake_rule){
+        .command = "EVAL", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
+    int status = trio_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status), trio_text());
+    check_told("EVAL extend", TRIO);
+    unsigned failed = 0;
+    for (size_t i = 0; i < TRIO; i++)
+        failed += trio_node(i).cause == REDLOCK_CAUSE_ERROR_REPLY;
+    ck_assert_uint_ge(failed, 2);
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_clear_rules(trio.fake[i]);
+    release(lock);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_native_delete");
+    TCase *known = trio_add_case(suite, "known"), *fallback = trio_add_case(suite, "fallback");
+    TCase *scripts = trio_add_case(suite, "scripts");
+    tcase_add_test(known, old_servers_get_scripts_only);
+    tcase_add_test(known, new_redis_gets_delex);
+    tcase_add_test(known, valkey_gets_delifeq);
+    tcase_add_test(known, each_server_by_itself);
+    tcase_add_test(fallback, unknown_words_are_forgotten);
+    tcase_add_loop_test(fallback, forbidden_words_fall_back, 0, 5);
+    tcase_add_test(scripts, forgotten_scripts_are_sent_in_full);
+    tcase_add_test(scripts, falls_back_twice);
+    tcase_add_test(scripts, no_endless_fallback);
+    return suite_run(suite);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT
+ * Being told of changes by servers that lie, break off, refuse or say nothing: who waits gets the
+ * lock all the same, by its timer, no vote is lost by it, and the statistics say how it stands. */
+#include "hostile_replies.h"
+#include "suite.h"
+#include "wait.h"
+#include "waiter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PUSH "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
+
+/* ---- as it should be ---- */
+
+START_TEST(an_honest_server)
+{
+    waiter_connect_patient();
+    waiter_begin();
+    ck_assert(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS));
+    uint64_t before = waiter_wakeups();
+    waiter_let_go();
+    waiter_check_had("honest");
+    ck_assert_uint_gt(waiter_wakeups(), before);
+    ck_assert_uint_gt(waiter_pushes_of_all(), 0);
+}
+END_TEST
+
+/* ---- answers to its greeting, and to CLIENT TRACKING on the first connection ---- */
+
+static const struct {
+    const char *command, *argument, *line;
+    bool first_connection;
+} steps[] = {
+    {"CLIENT", "ID", "CLIENT ID", false},
+    {"SUBSCRIBE", NULL, "SUBSCRIBE", false},
+    {"CLIENT", "TRACKING", "CLIENT TRACKING", true},
+    {"CLIENT", "CACHING", "CLIENT CACHING", true},
+};
+#define STEPS ((int)(sizeof steps / sizeof steps[0]))
+
+static bool somebody_was_told(const char *line)
+{
+    for (size_t i = 0; i < TRIO; i++) {
+        if (fake_redis_count(trio.fake[i], line) > 0)
+            return true;
+    }
+    return false;
+}
+
+static void check_texts(const char *name)
+{
+    for (size_t i = 0; i < TRIO; i++) {
+        redlock_node_stats_t stats = trio_stats(i);
+        ck_assert_msg((stats.wakeups == REDLOCK_WAKEUPS_REFUSED) == (stats.wakeups_text[0] != '\0'),
+                      "%s:%s", name, waiter_states());
+        for (const char *c = stats.wakeups_text; *c != '\0'; c++)
+            ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d%s", name, *c, waiter_states());
+    }
+}
+
+/* By all three servers. Who breaks the protocol on the first connection loses its votes for a
+ * moment, and is not asked again soon. */
+START_TEST(wrong_answers)
+{
+    const struct evil *evil = &evils[_i / STEPS];
+    int step = _i % STEPS;
+    char name[96];
+
+    snprintf(name, sizeof name, "%s: %s", steps[step].line, evil->name);
+    waiter_connect_usual();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = steps[step].command,
+                                                         .argument = steps[step].argument,
+                                                         .fault = evil->fault,
+                                                         .bytes = evil->bytes,
+                                                         .len = evil->len});
+    waiter_begin();
+    ck_assert_msg(WAIT_UNTIL(somebody_was_told(steps[step].line), PATIENCE_MS), "%s", name);
+    uint64_t before = waiter_attempts();
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before + 1, PATIENCE_MS), "%s:%s", name,
+                  waiter_states());
+    ck_assert_msg(!waiter_somebody_tells(), "%s:%s", name, waiter_states());
+    if (evil->causes == ERROR_REPLY)
+        ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), PATIENCE_MS), "%s:%s", name, waiter_states());
+    check_texts(name);
+    if (!steps[step].first_connection)
+        ck_assert_msg(waiter_reconnects() == 0, "%s:%s", name, waiter_states());
+    waiter_let_go();
+    waiter_check_had(name);
+    bool harmful = steps[step].first_connection && evil->causes != ERROR_REPLY;
+    trio_check_recovers(name);
+    if (harmful) /* not asked for again that soon */
+        return;
+    for (size_t i = 0; i < TRIO; i++) /* what is refused is asked for on a new connection */
+        fake_redis_drop_connections(trio.fake[i]);
+    waiter_check_told_again(name);
+}
+END_TEST
+
+/* What servers and users say that lack it. */
+START_TEST(refused)
+{
+    static const struct {
+        int step;
+        const char *error, *text;
+    } table[] = {
+        {0, "-ERR unknown command 'CLIENT', with args beginning with: 'ID'\r\n", "CLIENT"},
+        {0, "-NOPERM this user has no permissions to run the 'client|id' command\r\n", "client|id"},
+        {1, "-ERR unknown command 'SUBSCRIBE'\r\n", "SUBSCRIBE"},
+        {1, "-NOPERM this user has no permissions to access one of the channels\r\n", "channels"},
+        {2, "-ERR unknown subcommand or wrong number of arguments for 'TRACKING'\r\n", "TRACKING"},
+        {2, "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n",
+         "client|tracking"},
+        {3, "-NOPERM this user has no permissions to run the 'client|caching' command\r\n",
+         "client|caching"},
+    };
+    const char *text = table[_i].text;
+
+    waiter_connect_usual();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = steps[table[_i].step].command,
+                                                         .argument = steps[table[_i].step].argument,
+                                                         .fault = FAKE_REPLY,
+                                                         .bytes = table[_i].error});
+    waiter_begin();
+    ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), PATIENCE_MS), "%s:%s", text, waiter_states());
+    for (size_t i = 0; i < TRIO; i++) {
+        redlock_node_stats_t stats = trio_stats(i);
+        ck_assert_msg(stats.wakeups != REDLOCK_WAKEUPS_REFUSED ||
+                          strstr(stats.wakeups_text, text) != NULL,
+                      "%s:%s", text, waiter_states());
+        /* It is asked for once on a connection. */
+        ck_assert_uint_le(fake_redis_count(trio.fake[i], "SUBSCRIBE"), 1);
+    }
+    waiter_let_go();
+    waiter_check_had(text);
+    ck_assert_msg(waiter_reconnects() == 0, "%s:%s", text, waiter_states());
+    trio_behave();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_drop_connections(trio.fake[i]);
+    waiter_check_told_again(text);
+}
+END_TEST
+
+/* It ended between its greeting and that answer: it is made again, the server can do it. */
+START_TEST(the_redirect_is_gone)
+{
+    waiter_connect_patient();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_rule(trio.fake[i],
+                        (struct fake_rule){
+                            .command = "CLIENT",
+                            .argument = "TRACKING",
+                            .times = 2,
+                            .fault = FAKE_REPLY,
+                            .bytes = "-ERR The client ID you want redirect to does not exist\r\n"});
+    waiter_begin();
+    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+    ck_assert_uint_eq(waiter_reconnects(), 0);
+    waiter_let_go();
+    waiter_check_had("gone");
+}
+END_TEST
+
+/* ---- on the open connection ---- */
+
+static void wait_until_watched(void)
+{
+    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+}
+
+static size_t subscriptions(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < TRIO; i++)
+        count += fake_redis_count(trio.fake[i], "SUBSCRIBE");
+    return count;
+}
+
+static const struct evil pushes[] = {
+    {"another word", FAKE_REPLY, "*3\r\n$8\r\npmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n",
+     0, 0},
+    {"another channel", FAKE_REPLY, "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n*1\r\n$3\r\nkey\r\n", 0,
+     0},
+    {"tracking-redir-broken", FAKE_REPLY, "*2\r\n$21\r\ntracking-redir-broken\r\n:77\r\n", 0, 0},
+    {"the same in RESP3", FAKE_REPLY, ">2\r\n$21\r\ntracking-redir-broken\r\n:77\r\n", 0, 0},
+    {"unsubscribed", FAKE_REPLY,
+     "*3\r\n$11\r\nunsubscribe\r\n$20\r\n__redis__:invalidate\r\n:0\r\n", 0, 0},
+    {"an array without end", FAKE_REPLY, PUSH "*1000000000\r\n", 0, 0},
+    {"a key of a gigabyte", FAKE_ENDLESS, PUSH "*1\r\n$1000000000\r\n", 0, 0},
+    {"a key longer than any", FAKE_ENDLESS, PUSH "*1\r\n$100000\r\n", 0, 0},
+    {"no keys at all", FAKE_REPLY, PUSH "*0\r\n", 0, 0},
+    {"an empty message", FAKE_REPLY, "*0\r\n", 0, 0},
+    {"two words", FAKE_REPLY, "*2\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n", 0, 0},
+};
+#define PUSHES ((int)(sizeof pushes / sizeof pushes[0]))
+
+/* Says something wrong on it, or ends it. */
+static void spoil(struct fake_redis *fake, const struct evil *evil)
+{
+    size_t len = evil->bytes == NULL ? 0 : evil->len != 0 ? evil->len : strlen(evil->bytes);
+    size_t more = evil->fault == FAKE_ENDLESS ? 400000 : 0;
+
+    if (len == 0) {
+        fake_redis_end_telling(fake, evil->fault == FAKE_RESET);
+        return;
+    }
+    char *bytes = malloc(len + more);
+    ck_assert_ptr_nonnull(bytes);
+    memcpy(bytes, evil->bytes, len);
+    memset(bytes + len, 'x', more);
+    fake_redis_tell(fake, bytes, len + more);
+    free(bytes);
+}
+
+/* It is left, made anew, and what changed in between is asked for. Votes know nothing of it. */
+static void check_spoilt(const struct evil *evil)
+{
+    if (evil->fault == FAKE_SILENCE ||
+        strcmp(evil->name, "bulk of a gigabyte that never comes") == 0)
+        return; /* nothing is wrong yet */
+    waiter_connect_patient();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller(), before = subscriptions();
+    spoil(trio.fake[node], evil);
+    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, PATIENCE_MS), "%s:%s", evil->name,
+                  waiter_states());
+    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s:%s", evil->name,
+                  waiter_states());
+    ck_assert_msg(waiter_reconnects() == 0, "%s:%s", evil->name, waiter_states());
+    ck_assert_msg(!waiter_is_done(), "%s", evil->name);
+    waiter_let_go();
+    waiter_check_had(evil->name);
+}
+
+START_TEST(nonsense)
+{
+    check_spoilt(&evils[_i]);
+}
+END_TEST
+
+START_TEST(wrong_pushes)
+{
+    check_spoilt(&pushes[_i]);
+}
+END_TEST
+
+/* The key goes while nobody is told: it is asked for when somebody is told again. */
+START_TEST(a_change_in_between)
+{
+    waiter_connect_patient();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller();
+    fake_redis_rule(trio.fake[node],
+                    (struct fake_rule){.command = "SUBSCRIBE", .times = 3, .fault = FAKE_DROP});
+    fake_redis_end_telling(trio.fake[node], false);
+    waiter_let_go();
+    waiter_check_had("in between");
+}
+END_TEST
+
+/* A push that comes on the first connection: an answer that nobody asked for. */
+START_TEST(told_on_the_first_connection)
+{
+    static const char *const lines[] = {
+        ">2\r\n$21\r\ntracking-redir-broken\r\n:77\r\n",
+        ">2\r\n$10\r\ninvalidate\r\n*1\r\n$8\r\nresource\r\n",
+        PUSH "*1\r\n$8\r\nresource\r\n",
+    };
+
+    waiter_connect_usual();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller();
+    fake_redis_push(trio.fake[node], lines[_i]);
+    ck_assert_msg(WAIT_UNTIL(trio_stats(node).reconnects > 0, PATIENCE_MS), "%s", waiter_states());
+    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+    waiter_let_go();
+    waiter_check_had("first connection");
+}
+END_TEST
+
+/* Keys that nobody asked about. Nobody is woken, no server is asked. */
+START_TEST(keys_of_others)
+{
+    waiter_connect_patient();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller();
+    uint64_t tried = waiter_attempts(), woken = waiter_wakeups(), told = trio_stats(node).pushes;
+    size_t asked = fake_redis_count(trio.fake[node], "PTTL");
+    for (unsigned i = 0; i < 100; i++) {
+        static const char other[] =
+            PUSH "*1\r\n$9\r\nresource2\r\n" PUSH "*2\r\n$5\r\nresou\r\n$3\r\nrce\r\n";
+        fake_redis_tell(trio.fake[node], other, sizeof other - 1);
+    }
+    ck_assert(WAIT_UNTIL(trio_stats(node).pushes >= told + 200, PATIENCE_MS));
+    ck_assert_uint_eq(waiter_attempts(), tried);
+    ck_assert_uint_eq(waiter_wakeups(), woken);
+    ck_assert_uint_eq(fake_redis_count(trio.fake[node], "PTTL"), asked);
+    ck_assert(!waiter_is_done());
+    waiter_let_go();
+    waiter_check_had("others");
+}
+END_TEST
+
+/* Our key, over and over, although it is taken: one question at a time, and other locks go on. */
+START_TEST(a_flood)
+{
+    enum { PUSHES_SENT = 20000 };
+    static const char push[] = PUSH "*1\r\n$8\r\nresource\r\n";
+    redlock_lock_t *other = NULL;
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+
+    waiter_connect_patient();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller();
+    uint64_t told = trio_stats(node).pushes;
+    char *flood = malloc(PUSHES_SENT * (sizeof push - 1));
+    ck_assert_ptr_nonnull(flood);
+    for (size_t i = 0; i < PUSHES_SENT; i++)
+        memcpy(flood + i * (sizeof push - 1), push, sizeof push - 1);
+    fake_redis_tell(trio.fake[node], flood, PUSHES_SENT * (sizeof push - 1));
+    free(flood);
+    ck_assert_int_eq(redlock_acquire(trio.client, "other", &opts, &other, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_release(other, NULL), REDLOCK_OK);
+    redlock_lock_free(other);
+    ck_assert_msg(WAIT_UNTIL(trio_stats(node).pushes >= told + PUSHES_SENT, PATIENCE_MS), "%s",
+                  waiter_states());
+    /* What comes while one is under way is one more question at most. */
+    ck_assert_uint_lt(fake_redis_count(trio.fake[node], "SET " WAITER_KEY), PUSHES_SENT / 4);
+    ck_assert(!waiter_is_done());
+    wait_until_watched();
+    ck_assert_uint_eq(waiter_reconnects(), 0);
+    waiter_let_go();
+    waiter_check_had("flood");
+}
+END_TEST
+
+/* It said that it would tell. The timer asks. */
+START_TEST(a_server_that_never_tells)
+{
+    waiter_connect_usual();
+    for (size_t i = 0; i < TRIO; i++)
+        fake_redis_set_profile(
+            trio.fake[i], &(struct fake_profile){.untold = true, .run_id = trio_stats(i).run_id});
+    waiter_begin();
+    wait_until_watched();
+    uint64_t before = waiter_attempts();
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() >= before + 2, PATIENCE_MS), "%s", waiter_states());
+    waiter_let_go();
+    waiter_check_had("silent");
+    ck_assert_uint_eq(waiter_pushes_of_all(), 0);
+}
+END_TEST
+
+/* All connections are lost, and for a while there are no new ones. */
+START_TEST(servers_that_come_back)
+{
+    waiter_connect_usual();
+    waiter_begin();
+    wait_until_watched();
+    size_t node = waiter_teller();
+    fake_redis_listen(trio.fake[node], false);
+    fake_redis_drop_connections(trio.fake[node]);
+    ck_assert(WAIT_UNTIL(trio_stats(node).may_vote == 0, PATIENCE_MS));
+    ck_assert_int_eq(trio_stats(node).wakeups, REDLOCK_WAKEUPS_IDLE);
+    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s",
+                  waiter_states()); /* another one tells */
+    ck_assert_uint_ne(waiter_teller(), node);
+    fake_redis_listen(trio.fake[node], true);
+    ck_assert_msg(WAIT_UNTIL(trio_stats(node).wakeups == REDLOCK_WAKEUPS_ON &&
+                                 fake_redis_tells(trio.fake[node], WAITER_KEY),
+                             PATIENCE_MS),
+                  "%s", waiter_states());
+    waiter_let_go();
+    waiter_check_had("back");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_notifications");
+    TCase *greeting = trio_add_case(suite, "greeting"), *open = trio_add_case(suite, "open");
+
+    tcase_add_test(greeting, an_honest_server);
+    tcase_add_loop_test(greeting, wrong_answers, 0, EVILS * STEPS);
+    tcase_add_loop_test(greeting, refused, 0, 7);
+    tcase_add_test(greeting, the_redirect_is_gone);
+    tcase_add_loop_test(open, nonsense, 0, EVILS);
+    tcase_add_loop_test(open, wrong_pushes, 0, PUSHES);
+    tcase_add_test(open, a_change_in_between);
+    tcase_add_loop_test(open, told_on_the_first_connection, 0, 3);
+    tcase_add_test(open, keys_of_others);
+    tcase_add_test(open, a_flood);
+    tcase_add_test(open, a_server_that_never_tells);
+    tcase_add_test(open, servers_that_come_back);
+    return suite_run(suite);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * An answer that lies in our own socket is not late. A thread that waits for the client's mutex
+ * after it has waited for the sockets comes with an old picture of them; a node may be called late
+ * only after it was looked at again. Drives the engine itself, so that the picture can be made old.
+ */
+#include "engine/io.h"
+#include "fake_redis.h"
+#include "platform/clock.h"
+#include "suite.h"
+#include "wait.h"
+
+#include <redlock/redlock.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE_MS 10000
+#define TIMEOUT_MS  50
+#define TTL_MS      30000
+
+static struct fake_redis *fake;
+static struct rl_engine *engine;
+static struct rl_io io;
+static struct rl_io_side side;
+static struct rl_mem mem;
+static struct rl_log logger;
+static struct rl_node_spec spec;
+
+static void ignore_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    (void)ctx;
+    (void)lock;
+    (void)flags;
+    (void)status;
+}
+
+static void ignore_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+static void turn(void)
+{
+    struct rl_ready ready[RL_READY_MAX];
+    int count = rl_io_wait(&io, ready, 0);
+    rl_io_tick(&io, ready, count);
+    rl_engine_flush(engine);
+}
+
+static bool becomes_ready(void)
+{
+    turn();
+    return rl_engine_is_ready(engine);
+}
+
+static void setup(void)
+{
+    fake = fake_redis_start(NULL);
+    engine = calloc(1, sizeof *engine);
+    ck_assert_ptr_nonnull(engine);
+    mem = rl_mem_libc();
+    memset(&spec, 0, sizeof spec);
+    strcpy(spec.host, "127.0.0.1");
+    spec.port = (uint16_t)atoi(strrchr(fake_redis_url(fake), ':') + 1);
+    rl_node_spec_name(&spec);
+    const struct rl_engine_params params = {
+        .mem = &mem,
+        .log = &logger,
+        .specs = &spec,
+        .nodes = 1,
+        .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
+        .backoff = {.min_ns = 5 * RL_MS, .max_ns = 50 * RL_MS},
+        .connect_timeout_ns = PATIENCE_MS * RL_MS,
+        .node_timeout_ns = TIMEOUT_MS * RL_MS,
+        .heartbeat_ns = RL_SECOND,
+    };
+    const struct rl_engine_listener listener = {.lock = ignore_lock, .node = ignore_node};
+    ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
+    ck_assert_int_eq(rl_io_add(&io, &side, engine, &params, &listener), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(becomes_ready(), PATIENCE_MS));
+}
+
+static void teardown(void)
+{
+    rl_io_close(&io);
+    free(engine);
+    fake_redis_stop(fake);
+}
+
+static void ask(void)
+{
+    static const char key[] = "resource", token[] = "token";
+    struct rl_claim *claim = rl_claim_new(&mem, (struct rl_arg){key, strlen(key)}, RL_TOKEN_MAX);
+    ck_assert_ptr_nonnull(claim);
+    rl_claim_set_token(claim, (struct rl_arg){token, strlen(token)});
+    claim->ttl_ms = claim->ttl_max_ms = TTL_MS;
+    rl_engine_refresh(engine);
+    ck_assert_int_eq(
+        rl_node_ask(&engine->nodes[0], claim, 0, RL_VERB_ACQUIRE, engine->view.now.boot_ns),
+        REDLOCK_CAUSE_NONE);
+    rl_claim_drop(claim);
+    rl_engine_flush(engine);
+}
+
+static bool time_is_up(void)
+{
+    return rl_clock_now().boot_ns >= engine->common.wake_ns;
+}
+
+START_TEST(answer_in_the_socket_counts)
+{
+    uint64_t sent = fake_redis_sent(fake);
+    ask();
+    ck_assert(WAIT_UNTIL(fake_redis_sent(fake) > sent, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
+    rl_io_tick(&io, NULL, 0); /* nothing was ready when we looked */
+    ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 0);
+    ck_assert(!engine->nodes[0].suspect);
+    ck_assert_uint_eq(engine->nodes[0].counters.granted, 1);
+}
+END_TEST
+
+/* The same without an answer: then the node is late. */
+START_TEST(no_answer_is_late)
+{
+    fake_redis_rule(fake, (struct fake_rule){.command = "SET", .fault = FAKE_SILENCE});
+    ask();
+    ck_assert(fake_redis_wait(fake, "SET", 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
+    rl_io_tick(&io, NULL, 0);
+    ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 1);
+    ck_assert(engine->nodes[0].suspect);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("io_unread_replies");
+    TCase *tc = tcase_create("stale");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
+    tcase_add_test(tc, answer_in_the_socket_counts);
+    tcase_add_test(tc, no_answer_is_late);
+    suite_add_tcase(suite, tc);
+    return suite_run(suite);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * Servers that accept a connection and never say a word: nothing comes that could wake a client but
+ * its own timers. What a callback starts then still ends in its own time. */
+#include "suite.h"
+#include "three_servers.h"
+#include "wait.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#define WAIT_MS    50
+#define LATE_MS    5000  /* when a call that waits for WAIT_MS is late; scaled */
+#define CONNECT_MS 20000 /* the next timer of the servers: far behind both; not scaled */
+
+/* A chain of operations, each started by the callback of the one before. */
+struct chain {
+    atomic_uint ended;
+    int wanted;
+    uint64_t begun_ms, longest_ms;
+    int (*start)(struct chain *chain);
+    int unexpected; /* a status that was not wanted; 0: none */
+};
+
+#define LINKS 4
+
+static struct chain chain;
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl, (void)lock, (void)report, (void)userdata;
+    const uint64_t took_ms = wait_now_ms() - chain.begun_ms;
+    if (took_ms > chain.longest_ms)
+        chain.longest_ms = took_ms;
+    if (status != chain.wanted)
+        chain.unexpected = status;
+    chain.begun_ms = wait_now_ms();
+    if (atomic_load(&chain.ended) + 1 < LINKS && chain.start(&chain) != REDLOCK_OK)
+        chain.unexpected = REDLOCK_EINVAL;
+    atomic_fetch_add(&chain.ended, 1);
+}
+
+static int start_acquire(struct chain *unused)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    opts.wait_ms = WAIT_MS;
+    (void)unused;
+    return redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+}
+
+static int start_wait_ready(struct chain *unused)
+{
+    (void)unused;
+    return redlock_wait_ready_start(trio.client, WAIT_MS, NULL, on_done, NULL);
+}
+
+static void connect_in(int mode)
+{
+    redlock_config_t *config = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    for (size_t i = 0; i < TRIO; i++) {
+        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_SILENCE});
+        ck_assert_int_eq(redlock_config_add_nodes(config, fake_redis_url(trio.fake[i])),
+                         REDLOCK_OK);
+    }
+    ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, CONNECT_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&trio.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+}
+
+/* The greeting has left, and no answer will come. */
+static void turn(void)
+{
+    const int fd = redlock_get_fd(trio.client);
+    struct pollfd ready = {.fd = fd, .events = POLLIN};
+    if (fd == REDLOCK_EMODE) {
+        wait_pause();
+        return;
+    }
+    poll(&ready, 1, (int)wait_scaled_ms(LATE_MS)); /* nobody looks unless the descriptor says so */
+    ck_assert_int_eq(redlock_process(trio.client), REDLOCK_OK);
+}
+
+static void run(int mode, int (*start)(struct chain *chain))
+{
+    connect_in(mode);
+    chain = (struct chain){.wanted = REDLOCK_ENOQUORUM, .start = start};
+    chain.begun_ms = wait_now_ms();
+    const uint64_t end_ms = chain.begun_ms + wait_scaled_ms(2 * LATE_MS);
+    ck_assert_int_eq(start(&chain), REDLOCK_OK);
+    while (atomic_load(&chain.ended) < LINKS && wait_now_ms() < end_ms)
+        turn();
+    ck_assert_msg(atomic_load(&chain.ended) == LINKS, "only %u of %d have ended",
+                  atomic_load(&chain.ended), LINKS);
+    ck_assert_msg(chain.unexpected == 0, "%s", redlock_error_name(chain.unexpected));
+    ck_assert_msg(chain.longest_ms < wait_scaled_ms(LATE_MS), "waited %d ms instead of %d",
+                  (int)chain.longest_ms, WAIT_MS);
+}
+
+static const int MODES[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+
+START_TEST(acquisitions_from_callbacks)
+{
+    run(MODES[_i], start_acquire);
+}
+END_TEST
+
+START_TEST(wait_ready_from_callbacks)
+{
+    run(MODES[_i], start_wait_ready);
+}
+END_TEST
+
+static Suite *silent_suite(void)
+{
+    Suite *suite = suite_create("io_unresponsive");
+    TCase *tcase = trio_add_case(suite, "callbacks");
+    tcase_add_loop_test(tcase, acquisitions_from_callbacks, 0, 3);
+    tcase_add_loop_test(tcase, wait_ready_from_callbacks, 0, 3);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(silent_suite());
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT
+ * Holding a lock: automatic extension, its limits, healing, and the announcements before and at its
+ * loss. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <poll.h>
+
+/* TTLs here are short because the cases wait for their end, but a pause of the machine hides
+ * neither an extension nor an announcement; stretched where everything is slow. */
+static uint64_t short_ms(uint64_t ms)
+{
+    return live_brief_ms(ms);
+}
+
+static redlock_opts_t holding(uint64_t ttl_ms)
+{
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.event_fn = note_event;
+    opts.event_userdata = &lock_events;
+    return opts;
+}
+
+/* With time to wait: on a busy machine a short grant may be over before this thread has run again
+ * to be told of it, and the next one is as good. */
+static redlock_lock_t *hold(const char *resource, const redlock_opts_t *opts)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    const int status = redlock_acquire(live.client, resource, opts, &lock, &report);
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_OK);
+    return lock;
+}
+
+/* A tenth of the time to live is used when it is extended, and the end is announced in good time.
+ */
+static redlock_opts_t extending(uint64_t ttl_ms)
+{
+    redlock_opts_t opts = holding(ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = ttl_ms * 9 / 10;
+    opts.margin_ms = ttl_ms * 4 / 10;
+    return opts;
+}
+
+static void connect_for_events(void)
+{
+    events_reset();
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    live_connect();
+}
+
+static unsigned seen(int kind)
+{
+    return count_events(&lock_events, kind);
+}
+
+START_TEST(automatic_extension_keeps_the_lock)
+{
+    const uint64_t ttl_ms = short_ms(900);
+    connect_for_events();
+    redlock_opts_t opts = holding(ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    redlock_lock_t *lock = hold("kept", &opts);
+    const uint64_t end_ms = wait_now_ms() + 3 * ttl_ms;
+    while (wait_now_ms() < end_ms) {
+        ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+        ck_assert_uint_gt(redlock_lock_remaining_ms(lock), 0);
+        ck_assert_uint_ge(live_nodes_with("kept"), QUORUM);
+    }
+    ck_assert_msg(seen(REDLOCK_EVENT_EXTENDED) >= 4, "%s", event_letters(&lock_events));
+    ck_assert_uint_ge(live_stats(live.client).extended, 4);
+    ck_assert_uint_eq(seen(REDLOCK_EVENT_LOST), 0);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert_uint_eq(live_stats(live.client).lost, 0);
+}
+END_TEST
+
+START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
+{
+    const uint64_t ttl_ms = short_ms(1000);
+    connect_for_events();
+    redlock_opts_t opts = holding(ttl_ms);
+    opts.margin_ms = ttl_ms / 2;
+    const uint64_t before_ms = wait_now_ms();
+    redlock_lock_t *lock = hold("lost", &opts);
+    ck_assert_int_eq(redlock_lock_check(lock, 1), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(lock, ttl_ms), REDLOCK_ELOST); /* never so much left */
+    ck_assert_uint_le(redlock_lock_remaining_ms(lock), ttl_ms - ttl_ms / 100 - 2 - 5);
+    struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
+    ck_assert_int_ge(lost.fd, 0);
+    ck_assert_int_eq(redlock_lock_fd(lock), lost.fd);
+    ck_assert_int_eq(poll(&lost, 1, (int)short_ms(PATIENCE_MS)), 1);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert_uint_eq(redlock_lock_remaining_ms(lock), 0);
+
+    const struct noted_event endangered = find_event(&lock_events, REDLOCK_EVENT_ENDANGERED, 0);
+    const struct noted_event gone = find_event(&lock_events, REDLOCK_EVENT_LOST, 0);
+    ck_assert_uint_le(endangered.remaining_ms, opts.margin_ms);
+    ck_assert_uint_ge(endangered.at_ms, before_ms + ttl_ms / 3);
+    ck_assert_uint_ge(gone.at_ms, before_ms + ttl_ms * 9 / 10 - 10);
+    ck_assert_uint_eq(gone.remaining_ms, 0);
+    CHECK_STATUS(gone.status, REDLOCK_ELOST);
+    ck_assert_str_eq(event_letters(&lock_events), "ADL");
+    ck_assert_int_eq(poll(&lost, 1, 0), 1); /* and stays so */
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
+    CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
+    ck_assert_uint_eq(live_stats(live.client).lost, 1);
+}
+END_TEST
+
+/* A descriptor that is made after the loss is readable at once. */
+START_TEST(a_late_descriptor_tells_of_the_loss)
+{
+    connect_for_events();
+    redlock_opts_t opts = holding(wait_scaled_ms(60));
+    redlock_lock_t *lock = hold("late", &opts);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
+    ck_assert_int_eq(poll(&lost, 1, 0), 1);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* Releases that begin around the deadline: lost, or released, but never both. */
+START_TEST(a_loss_is_never_announced_after_a_release_began)
+{
+    char name[32];
+    const uint64_t ttl_ms = wait_scaled_ms(40);
+    connect_for_events();
+    for (unsigned i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "race%u", i);
+        redlock_opts_t opts = holding(ttl_ms);
+        redlock_lock_t *lock = hold(name, &opts);
+        const uint64_t left_ms = i % 4;
+        ck_assert(WAIT_UNTIL(redlock_lock_remaining_ms(lock) <= left_ms, PATIENCE_MS));
+        redlock_report_t *report = NULL;
+        const int status = redlock_release(lock, &report);
+        live_keep_report(report);
+        const bool began = live_info().nodes == NODES;
+        redlock_lock_free(lock);
+        ck_assert_msg(began || status == REDLOCK_ELOST, "%s", live_text());
+        const unsigned expected = began ? 0 : 1;
+        ck_assert(WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_LOST, name) >= expected,
+                             PATIENCE_MS));
+        ck_assert_uint_eq(count_events_of(&client_events, REDLOCK_EVENT_LOST, name), expected);
+    }
+    /* Nobody said when: a tenth of the time to live before the end. */
+    const unsigned endangered = count_events(&client_events, REDLOCK_EVENT_ENDANGERED);
+    ck_assert_uint_gt(endangered, 0);
+    for (unsigned i = 0; i < endangered; i++)
+        ck_assert_uint_le(find_event(&client_events, REDLOCK_EVENT_ENDANGERED, i).remaining_ms,
+                          ttl_ms / 10);
+    events_reset();
+}
+END_TEST
+
+START_TEST(the_number_of_extensions_is_limited)
+{
+    connect_for_events();
+    redlock_opts_t opts = extending(short_ms(1000));
+    opts.extends_max = 2;
+    redlock_lock_t *lock = hold("twice", &opts);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert_str_eq(event_letters(&lock_events), "AEEDL");
+    redlock_lock_free(lock);
+}
+END_TEST
+
+START_TEST(the_time_of_holding_is_limited)
+{
+    const uint64_t hold_ms = short_ms(1700);
+    connect_for_events();
+    redlock_opts_t opts = extending(short_ms(1000));
+    opts.hold_ms_max = hold_ms;
+    const uint64_t from_ms = wait_now_ms();
+    redlock_lock_t *lock = hold("limited", &opts);
+    const uint64_t had_ms = wait_now_ms();
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    const uint64_t lost_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms;
+    /* An extension more would have kept it for most of a second. */
+    ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms && lost_ms < had_ms + hold_ms + short_ms(600),
+                  "%d to %d ms of %d", (int)(lost_ms - had_ms), (int)(lost_ms - from_ms),
+                  (int)hold_ms);
+    ck_assert_msg(seen(REDLOCK_EVENT_EXTENDED) >= 2, "%s", event_letters(&lock_events));
+    ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* Extension starts where it was asked to. */
+START_TEST(extend_at_decides_when)
+{
+    connect_for_events();
+    redlock_opts_t opts = holding(short_ms(1400));
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = short_ms(600);
+    const uint64_t from_ms = wait_now_ms();
+    redlock_lock_t *lock = hold("at", &opts);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) == 1, PATIENCE_MS));
+    const uint64_t after_ms = find_event(&lock_events, REDLOCK_EVENT_EXTENDED, 0).at_ms - from_ms;
+    ck_assert_msg(after_ms >= short_ms(700), "extended after %d ms", (int)after_ms);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(two_emptied_nodes_are_healed)
+{
+    connect_for_events();
+    redlock_opts_t opts = extending(short_ms(1500));
+    redlock_lock_t *lock = hold("healed", &opts);
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    free(cluster_command(live.cluster, 1, "FLUSHALL"));
+    free(cluster_command(live.cluster, 3, "FLUSHALL"));
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    /* What was put back counts later on: now two others may lose it. */
+    const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) >= extended + 2, PATIENCE_MS));
+    free(cluster_command(live.cluster, 0, "FLUSHALL"));
+    free(cluster_command(live.cluster, 2, "FLUSHALL"));
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    ck_assert_msg(seen(REDLOCK_EVENT_LOST) == 0 && seen(REDLOCK_EVENT_EXTEND_FAILED) == 0, "%s",
+                  event_letters(&lock_events));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
+{
+    const uint64_t ttl_ms = short_ms(3000);
+    connect_for_events();
+    redlock_opts_t opts = holding(ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = ttl_ms * 3 / 4; /* all of them are empty by then */
+    redlock_lock_t *lock = hold("emptied", &opts);
+    ck_assert(WAIT_UNTIL(live_nodes_with("emptied") == NODES, PATIENCE_MS));
+    const uint64_t from_ms = wait_now_ms();
+    for (unsigned i = 1; i < 4; i++)
+        free(cluster_command(live.cluster, i, "FLUSHALL"));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    const uint64_t after_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms - from_ms;
+    ck_assert_msg(after_ms < ttl_ms * 2 / 3, "after %d ms of %d", (int)after_ms, (int)ttl_ms);
+    ck_assert_str_eq(event_letters(&lock_events), "AFL");
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* No majority for a while: failed rounds leave a valid lock alone. */
+START_TEST(failed_extensions_are_survived)
+{
+    live.silence = true;
+    connect_for_events();
+    redlock_opts_t opts = holding(short_ms(4000));
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = short_ms(3800);
+    redlock_lock_t *lock = hold("survived", &opts);
+    live_pause(0, 3);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTEND_FAILED) >= 2, PATIENCE_MS));
+    CHECK_STATUS(find_event(&lock_events, REDLOCK_EVENT_EXTEND_FAILED, 0).status,
+                 REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
+    live_resume_all();
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) > extended, PATIENCE_MS));
+    ck_assert_uint_eq(seen(REDLOCK_EVENT_LOST), 0);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
+{
+    live.node_time_ms = 40;
+    connect_for_events();
+    redlock_opts_t opts = extending(short_ms(1000));
+    redlock_lock_t *lock = hold("lasting", &opts);
+    live_pause(0, 3);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
+    ck_assert_uint_ge(seen(REDLOCK_EVENT_EXTEND_FAILED), 1);
+    const struct noted_event endangered = find_event(&lock_events, REDLOCK_EVENT_ENDANGERED, 0);
+    ck_assert_uint_le(endangered.remaining_ms, opts.margin_ms);
+    ck_assert_uint_le(endangered.at_ms, find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* A third party shortens the keys of a lock that was extended for longer than its own TTL. The next
+ * extension, by the lock's own TTL, asks for what its holder relies on. */
+START_TEST(an_extension_restores_what_a_third_party_shortened)
+{
+    unsigned carrying = 0;
+
+    live_connect();
+    redlock_lock_t *lock = live_lock("shortened", LONG_TTL_MS / 10);
+    CHECK_STATUS(live_extend(lock, LONG_TTL_MS), REDLOCK_OK);
+    cluster_command_all(live.cluster, "PEXPIRE shortened 10000");
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++) {
+        int64_t left_ms = cluster_integer(live.cluster, i, "PTTL shortened");
+        carrying += left_ms >= (int64_t)redlock_lock_remaining_ms(lock);
+    }
+    ck_assert_uint_ge(carrying, QUORUM);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+static Suite *holding_suite(void)
+{
+    Suite *suite = suite_create("live_auto_extend");
+    live_add(suite, "extension", automatic_extension_keeps_the_lock);
+    live_add(suite, "loss", a_lock_that_is_not_extended_is_lost_in_time);
+    live_add(suite, "late", a_late_descriptor_tells_of_the_loss);
+    live_add(suite, "race", a_loss_is_never_announced_after_a_release_began);
+    live_add(suite, "extends_max", the_number_of_extensions_is_limited);
+    live_add(suite, "hold_ms_max", the_time_of_holding_is_limited);
+    live_add(suite, "extend_at", extend_at_decides_when);
+    live_add(suite, "healed", two_emptied_nodes_are_healed);
+    live_add(suite, "emptied", three_emptied_nodes_are_a_loss_by_the_next_extension);
+    live_add(suite, "shortened", an_extension_restores_what_a_third_party_shortened);
+    live_add(suite, "survived", failed_extensions_are_survived);
+    live_add(suite, "lasting", a_lasting_failure_is_a_loss_before_the_keys_expire);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(holding_suite());
+    live_stop_servers();
+    return status;
+}

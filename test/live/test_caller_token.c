@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT
+ * Locks with a token that the caller has chosen: one attempt with it, what the servers store is the
+ * token, and as long as anything is under way with it no other acquisition gets it. */
+#include "fences.h"
+#include "live_events.h"
+#include "suite.h"
+
+#include <string.h>
+
+#define LATE_MS 20000 /* the node timeout of a case that stops servers and starts them again */
+#define TOKEN   "the caller's own:\t\xc3\xbc"
+
+enum kind { PLAIN, SEVERAL, FENCED, KINDS };
+
+static const char *const ALSO[] = {"own-a", "own-c"};
+
+static redlock_opts_t opts_with(const char *token, enum kind kind)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.token = token;
+    if (kind == SEVERAL) {
+        opts.also = ALSO;
+        opts.also_count = 2;
+    }
+    opts.flags = kind == FENCED ? REDLOCK_FENCE : 0;
+    return opts;
+}
+
+static int take(const char *resource, const char *token, enum kind kind, redlock_lock_t **ret)
+{
+    const redlock_opts_t opts = opts_with(token, kind);
+    redlock_report_t *report = NULL;
+    *ret = NULL;
+    const int status = redlock_acquire(live.client, resource, &opts, ret, &report);
+    live_keep_report(report);
+    return status;
+}
+
+static void check_in_use(const char *resource, const char *token)
+{
+    redlock_lock_t *lock;
+    CHECK_STATUS(take(resource, token, PLAIN, &lock), REDLOCK_EINVAL);
+    ck_assert_msg(strstr(live_text(), "opts.token is in use") != NULL, "%s", live_text());
+    ck_assert_ptr_null(lock);
+}
+
+static void connect_with_fences(void)
+{
+    cluster_command_all(live.cluster, "DEL " CLUSTER_RECORD);
+    live.client = live_open(fences_config());
+}
+
+START_TEST(the_servers_store_it)
+{
+    char copy[] = TOKEN;
+    redlock_lock_t *lock;
+    connect_with_fences();
+    CHECK_STATUS(take("own-b", copy, (enum kind)_i, &lock), REDLOCK_OK);
+    memset(copy, 'x', sizeof copy - 1); /* it was copied */
+    ck_assert_str_eq(redlock_lock_token(lock), TOKEN);
+    ck_assert_uint_eq(live_info().attempts, 1);
+    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, PATIENCE_MS));
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert(cluster_replies(live.cluster, i, TOKEN, "GET own-b"));
+        if (_i == SEVERAL)
+            ck_assert(cluster_replies(live.cluster, i, TOKEN, "GET own-c"));
+    }
+    if (_i == FENCED)
+        ck_assert_uint_gt(redlock_lock_fence(lock), 0);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_str_eq(redlock_lock_token(lock), TOKEN);
+    CHECK_STATUS(redlock_verify(lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* Who knows the token beforehand can give the lock back, and take it over. */
+START_TEST(it_is_the_right_to_the_lock)
+{
+    redlock_lock_t *lock, *taken = NULL;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live_connect();
+    CHECK_STATUS(take("own-b", "known", PLAIN, &lock), REDLOCK_OK);
+    CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
+    redlock_lock_free(lock);
+    CHECK_STATUS(redlock_adopt(live.client, "own-b", "known", &opts, &taken, NULL), REDLOCK_OK);
+    redlock_lock_free(taken);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    opts.token = "other";
+    CHECK_STATUS(redlock_acquire(live.client, "own-b", &opts, &lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_release_token(live.client, "own-b", "other", NULL), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
+}
+END_TEST
+
+/* Each try with a token of its own. */
+static bool is_taken_afresh(redlock_lock_t **ret)
+{
+    static unsigned tries;
+    char token[24];
+    snprintf(token, sizeof token, "fresh %u", tries++);
+    return take("own-b", token, PLAIN, ret) == REDLOCK_OK;
+}
+
+/* Contended, again and again: one attempt each, and nothing of it stays. */
+START_TEST(there_is_one_attempt)
+{
+    char token[16];
+    redlock_lock_t *lock;
+    live_connect();
+    cluster_command_all(live.cluster, "SET own-b another PX 60000");
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(token, sizeof token, "attempt %u", i);
+        CHECK_STATUS(take("own-b", token, PLAIN, &lock), REDLOCK_ECONTENDED);
+        ck_assert_uint_eq(live_info().attempts, 1);
+    }
+    cluster_command_all(live.cluster, "DEL own-b");
+    ck_assert(WAIT_UNTIL(is_taken_afresh(&lock), PATIENCE_MS));
+    ck_assert_uint_eq(live_info().attempts, 1);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(it_is_not_used_twice)
+{
+    redlock_lock_t *lock, *made = NULL;
+    live.node_time_ms = LATE_MS;
+    live_connect();
+    CHECK_STATUS(take("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
+    check_in_use("own-b", TOKEN);
+    check_in_use("other", TOKEN);
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    CHECK_STATUS(redlock_acquire(live.client, "made", &opts, &made, NULL), REDLOCK_OK);
+    check_in_use("other", redlock_lock_token(made));
+    CHECK_STATUS(live_release(made), REDLOCK_OK);
+    /* Released, and two servers have not said that they have deleted it. */
+    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, PATIENCE_MS));
+    live_pause(0, 2);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    check_in_use("own-b", TOKEN);
+    live_resume_all();
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, PATIENCE_MS));
+    CHECK_STATUS(take("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* An attempt that failed is being undone, and one that is under way has not ended. */
+START_TEST(not_during_an_attempt_or_its_undo)
+{
+    struct outcome outcome = OUTCOME;
+    redlock_cancel_t *cancel = NULL;
+    redlock_opts_t opts = opts_with(TOKEN, PLAIN);
+    live.node_time_ms = LATE_MS;
+    live_connect();
+    live_pause(0, NODES);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    opts.cancel = cancel;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "own-b", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    check_in_use("own-b", TOKEN);
+    redlock_cancel_trigger(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
+    check_in_use("own-b", TOKEN);
+    live_resume_all();
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+static Suite *own_token_suite(void)
+{
+    Suite *suite = suite_create("live_caller_token");
+    live_add_each(suite, "stored", the_servers_store_it, KINDS);
+    live_add(suite, "known", it_is_the_right_to_the_lock);
+    live_add(suite, "one attempt", there_is_one_attempt);
+    live_add(suite, "once", it_is_not_used_twice);
+    live_add(suite, "under way", not_during_an_attempt_or_its_undo);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(own_token_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT
+ * Beginning and end of a client: readiness, shutdown, free with operations in flight, what outlives
+ * it, and memory that is all given back. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define LATE_MS 5000 /* behind the end of a budget; nodes may take longer; scaled */
+
+/* _i: threaded, embedded, hybrid. */
+static void connect_in_mode(int index)
+{
+    static const int modes[] = {REDLOCK_MODE_THREADED, REDLOCK_MODE_EMBEDDED, REDLOCK_MODE_HYBRID};
+    live.mode = modes[index];
+    live_connect();
+}
+
+static redlock_lock_t *lock_in_mode(const char *resource)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    return outcome.lock;
+}
+
+static redlock_t *new_client(void)
+{
+    redlock_config_t *config = live_config();
+    redlock_t *client = NULL;
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    return client;
+}
+
+START_TEST(ready_when_a_majority_is)
+{
+    live.client = new_client();
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_uint_ge(live_voters(live.client), QUORUM);
+    live_disconnect();
+    live_pause(0, 2);
+    live.client = new_client();
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready(live.client, 0), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(not_ready_without_a_majority)
+{
+    live.connect_time_ms = 20000; /* it is not that which ends the wait */
+    live_pause(0, 3);
+    live.client = new_client();
+    ck_assert_int_eq(redlock_wait_ready(live.client, 0), REDLOCK_ENOQUORUM);
+    const uint64_t from_ms = wait_now_ms(), budget_ms = wait_scaled_ms(150);
+    ck_assert_int_eq(redlock_wait_ready(live.client, budget_ms), REDLOCK_ENOQUORUM);
+    const uint64_t waited_ms = wait_now_ms() - from_ms;
+    ck_assert_msg(waited_ms + 5 >= budget_ms && waited_ms < budget_ms + wait_scaled_ms(LATE_MS),
+                  "%d ms", (int)waited_ms);
+    live_resume_all();
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    live_check_works();
+}
+END_TEST
+
+static void check_closed(void)
+{
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    struct outcome outcome = OUTCOME;
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    if (live.mode != REDLOCK_MODE_EMBEDDED) {
+        CHECK_STATUS(redlock_acquire(live.client, "closed", &opts, &lock, &report),
+                     REDLOCK_ECLOSED);
+        redlock_report_free(report);
+        CHECK_STATUS(redlock_inspect(live.client, "closed", NULL), REDLOCK_ECLOSED);
+        CHECK_STATUS(redlock_break(live.client, "closed", NULL), REDLOCK_ECLOSED);
+        CHECK_STATUS(redlock_wait_ready(live.client, 100), REDLOCK_ECLOSED);
+    }
+    CHECK_STATUS(redlock_acquire_start(live.client, "closed", &opts, note_done, &outcome),
+                 REDLOCK_ECLOSED);
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+}
+
+/* Held locks are released, waiting calls end, nothing new begins. */
+START_TEST(shutdown_releases_and_closes)
+{
+    struct outcome waiting = OUTCOME, shut = OUTCOME;
+    connect_in_mode(_i);
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *first = lock_in_mode("first"), *second = lock_in_mode("second");
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "first", &opts, note_done, &waiting),
+                     REDLOCK_OK);
+    ck_assert_int_eq(
+        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &shut),
+        REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &shut), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &waiting), REDLOCK_ECLOSED);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
+    ck_assert_int_eq(redlock_lock_check(first, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_lock_check(second, 0), REDLOCK_ELOST);
+    check_closed();
+    redlock_lock_free(first);
+    redlock_lock_free(second);
+}
+END_TEST
+
+/* The extension that a shutdown overtakes must not be told as a success. */
+START_TEST(shutdown_ends_an_extension)
+{
+    struct outcome extended = OUTCOME, shut = OUTCOME;
+    live.node_time_ms = 2000;
+    connect_in_mode(_i);
+    redlock_lock_t *lock = lock_in_mode("extended");
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("extended") == NODES, PATIENCE_MS));
+    live_pause(0, 3);
+    ck_assert_int_eq(redlock_extend_start(lock, 0, note_done, &extended), REDLOCK_OK);
+    live_turn(live.client, 0);
+    ck_assert_int_eq(
+        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &shut),
+        REDLOCK_OK);
+    live_resume_all();
+    CHECK_STATUS(outcome_wait(live.client, &shut), REDLOCK_OK);
+    const int status = outcome_wait(live.client, &extended);
+    ck_assert_msg(status == REDLOCK_ECLOSED || status == REDLOCK_ECANCELED, "%s",
+                  redlock_error_name(status));
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* What could not be finished in time is told, and goes on behind the caller's back. */
+START_TEST(shutdown_keeps_to_its_budget)
+{
+    live.node_time_ms = 20000;
+    live_connect();
+    redlock_lock_t *lock = live_lock("budget", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("budget") == NODES, PATIENCE_MS));
+    live_pause(0, 3);
+    const uint64_t from_ms = wait_now_ms(), budget_ms = wait_scaled_ms(100);
+    ck_assert_int_eq(redlock_shutdown(live.client, budget_ms), REDLOCK_ENOQUORUM);
+    const uint64_t waited_ms = wait_now_ms() - from_ms;
+    ck_assert_msg(waited_ms + 5 >= budget_ms && waited_ms < budget_ms + wait_scaled_ms(LATE_MS),
+                  "%d ms", (int)waited_ms);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_shutdown(live.client, 0), REDLOCK_ENOQUORUM);
+    live_resume_all();
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* One operation of each kind, waiting for stopped servers. */
+START_TEST(free_ends_everything_in_flight)
+{
+    enum { WAITING, ASKING, EXTENDING, RELEASING, INSPECTING, BREAKING, BY_TOKEN, READY, COUNT };
+    struct outcome outcome[COUNT];
+    live.node_time_ms = 20000;
+    connect_in_mode(_i);
+    for (unsigned i = 0; i < COUNT; i++)
+        outcome[i] = (struct outcome)OUTCOME;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS), forever = opts;
+    redlock_lock_t *held = lock_in_mode("held"), *extended = lock_in_mode("extended"),
+                   *released = lock_in_mode("released");
+    struct pollfd lost = {.fd = redlock_lock_fd(held), .events = POLLIN};
+    forever.wait_ms = REDLOCK_WAIT_FOREVER;
+    redlock_t *rl = live.client;
+    ck_assert_int_eq(redlock_acquire_start(rl, "held", &forever, note_done, &outcome[WAITING]), 0);
+    live_turn(rl, 5);
+    live_pause(0, 3);
+    ck_assert_int_eq(redlock_acquire_start(rl, "new", &forever, note_done, &outcome[ASKING]), 0);
+    ck_assert_int_eq(redlock_extend_start(extended, 0, note_done, &outcome[EXTENDING]), 0);
+    ck_assert_int_eq(redlock_release_start(released, note_done, &outcome[RELEASING]), 0);
+    ck_assert_int_eq(redlock_inspect_start(rl, "x", NULL, note_done, &outcome[INSPECTING]), 0);
+    ck_assert_int_eq(redlock_break_start(rl, "x", NULL, note_done, &outcome[BREAKING]), 0);
+    ck_assert_int_eq(
+        redlock_release_token_start(rl, "x", "token", NULL, note_done, &outcome[BY_TOKEN]), 0);
+    ck_assert_int_eq(redlock_wait_ready_start(rl, 1000, NULL, note_done, &outcome[READY]), 0);
+    live_disconnect();
+    for (unsigned i = 0; i < COUNT; i++) {
+        ck_assert_msg(outcome_calls(&outcome[i]) == 1, "operation %u: %u calls", i,
+                      outcome_calls(&outcome[i]));
+        if (i != READY) /* may have been ready before */
+            ck_assert_msg(outcome[i].status == REDLOCK_ECLOSED, "operation %u: %s", i,
+                          redlock_error_name(outcome[i].status));
+    }
+    ck_assert_int_eq(redlock_lock_check(held, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(poll(&lost, 1, 0) < 0, 0);
+    CHECK_STATUS(redlock_release_start(held, NULL, NULL), REDLOCK_ECLOSED);
+    if (_i != 1) {
+        CHECK_STATUS(redlock_extend(extended, 0, NULL), REDLOCK_ECLOSED);
+        CHECK_STATUS(redlock_release(held, NULL), REDLOCK_ECLOSED);
+    }
+    CHECK_STATUS(redlock_lock_detach(held), REDLOCK_ECLOSED);
+    ck_assert_str_eq(redlock_lock_resource(held, 0), "held");
+    ck_assert_uint_eq(strlen(redlock_lock_token(held)), 40);
+    redlock_lock_free(held);
+    redlock_lock_free(extended);
+    redlock_lock_free(released);
+    live_resume_all();
+    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* the undos were in their queues */
+}
+END_TEST
+
+struct sleeper {
+    pthread_t thread;
+    unsigned kind;
+    int status;
+    redlock_t *client;
+    atomic_uint *sleeping;
+};
+
+static void *sleep_in_call(void *userdata)
+{
+    struct sleeper *sleeper = userdata;
+    redlock_t *rl = sleeper->client;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    atomic_fetch_add(sleeper->sleeping, 1);
+    switch (sleeper->kind) {
+    case 0:
+        sleeper->status = redlock_acquire(rl, "sleeper", &opts, &lock, &report);
+        break;
+    case 1:
+        sleeper->status = redlock_wait_ready(rl, REDLOCK_WAIT_FOREVER);
+        break;
+    case 2:
+        sleeper->status = redlock_inspect(rl, "sleeper", &report);
+        break;
+    default:
+        sleeper->status = redlock_break(rl, "sleeper", &report);
+        break;
+    }
+    redlock_report_free(report);
+    return NULL;
+}
+
+/* Threads that sleep in a call wake up with ECLOSED, and touch nothing that is gone. */
+START_TEST(free_wakes_blocked_threads)
+{
+    struct sleeper sleepers[4];
+    atomic_uint sleeping = 0;
+    live.node_time_ms = 20000;
+    live.connect_time_ms = 20000;
+    live.mode = _i % 2 == 0 ? REDLOCK_MODE_THREADED : REDLOCK_MODE_HYBRID;
+    live_pause(0, 3);
+    live.client = new_client();
+    for (unsigned i = 0; i < 4; i++) {
+        sleepers[i] = (struct sleeper){.kind = i, .client = live.client, .sleeping = &sleeping};
+        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, sleep_in_call, &sleepers[i]), 0);
+    }
+    ck_assert(WAIT_UNTIL(atomic_load(&sleeping) == 4 && live_stats(live.client).waiting == 3,
+                         PATIENCE_MS));
+    live_disconnect();
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(sleepers[i].thread, NULL);
+        ck_assert_msg(sleepers[i].status == REDLOCK_ECLOSED, "call %u: %s", i,
+                      redlock_error_name(sleepers[i].status));
+    }
+}
+END_TEST
+
+/* A report is good for as long as its owner wants it. */
+START_TEST(a_report_outlives_its_client)
+{
+    redlock_lock_t *held, *lock = NULL;
+    connect_in_mode(0);
+    held = live_lock("report", LONG_TTL_MS);
+    CHECK_STATUS(live_inspect("report"), REDLOCK_OK);
+    redlock_report_t *report = NULL;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    CHECK_STATUS(redlock_acquire(live.client, "report", &opts, &lock, &report), REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    char *before = strdup(redlock_report_text(report));
+    live_disconnect();
+    live_keep_report(report);
+    ck_assert_str_eq(redlock_report_text(report), before);
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_report_t node = live_node(i);
+        ck_assert_msg(strstr(cluster_url(live.cluster, i), node.node) != NULL, "%s", node.node);
+        ck_assert_str_ne(node.text, "");
+        ck_assert_str_eq(node.owner, "");
+    }
+    ck_assert_int_eq(live_info().status, REDLOCK_ECONTENDED);
+    free(before);
+    live_keep_report(NULL);
+}
+END_TEST
+
+struct account {
+    atomic_long blocks;
+    atomic_ulong calls;
+};
+
+static void *count_malloc(size_t size, void *userdata)
+{
+    struct account *account = userdata;
+    void *block = malloc(size);
+    atomic_fetch_add(&account->blocks, block != NULL);
+    atomic_fetch_add(&account->calls, 1);
+    return block;
+}
+
+static void *count_realloc(void *old, size_t size, void *userdata)
+{
+    struct account *account = userdata;
+    void *block = realloc(old, size);
+    atomic_fetch_add(&account->blocks, old == NULL && block != NULL);
+    atomic_fetch_add(&account->calls, 1);
+    return block;
+}
+
+static void count_free(void *block, void *userdata)
+{
+    struct account *account = userdata;
+    free(block);
+    atomic_fetch_sub(&account->blocks, block != NULL);
+}
+
+static void lock_many_names(unsigned from, unsigned to)
+{
+    char name[32];
+
+    for (unsigned i = from; i < to; i++) {
+        redlock_lock_t *lock = NULL;
+        snprintf(name, sizeof name, "one of many %u", i);
+        CHECK_STATUS(live_acquire(name, LONG_TTL_MS, PATIENCE_MS, &lock), REDLOCK_OK);
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+    live_keep_report(NULL);
+}
+
+/* What a client remembers of resources does not grow with their number: a name for each request. */
+START_TEST(names_are_forgotten)
+{
+    static struct account account; /* outlives a case that fails */
+    const redlock_allocator_t allocator = {sizeof allocator, count_malloc, count_realloc,
+                                           count_free, &account};
+    redlock_config_t *config = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, NODE_TIME_MS), REDLOCK_OK);
+    live.client = live_open(config);
+    lock_many_names(0, 300);
+    const long blocks = atomic_load(&account.blocks);
+    lock_many_names(300, 1200);
+    ck_assert(WAIT_UNTIL(atomic_load(&account.blocks) < blocks + 100, PATIENCE_MS));
+    live_leave(); /* before its allocator goes */
+}
+END_TEST
+
+START_TEST(the_allocator_gets_everything_back)
+{
+    struct account account = {.blocks = 0};
+    const redlock_allocator_t allocator = {sizeof allocator, count_malloc, count_realloc,
+                                           count_free, &account};
+    redlock_config_t *config = NULL;
+    redlock_cancel_t *cancel = NULL;
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    ck_assert_int_eq(redlock_config_new(&config, &allocator), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, cluster_urls(live.cluster)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, NODE_TIME_MS), REDLOCK_OK);
+    live.client = live_open(config); /* frees the configuration */
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    opts.cancel = cancel;
+    CHECK_STATUS(redlock_acquire(live.client, "memory", &opts, &lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    redlock_lock_t *other = NULL;
+    CHECK_STATUS(redlock_acquire(live.client, "memory", &opts, &other, &report),
+                 REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_inspect("memory"), REDLOCK_OK);
+    cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
+    redlock_break(live.client, "other", NULL); /* while connections are being made */
+    CHECK_STATUS(live_acquire("", LONG_TTL_MS, 0, &other), REDLOCK_EINVAL);
+    live_leave();                                      /* some connections are still being made */
+    ck_assert_int_gt(atomic_load(&account.blocks), 0); /* what outlives the client */
+    redlock_lock_free(lock);
+    redlock_cancel_free(cancel);
+    redlock_report_free(report);
+    ck_assert_int_eq(atomic_load(&account.blocks), 0);
+    ck_assert_uint_gt(atomic_load(&account.calls), 10);
+}
+END_TEST
+
+/* A handle that is freed while it holds: the release follows. */
+START_TEST(a_freed_handle_releases)
+{
+    connect_in_mode(_i);
+    for (unsigned i = 0; i < 10; i++) {
+        redlock_lock_free(lock_in_mode("freed"));
+        ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    }
+    redlock_lock_free(NULL);
+    redlock_report_free(NULL);
+    ck_assert_int_eq(redlock_free(NULL), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(many_clients_of_one_configuration)
+{
+    redlock_t *clients[10];
+    redlock_config_t *config = live_config();
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(redlock_new(&clients[i], config), REDLOCK_OK);
+    redlock_config_free(config);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(redlock_wait_ready(clients[i], wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    const char *inherited = fdcheck_inherited(&live.before);
+    ck_assert_msg(inherited == NULL, "not closed on exec: %s", inherited);
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(redlock_free(clients[i]), REDLOCK_OK);
+}
+END_TEST
+
+static Suite *life_suite(void)
+{
+    Suite *suite = suite_create("live_client_lifecycle");
+    live_add(suite, "ready", ready_when_a_majority_is);
+    live_add(suite, "not ready", not_ready_without_a_majority);
+    live_add_each(suite, "shutdown", shutdown_releases_and_closes, 3);
+    live_add_each(suite, "shutdown, extension", shutdown_ends_an_extension, 3);
+    live_add(suite, "shutdown, budget", shutdown_keeps_to_its_budget);
+    live_add_each(suite, "free", free_ends_everything_in_flight, 3);
+    live_add_each(suite, "free, blocked", free_wakes_blocked_threads, 4);
+    live_add(suite, "report", a_report_outlives_its_client);
+    live_add(suite, "allocator", the_allocator_gets_everything_back);
+    live_add(suite, "names", names_are_forgotten);
+    live_add_each(suite, "freed handle", a_freed_handle_releases, 3);
+    live_add(suite, "many", many_clients_of_one_configuration);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(life_suite());
+    live_stop_servers();
+    return status;
+}

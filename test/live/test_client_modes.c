@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ * Threaded, embedded and hybrid mode: which thread runs the callbacks, what may block, what is
+ * refused, and that a stalled loop loses no lock in hybrid mode. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+
+#define THREADS 8
+#define ROUNDS  30
+
+struct worker {
+    pthread_t thread;
+    const char *resource;
+    atomic_uint *counter; /* read, then written: a lost update shows two inside */
+    unsigned failed;
+};
+
+static void *work(void *userdata)
+{
+    struct worker *worker = userdata;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        redlock_lock_t *lock = NULL;
+        opts.wait_ms = REDLOCK_WAIT_FOREVER;
+        if (redlock_acquire(live.client, worker->resource, &opts, &lock, NULL) != REDLOCK_OK) {
+            worker->failed++;
+            continue;
+        }
+        const unsigned count = atomic_load(worker->counter);
+        worker->failed += redlock_extend(lock, 0, NULL) != REDLOCK_OK;
+        atomic_store(worker->counter, count + 1);
+        worker->failed += redlock_release(lock, NULL) != REDLOCK_OK;
+        redlock_lock_free(lock);
+    }
+    return NULL;
+}
+
+static void run_workers(bool same)
+{
+    static const char *const names[THREADS] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
+    struct worker workers[THREADS];
+    atomic_uint counters[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        atomic_init(&counters[i], 0);
+        workers[i] =
+            (struct worker){.resource = names[same ? 0 : i], .counter = &counters[same ? 0 : i]};
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        ck_assert_uint_eq(workers[i].failed, 0);
+    }
+    for (unsigned i = 0; i < (same ? 1 : THREADS); i++)
+        ck_assert_uint_eq(atomic_load(&counters[i]), same ? THREADS * ROUNDS : ROUNDS);
+}
+
+/* _i: threaded, hybrid. */
+static void connect_blocking(int index)
+{
+    live.mode = index == 0 ? REDLOCK_MODE_THREADED : REDLOCK_MODE_HYBRID;
+    live_connect();
+}
+
+START_TEST(threads_on_one_resource_exclude_each_other)
+{
+    connect_blocking(_i);
+    run_workers(true);
+}
+END_TEST
+
+START_TEST(threads_on_their_own_resources_do_not_meet)
+{
+    connect_blocking(_i);
+    run_workers(false);
+    ck_assert_uint_eq(live_stats(live.client).contended, 0);
+    ck_assert_uint_eq(live_stats(live.client).acquired, THREADS * ROUNDS);
+}
+END_TEST
+
+/* A chain of operations, each started by the callback of the one before. */
+struct chain {
+    unsigned left, depth, released;
+    bool inside_start, broken;
+    pthread_t thread;
+};
+
+static void start_next(redlock_t *rl, struct chain *chain);
+
+static void chain_check(struct chain *chain, int status)
+{
+    if (status != REDLOCK_OK || chain->inside_start || chain->depth != 0 ||
+        !pthread_equal(chain->thread, pthread_self()))
+        chain->broken = true;
+}
+
+static void chain_released(redlock_t *rl, int status, redlock_lock_t *lock,
+                           const redlock_report_t *report, void *userdata)
+{
+    struct chain *chain = userdata;
+    (void)report;
+    chain_check(chain, status);
+    chain->depth++;
+    chain->released++;
+    redlock_lock_free(lock);
+    start_next(rl, chain);
+    chain->depth--;
+}
+
+static void chain_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
+                           const redlock_report_t *report, void *userdata)
+{
+    struct chain *chain = userdata;
+    (void)rl;
+    (void)report;
+    chain_check(chain, status);
+    chain->depth++;
+    chain->inside_start = true;
+    if (status == REDLOCK_OK && redlock_release_start(lock, chain_released, chain) != REDLOCK_OK)
+        chain->broken = true;
+    chain->inside_start = false;
+    chain->depth--;
+}
+
+static void start_next(redlock_t *rl, struct chain *chain)
+{
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    if (chain->left == 0)
+        return;
+    chain->left--;
+    chain->inside_start = true;
+    if (redlock_acquire_start(rl, "chain", &opts, chain_acquired, chain) != REDLOCK_OK)
+        chain->broken = true;
+    chain->inside_start = false;
+}
+
+/* Embedded and hybrid: in redlock_process() only, never inside of the starting call or of another
+ * callback, exactly once. */
+START_TEST(callbacks_run_in_the_callers_loop)
+{
+    struct chain chain = {.left = 40, .thread = pthread_self()};
+    live.mode = _i == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
+    live_connect();
+    const int fd = redlock_get_fd(live.client);
+    ck_assert_int_ge(fd, 0);
+    start_next(live.client, &chain);
+    ck_assert_uint_eq(chain.released, 0);
+    ck_assert(LOOP_UNTIL(live.client, chain.released == 40 || chain.broken, PATIENCE_MS));
+    ck_assert(!chain.broken);
+    ck_assert_uint_eq(chain.left, 0);
+    ck_assert_int_eq(redlock_get_fd(live.client), fd);
+    for (unsigned i = 0; i < 20; i++)
+        live_turn(live.client, 1);
+    ck_assert_uint_eq(chain.released, 40);
+}
+END_TEST
+
+static bool has_something_to_do(void)
+{
+    struct pollfd ready = {.fd = redlock_get_fd(live.client), .events = POLLIN};
+    return poll(&ready, 1, 0) != 0;
+}
+
+/* Whether the loop has nothing to do after calls that look at things; asked when it had nothing to
+ * do before. */
+static bool is_left_alone_by_looks(redlock_lock_t *lock)
+{
+    if (has_something_to_do()) {
+        live_turn(live.client, 0);
+        return false;
+    }
+    live_stats(live.client);
+    live_node_stats(live.client, 0);
+    ck_assert_int_eq(redlock_lock_retain(lock), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    return !has_something_to_do();
+}
+
+/* Else a loop that looks at its statistics each turn would never sleep. */
+START_TEST(looking_does_not_wake_the_callers_loop)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = _i == 0 ? REDLOCK_MODE_EMBEDDED : REDLOCK_MODE_HYBRID;
+    live_connect();
+    ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(is_left_alone_by_looks(outcome.lock), PATIENCE_MS));
+    redlock_lock_free(outcome.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(process_does_not_wait_for_anybody)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    live.node_time_ms = 2000;
+    live_connect();
+    live_pause(0, 3);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "slow", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    const uint64_t from_ms = wait_now_ms();
+    for (unsigned i = 0; i < 10; i++)
+        ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
+    ck_assert_uint_lt(wait_now_ms() - from_ms, wait_scaled_ms(1000));
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+    live_resume_all();
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    redlock_lock_free(outcome.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(a_stalled_loop_loses_no_lock)
+{
+    const uint64_t ttl_ms = live_brief_ms(1000);
+    redlock_lock_t *lock = NULL;
+    events_reset();
+    live.mode = REDLOCK_MODE_HYBRID;
+    live.event_fn = note_event;
+    live.event_userdata = &client_events;
+    live_connect();
+    ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_NODE_UP) == NODES,
+                         PATIENCE_MS));
+    redlock_opts_t opts = redlock_opts(ttl_ms);
+    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.extend_at_ms = ttl_ms - live_brief_ms(150); /* often, and in good time */
+    CHECK_STATUS(redlock_acquire(live.client, "stalled", &opts, &lock, NULL), REDLOCK_OK);
+    const uint64_t end_ms = wait_now_ms() + 5 * ttl_ms / 2;
+    ck_assert(WAIT_UNTIL(wait_now_ms() >= end_ms || redlock_lock_check(lock, 0) != REDLOCK_OK,
+                         PATIENCE_MS));
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    ck_assert_uint_ge(live_stats(live.client).extended, 4);
+    ck_assert_uint_ge(live_nodes_with("stalled"), QUORUM);
+    /* No callback ran while the loop stood still; now they come, here. */
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_EXTENDED), 0);
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_ACQUIRED), 0);
+    ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_EXTENDED) > 0,
+                         PATIENCE_MS));
+    ck_assert(pthread_equal(find_event(&client_events, REDLOCK_EVENT_EXTENDED, 0).thread,
+                            pthread_self()));
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_ACQUIRED), 1);
+    ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_LOST), 0);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+struct loop {
+    pthread_t thread;
+    atomic_bool *stop;
+};
+
+static void *run_loop(void *userdata)
+{
+    struct loop *loop = userdata;
+    while (!atomic_load(loop->stop))
+        live_turn(live.client, 5);
+    return NULL;
+}
+
+/* Hybrid: any thread may process; each callback still runs once. */
+START_TEST(several_threads_process)
+{
+    enum { OPERATIONS = 100 };
+    static struct outcome outcome[OPERATIONS];
+    struct loop loops[3];
+    atomic_bool stop = false;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = REDLOCK_MODE_HYBRID;
+    live_connect();
+    for (unsigned i = 0; i < 3; i++) {
+        loops[i].stop = &stop;
+        ck_assert_int_eq(pthread_create(&loops[i].thread, NULL, run_loop, &loops[i]), 0);
+    }
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        outcome[i] = (struct outcome)OUTCOME;
+        ck_assert_int_eq(redlock_acquire_start(live.client, "many", &opts, note_done, &outcome[i]),
+                         REDLOCK_OK);
+    }
+    unsigned granted = 0;
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        ck_assert(WAIT_UNTIL(outcome_calls(&outcome[i]) > 0, PATIENCE_MS));
+        granted += outcome[i].status == REDLOCK_OK;
+    }
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < 3; i++)
+        pthread_join(loops[i].thread, NULL);
+    ck_assert_uint_le(granted, 1);
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        ck_assert_uint_eq(outcome_calls(&outcome[i]), 1);
+        redlock_lock_free(outcome[i].lock);
+    }
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static int unused_body(redlock_lock_t *lock, void *userdata)
+{
+    (void)lock;
+    (void)userdata;
+    return 0;
+}
+
+/* Each blocking call, with a lock that is held. */
+static void check_blocking_calls(int expected, redlock_lock_t *lock)
+{
+    redlock_t *rl = live.client;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *none = NULL;
+    redlock_report_t *report = NULL;
+    const char *token = redlock_lock_token(lock);
+    CHECK_STATUS(redlock_acquire(rl, "a", &opts, &none, &report), expected);
+    CHECK_STATUS(redlock_adopt(rl, "a", token, &opts, &none, &report), expected);
+    CHECK_STATUS(redlock_extend(lock, 0, &report), expected);
+    CHECK_STATUS(redlock_release(lock, &report), expected);
+    CHECK_STATUS(redlock_release_after(lock, 10, &report), expected);
+    CHECK_STATUS(redlock_release_token(rl, "a", token, &report), expected);
+    CHECK_STATUS(redlock_verify(lock, &report), expected);
+    CHECK_STATUS(redlock_inspect(rl, "a", &report), expected);
+    CHECK_STATUS(redlock_break(rl, "a", &report), expected);
+    CHECK_STATUS(redlock_wait_ready(rl, 0), expected);
+    CHECK_STATUS(redlock_shutdown(rl, 0), expected);
+    CHECK_STATUS(redlock_with(rl, "a", &opts, NULL, &report, unused_body, NULL), expected);
+    ck_assert_ptr_null(none);
+    ck_assert_str_eq(redlock_report_text(report), redlock_strerror(expected));
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+}
+
+START_TEST(embedded_mode_refuses_to_block)
+{
+    struct outcome outcome = OUTCOME;
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    live_connect();
+    ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    check_blocking_calls(REDLOCK_EMODE, outcome.lock);
+    redlock_lock_free(outcome.lock);
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(threaded_mode_has_no_loop_of_the_caller)
+{
+    live_connect();
+    ck_assert_int_eq(redlock_get_fd(live.client), REDLOCK_EMODE);
+    ck_assert_int_eq(redlock_process(live.client), REDLOCK_EMODE);
+}
+END_TEST
+
+struct inner {
+    struct outcome outcome;
+    int free_status, process_status;
+};
+
+static void block_inside(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    struct inner *inner = userdata;
+    if (status == REDLOCK_OK)
+        check_blocking_calls(REDLOCK_EDEADLK, lock);
+    inner->free_status = redlock_free(rl);
+    inner->process_status = redlock_process(rl);
+    note_done(rl, status, lock, report, &inner->outcome);
+}
+
+/* In a callback nothing blocks: in embedded mode because nothing ever does. */
+START_TEST(callbacks_refuse_to_block)
+{
+    struct inner inner = {.outcome = OUTCOME};
+    const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    connect_blocking(_i);
+    ck_assert_int_eq(redlock_acquire_start(live.client, "inner", &opts, block_inside, &inner),
+                     REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &inner.outcome), REDLOCK_OK);
+    CHECK_STATUS(inner.free_status, REDLOCK_EDEADLK);
+    CHECK_STATUS(inner.process_status, _i == 0 ? REDLOCK_EMODE : REDLOCK_EDEADLK);
+    CHECK_STATUS(live_release(inner.outcome.lock), REDLOCK_OK);
+    live_check_works();
+}
+END_TEST
+
+START_TEST(one_operation_on_a_lock_at_a_time)
+{
+    struct outcome outcome = OUTCOME;
+    live.node_time_ms = 2000;
+    live_connect();
+    redlock_lock_t *lock = live_lock("busy", LONG_TTL_MS);
+    live_pause(0, 3);
+    ck_assert_int_eq(redlock_extend_start(lock, 0, note_done, &outcome), REDLOCK_OK);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_EBUSY);
+    ck_assert_str_ne(live_text(), "no report");
+    CHECK_STATUS(redlock_extend_start(lock, 0, note_done, &outcome), REDLOCK_EBUSY);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_EBUSY);
+    CHECK_STATUS(redlock_release_after(lock, 10, NULL), REDLOCK_EBUSY);
+    CHECK_STATUS(redlock_release_start(lock, NULL, NULL), REDLOCK_EBUSY);
+    CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_EBUSY);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
+    live_resume_all();
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+static Suite *modes_suite(void)
+{
+    Suite *suite = suite_create("live_client_modes");
+    live_add_each(suite, "one resource", threads_on_one_resource_exclude_each_other, 2);
+    live_add_each(suite, "own resources", threads_on_their_own_resources_do_not_meet, 2);
+    live_add_each(suite, "callbacks", callbacks_run_in_the_callers_loop, 2);
+    live_add_each(suite, "looks", looking_does_not_wake_the_callers_loop, 2);
+    live_add(suite, "process", process_does_not_wait_for_anybody);
+    live_add(suite, "several loops", several_threads_process);
+    live_add(suite, "hybrid", a_stalled_loop_loses_no_lock);
+    live_add(suite, "EMODE embedded", embedded_mode_refuses_to_block);
+    live_add(suite, "EMODE threaded", threaded_mode_has_no_loop_of_the_caller);
+    live_add_each(suite, "EDEADLK", callbacks_refuse_to_block, 2);
+    live_add(suite, "EBUSY", one_operation_on_a_lock_at_a_time);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(modes_suite());
+    live_stop_servers();
+    return status;
+}

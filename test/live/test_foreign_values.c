@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT
+ * Keys with values that no lock has, under the name of a lock: long ones cost no connection, very
+ * long ones only the question that met them. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KIB           1024u
+#define NO_PLAIN_LOCK "held by something that is not a plain lock"
+
+static uint64_t reconnects(void)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        sum += live_node_stats(live.client, i).reconnects;
+    return sum;
+}
+
+static void put_everywhere(size_t len)
+{
+    char *value = malloc(len + 1);
+    ck_assert_ptr_nonnull(value);
+    memset(value, 'v', len);
+    value[len] = '\0';
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "SET foreign %s", value));
+    free(value);
+}
+
+static void remove_everywhere(void)
+{
+    cluster_command_all(live.cluster, "DEL foreign");
+}
+
+static int live_break(const char *resource)
+{
+    redlock_report_t *taken = NULL;
+    const int status = redlock_break(live.client, resource, &taken);
+    live_keep_report(taken);
+    return status;
+}
+
+static const size_t LENGTHS[] = {KIB + 1, 2 * KIB, 60 * KIB, 64 * KIB};
+
+START_TEST(long_values_keep_their_connections)
+{
+    live_connect();
+    put_everywhere(LENGTHS[_i]);
+    CHECK_STATUS(live_inspect("foreign"), REDLOCK_OK);
+    ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);
+    unsigned seen = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_report_t node = live_node(i);
+        if (node.vote == REDLOCK_VOTE_NONE)
+            continue;
+        ck_assert_int_eq(node.vote, REDLOCK_VOTE_GRANTED);
+        ck_assert_str_eq(node.text, NO_PLAIN_LOCK);
+        ck_assert_str_eq(node.owner, "");
+        seen++;
+    }
+    ck_assert_uint_ge(seen, QUORUM);
+    CHECK_STATUS(live_break("foreign"), REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(live_nodes_with("foreign"), NODES); /* not ours to delete */
+    live_check_works();
+    ck_assert_uint_eq(reconnects(), 0);
+    ck_assert_uint_eq(live_voters(live.client), NODES);
+    remove_everywhere();
+}
+END_TEST
+
+static const size_t TOO_LONG[] = {64 * KIB + 1, 100 * KIB, 3072 * KIB};
+
+START_TEST(very_long_values_cost_one_question)
+{
+    live_connect();
+    put_everywhere(TOO_LONG[_i]);
+    const int status = _i % 2 == 0 ? live_inspect("foreign") : live_break("foreign");
+    CHECK_STATUS(status, REDLOCK_ENOQUORUM);
+    ck_assert_int_eq(live_info().state, REDLOCK_STATE_UNKNOWN);
+    unsigned failed = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_report_t node = live_node(i);
+        failed += node.vote == REDLOCK_VOTE_FAILED;
+        ck_assert_int_ne(node.vote, REDLOCK_VOTE_GRANTED);
+        ck_assert(node.vote == REDLOCK_VOTE_NONE || node.cause == REDLOCK_CAUSE_PROTOCOL);
+    }
+    ck_assert_uint_ge(failed, QUORUM);
+    ck_assert_uint_eq(live_nodes_with("foreign"), NODES);
+    remove_everywhere();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    live_check_works();
+}
+END_TEST
+
+static Suite *foreign_suite(void)
+{
+    Suite *suite = suite_create("live_foreign_values");
+    live_add_each(suite, "long", long_values_keep_their_connections, 4);
+    live_add_each(suite, "very long", very_long_values_cost_one_question, 3);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(foreign_suite());
+    live_stop_servers();
+    return status;
+}

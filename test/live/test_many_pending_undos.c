@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * Thousands of locks that are given back at once while servers are away: all of it is made up for
+ * when they are back, through the client's allocator; what there is no memory for is told. And a
+ * server that was stopped for longer than the time to live, with more before it than it reads at
+ * once. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOCKS 1500
+#define FEW   600 /* SETs of so many locks are more than a server reads at once, or twice */
+#define AWAY  2
+
+static atomic_size_t allocated;
+static atomic_bool may_grow;
+
+static void *count_malloc(size_t size, void *userdata)
+{
+    (void)userdata;
+    atomic_fetch_add(&allocated, 1);
+    return malloc(size);
+}
+
+/* Lists grow with it. */
+static void *count_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)userdata;
+    atomic_fetch_add(&allocated, 1);
+    return atomic_load(&may_grow) ? realloc(ptr, size) : NULL;
+}
+
+static void count_free(void *ptr, void *userdata)
+{
+    (void)userdata;
+    free(ptr);
+}
+
+static void connect_with_allocator(uint32_t node_time_ms)
+{
+    static const redlock_allocator_t allocator = {.size = sizeof allocator,
+                                                  .malloc_fn = count_malloc,
+                                                  .realloc_fn = count_realloc,
+                                                  .free_fn = count_free};
+    atomic_store(&may_grow, true);
+    live.allocator = &allocator;
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    live.node_time_ms = node_time_ms;
+    live_connect();
+    ck_assert_uint_gt(atomic_load(&allocated), 0);
+}
+
+struct crowd {
+    redlock_lock_t *lock[LOCKS];
+    unsigned done, granted, released;
+};
+
+static struct crowd crowd;
+
+static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    (void)report;
+    (void)userdata;
+    crowd.done++;
+    if (status == REDLOCK_OK)
+        crowd.lock[crowd.granted++] = lock;
+}
+
+static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    (void)report;
+    (void)lock;
+    (void)userdata;
+    crowd.released += status == REDLOCK_OK;
+}
+
+/* So many at a time as no server is too slow for. */
+static void take(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
+{
+    crowd.done = crowd.granted = crowd.released = 0;
+    for (unsigned i = 0; i < count;) {
+        for (unsigned end = i + at_a_time; i < end && i < count; i++) {
+            char resource[32];
+            redlock_opts_t opts = redlock_opts(ttl_ms);
+            snprintf(resource, sizeof resource, "crowd:%u", i);
+            ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_acquired, NULL),
+                             REDLOCK_OK);
+        }
+        ck_assert(LOOP_UNTIL(live.client, crowd.done == i, PATIENCE_MS));
+    }
+    ck_assert_uint_eq(crowd.granted, count);
+}
+
+static void give_back(void)
+{
+    for (unsigned i = 0; i < crowd.granted; i++) {
+        ck_assert_int_eq(redlock_release_start(crowd.lock[i], on_released, NULL), REDLOCK_OK);
+        redlock_lock_free(crowd.lock[i]);
+    }
+    ck_assert(LOOP_UNTIL(live.client, crowd.released == crowd.granted, PATIENCE_MS));
+}
+
+static uint64_t owed(unsigned node)
+{
+    return live_node_stats(live.client, node).undos_pending;
+}
+
+static void wait_until_undone(uint64_t count)
+{
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).undone >= count, PATIENCE_MS));
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(owed(i), 0);
+    const redlock_stats_t stats = live_stats(live.client);
+    ck_assert_uint_eq(stats.undone, count);
+    ck_assert_uint_eq(stats.undo_expired + stats.undo_dropped, 0);
+}
+
+/* The client has closed the connection, and tried another one in vain. */
+static bool is_given_up(unsigned node)
+{
+    const redlock_node_stats_t stats = live_node_stats(live.client, node);
+    return strcmp(stats.text, "no answer to the greeting") == 0 ||
+           strncmp(stats.text, "connect: ", 9) == 0;
+}
+
+static void wait_until_given_up(void)
+{
+    for (unsigned i = 0; i < AWAY; i++)
+        ck_assert_msg(LOOP_UNTIL(live.client, is_given_up(i), PATIENCE_MS), "node %u: \"%s\"", i,
+                      live_node_stats(live.client, i).text);
+}
+
+/* Stopped, and killed with all their data. */
+START_TEST(a_crowd_is_given_back_while_servers_are_away)
+{
+    connect_with_allocator(2000);
+    take(LOCKS, 250, LONG_TTL_MS);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(
+            LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == LOCKS, PATIENCE_MS));
+    if (_i == 0)
+        live_pause(0, AWAY);
+    for (unsigned i = 0; i < AWAY && _i == 1; i++)
+        cluster_kill(live.cluster, i);
+    give_back();
+    wait_until_given_up();
+    for (unsigned i = 0; i < AWAY; i++)
+        ck_assert_uint_eq(owed(i), LOCKS);
+    if (_i == 0)
+        live_resume_all();
+    for (unsigned i = 0; i < AWAY && _i == 1; i++)
+        cluster_restart(live.cluster, i, true);
+    wait_until_undone((uint64_t)NODES * LOCKS);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* What a stopped server has before it it executes when it goes on, however long that is after the
+ * time to live; and of more than it reads at once it reads no more when it finds that its client
+ * has gone: the SETs, and not the undos behind them. */
+START_TEST(a_set_is_executed_after_its_time)
+{
+    const uint64_t ttl_ms = wait_lived_ms(3000);
+    connect_with_allocator(1000);
+    live_pause(0, AWAY);
+    take(FEW, FEW, ttl_ms);
+    give_back();
+    wait_until_given_up();
+    const uint64_t over_ms = wait_now_ms() + ttl_ms + ttl_ms / 50;
+    ck_assert(LOOP_UNTIL(live.client, wait_now_ms() >= over_ms, PATIENCE_MS));
+    for (unsigned i = 0; i < AWAY; i++)
+        ck_assert_uint_eq(owed(i), FEW);
+    live_resume_all();
+    wait_until_undone((uint64_t)NODES * FEW);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
+}
+END_TEST
+
+static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    int *ret_status = userdata;
+    (void)rl;
+    (void)lock;
+    (void)report;
+    *ret_status = status;
+}
+
+/* Without memory for them undos are dropped: the statistics count them, and who shuts down is not
+ * told that all is done. */
+START_TEST(what_there_is_no_memory_for_is_told)
+{
+    int status = 1;
+    connect_with_allocator(2000);
+    take(FEW, 20, LONG_TTL_MS);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == FEW, PATIENCE_MS));
+    cluster_kill(live.cluster, 0);
+    ck_assert(LOOP_UNTIL(live.client, is_given_up(0), PATIENCE_MS));
+    atomic_store(&may_grow, false);
+    give_back();
+    atomic_store(&may_grow, true);
+    const redlock_stats_t stats = live_stats(live.client);
+    ck_assert_uint_gt(stats.undo_dropped, 0);
+    ck_assert_uint_eq(stats.undo_dropped + owed(0), FEW);
+    ck_assert_int_eq(
+        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), on_shut_down, &status),
+        REDLOCK_OK);
+    ck_assert(LOOP_UNTIL(live.client, status != 1, PATIENCE_MS));
+    CHECK_STATUS(status, REDLOCK_ENOMEM);
+    cluster_restart(live.cluster, 0, true);
+    ck_assert_uint_ge(cluster_count_keys(live.cluster, 0), stats.undo_dropped);
+    cluster_command_all(live.cluster, "FLUSHALL");
+}
+END_TEST
+
+static Suite *crowd_debts_suite(void)
+{
+    Suite *suite = suite_create("live_many_pending_undos");
+    live_add_each(suite, "away", a_crowd_is_given_back_while_servers_are_away, 2);
+    live_add(suite, "stopped", a_set_is_executed_after_its_time);
+    live_add(suite, "memory", what_there_is_no_memory_for_is_told);
+    return suite;
+}
+
+int main(void)
+{
+    const struct cluster_opts opts = {.keep_data = true};
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&opts);
+    const int status = suite_run_nofork(crowd_debts_suite());
+    live_stop_servers();
+    return status;
+}

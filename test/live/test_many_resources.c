@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT
+ * Locks of several resources: all or none, whatever is done to them, and beside locks of one. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdio.h>
+
+static const char *const ALSO[] = {"many-a", "many-c"};
+static const char *const ALL[] = {"many-b", "many-a", "many-c"}; /* as they are named */
+
+static redlock_opts_t with_also(uint64_t wait_ms)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_ms;
+    opts.also = ALSO;
+    opts.also_count = 2;
+    return opts;
+}
+
+static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
+{
+    redlock_report_t *report = NULL;
+    *ret = NULL;
+    const int status = redlock_acquire(live.client, "many-b", opts, ret, &report);
+    live_keep_report(report);
+    return status;
+}
+
+static redlock_lock_t *take_all(void)
+{
+    const redlock_opts_t opts = with_also(0);
+    redlock_lock_t *lock;
+    CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert(WAIT_UNTIL(live_nodes_with(ALL[i]) == NODES, PATIENCE_MS));
+    return lock;
+}
+
+static int64_t pttl(unsigned node, const char *key)
+{
+    return cluster_integer(live.cluster, node, "PTTL %s", key);
+}
+
+START_TEST(all_are_held_together)
+{
+    live_connect();
+    redlock_lock_t *lock = take_all(), *other = NULL;
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_str_eq(redlock_lock_resource(lock, i), ALL[i]);
+        for (unsigned node = 0; node < NODES; node++) {
+            ck_assert(
+                cluster_replies(live.cluster, node, redlock_lock_token(lock), "GET %s", ALL[i]));
+            /* A client of any make. */
+            ck_assert(cluster_replies(live.cluster, node, "(nil)", "SET %s x NX PX 9", ALL[i]));
+        }
+        CHECK_STATUS(live_acquire(ALL[i], LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
+    }
+    ck_assert_ptr_null(redlock_lock_resource(lock, 3));
+    ck_assert_ptr_null(redlock_lock_resource(NULL, 0));
+    for (unsigned node = 0; node < NODES; node++)
+        ck_assert(cluster_replies(live.cluster, node, "1", "PEXPIRE many-a 20000"));
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    for (unsigned node = 0; node < NODES; node++)
+        ck_assert(
+            WAIT_UNTIL(pttl(node, "many-a") > 20000 && pttl(node, "many-c") > 20000, PATIENCE_MS));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    CHECK_STATUS(live_acquire("many-c", LONG_TTL_MS, 0, &other), REDLOCK_OK);
+    CHECK_STATUS(live_release(other), REDLOCK_OK);
+}
+END_TEST
+
+/* Of any type, in any place of the order. */
+START_TEST(one_that_is_taken_keeps_all)
+{
+    const redlock_opts_t opts = with_also(0);
+    redlock_lock_t *lock;
+    char command[64];
+    live_connect();
+    snprintf(command, sizeof command, _i % 2 == 0 ? "SET %s foreign" : "LPUSH %s x", ALL[_i / 2]);
+    cluster_command_all(live.cluster, command);
+    CHECK_STATUS(take(&opts, &lock), REDLOCK_ECONTENDED);
+    ck_assert_msg(strstr(live_text(), ALL[_i / 2]) != NULL, "%s", live_text());
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(live_nodes_with(ALL[i]), (int)i == _i / 2 ? NODES : 0);
+    snprintf(command, sizeof command, "DEL %s", ALL[_i / 2]);
+    cluster_command_all(live.cluster, command);
+    CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* The key that is in the way is watched, and then the next one. */
+START_TEST(waits_for_one_after_the_other)
+{
+    const redlock_opts_t opts = with_also(REDLOCK_WAIT_FOREVER);
+    struct outcome outcome = OUTCOME;
+    live_connect();
+    cluster_command_all(live.cluster, "SET many-a foreign");
+    cluster_command_all(live.cluster, "SET many-c foreign");
+    ck_assert_int_eq(redlock_acquire_start(live.client, "many-b", &opts, note_done, &outcome),
+                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, PATIENCE_MS));
+    cluster_command_all(live.cluster, "DEL many-a");
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 3, PATIENCE_MS));
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+    ck_assert_uint_eq(live_nodes_with("many-b"), 0);
+    cluster_command_all(live.cluster, "DEL many-c");
+    CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
+    CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
+}
+END_TEST
+
+static void check_refused(const redlock_opts_t *opts, const char *words)
+{
+    redlock_lock_t *lock;
+    CHECK_STATUS(take(opts, &lock), REDLOCK_EINVAL);
+    ck_assert_msg(strstr(live_text(), words) != NULL, "%s", live_text());
+    ck_assert_ptr_null(lock);
+}
+
+START_TEST(what_cannot_be_is_refused)
+{
+    const char *names[REDLOCK_RESOURCES_MAX];
+    char texts[REDLOCK_RESOURCES_MAX][8];
+    redlock_opts_t opts = with_also(0);
+    live_connect();
+    for (unsigned i = 0; i < REDLOCK_RESOURCES_MAX; i++) {
+        snprintf(texts[i], sizeof texts[i], "n%u", i);
+        names[i] = texts[i];
+    }
+    opts.flags = REDLOCK_FENCE;
+    check_refused(&opts, "fence");
+    opts.flags = 0;
+    opts.also = names;
+    opts.also_count = REDLOCK_RESOURCES_MAX;
+    check_refused(&opts, "64 further resources");
+    opts.also = NULL;
+    check_refused(&opts, "no list");
+    opts.also = names;
+    opts.also_count = 5;
+    names[3] = "many-b";
+    check_refused(&opts, "'many-b' is named twice");
+    names[3] = "n1";
+    check_refused(&opts, "'n1' is named twice");
+    names[3] = "";
+    check_refused(&opts, "number 4 is empty");
+    names[3] = NULL;
+    check_refused(&opts, "number 4 is empty");
+    CHECK_STATUS(redlock_release_token_all(live.client, names, 0, "token", NULL), REDLOCK_EINVAL);
+    CHECK_STATUS(redlock_release_token_all(live.client, NULL, 3, "token", NULL), REDLOCK_EINVAL);
+    CHECK_STATUS(redlock_release_token_all(live.client, names, 5, "token", NULL), REDLOCK_EINVAL);
+    ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
+}
+END_TEST
+
+START_TEST(so_many_and_so_long)
+{
+    static char names[REDLOCK_RESOURCES_MAX][REDLOCK_RESOURCE_LEN_MAX + 1];
+    const char *also[REDLOCK_RESOURCES_MAX];
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL, *other = NULL;
+    live_connect();
+    for (unsigned i = 0; i < REDLOCK_RESOURCES_MAX; i++) {
+        memset(names[i], 'x', REDLOCK_RESOURCE_LEN_MAX);
+        names[i][0] = (char)('0' + i);
+        also[i] = names[i];
+    }
+    opts.also = also + 1;
+    opts.also_count = REDLOCK_RESOURCES_MAX - 1;
+    CHECK_STATUS(redlock_acquire(live.client, names[0], &opts, &lock, NULL), REDLOCK_OK);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(
+            WAIT_UNTIL(cluster_count_keys(live.cluster, i) == REDLOCK_RESOURCES_MAX, PATIENCE_MS));
+    CHECK_STATUS(live_acquire(names[63], LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static int adopt_all(const char *const *also, size_t count, const char *token, redlock_lock_t **ret)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_report_t *report = NULL;
+    opts.also = also;
+    opts.also_count = count;
+    *ret = NULL;
+    const int status = redlock_adopt(live.client, "many-b", token, &opts, ret, &report);
+    live_keep_report(report);
+    return status;
+}
+
+START_TEST(handed_over_and_given_back_by_token)
+{
+    static const char *const more[] = {"many-a", "many-c", "many-d"};
+    char token[64];
+    live_connect();
+    redlock_lock_t *given = take_all(), *taken;
+    snprintf(token, sizeof token, "%s", redlock_lock_token(given));
+    CHECK_STATUS(redlock_lock_detach(given), REDLOCK_OK);
+    redlock_lock_free(given);
+    CHECK_STATUS(adopt_all(more, 3, token, &taken), REDLOCK_ELOST); /* one too many */
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_uint_eq(live_nodes_with(ALL[i]), NODES); /* nothing was taken away */
+    CHECK_STATUS(adopt_all(ALSO, 2, token, &taken), REDLOCK_OK);
+    CHECK_STATUS(live_extend(taken, 0), REDLOCK_OK);
+    ck_assert_str_eq(redlock_lock_resource(taken, 2), "many-c");
+    CHECK_STATUS(redlock_lock_detach(taken), REDLOCK_OK);
+    redlock_lock_free(taken);
+    CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, "wrong", NULL), REDLOCK_ELOST);
+    ck_assert_uint_eq(live_nodes_with("many-c"), NODES);
+    CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_ELOST);
+    /* Some of them only: the lock was not whole any more, but what is left goes. */
+    cluster_command_all(live.cluster, "SET many-b half");
+    CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, "half", NULL), REDLOCK_ELOST);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(release_after_keeps_all_for_a_while)
+{
+    live_connect();
+    redlock_lock_t *lock = take_all();
+    CHECK_STATUS(redlock_release_after(lock, 10000, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    for (unsigned node = 0; node < NODES; node++) {
+        for (unsigned i = 0; i < 3; i++)
+            ck_assert(WAIT_UNTIL(pttl(node, ALL[i]) <= 10000, PATIENCE_MS));
+        ck_assert_int_gt(pttl(node, "many-a"), 0);
+        ck_assert_int_eq(cluster_integer(live.cluster, node, "DEL many-a many-b many-c"), 3);
+    }
+}
+END_TEST
+
+/* An operator takes one of them away: then it is no lock of the others either. */
+START_TEST(breaking_one_is_the_loss_of_all)
+{
+    live_connect();
+    redlock_lock_t *lock = take_all();
+    CHECK_STATUS(redlock_break(live.client, ALL[_i], NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_nodes_with(ALL[_i]) == 0, PATIENCE_MS));
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* what was left of it was given back */
+    redlock_lock_free(lock);
+}
+END_TEST
+
+/* One key is gone on one node: it is put back, and the others do not live shorter. */
+START_TEST(a_missing_key_is_put_back)
+{
+    live_connect();
+    redlock_lock_t *lock = take_all();
+    ck_assert(cluster_replies(live.cluster, 2, "1", "DEL many-a"));
+    ck_assert(cluster_replies(live.cluster, 2, "1", "PEXPIRE many-c 90000"));
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_has_key(2, "many-a"), PATIENCE_MS));
+    ck_assert_int_gt(pttl(2, "many-c"), 60000);
+    ck_assert(cluster_replies(live.cluster, 2, redlock_lock_token(lock), "GET many-a"));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* The same, but another client has taken it there: then the rest is given back in the end. */
+START_TEST(the_rest_of_a_lock_is_not_left)
+{
+    live_connect();
+    redlock_lock_t *lock = take_all();
+    ck_assert(cluster_replies(live.cluster, 2, "OK", "SET many-a foreign"));
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    /* Its answer is known, and the heal was refused: with the second one it is so for sure. */
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert(live_has_key(2, "many-c"));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(!live_has_key(2, "many-c") && !live_has_key(2, "many-b"), PATIENCE_MS));
+    ck_assert(cluster_replies(live.cluster, 2, "foreign", "GET many-a"));
+    ck_assert(cluster_replies(live.cluster, 2, "1", "DEL many-a"));
+}
+END_TEST
+
+START_TEST(full_servers_let_it_go_on)
+{
+    const redlock_opts_t opts = with_also(0);
+    redlock_lock_t *none;
+    live_connect();
+    redlock_lock_t *lock = take_all();
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory 1");
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    CHECK_STATUS(take(&opts, &none), REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
+}
+END_TEST
+
+static int body(redlock_lock_t *lock, void *userdata)
+{
+    *(const char **)userdata = redlock_lock_resource(lock, 1);
+    return live_nodes_with("many-a") >= QUORUM && live_nodes_with("many-c") >= QUORUM ? 7 : 0;
+}
+
+START_TEST(with_takes_and_gives_back_all)
+{
+    const redlock_opts_t opts = with_also(0);
+    const char *second = NULL;
+    int result = 0;
+    live_connect();
+    CHECK_STATUS(redlock_with(live.client, "many-b", &opts, &result, NULL, body, (void *)&second),
+                 REDLOCK_OK);
+    ck_assert_int_eq(result, 7);
+    ck_assert_ptr_nonnull(second);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static Suite *many_suite(void)
+{
+    Suite *suite = suite_create("live_many_resources");
+    live_add(suite, "together", all_are_held_together);
+    live_add_each(suite, "taken", one_that_is_taken_keeps_all, 6);
+    live_add(suite, "wait", waits_for_one_after_the_other);
+    live_add(suite, "refused", what_cannot_be_is_refused);
+    live_add(suite, "largest", so_many_and_so_long);
+    live_add(suite, "by token", handed_over_and_given_back_by_token);
+    live_add(suite, "release_after", release_after_keeps_all_for_a_while);
+    live_add_each(suite, "break", breaking_one_is_the_loss_of_all, 3);
+    live_add(suite, "heal", a_missing_key_is_put_back);
+    live_add(suite, "rest", the_rest_of_a_lock_is_not_left);
+    live_add(suite, "full", full_servers_let_it_go_on);
+    live_add(suite, "with", with_takes_and_gives_back_all);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(many_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ * Locks of several resources among others: in any order, from several clients, behind others of
+ * their own client, and while somebody holds one resource and wants another. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdatomic.h>
+
+#define KEPT_MS 300 /* core/patience.h */
+#define ROUNDS  12
+
+static const char *const A[] = {"queue-a"}, *const B[] = {"queue-b"};
+
+static int start(redlock_t *client, const char *resource, const char *const *also,
+                 struct outcome *outcome)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    opts.also = also;
+    opts.also_count = also != NULL;
+    return redlock_acquire_start(client, resource, &opts, note_done, outcome);
+}
+
+static void connect_with_queue_max(uint32_t queue_max)
+{
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_queue_max(config, queue_max), REDLOCK_OK);
+    live.client = live_open(config);
+}
+
+/* Somebody who goes round and round: which resources, and how often he had them. */
+struct worker {
+    pthread_t thread;
+    redlock_t *client;
+    const char *resource;
+    const char *const *also;
+    bool a, b;
+    int status;
+};
+
+/* Who is inside: nobody else may be. */
+static atomic_int inside_a, inside_b, collisions;
+
+static void visit(const struct worker *worker, int step)
+{
+    int others = 0;
+    if (worker->a)
+        others += atomic_fetch_add(&inside_a, step) != (step > 0 ? 0 : 1);
+    if (worker->b)
+        others += atomic_fetch_add(&inside_b, step) != (step > 0 ? 0 : 1);
+    atomic_fetch_add(&collisions, others);
+}
+
+static void *work(void *userdata)
+{
+    struct worker *worker = userdata;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(12 * PATIENCE_MS);
+    opts.also = worker->also;
+    opts.also_count = worker->also != NULL;
+    for (unsigned i = 0; i < ROUNDS && worker->status == REDLOCK_OK; i++) {
+        redlock_lock_t *lock = NULL;
+        worker->status = redlock_acquire(worker->client, worker->resource, &opts, &lock, NULL);
+        if (worker->status != REDLOCK_OK)
+            break;
+        visit(worker, 1);
+        wait_pause();
+        visit(worker, -1);
+        worker->status = redlock_release(lock, NULL);
+        redlock_lock_free(lock);
+    }
+    return NULL;
+}
+
+/* (A,B) and (B,A), A alone and B alone, from two clients: all come through, one at a time. */
+START_TEST(everybody_comes_through)
+{
+    live_connect();
+    redlock_t *other = live_open(live_config());
+    struct worker workers[] = {
+        {.client = live.client, .resource = "queue-a", .also = B, .a = true, .b = true},
+        {.client = other, .resource = "queue-b", .also = A, .a = true, .b = true},
+        {.client = live.client, .resource = "queue-a", .a = true},
+        {.client = other, .resource = "queue-a", .a = true},
+        {.client = live.client, .resource = "queue-b", .b = true},
+        {.client = other, .resource = "queue-b", .b = true},
+    };
+    const unsigned count = sizeof workers / sizeof workers[0];
+    atomic_store(&collisions, 0);
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_int_eq(pthread_join(workers[i].thread, NULL), 0);
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_msg(workers[i].status == REDLOCK_OK, "worker %u: %s", i,
+                      redlock_error_name(workers[i].status));
+    ck_assert_int_eq(atomic_load(&collisions), 0);
+    (void)redlock_shutdown(other, wait_scaled_ms(PATIENCE_MS));
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+}
+END_TEST
+
+/* In its own client it is in front of all its resources, or waits for them. */
+START_TEST(behind_others_of_its_client)
+{
+    struct outcome both = OUTCOME, a = OUTCOME, c = OUTCOME;
+    live_connect();
+    redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
+    const uint64_t asked = live_stats(live.client).attempts, from_ms = wait_now_ms();
+    ck_assert_int_eq(start(live.client, "queue-b", A, &both), REDLOCK_OK);
+    ck_assert_int_eq(start(live.client, "queue-a", NULL, &a), REDLOCK_OK);
+    ck_assert_int_eq(start(live.client, "queue-c", NULL, &c), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &c), REDLOCK_OK); /* nobody is in its way */
+    ck_assert_uint_eq(live_stats(live.client).attempts, asked + 1 + outcome_calls(&a));
+    /* It keeps A for a while, but not for ever: somebody may need it who holds B. */
+    CHECK_STATUS(outcome_wait(live.client, &a), REDLOCK_OK);
+    ck_assert_uint_ge(wait_now_ms() - from_ms + 10, KEPT_MS);
+    ck_assert_uint_eq(outcome_calls(&both), 0);
+    CHECK_STATUS(live_release(a.lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &both), REDLOCK_OK);
+    CHECK_STATUS(live_release(both.lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(c.lock), REDLOCK_OK);
+}
+END_TEST
+
+/* Who holds one resource and then wants the other is not kept waiting for ever by one who waits for
+ * both. */
+START_TEST(one_after_the_other_goes_beside_both_at_once)
+{
+    struct outcome both = OUTCOME, second = OUTCOME;
+    live_connect();
+    redlock_lock_t *first = live_lock("queue-a", LONG_TTL_MS);
+    ck_assert_int_eq(start(live.client, "queue-a", B, &both), REDLOCK_OK);
+    ck_assert_int_eq(start(live.client, "queue-b", NULL, &second), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &second), REDLOCK_OK);
+    ck_assert_uint_eq(outcome_calls(&both), 0);
+    CHECK_STATUS(live_release(second.lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(first), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &both), REDLOCK_OK);
+    CHECK_STATUS(live_release(both.lock), REDLOCK_OK);
+}
+END_TEST
+
+/* The first in the queues begins first, and the rest follows when it is done or gives up. */
+START_TEST(giving_up_makes_way)
+{
+    struct outcome both = OUTCOME, a = OUTCOME;
+    redlock_cancel_t *cancel;
+    live_connect();
+    ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
+    redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = REDLOCK_WAIT_FOREVER;
+    opts.also = A;
+    opts.also_count = 1;
+    opts.cancel = cancel;
+    ck_assert_int_eq(redlock_acquire_start(live.client, "queue-b", &opts, note_done, &both),
+                     REDLOCK_OK);
+    ck_assert_int_eq(start(live.client, "queue-a", NULL, &a), REDLOCK_OK);
+    redlock_cancel_trigger(cancel);
+    CHECK_STATUS(outcome_wait(live.client, &both), REDLOCK_ECANCELED);
+    CHECK_STATUS(outcome_wait(live.client, &a), REDLOCK_OK);
+    CHECK_STATUS(live_release(a.lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    redlock_cancel_free(cancel);
+}
+END_TEST
+
+START_TEST(the_queue_of_each_has_its_limit)
+{
+    struct outcome first = OUTCOME, both = OUTCOME, more = OUTCOME;
+    connect_with_queue_max(1);
+    redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
+    ck_assert_int_eq(start(live.client, "queue-b", NULL, &first), REDLOCK_OK);
+    /* Full at one of them: refused, and no seat is taken at the other. */
+    ck_assert_int_eq(start(live.client, "queue-a", B, &both), REDLOCK_EQUEUEFULL);
+    ck_assert_int_eq(start(live.client, "queue-a", NULL, &more), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &more), REDLOCK_OK);
+    CHECK_STATUS(live_release(more.lock), REDLOCK_OK);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &first), REDLOCK_OK);
+    CHECK_STATUS(live_release(first.lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(a_shutdown_ends_those_who_wait)
+{
+    struct outcome both = OUTCOME;
+    live_connect();
+    redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
+    ck_assert_int_eq(start(live.client, "queue-a", B, &both), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    CHECK_STATUS(outcome_wait(live.client, &both), REDLOCK_ECLOSED);
+    redlock_lock_free(held);
+}
+END_TEST
+
+static Suite *queue_suite(void)
+{
+    Suite *suite = suite_create("live_many_resources_queue");
+    live_add(suite, "crossing", everybody_comes_through);
+    live_add(suite, "behind", behind_others_of_its_client);
+    live_add(suite, "nested", one_after_the_other_goes_beside_both_at_once);
+    live_add(suite, "cancel", giving_up_makes_way);
+    live_add(suite, "queue_max", the_queue_of_each_has_its_limit);
+    live_add(suite, "shutdown", a_shutdown_ends_those_who_wait);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(queue_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * What is owed to a server that is away: a release, or a release_after, that it missed is made up
+ * for when it is back; when the key must have expired, the debt is forgotten. */
+#include "live.h"
+#include "suite.h"
+
+#include <inttypes.h>
+
+static int64_t pttl(unsigned node, const char *key)
+{
+    return cluster_integer(live.cluster, node, "PTTL %s", key);
+}
+
+static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
+{
+    redlock_lock_t *lock = live_lock(resource, ttl_ms);
+    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, PATIENCE_MS));
+    return lock;
+}
+
+/* With the key of a released lock still in its data. */
+static void bring_back(unsigned node)
+{
+    cluster_restart(live.cluster, node, true);
+    ck_assert(WAIT_UNTIL(live_answers(live.client, node), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).undos_pending == 0, PATIENCE_MS));
+}
+
+START_TEST(a_release_is_repeated_after_a_restart)
+{
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("released", LONG_TTL_MS);
+    cluster_kill(live.cluster, 0);
+    if (_i == 0)
+        ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - 1, PATIENCE_MS));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
+    bring_back(0);
+    ck_assert_uint_eq(live_calls(0, "del"), 1); /* the key was there, and it was deleted */
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* The undo reached the server, and the server died before it looked. */
+START_TEST(an_unanswered_release_is_repeated_after_a_restart)
+{
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("unanswered", LONG_TTL_MS);
+    live_pause(0, 2);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        ck_assert_uint_eq(live_node_stats(live.client, i).undos_pending, 1);
+        bring_back(i);
+        ck_assert_uint_eq(live_calls(i, "del"), 1);
+    }
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* A majority is away during the release: the caller is told, and the keys go all the same. */
+START_TEST(a_failed_release_is_repeated)
+{
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("failed", LONG_TTL_MS);
+    for (unsigned i = 0; i < 3; i++)
+        cluster_kill(live.cluster, i);
+    CHECK_STATUS(live_release(lock), REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < 3; i++)
+        bring_back(i);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* The key stays as long as it was asked for, counted from the call and not from the restart. */
+START_TEST(a_release_after_is_repeated_after_a_restart)
+{
+    const int64_t delay_ms = (int64_t)wait_scaled_ms(3000);
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("kept", LONG_TTL_MS);
+    if (_i == 0)
+        cluster_kill(live.cluster, 0);
+    else
+        live_pause(0, 1);
+    CHECK_STATUS(redlock_release_after(lock, (uint64_t)delay_ms, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    if (_i == 2)
+        live_resume_all();
+    else
+        bring_back(0);
+    ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, PATIENCE_MS));
+    /* The one that was away is asked last: a pause between the two makes it no later. */
+    const int64_t other_ms = pttl(4, "kept"), late_ms = pttl(0, "kept");
+    ck_assert_msg(late_ms > 0 && late_ms <= delay_ms, "%" PRId64 " ms are left", late_ms);
+    ck_assert_msg(late_ms <= other_ms + 100, "%" PRId64 " ms on the one that was away, %" PRId64,
+                  late_ms, other_ms);
+    ck_assert_uint_eq(live_nodes_with("kept"), NODES);
+    cluster_command_all(live.cluster, "DEL kept");
+}
+END_TEST
+
+/* The time it was to be kept is over when the node comes back: the key goes at once. */
+START_TEST(a_release_after_that_is_over_deletes)
+{
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("over", LONG_TTL_MS);
+    cluster_kill(live.cluster, 0);
+    CHECK_STATUS(redlock_release_after(lock, 50, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    ck_assert(WAIT_UNTIL(!live_has_key(1, "over") && !live_has_key(4, "over"), PATIENCE_MS));
+    bring_back(0);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(a_debt_expires_with_its_key)
+{
+    const uint64_t ttl_ms = live_brief_ms(1200);
+    live.max_ttl_ms = ttl_ms;
+    live_connect();
+    redlock_lock_t *lock = live_lock("expired", ttl_ms);
+    cluster_kill(live.cluster, 0);
+    const uint64_t undone = live_stats(live.client).undone + NODES - 1;
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    const uint64_t from_ms = wait_now_ms();
+    ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, PATIENCE_MS));
+    ck_assert_msg(wait_now_ms() - from_ms >= ttl_ms / 2, "forgotten after %d of %d ms",
+                  (int)(wait_now_ms() - from_ms), (int)ttl_ms);
+    ck_assert_uint_eq(live_stats(live.client).undone, undone);
+}
+END_TEST
+
+/* Shutdown does not wait for what cannot be reached, and does wait for what can. */
+START_TEST(shutdown_with_a_dead_and_a_stopped_server)
+{
+    live.silence = true;
+    live_connect();
+    redlock_lock_t *lock = lock_on_all("shutdown", LONG_TTL_MS);
+    live_pause(0, 1);
+    cluster_kill(live.cluster, 1);
+    const uint64_t from_ms = wait_now_ms();
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_uint_lt(wait_now_ms() - from_ms, wait_scaled_ms(PATIENCE_MS) / 2);
+    ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+    for (unsigned i = 2; i < NODES; i++)
+        ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
+    live_disconnect();
+    live_resume_all(); /* the delete was in its queue */
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static Suite *debts_suite(void)
+{
+    Suite *suite = suite_create("live_pending_undos");
+    live_add_each(suite, "release", a_release_is_repeated_after_a_restart, 2);
+    live_add(suite, "unanswered", an_unanswered_release_is_repeated_after_a_restart);
+    live_add(suite, "failed", a_failed_release_is_repeated);
+    live_add_each(suite, "release_after", a_release_after_is_repeated_after_a_restart, 3);
+    live_add(suite, "release_after over", a_release_after_that_is_over_deletes);
+    live_add(suite, "expiry", a_debt_expires_with_its_key);
+    live_add(suite, "shutdown", shutdown_with_a_dead_and_a_stopped_server);
+    return suite;
+}
+
+int main(void)
+{
+    const struct cluster_opts opts = {.keep_data = true};
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&opts);
+    const int status = suite_run_nofork(debts_suite());
+    live_stop_servers();
+    return status;
+}

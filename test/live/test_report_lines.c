@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * The line of a report says what happened: what was asked, how many servers did it, how many were
+ * required. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "%" in the pattern stands for 3, 4 or 5: a quorum may end an operation before the last answer. */
+static void check_line(redlock_report_t *report, const char *pattern)
+{
+    live_keep_report(report);
+    const char *line = redlock_report_text(report);
+    ck_assert_uint_eq(strlen(line), strlen(pattern));
+    for (size_t i = 0; pattern[i] != '\0'; i++)
+        ck_assert_msg(pattern[i] == '%' ? line[i] >= '3' && line[i] <= '5' : line[i] == pattern[i],
+                      "\"%s\" instead of \"%s\"", line, pattern);
+}
+
+static void check_inspected(const char *resource, const char *pattern)
+{
+    redlock_report_t *report = NULL;
+    ck_assert_int_eq(redlock_inspect(live.client, resource, &report), REDLOCK_OK);
+    check_line(report, pattern);
+}
+
+START_TEST(what_went_well)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock;
+    live_connect();
+    check_inspected("free", "free: 5 of 5 servers answered");
+    ck_assert_int_eq(redlock_break(live.client, "free", &report), REDLOCK_OK);
+    check_line(report, "free: there was nothing to delete on 5 of 5 servers");
+    ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_OK);
+    check_line(report, "acquired: % of 5 servers granted the lock, 3 required");
+    ck_assert(WAIT_UNTIL(live_nodes_with("a") == NODES, PATIENCE_MS));
+    check_inspected("a", "held: 5 of 5 servers answered");
+    ck_assert_int_eq(redlock_extend(lock, 0, &report), REDLOCK_OK);
+    check_line(report, "extended: % of 5 servers extended the lock, 3 required");
+    ck_assert_int_eq(redlock_release(lock, &report), REDLOCK_OK);
+    check_line(report, "released: % of 5 servers released the lock, 3 required");
+    redlock_lock_free(lock);
+    lock = live_lock("b", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("b") == NODES, PATIENCE_MS));
+    ck_assert_int_eq(redlock_break(live.client, "b", &report), REDLOCK_OK);
+    check_line(report, "broken: deleted on % of 5 servers");
+    (void)live_release(lock);
+}
+END_TEST
+
+START_TEST(a_lock_that_is_not_held)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    static const char token[] = "0123456789012345678901234567890123456789";
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    live_connect();
+    ck_assert_int_eq(redlock_release_token(live.client, "a", token, &report), REDLOCK_ELOST);
+    check_line(report, "lock is no longer held: 0 of 5 servers released the lock, 3 required");
+    ck_assert_int_eq(redlock_adopt(live.client, "a", token, &opts, &lock, &report), REDLOCK_ELOST);
+    check_line(report, "lock is no longer held: 0 of 5 servers extended the lock, 3 required");
+}
+END_TEST
+
+/* Nothing listens on these ports. */
+START_TEST(no_quorum)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_config_t *config = live_config_of("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_ENOQUORUM);
+    live_keep_report(report);
+    ck_assert_msg(strstr(redlock_report_text(report),
+                         "no quorum: 0 of 3 servers granted the lock, 2 required; 127.0.0.1:1: "),
+                  "%s", redlock_report_text(report));
+    ck_assert_int_eq(redlock_inspect(live.client, "a", &report), REDLOCK_ENOQUORUM);
+    live_keep_report(report);
+    ck_assert_msg(strstr(redlock_report_text(report),
+                         "no quorum: 0 of 3 servers answered, 2 required; 127.0.0.1:1: "),
+                  "%s", redlock_report_text(report));
+    live_keep_report(NULL);
+    redlock_free(live.client);
+    live.client = NULL;
+}
+END_TEST
+
+/* The number of resources is that of the caller, not one more that overflows. */
+START_TEST(as_many_resources_as_there_are_numbers)
+{
+    const char *also[] = {"b"};
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    char expected[160];
+    live_connect();
+    for (size_t count = SIZE_MAX; count > 1000; count = count == SIZE_MAX ? 1001 : 0) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.also = also;
+        opts.also_count = count;
+        ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_EINVAL);
+        snprintf(expected, sizeof expected, "%zu further resources: there may be 63", count);
+        live_keep_report(report);
+        ck_assert_str_eq(redlock_report_text(report), expected);
+        opts.flags |= REDLOCK_FENCE;
+        ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_EINVAL);
+        live_keep_report(report);
+        ck_assert_msg(strstr(redlock_report_text(report), " 0 ") == NULL, "%s",
+                      redlock_report_text(report));
+    }
+}
+END_TEST
+
+/* What cannot even begin says why, too. */
+START_TEST(calls_out_of_place)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    live_connect();
+    ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_EMODE);
+    ck_assert_ptr_nonnull(report);
+    ck_assert_str_eq(redlock_report_text(report), redlock_strerror(REDLOCK_EMODE));
+    redlock_report_free(report);
+}
+END_TEST
+
+static Suite *words_suite(void)
+{
+    Suite *suite = suite_create("live_report_lines");
+    live_add(suite, "what_went_well", what_went_well);
+    live_add(suite, "a_lock_that_is_not_held", a_lock_that_is_not_held);
+    live_add(suite, "no_quorum", no_quorum);
+    live_add(suite, "as_many_resources_as_there_are_numbers",
+             as_many_resources_as_there_are_numbers);
+    live_add(suite, "calls_out_of_place", calls_out_of_place);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run_nofork(words_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * Names that would be the key of the fence record, and budgets that are negative numbers: refused
+ * with EINVAL and words, before anything is sent. */
+#include "live_events.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_TTL_MS 1000
+
+static void check_refusal(const char *what, int status, redlock_report_t *report, const char *words)
+{
+    ck_assert_msg(status == REDLOCK_EINVAL, "%s: %s", what, redlock_error_name(status));
+    ck_assert_msg(report != NULL, "%s: no report", what);
+    live_keep_report(report);
+    const char *text = redlock_report_text(report);
+    ck_assert_msg(strstr(text, words) != NULL, "%s: \"%s\" without \"%s\"", what, text, words);
+}
+
+static void keep_line(int level, const char *message, void *userdata)
+{
+    ck_assert_int_eq(level, REDLOCK_LOG_ERROR);
+    snprintf(userdata, 256, "%s", message);
+}
+
+/* What is written under the fence record's key makes fenced locks impossible. */
+static void check_record_refused(const char *name, const char *words)
+{
+    redlock_opts_t opts = redlock_opts(500);
+    const char *const list[] = {"another", name};
+    redlock_t *rl = live.client;
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+
+    int status = redlock_acquire(rl, name, &opts, &lock, &report);
+    check_refusal("acquire", status, report, words);
+    status = redlock_adopt(rl, name, "token", &opts, &lock, &report);
+    check_refusal("adopt", status, report, words);
+    status = redlock_release_token(rl, name, "token", &report);
+    check_refusal("release by token", status, report, words);
+    status = redlock_release_token_all(rl, list, 2, "token", &report);
+    check_refusal("release all by token", status, report, words);
+    status = redlock_break(rl, name, &report);
+    check_refusal("break", status, report, words);
+    opts.also = &list[1];
+    opts.also_count = 1;
+    status = redlock_acquire(rl, "another", &opts, &lock, &report);
+    check_refusal("acquire several", status, report, words);
+}
+
+static void check_permits_refused(const char *name, uint32_t permits, const char *words)
+{
+    redlock_opts_t opts = redlock_opts(500);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+
+    opts.kind = REDLOCK_PERMIT;
+    opts.permits = permits;
+    const int status = redlock_acquire(live.client, name, &opts, &lock, &report);
+    check_refusal("permit", status, report, words);
+}
+
+static redlock_config_t *config_with_record(const char *prefix, const char *key)
+{
+    live.max_ttl_ms = MAX_TTL_MS;
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_key_prefix(config, prefix), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_fence_key(config, key), REDLOCK_OK);
+    return config;
+}
+
+START_TEST(names_of_the_fence_record)
+{
+    redlock_lock_t *lock = NULL;
+    redlock_opts_t opts = redlock_opts(500);
+
+    live_connect();
+    check_record_refused("redlock:fence", "'redlock:fence' is the key of the fence record");
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
+    CHECK_STATUS(live_inspect("redlock:fence"), REDLOCK_OK); /* it only reads */
+    live_disconnect();
+
+    live.client = live_open(config_with_record("app:", "app:numbers{#2}"));
+    check_record_refused("numbers{#2}", "choose another name");
+    check_permits_refused("numbers", 3, "slot 2 of 'numbers'");
+    opts.kind = REDLOCK_PERMIT;
+    opts.permits = 2; /* there is no such slot */
+    CHECK_STATUS(redlock_acquire(live.client, "numbers", &opts, &lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    CHECK_STATUS(live_acquire("app:numbers{#2}", 500, 0, &lock), REDLOCK_OK); /* another key */
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(negative_budgets)
+{
+    char line[256];
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_ERROR, keep_line, line),
+                     REDLOCK_OK);
+    live.client = live_open(config);
+    struct outcome outcome = OUTCOME;
+    redlock_t *rl = live.client;
+    const uint64_t negative = (uint64_t)-1000;
+#define REFUSED_WITH_A_LINE(call)                                                                  \
+    do {                                                                                           \
+        line[0] = '\0';                                                                            \
+        ck_assert_int_eq(call, REDLOCK_EINVAL);                                                    \
+        ck_assert_msg(strstr(line, "a negative number") != NULL, "%s: \"%s\"", #call, line);       \
+    } while (0)
+    REFUSED_WITH_A_LINE(redlock_wait_ready(rl, negative));
+    REFUSED_WITH_A_LINE(redlock_wait_ready_start(rl, negative, NULL, note_done, &outcome));
+    REFUSED_WITH_A_LINE(redlock_fence_init(rl, negative));
+    REFUSED_WITH_A_LINE(redlock_shutdown(rl, negative));
+    ck_assert_uint_eq(outcome_calls(&outcome), 0);
+    ck_assert_int_eq(redlock_wait_ready(rl, REDLOCK_WAIT_FOREVER), REDLOCK_OK);
+    live_check_works(); /* it was not shut down */
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("live_reserved_names");
+    live_add(suite, "record", names_of_the_fence_record);
+    live_add(suite, "budgets", negative_budgets);
+    live_start_servers();
+    const int status = suite_run_nofork(suite);
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT
+ * Servers that run but answer badly: scripts forgotten, connections cut, busy, out of memory,
+ * asleep, paused. The caller gets the lock or a reason, and nothing is left behind. */
+#include "live.h"
+#include "suite.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* A command whose answer nobody waits for, on a connection of its own. The server knows the
+ * connection before: what is sent to it afterwards comes after this command. */
+static redisContext *send_aside(unsigned node, const char *format, ...)
+{
+    va_list arguments;
+    int done = 0;
+    redisContext *side = redisConnect("127.0.0.1", cluster_port(live.cluster, node));
+    ck_assert(side != NULL && side->err == 0);
+    freeReplyObject(redisCommand(side, "PING"));
+    va_start(arguments, format);
+    ck_assert_int_eq(redisvAppendCommand(side, format, arguments), REDIS_OK);
+    va_end(arguments);
+    while (!done)
+        ck_assert_int_eq(redisBufferWrite(side, &done), REDIS_OK);
+    return side;
+}
+
+static void on_each(unsigned count, const char *text, const char *command)
+{
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_msg(cluster_replies(live.cluster, i, text, command), "node %u: %s", i, command);
+}
+
+static bool is_busy(unsigned node)
+{
+    char *answer = cluster_command(live.cluster, node, "PING");
+    const bool busy = answer != NULL && strncmp(answer, "(error) BUSY", 12) == 0;
+    free(answer);
+    return busy;
+}
+
+static void kill_scripts(void)
+{
+    cluster_command_all(live.cluster, "SCRIPT KILL");
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(WAIT_UNTIL(!is_busy(i), PATIENCE_MS));
+}
+
+static void heal(void)
+{
+    kill_scripts();
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
+    cluster_command_all(live.cluster, "CLIENT UNPAUSE");
+}
+
+START_TEST(forgotten_scripts_are_sent_again)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("flushed", LONG_TTL_MS);
+    on_each(NODES, "OK", "SCRIPT FLUSH");
+    CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+    ck_assert_uint_eq(live_info().rounds, 1);
+    on_each(NODES, "OK", "SCRIPT FLUSH");
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    for (unsigned i = 0; i < NODES; i++) {
+        ck_assert_uint_eq(live_node_stats(live.client, i).errors, 0);
+        ck_assert_uint_eq(live_node_stats(live.client, i).reconnects, 0);
+    }
+    lock = live_lock("flushed", LONG_TTL_MS);
+    on_each(NODES, "OK", "SCRIPT FLUSH");
+    CHECK_STATUS(redlock_release_after(lock, 50, NULL), REDLOCK_OK);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+/* All connections, and until the client has made them anew. */
+static void cut_connections(void)
+{
+    uint64_t before[NODES];
+    for (unsigned i = 0; i < NODES; i++)
+        before[i] = live_node_stats(live.client, i).reconnects;
+    cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
+    for (unsigned i = 0; i < NODES; i++) {
+        const bool renewed = WAIT_UNTIL(live_node_stats(live.client, i).reconnects > before[i] &&
+                                            live_node_stats(live.client, i).may_vote == 1,
+                                        PATIENCE_MS);
+        const redlock_node_stats_t stats = live_node_stats(live.client, i);
+        ck_assert_msg(renewed, "node %u does not come back: cause %d, \"%s\"", i, stats.cause,
+                      stats.text);
+    }
+}
+
+START_TEST(cut_connections_between_calls_are_renewed)
+{
+    live_connect();
+    for (int i = 0; i < 10; i++) {
+        redlock_lock_t *lock = live_lock("cut", LONG_TTL_MS);
+        cut_connections();
+        CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
+        cut_connections();
+        CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    }
+}
+END_TEST
+
+struct worker {
+    atomic_bool stop;
+    atomic_uint rounds;
+    unsigned failed;
+    int status;
+};
+
+static void *lock_and_release(void *userdata)
+{
+    struct worker *worker = userdata;
+    while (!atomic_load(&worker->stop)) {
+        redlock_lock_t *lock = NULL;
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+        const int status = redlock_acquire(live.client, "middle", &opts, &lock, NULL);
+        worker->failed += status != REDLOCK_OK;
+        worker->status = status != REDLOCK_OK ? status : worker->status;
+        if (status == REDLOCK_OK) {
+            /* Cut while it ran, a release may not know whether the key was still there. */
+            redlock_release(lock, NULL);
+            redlock_lock_free(lock);
+        }
+        atomic_fetch_add(&worker->rounds, 1);
+    }
+    return NULL;
+}
+
+START_TEST(cut_connections_in_the_middle_leave_nothing)
+{
+    struct worker worker = {.failed = 0};
+    pthread_t thread;
+    live_connect();
+    ck_assert_int_eq(pthread_create(&thread, NULL, lock_and_release, &worker), 0);
+    for (int i = 0; i < 60; i++) {
+        const unsigned rounds = atomic_load(&worker.rounds);
+        cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
+        ck_assert(WAIT_UNTIL(atomic_load(&worker.rounds) > rounds, PATIENCE_MS));
+    }
+    atomic_store(&worker.stop, true);
+    pthread_join(thread, NULL);
+    ck_assert_msg(worker.failed == 0, "%u of %u failed, %s", worker.failed,
+                  atomic_load(&worker.rounds), redlock_error_name(worker.status));
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(busy_servers_are_named_and_cleaned_later)
+{
+    redisContext *side[3];
+    redlock_lock_t *lock = NULL;
+    live_connect();
+    live.heal = heal;
+    redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET lua-time-limit 1"));
+        side[i] = send_aside(i, "EVAL %s 0", "while true do end");
+        ck_assert(WAIT_UNTIL(is_busy(i), PATIENCE_MS));
+    }
+    CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < 3; i++) {
+        ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_BUSY, "node %u: %s", i, live_text());
+        ck_assert_msg(strstr(live_node(i).text, "busy") != NULL, "node %u: %s", i, live_text());
+    }
+    CHECK_STATUS(live_release(held), REDLOCK_ENOQUORUM);
+    kill_scripts();
+    for (unsigned i = 0; i < 3; i++)
+        redisFree(side[i]);
+    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* the deletes that were refused are repeated */
+    live_check_works();
+}
+END_TEST
+
+START_TEST(a_server_at_maxmemory_still_extends_and_releases)
+{
+    redlock_lock_t *lock = NULL;
+    live_connect();
+    live.heal = heal;
+    redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
+    redlock_lock_t *kept = live_lock("kept", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("kept") == NODES, PATIENCE_MS));
+    on_each(NODES, "OK", "CONFIG SET maxmemory 1");
+    CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    unsigned told = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        told += live_node(i).cause == REDLOCK_CAUSE_OOM;
+    ck_assert_msg(told >= QUORUM, "%s", live_text());
+    CHECK_STATUS(live_extend(held, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(held), REDLOCK_OK);
+    CHECK_STATUS(redlock_release_after(kept, 20, NULL), REDLOCK_OK);
+    redlock_lock_free(kept);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    on_each(NODES, "OK", "CONFIG SET maxmemory 0");
+    live_check_works();
+}
+END_TEST
+
+/* Three of five sleep through one attempt; with time to wait the lock comes all the same. */
+START_TEST(a_sleeping_majority_is_waited_for)
+{
+    redisContext *side[3];
+    redlock_lock_t *lock = NULL;
+    char command[64];
+    live.silence = true;
+    live_connect();
+    snprintf(command, sizeof command, "DEBUG SLEEP %.1f", 3 * live_silence_ms() / 1000.0);
+    for (unsigned i = 0; i < 3; i++)
+        side[i] = send_aside(i, command);
+    CHECK_STATUS(live_acquire("asleep", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock),
+                 REDLOCK_OK);
+    ck_assert_uint_gt(live_info().attempts, 1);
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++)
+        redisFree(side[i]);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static void check_paused(void)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire("paused", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < 3; i++)
+        ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_TIMEOUT, "node %u: %s", i, live_text());
+}
+
+/* CLIENT PAUSE: commands wait in the server; the late SET is followed by its undo. */
+START_TEST(paused_clients_leave_nothing)
+{
+    live.silence = true;
+    live_connect();
+    live.heal = heal;
+    char command[64];
+    snprintf(command, sizeof command, "CLIENT PAUSE %u ALL", 3 * live_silence_ms());
+    on_each(3, "OK", "CLIENT PAUSE 60000 WRITE");
+    check_paused();
+    on_each(3, "OK", "CLIENT UNPAUSE");
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    live_check_works();
+    on_each(3, "OK", command);
+    check_paused();
+    live_check_works();
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static Suite *trouble_suite(void)
+{
+    Suite *suite = suite_create("live_server_errors");
+    live_add(suite, "scripts", forgotten_scripts_are_sent_again);
+    live_add(suite, "cut between", cut_connections_between_calls_are_renewed);
+    live_add(suite, "cut in the middle", cut_connections_in_the_middle_leave_nothing);
+    live_add(suite, "busy", busy_servers_are_named_and_cleaned_later);
+    live_add(suite, "out of memory", a_server_at_maxmemory_still_extends_and_releases);
+    live_add(suite, "asleep", a_sleeping_majority_is_waited_for);
+    live_add(suite, "paused", paused_clients_leave_nothing);
+    return suite;
+}
+
+int main(void)
+{
+    static const char *const args[] = {"--enable-debug-command", "yes", NULL};
+    const struct cluster_opts opts = {.args = args};
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&opts);
+    const int status = suite_run_nofork(trouble_suite());
+    live_stop_servers();
+    return status;
+}

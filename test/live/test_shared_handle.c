@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * A lock with several users in one process: it ends with the last release, and for all of them when
+ * anything else ends it. And the lock that ends with its scope. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdatomic.h>
+
+struct told {
+    atomic_uint calls, released;
+    int status;
+    redlock_lock_t *lock;
+};
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    struct told *told = userdata;
+
+    (void)rl;
+    (void)report;
+    told->status = status;
+    told->lock = lock;
+    atomic_fetch_add(&told->calls, 1);
+}
+
+static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    struct told *told = userdata;
+
+    (void)rl;
+    if (event->kind == REDLOCK_EVENT_RELEASED)
+        atomic_fetch_add(&told->released, 1);
+}
+
+static void retain(redlock_lock_t *lock, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK);
+}
+
+static void check_held(redlock_lock_t *lock)
+{
+    CHECK_STATUS(redlock_lock_check(lock, 1), REDLOCK_OK);
+    ck_assert_uint_ge(live_nodes_with("shared"), QUORUM);
+}
+
+START_TEST(test_last_release_ends_it)
+{
+    redlock_lock_t *lock;
+    redlock_report_t *report;
+
+    live_connect();
+    lock = live_lock("shared", LONG_TTL_MS);
+    retain(lock, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK_STATUS(redlock_release(lock, &report), REDLOCK_OK);
+        live_keep_report(report);
+        ck_assert_uint_gt(live_info().validity_ms, 0);
+        check_held(lock);
+        CHECK_STATUS(redlock_extend(lock, 0, NULL), REDLOCK_OK);
+    }
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_ELOST);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert_uint_eq(live_stats(live.client).released, 1);
+}
+END_TEST
+
+START_TEST(test_callbacks_come_for_each_release)
+{
+    struct told told = {.calls = 0};
+    redlock_lock_t *lock;
+
+    live.event_fn = on_event;
+    live.event_userdata = &told;
+    live_connect();
+    lock = live_lock("shared", LONG_TTL_MS);
+    retain(lock, 1);
+    CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 1, PATIENCE_MS));
+    CHECK_STATUS(told.status, REDLOCK_OK);
+    ck_assert_ptr_eq(told.lock, lock);
+    check_held(lock);
+    ck_assert_uint_eq(atomic_load(&told.released), 0);
+    CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 2, PATIENCE_MS));
+    CHECK_STATUS(told.status, REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&told.released) == 1, PATIENCE_MS));
+    redlock_lock_free(lock);
+}
+END_TEST
+
+START_TEST(test_a_delay_is_that_of_the_last_release)
+{
+    redlock_lock_t *lock;
+
+    live_connect();
+    lock = live_lock("shared", LONG_TTL_MS);
+    retain(lock, 1);
+    CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
+    check_held(lock);
+    CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+START_TEST(test_loss_ends_it_for_all)
+{
+    redlock_lock_t *lock;
+
+    live_connect();
+    lock = live_lock("shared", live_brief_ms(1200));
+    retain(lock, 3);
+    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(redlock_lock_retain(lock) == REDLOCK_ELOST, PATIENCE_MS));
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);
+    redlock_lock_free(lock);
+}
+END_TEST
+
+START_TEST(test_detach_and_free_end_it_for_all)
+{
+    redlock_lock_t *lock;
+
+    live_connect();
+    lock = live_lock("shared", LONG_TTL_MS);
+    retain(lock, 3);
+    CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
+    CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);
+    CHECK_STATUS(redlock_release_token(live.client, "shared", redlock_lock_token(lock), NULL),
+                 REDLOCK_OK);
+    redlock_lock_free(lock);
+
+    lock = live_lock("shared", LONG_TTL_MS);
+    retain(lock, 3);
+    redlock_lock_free(lock);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert_int_eq(redlock_lock_retain(NULL), REDLOCK_EINVAL);
+}
+END_TEST
+
+static void work_in_a_scope(void)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL;
+
+    CHECK_STATUS(redlock_acquire(live.client, "shared", &opts, &lock, NULL), REDLOCK_OK);
+    check_held(lock);
+}
+
+START_TEST(test_the_end_of_a_scope_releases)
+{
+    live_connect();
+    work_in_a_scope();
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+static Suite *retain_suite(void)
+{
+    Suite *suite = suite_create("live_shared_handle");
+
+    live_add(suite, "last release", test_last_release_ends_it);
+    live_add(suite, "callbacks", test_callbacks_come_for_each_release);
+    live_add(suite, "delay", test_a_delay_is_that_of_the_last_release);
+    live_add(suite, "loss", test_loss_ends_it_for_all);
+    live_add(suite, "detach and free", test_detach_and_free_end_it_for_all);
+    live_add(suite, "scope", test_the_end_of_a_scope_releases);
+    return suite;
+}
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers();
+    const int status = suite_run(retain_suite());
+    live_stop_servers();
+    return status;
+}

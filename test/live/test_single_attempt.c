@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Calls without a wait budget, of a client that was refused shortly before, against servers of
+ * which one has a key that never expires. Each server is that one in turn, so the preferred one is
+ * among them. */
+#include "live.h"
+#include "suite.h"
+
+#include <string.h>
+
+#define TIMES   4
+#define PERMITS 3
+
+static const char *const names[] = {"busy", "also-busy"};
+
+static void set_all(unsigned node, const char *command)
+{
+    static const char *const keys[] = {"busy", "also-busy", "busy{#0}", "busy{#1}", "busy{#2}"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        free(cluster_command(live.cluster, node, command, keys[i]));
+}
+
+static redlock_opts_t once(unsigned permits, unsigned more)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+
+    opts.kind = permits != 0 ? REDLOCK_PERMIT : opts.kind;
+    opts.permits = permits;
+    opts.also = names + 1;
+    opts.also_count = more;
+    return opts;
+}
+
+static int take(const redlock_opts_t *opts, redlock_lock_t **ret)
+{
+    redlock_report_t *report = NULL;
+
+    *ret = NULL;
+    const int status = redlock_acquire(live.client, names[0], opts, ret, &report);
+    live_keep_report(report);
+    return status;
+}
+
+/* Each server must be seen to have been asked: those that the report calls "not asked" were not. */
+static void check_refused(const redlock_opts_t *opts)
+{
+    redlock_lock_t *lock;
+    unsigned asked = 0;
+
+    CHECK_STATUS(take(opts, &lock), REDLOCK_ECONTENDED);
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_report_t node = live_node(i);
+        asked += strcmp(node.text, "not asked") != 0;
+        ck_assert_msg(node.vote == REDLOCK_VOTE_DENIED || node.vote == REDLOCK_VOTE_NONE, "%s",
+                      live_text());
+    }
+    ck_assert_msg(asked >= QUORUM, "%u were asked: %s", asked, live_text());
+}
+
+static void check_granted(unsigned permits, unsigned more)
+{
+    const redlock_opts_t opts = once(permits, more);
+    redlock_lock_t *lock;
+
+    live_connect();
+    for (unsigned stale = 0; stale < NODES; stale++) {
+        for (unsigned i = 0; i < NODES; i++)
+            set_all(i, "SET %s another");
+        for (unsigned i = 0; i < TIMES; i++)
+            check_refused(&opts);
+        for (unsigned i = 0; i < NODES; i++) {
+            if (i != stale)
+                set_all(i, "DEL %s");
+        }
+        for (unsigned i = 0; i < TIMES; i++) {
+            CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
+            CHECK_STATUS(live_release(lock), REDLOCK_OK);
+        }
+    }
+    set_all(NODES - 1, "DEL %s");
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+
+START_TEST(a_lock)
+{
+    check_granted(0, 0);
+}
+END_TEST
+
+START_TEST(several_resources)
+{
+    check_granted(0, 1);
+}
+END_TEST
+
+START_TEST(a_permit)
+{
+    check_granted(PERMITS, 0);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("live_single_attempt");
+    live_add(suite, "lock", a_lock);
+    live_add(suite, "several", several_resources);
+    live_add(suite, "permit", a_permit);
+    live_start_servers();
+    const int status = suite_run_nofork(suite);
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * More requests than a stopped server's socket can take: a SET of which no byte was written is
+ * taken out of our buffer, neither sent late nor undone; the others are undone. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOCKS 800 /* of about 850 bytes each: several times what a unix socket takes */
+
+struct flood {
+    redlock_lock_t *lock[LOCKS];
+    redlock_cancel_t *cancel;
+    unsigned done, granted, canceled, released;
+};
+
+static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct flood *flood = userdata;
+    (void)rl;
+    (void)report;
+    flood->done++;
+    flood->canceled += status == REDLOCK_ECANCELED;
+    if (status == REDLOCK_OK)
+        flood->lock[flood->granted++] = lock;
+}
+
+static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct flood *flood = userdata;
+    (void)rl;
+    (void)report;
+    (void)lock;
+    flood->released += status == REDLOCK_OK;
+}
+
+/* All in one tick: one write for each node. */
+static void start_all(struct flood *flood)
+{
+    char resource[501];
+    memset(resource, 'r', sizeof resource - 1);
+    resource[sizeof resource - 1] = '\0';
+    memset(flood, 0, sizeof *flood);
+    ck_assert_int_eq(redlock_cancel_new(&flood->cancel, live.client), REDLOCK_OK);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+        opts.cancel = flood->cancel;
+        resource[snprintf(resource, sizeof resource, "%u", i)] = '-';
+        ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_acquired, flood),
+                         REDLOCK_OK);
+    }
+    live_turn(live.client, 0);
+}
+
+static void connect_embedded(void)
+{
+    char prefix[257];
+    memset(prefix, 'p', sizeof prefix - 1);
+    prefix[sizeof prefix - 1] = '\0';
+    live.mode = REDLOCK_MODE_EMBEDDED;
+    live.node_time_ms = PATIENCE_MS; /* here only the socket says that a server is stopped */
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_config_set_key_prefix(config, prefix), REDLOCK_OK);
+    live.client = live_open(config);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT"));
+}
+
+/* redlock_free() does not wait for the network: what is under way must have arrived before. */
+static void wait_for_undos(void)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert(LOOP_UNTIL(live.client, live_node_stats(live.client, i).undos_pending == 0,
+                             PATIENCE_MS));
+}
+
+/* Compare-and-deletes, in the words that the server knows. */
+static uint64_t count_undos(unsigned node)
+{
+    return live_calls(node, "evalsha") + live_calls(node, "delex") + live_calls(node, "delifeq");
+}
+
+/* What was written was executed and undone; the rest never came. */
+static void check_stopped_node(unsigned node)
+{
+    const uint64_t sets = live_calls(node, "set"), undos = count_undos(node);
+    ck_assert_msg(sets > 0 && sets < LOCKS && undos == sets, "node %u: %d SETs and %d undos of %d",
+                  node, (int)sets, (int)undos, LOCKS);
+}
+
+START_TEST(held_locks_with_an_unsent_set)
+{
+    struct flood flood;
+    connect_embedded();
+    live_pause(0, 2);
+    start_all(&flood);
+    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, PATIENCE_MS));
+    ck_assert_uint_eq(flood.granted, LOCKS);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        ck_assert_int_eq(redlock_release_start(flood.lock[i], on_released, &flood), REDLOCK_OK);
+        redlock_lock_free(flood.lock[i]);
+    }
+    ck_assert(LOOP_UNTIL(live.client, flood.released == LOCKS, PATIENCE_MS));
+    live_resume_all();
+    wait_for_undos();
+    check_stopped_node(0);
+    check_stopped_node(1);
+    redlock_cancel_free(flood.cancel);
+}
+END_TEST
+
+START_TEST(cancelled_attempts_with_an_unsent_set)
+{
+    struct flood flood;
+    connect_embedded();
+    live_pause(0, 3);
+    start_all(&flood);
+    ck_assert_uint_eq(flood.done, 0);
+    redlock_cancel_trigger(flood.cancel);
+    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, PATIENCE_MS));
+    ck_assert_uint_eq(flood.canceled, LOCKS);
+    live_resume_all();
+    wait_for_undos();
+    for (unsigned i = 0; i < 3; i++)
+        check_stopped_node(i);
+    redlock_cancel_free(flood.cancel);
+}
+END_TEST
+
+static Suite *unsent_suite(void)
+{
+    Suite *suite = suite_create("live_unsent_requests");
+    live_add_each(suite, "held", held_locks_with_an_unsent_set, 3);
+    live_add_each(suite, "cancelled", cancelled_attempts_with_an_unsent_set, 3);
+    return suite;
+}
+
+int main(void)
+{
+    const struct cluster_opts opts = {.unix_sockets = true};
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    live_start_servers_with(&opts);
+    const int status = suite_run_nofork(unsent_suite());
+    live_stop_servers();
+    return status;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * Waits that end while an attempt is under way: what the report says of servers that are well. */
+#include "live.h"
+#include "suite.h"
+
+#include <signal.h>
+#include <string.h>
+
+#define WAIT_MS 400
+
+static void check_nobody_accused(void)
+{
+    for (unsigned i = 0; i < NODES; i++) {
+        const redlock_node_report_t node = live_node(i);
+        ck_assert_msg(node.vote != REDLOCK_VOTE_FAILED && node.cause == REDLOCK_CAUSE_NONE, "%s",
+                      live_text());
+    }
+}
+
+static void signal_all(int number)
+{
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_int_eq(kill(cluster_pid(live.cluster, i), number), 0);
+}
+
+/* Stops the servers when the first attempt was denied. */
+static void stop_servers(redlock_t *rl, const redlock_event_t *event, void *userdata)
+{
+    (void)rl;
+    (void)userdata;
+    if (event->kind == REDLOCK_EVENT_WAITING)
+        signal_all(SIGSTOP);
+}
+
+/* The last attempt of a wait begins two round trips before its end, and is cut short. */
+START_TEST(held_by_another)
+{
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report;
+    unsigned denied = 0;
+
+    live.node_time_ms = 10 * NODE_TIME_MS;
+    live_connect();
+    cluster_command_all(live.cluster, "SET busy another");
+    opts.wait_ms = WAIT_MS;
+    opts.event_fn = stop_servers;
+    const int status = redlock_acquire(live.client, "busy", &opts, &lock, &report);
+    signal_all(SIGCONT);
+    live_keep_report(report);
+    CHECK_STATUS(status, REDLOCK_ECONTENDED);
+    check_nobody_accused();
+    for (unsigned i = 0; i < NODES; i++)
+        denied += live_node(i).vote == REDLOCK_VOTE_DENIED;
+    ck_assert_msg(denied >= QUORUM, "%u denied: %s", denied, live_text());
+    cluster_command_all(live.cluster, "DEL busy");
+}
+END_TEST
+
+/* Servers that stand still for less than the node timeout are not called silent. */
+START_TEST(not_answered_yet)
+{
+    redlock_lock_t *lock;
+
+    live.node_time_ms = 10 * NODE_TIME_MS;
+    live_connect();
+    live_check_works();
+    live_pause(0, NODES);
+    CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, WAIT_MS, &lock), REDLOCK_ENOQUORUM);
+    live_resume_all();
+    check_nobody_accused();
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_str_eq(live_node(i).text, "had not answered yet");
+    ck_assert_msg(strstr(live_text(), "had not answered yet") != NULL, "%s", live_text());
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("live_wait_budget");
+    live_add(suite, "held", held_by_another);
+    live_add(suite, "unanswered", not_answered_yet);
+    live_start_servers();
+    const int status = suite_run_nofork(suite);
+    live_stop_servers();
+    return status;
+}

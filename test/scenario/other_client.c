@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * The other client, and /proc/net/tcp. */
+#include "other_client.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static _Noreturn void become_peer(int in, int out, const char *clock_path, unsigned drift_ppm)
+{
+    char text[24];
+    const char *peer = getenv("PEER");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (peer == NULL || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+        _exit(126);
+    if (clock_path != NULL) {
+        setenv("LD_PRELOAD", clockshim_object(), 1);
+        setenv("CLOCKSHIM_FILE", clock_path, 1);
+    }
+    snprintf(text, sizeof text, "%u", drift_ppm);
+    if (drift_ppm != 0)
+        setenv("PEER_DRIFT_PPM", text, 1);
+    snprintf(text, sizeof text, "%" PRIu64, live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS);
+    setenv("PEER_MAX_TTL_MS", text, 1);
+    snprintf(text, sizeof text, "%u", live.heartbeat_ms);
+    if (live.heartbeat_ms != 0)
+        setenv("PEER_HEARTBEAT_MS", text, 1);
+    execl(peer, peer, cluster_urls(live.cluster), (char *)NULL);
+    _exit(127);
+}
+
+struct other *other_start(bool with_clocks, unsigned drift_ppm)
+{
+    static unsigned count;
+    char path[256];
+    int there[2], back[2];
+    ck_assert_msg(getenv("PEER") != NULL, "PEER is not set: the path of the program peer");
+    struct other *other = calloc(1, sizeof *other);
+    ck_assert_ptr_nonnull(other);
+    snprintf(path, sizeof path, "%s/other%u", cluster_dir(live.cluster), count++);
+    if (with_clocks) {
+        other->clocks = clockshim_create(path);
+        ck_assert_ptr_nonnull(other->clocks);
+    }
+    ck_assert_int_eq(pipe2(there, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(back, O_CLOEXEC), 0);
+    fflush(NULL);
+    other->pid = fork();
+    if (other->pid == 0)
+        become_peer(there[0], back[1], with_clocks ? path : NULL, drift_ppm);
+    ck_assert_int_gt(other->pid, 0);
+    close(there[0]);
+    close(back[1]);
+    other->to = fdopen(there[1], "we");
+    other->from = fdopen(back[0], "re");
+    ck_assert(other->to != NULL && other->from != NULL);
+    return other;
+}
+
+void other_end(struct other *other)
+{
+    int status = 0;
+    other_continue(other);
+    fclose(other->to);
+    fclose(other->from);
+    ck_assert_int_eq(waitpid(other->pid, &status, 0), other->pid);
+    ck_assert_msg(status == 0, "the other client ended with wait status %d", status);
+    clockshim_close(other->clocks);
+    free(other);
+}
+
+static void __attribute__((format(printf, 2, 0)))
+say(struct other *other, const char *format, va_list arguments)
+{
+    vfprintf(other->to, format, arguments);
+    fputc('\n', other->to);
+    ck_assert_int_eq(fflush(other->to), 0);
+}
+
+void other_say(struct other *other, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(other, format, arguments);
+    va_end(arguments);
+}
+
+const char *other_answer(struct other *other)
+{
+    other->answer[0] = '\0';
+    ck_assert_msg(fgets(other->answer, sizeof other->answer, other->from) != NULL,
+                  "the other client has ended");
+    other->answer[strcspn(other->answer, "\n")] = '\0';
+    return other->answer;
+}
+
+bool other_answers(struct other *other, const char *word, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(other, format, arguments);
+    va_end(arguments);
+    const char *answer = other_answer(other);
+    return strncmp(answer, word, strlen(word)) == 0 && answer[strlen(word)] == ' ';
+}
+
+void other_stop(struct other *other)
+{
+    siginfo_t info;
+    ck_assert_int_eq(kill(other->pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitid(P_PID, (id_t)other->pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+}
+
+void other_continue(struct other *other)
+{
+    kill(other->pid, SIGCONT);
+}
+
+void other_slow_down(struct other *other, int64_t rate_ppm)
+{
+    for (int clock = 0; clock < CLOCKSHIM_CLOCKS; clock++)
+        clockshim_set_rate(other->clocks, (enum clockshim_clock)clock, rate_ppm);
+}
+
+/* Lines look like "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port,
+ * remote ones, state, what is not sent and what is not read. */
+static unsigned count_sockets(bool unsent, unsigned bytes)
+{
+    char line[512];
+    unsigned count = 0;
+    bool seen[NODES] = {false};
+    FILE *file = fopen("/proc/thread-self/net/tcp", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        unsigned port = 0, state = 0, sending = 0, reading = 0;
+        if (sscanf(line, " %*u: %*8x:%x %*8x:%*x %x %x:%x", &port, &state, &sending, &reading) != 4)
+            continue;
+        if (unsent)
+            count += sending >= bytes;
+        for (unsigned i = 0; !unsent && i < NODES; i++) {
+            if ((int)port != cluster_port(live.cluster, i) || state != 1 || reading < bytes)
+                continue;
+            count += !seen[i];
+            seen[i] = true;
+        }
+    }
+    fclose(file);
+    return count;
+}
+
+unsigned sockets_unsent(void)
+{
+    return count_sockets(true, 1);
+}
+
+unsigned nodes_with_unread(unsigned bytes)
+{
+    return count_sockets(false, bytes);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT
+ * A scenario in which two clients disagree about the servers: each has a majority of its own list,
+ * and they have one server in common. */
+#include "live.h"
+#include "suite.h"
+
+#include <stdio.h>
+
+static void heal(void)
+{
+    cluster_command_all(live.cluster, "FLUSHALL"); /* records of fences */
+}
+
+static redlock_t *open_some(unsigned first)
+{
+    char urls[1024] = "";
+    size_t len = 0;
+    for (unsigned i = first; i < first + 3; i++)
+        len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s", i == first ? "" : ",",
+                                cluster_url(live.cluster, i));
+    redlock_config_t *config = live_config_of(urls);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    return live_open(config);
+}
+
+static int acquire(redlock_t *client, uint32_t flags, uint64_t wait_ms, redlock_lock_t **ret_lock)
+{
+    redlock_report_t *report = NULL;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.flags = flags;
+    opts.wait_ms = wait_ms;
+    const int status = redlock_acquire(client, "list", &opts, ret_lock, &report);
+    live_keep_report(report);
+    return status;
+}
+
+/* Node 2 does not answer the first client in time: its majority is nodes 0 and 1. */
+START_TEST(scenario_26_two_lists)
+{
+    redlock_lock_t *first = NULL, *second = NULL;
+    redlock_t *one = open_some(0), *two = open_some(2);
+    live.heal = heal;
+    /* Plain locks: two at once. */
+    cluster_pause(live.cluster, 2);
+    CHECK_STATUS(acquire(one, 0, 0, &first), REDLOCK_OK);
+    CHECK_STATUS(acquire(two, 0, 0, &second), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(first, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(second, 0), REDLOCK_OK);
+    cluster_resume(live.cluster, 2);
+    CHECK_STATUS(redlock_release(first, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_release(second, NULL), REDLOCK_OK);
+    redlock_lock_free(first);
+    redlock_lock_free(second);
+    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(one) == 3 && live_voters(two) == 3, PATIENCE_MS));
+    /* With fences each server knows whose it is. */
+    CHECK_STATUS(acquire(one, REDLOCK_FENCE, wait_scaled_ms(PATIENCE_MS), &first), REDLOCK_OK);
+    second = NULL;
+    CHECK_STATUS(acquire(two, REDLOCK_FENCE, wait_scaled_ms(500), &second), REDLOCK_EFENCE);
+    CHECK_STATUS(redlock_release(first, NULL), REDLOCK_OK);
+    redlock_lock_free(first);
+    ck_assert_int_eq(redlock_free(one), REDLOCK_OK);
+    ck_assert_int_eq(redlock_free(two), REDLOCK_OK);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("scenario_different_lists");
+    live_add_with(suite, "26", scenario_26_two_lists, live_start_servers);
+    return suite_run_nofork(suite);
+}

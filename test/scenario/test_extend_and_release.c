@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Scenarios of extending, releasing and taking again: what belongs to a lock that is over must not
+ * touch the next one. */
+#include "other_client.h"
+#include "suite.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define SHORT_TTL_MS 1200
+#define CONTENDERS   8
+#define TURNS        15
+
+static void heal(void)
+{
+    cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
+}
+
+static unsigned nodes_with_token(const char *key, const redlock_lock_t *lock)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        count += cluster_replies(live.cluster, i, redlock_lock_token(lock), "GET %s", key);
+    return count;
+}
+
+static void set_memory(unsigned first, const char *value)
+{
+    for (unsigned i = first; i < NODES; i++)
+        ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET maxmemory %s", value));
+}
+
+struct contender {
+    pthread_t thread;
+    redlock_t *client;
+    atomic_uint *inside, *together;
+    unsigned turns;
+};
+
+static void *contend(void *userdata)
+{
+    struct contender *self = userdata;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(20000);
+    for (; self->turns < TURNS; self->turns++) {
+        redlock_lock_t *lock = NULL;
+        if (redlock_acquire(self->client, "storm", &opts, &lock, NULL) != REDLOCK_OK)
+            break;
+        if (atomic_fetch_add(self->inside, 1) != 0)
+            atomic_fetch_add(self->together, 1);
+        atomic_fetch_sub(self->inside, 1);
+        redlock_release(lock, NULL);
+        redlock_lock_free(lock);
+    }
+    return NULL;
+}
+
+/* Each with connections of its own: their votes are split again and again, and each gets its turns.
+ */
+START_TEST(scenario_28_split_votes)
+{
+    struct contender contender[CONTENDERS];
+    atomic_uint inside = 0, together = 0;
+    uint64_t split = 0;
+    for (unsigned i = 0; i < CONTENDERS; i++)
+        contender[i] = (struct contender){
+            .client = live_open(live_config()), .inside = &inside, .together = &together};
+    for (unsigned i = 0; i < CONTENDERS; i++)
+        ck_assert_int_eq(pthread_create(&contender[i].thread, NULL, contend, &contender[i]), 0);
+    for (unsigned i = 0; i < CONTENDERS; i++) {
+        pthread_join(contender[i].thread, NULL);
+        split += live_stats(contender[i].client).split_votes;
+        ck_assert_int_eq(redlock_free(contender[i].client), REDLOCK_OK);
+    }
+    for (unsigned i = 0; i < CONTENDERS; i++)
+        ck_assert_msg(contender[i].turns == TURNS, "contender %u had %u turns", i,
+                      contender[i].turns);
+    ck_assert_uint_eq(atomic_load(&together), 0);
+    ck_assert_msg(split > 0, "no vote was split: this shows nothing");
+}
+END_TEST
+
+/* The holder stands still until its time is over. The servers would still agree: somebody made its
+ * keys live longer. */
+START_TEST(scenario_29_extended_too_late)
+{
+    struct other *other = other_start(false, 0);
+    ck_assert_msg(other_answers(other, "ok", "acquire late %d 5000", SHORT_TTL_MS), "%s",
+                  other->answer);
+    const uint64_t over_ms = wait_now_ms() + SHORT_TTL_MS;
+    other_stop(other);
+    cluster_command_all(live.cluster, "PEXPIRE late 60000");
+    ck_assert(WAIT_UNTIL(wait_now_ms() >= over_ms, PATIENCE_MS));
+    ck_assert_uint_ge(live_nodes_with("late"), QUORUM);
+    other_say(other, "extend late 20000");
+    other_continue(other);
+    const char *answer = other_answer(other);
+    ck_assert_msg(strncmp(answer, "REDLOCK_ELOST", 13) == 0, "%s", answer);
+    ck_assert_msg(other_answers(other, "REDLOCK_ELOST", "check late"), "%s", other->answer);
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("late") == 0, PATIENCE_MS), "not taken back");
+    other_end(other);
+}
+END_TEST
+
+/* Ours on nodes 0 to 2, of which one loses it; another client takes, uses and gives back the lock
+ * on the others. Now three nodes are free to be given our key again. */
+START_TEST(scenario_30_healed_keys)
+{
+    redlock_lock_t *theirs = NULL;
+    live_connect();
+    live.heal = heal;
+    set_memory(QUORUM, "1");
+    redlock_lock_t *ours = live_lock("gap", LONG_TTL_MS);
+    ck_assert_uint_eq(nodes_with_token("gap", ours), QUORUM);
+    set_memory(QUORUM, "0");
+    ck_assert_int_eq(cluster_integer(live.cluster, 2, "DEL gap"), 1);
+    redlock_t *other = live_open(live_config());
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    CHECK_STATUS(redlock_acquire(other, "gap", &opts, &theirs, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK); /* two at once: a key was lost */
+    CHECK_STATUS(redlock_release(theirs, NULL), REDLOCK_OK);
+    redlock_lock_free(theirs);
+    ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
+    /* What must not be said is that nothing has happened. */
+    ck_assert_int_ne(live_extend(ours, 0), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(redlock_lock_check(ours, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    CHECK_STATUS(live_release(ours), REDLOCK_ELOST);
+}
+END_TEST
+
+START_TEST(scenario_31_a_smaller_ttl)
+{
+    live_connect();
+    redlock_lock_t *lock = live_lock("short", LONG_TTL_MS);
+    ck_assert(WAIT_UNTIL(live_nodes_with("short") == NODES, PATIENCE_MS));
+    live_pause(3, 2);
+    CHECK_STATUS(live_extend(lock, 1000), REDLOCK_OK);
+    live_resume_all();
+    CHECK_STATUS(live_extend(lock, 1000), REDLOCK_OK);
+    const uint64_t left_ms = redlock_lock_remaining_ms(lock);
+    ck_assert_uint_gt(left_ms, LONG_TTL_MS / 2);
+    for (unsigned i = 0; i < NODES; i++)
+        ck_assert_int_ge(cluster_integer(live.cluster, i, "PTTL short"), (int)(LONG_TTL_MS / 2));
+    CHECK_STATUS(live_release(lock), REDLOCK_OK);
+}
+END_TEST
+
+/* A delete of the first lock waits in two servers, and the SET of the second behind it. */
+START_TEST(scenario_32_late_delete)
+{
+    live.node_time_ms = 5000;
+    live_connect();
+    live_pause(3, 2);
+    redlock_lock_t *first = live_lock("again", LONG_TTL_MS);
+    CHECK_STATUS(live_extend(first, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(first), REDLOCK_OK);
+    redlock_lock_t *second = live_lock("again", LONG_TTL_MS);
+    live_resume_all();
+    for (unsigned i = 3; i < NODES; i++)
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == 2, PATIENCE_MS), "node %u: %d SETs", i,
+                      (int)live_calls(i, "set"));
+    ck_assert_msg(WAIT_UNTIL(nodes_with_token("again", second) == NODES, PATIENCE_MS),
+                  "%u nodes have the second token", nodes_with_token("again", second));
+    CHECK_STATUS(live_extend(second, 0), REDLOCK_OK);
+    CHECK_STATUS(live_release(second), REDLOCK_OK);
+}
+END_TEST
+
+START_TEST(scenario_33_released_too_late)
+{
+    live_connect();
+    redlock_lock_t *first = live_lock("next", wait_scaled_ms(SHORT_TTL_MS));
+    redlock_lock_t *second = live_lock("next", LONG_TTL_MS); /* waits for the end of the first */
+    ck_assert_int_eq(redlock_lock_check(first, 0), REDLOCK_ELOST);
+    ck_assert(WAIT_UNTIL(nodes_with_token("next", second) == NODES, PATIENCE_MS));
+    CHECK_STATUS(live_release(first), REDLOCK_ELOST);
+    ck_assert_uint_eq(nodes_with_token("next", second), NODES);
+    CHECK_STATUS(live_extend(second, 0), REDLOCK_OK);
+    ck_assert_uint_eq(nodes_with_token("next", second), NODES);
+    CHECK_STATUS(live_release(second), REDLOCK_OK);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("scenario_extend_and_release");
+    live_add_with(suite, "28", scenario_28_split_votes, live_start_servers);
+    live_add_with(suite, "29", scenario_29_extended_too_late, live_start_servers);
+    live_add_with(suite, "30", scenario_30_healed_keys, live_start_servers);
+    live_add_with(suite, "31", scenario_31_a_smaller_ttl, live_start_servers);
+    live_add_with(suite, "32", scenario_32_late_delete, live_start_servers);
+    live_add_with(suite, "33", scenario_33_released_too_late, live_start_servers);
+    return suite_run_nofork(suite);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Scenarios in which the network loses packets and tells nobody. For each: what happens to a client
+ * that does it the plain way, and what happens to ours. */
+#include "other_client.h"
+#include "suite.h"
+
+#include <hiredis/hiredis.h>
+
+#define CUT 3 /* nodes 0 to 2: no majority without them */
+
+static void start_with_links(void)
+{
+    const struct cluster_opts opts = {.network = true};
+    live_start_servers_with(&opts);
+}
+
+static void set_links(unsigned first, unsigned end, enum network_cut cut)
+{
+    for (unsigned i = first; i < end; i++)
+        cluster_cut(live.cluster, i, cut);
+}
+
+static void heal(void)
+{
+    set_links(0, NODES, NETWORK_WHOLE);
+}
+
+static void begin(void)
+{
+    live.heal = heal;
+    live.silence = true;
+    live_connect();
+}
+
+/* A client that knows nothing of all this: connections to the first nodes, over their links. */
+static void dial(redisContext **plain)
+{
+    for (unsigned i = 0; i < CUT; i++) {
+        char host[64];
+        ck_assert_int_eq(sscanf(cluster_url(live.cluster, i), "redis://%63[0-9.]:", host), 1);
+        plain[i] = redisConnect(host, cluster_port(live.cluster, i));
+        ck_assert(plain[i] != NULL && plain[i]->err == 0);
+    }
+}
+
+static void set_plainly(redisContext **plain)
+{
+    for (unsigned i = 0; i < CUT; i++) {
+        int done = 0;
+        ck_assert_int_eq(redisAppendCommand(plain[i], "SET plain v NX PX 30000"), REDIS_OK);
+        while (!done)
+            ck_assert_int_eq(redisBufferWrite(plain[i], &done), REDIS_OK);
+    }
+}
+
+static void hang_up(redisContext **plain)
+{
+    for (unsigned i = 0; i < CUT; i++)
+        redisFree(plain[i]);
+}
+
+static void acquire_in_vain(void)
+{
+    redlock_lock_t *lock = NULL;
+    CHECK_STATUS(live_acquire("ours", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < CUT; i++)
+        ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_TIMEOUT, "%s", live_text());
+}
+
+/* One SET of the plain client and one of ours on each. */
+static void check_sets(uint64_t expected)
+{
+    for (unsigned i = 0; i < CUT; i++)
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == expected, PATIENCE_MS),
+                      "node %u executed %d SETs instead of %d", i, (int)live_calls(i, "set"),
+                      (int)expected);
+}
+
+static void remove_plain(void)
+{
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("plain") == CUT, PATIENCE_MS),
+                  "%u nodes have the plain client's key", live_nodes_with("plain"));
+    cluster_command_all(live.cluster, "DEL plain");
+}
+
+START_TEST(scenario_04_reply_lost)
+{
+    redisContext *plain[CUT];
+    begin();
+    dial(plain);
+    set_links(0, CUT, NETWORK_CUT_BACK);
+    set_plainly(plain);
+    acquire_in_vain();
+    check_sets(2); /* done, though nobody was told */
+    remove_plain();
+    /* Ours is taken back while the link is still cut. */
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS), "%u nodes have our key",
+                  live_nodes_with("ours"));
+    heal();
+    live_check_works();
+    hang_up(plain);
+}
+END_TEST
+
+START_TEST(scenario_05_set_delayed)
+{
+    redisContext *plain[CUT];
+    begin();
+    dial(plain);
+    set_links(0, CUT, NETWORK_CUT_THERE);
+    set_plainly(plain);
+    acquire_in_vain();
+    check_sets(0); /* nobody has seen them yet */
+    heal();
+    check_sets(2); /* both come late */
+    remove_plain();
+    ck_assert(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS));
+    live_check_works();
+    hang_up(plain);
+}
+END_TEST
+
+START_TEST(scenario_06_closed_while_undelivered)
+{
+    redisContext *plain[CUT];
+    begin();
+    dial(plain);
+    set_links(0, CUT, NETWORK_CUT_THERE);
+    acquire_in_vain();
+    live_disconnect();
+    set_plainly(plain);
+    hang_up(plain);
+    ck_assert_uint_ge(sockets_unsent(), CUT); /* closed, and the kernel goes on trying */
+    heal();
+    remove_plain(); /* which it did */
+    ck_assert(WAIT_UNTIL(sockets_unsent() == 0, PATIENCE_MS));
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS), "%u nodes have our key",
+                  live_nodes_with("ours"));
+}
+END_TEST
+
+/* A majority is counted over all nodes of the list, not over those that answer. */
+START_TEST(scenario_27_two_sides)
+{
+    redlock_lock_t *ours = NULL, *theirs = NULL;
+    begin();
+    set_links(3, NODES, NETWORK_CUT_BOTH);
+    CHECK_STATUS(live_acquire("split", LONG_TTL_MS, 0, &ours), REDLOCK_OK);
+    set_links(0, 3, NETWORK_CUT_BOTH);
+    set_links(3, NODES, NETWORK_WHOLE);
+    redlock_t *kept = live.client;
+    redlock_config_t *config = live_config();
+    ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
+    redlock_config_free(config);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == 2, PATIENCE_MS));
+    CHECK_STATUS(live_acquire("split", LONG_TTL_MS, wait_scaled_ms(300), &theirs),
+                 REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(live_info().nodes, NODES);
+    ck_assert_uint_eq(live_info().quorum, QUORUM);
+    live_disconnect();
+    live.client = kept;
+    ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK);
+    heal();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    CHECK_STATUS(live_release(ours), REDLOCK_OK);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    if (network_missing() != NULL)
+        return suite_skip(network_missing());
+    Suite *suite = suite_create("scenario_lost_packets");
+    live_add_with(suite, "04", scenario_04_reply_lost, start_with_links);
+    live_add_with(suite, "05", scenario_05_set_delayed, start_with_links);
+    live_add_with(suite, "06", scenario_06_closed_while_undelivered, start_with_links);
+    live_add_with(suite, "27", scenario_27_two_sides, start_with_links);
+    return suite_run_nofork(suite);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * A caller that turns the loop itself, and callbacks, which only the client's own thread may run.
+ * If both are in the poller, the kernel wakes either of them. Here it is always the caller: the
+ * other thread comes too late for whatever happens. It has to hear of its callbacks all the same,
+ * and not when the caller goes home. */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "call_fail.h"
+#include "cluster.h"
+#include "rig.h"
+
+#define STREAK  24   /* blocking calls in a row: more than a caller needs to get the wheel */
+#define LATE_MS 100  /* so much later the thread looks at what it was woken for */
+#define CALL_MS 1500 /* how long the caller drives */
+
+static pthread_t caller;
+static atomic_bool unkind, waits; /* the client's thread is late; it is in the poller */
+static atomic_uint told, turns;
+
+/* Nobody else has taken it for a while. */
+static bool stays_ready(int epoll_fd)
+{
+    struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
+    const uint64_t end_ns = wait_now_ns() + LATE_MS * UINT64_C(1000000);
+
+    if (poll(&ready, 1, 10) <= 0)
+        return false;
+    while (atomic_load(&unkind) && wait_now_ns() < end_ns) {
+        if (poll(&ready, 1, 0) <= 0)
+            return false;
+    }
+    return true;
+}
+
+static int wait_last(epoll_wait_fn next, int epoll_fd, struct epoll_event *events, int max,
+                     int timeout)
+{
+    int count = 0;
+
+    if (timeout == 0)
+        return next(epoll_fd, events, max, timeout);
+    if (pthread_equal(pthread_self(), caller)) {
+        atomic_fetch_add(&turns, 1);
+        return next(epoll_fd, events, max, timeout);
+    }
+    atomic_store(&waits, true);
+    while (count == 0) {
+        if (stays_ready(epoll_fd))
+            count = next(epoll_fd, events, max, 0);
+    }
+    atomic_store(&waits, false);
+    return count;
+}
+
+static void note_told(redlock_t *client, int status, redlock_lock_t *lock,
+                      const redlock_report_t *report, void *unused)
+{
+    (void)client;
+    (void)status;
+    (void)report;
+    (void)unused;
+    redlock_lock_free(lock);
+    atomic_fetch_add(&told, 1);
+}
+
+static void check_told(void)
+{
+    redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+
+    for (unsigned i = 0; i < STREAK; i++)
+        ck_assert_int_eq(redlock_inspect(rig.client, "streak", NULL), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&waits), 10000)); /* it has taken the loop back */
+    atomic_store(&turns, 0);
+    atomic_store(&unkind, true);
+    ck_assert_int_eq(redlock_acquire_start(rig.client, "free", &opts, note_told, NULL), REDLOCK_OK);
+    opts.wait_ms = wait_scaled_ms(CALL_MS);
+    ck_assert_int_eq(redlock_acquire(rig.client, "taken", &opts, &lock, NULL), REDLOCK_ECONTENDED);
+    const unsigned in_time = atomic_load(&told);
+    atomic_store(&unkind, false);
+    ck_assert_uint_gt(atomic_load(&turns), 0); /* it was the caller who drove */
+    ck_assert_msg(in_time == 1, "the callback had to wait until the caller was done");
+}
+
+START_TEST(callbacks_do_not_wait_for_the_driver)
+{
+    atomic_store(&told, 0);
+    caller = pthread_self();
+    rig_new_config(REDLOCK_MODE_THREADED);
+    ck_assert_int_eq(redlock_config_set_heartbeat_ms(rig.config, 60000), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(rig.config, 10000), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_retry_ms(rig.config, 200, 300), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
+    redlock_config_free(rig.config);
+    ck_assert_int_eq(redlock_wait_ready(rig.client, wait_scaled_ms(5000)), REDLOCK_OK);
+    cluster_command_all(rig.cluster, "SET taken somebody PX 60000");
+    call_fail_hook_epoll_wait(wait_last);
+    check_told();
+    call_fail_hook_epoll_wait(NULL);
+    cluster_command_all(rig.cluster, "DEL taken");
+    ck_assert_int_eq(redlock_shutdown(rig.client, wait_scaled_ms(5000)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
+    memset(&rig.call, 0, sizeof rig.call);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("torture_loop_callbacks");
+    TCase *tcase = tcase_create("callbacks");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, callbacks_do_not_wait_for_the_driver);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}

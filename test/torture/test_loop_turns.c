@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * One caller in blocking calls, which turns the loop in turns with the client's own thread. The
+ * scheduler is as unkind as it may be: between the moment that a thread in the poller is woken and
+ * the moment that it takes up what woke it, time passes, and the other thread may have taken it. A
+ * wake-up that is lost in that leaves the caller asleep for ever. */
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "call_fail.h"
+#include "cluster.h"
+#include "rig.h"
+
+#define ROUNDS      400
+#define DELAY_US    3000
+#define SECONDS_MAX 60
+
+static atomic_bool unkind;
+static atomic_uint seed = 1;
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static unsigned draw(unsigned limit)
+{
+    unsigned word = atomic_fetch_add(&seed, 2654435769u);
+
+    word = (word ^ word >> 15) * 2246822519u;
+    return (word >> 9) % limit;
+}
+
+/* The processor is busy elsewhere. */
+static void lose_time(void)
+{
+    const uint64_t end = now_us() + (draw(2) == 0 ? 0 : draw(DELAY_US));
+
+    while (now_us() < end)
+        sched_yield();
+}
+
+static int wait_unkindly(epoll_wait_fn next, int epoll_fd, struct epoll_event *events, int max,
+                         int timeout)
+{
+    struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
+    int count;
+
+    do {
+        if (timeout != 0) {
+            (void)poll(&ready, 1, 20);
+            lose_time();
+        }
+        count = next(epoll_fd, events, max, 0);
+    } while (count == 0 && timeout < 0 && atomic_load(&unkind));
+    return count;
+}
+
+static void take_and_give_back(void)
+{
+    redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
+    redlock_lock_t *lock = NULL;
+
+    opts.wait_ms = wait_scaled_ms(5000);
+    const int error = redlock_acquire(rig.client, "resource", &opts, &lock, NULL);
+    ck_assert_msg(error == REDLOCK_OK, "acquire: %s", redlock_error_name(error));
+    (void)redlock_release(lock, NULL);
+    redlock_lock_free(lock);
+}
+
+static void run(int mode)
+{
+    const uint64_t end = wait_now_ms() + SECONDS_MAX * 1000 / 4;
+
+    rig_new_config(mode);
+    /* Answers are late all the time: each tick reads once more before it calls a node late. */
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(rig.config, 2), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
+    redlock_config_free(rig.config);
+    ck_assert_int_eq(redlock_wait_ready(rig.client, wait_scaled_ms(5000)), REDLOCK_OK);
+    atomic_store(&unkind, true);
+    call_fail_hook_epoll_wait(wait_unkindly);
+    unsigned i = 0;
+    for (; i < ROUNDS && wait_now_ms() < end; i++) {
+        rig_note_text("driving", "a call does not end");
+        take_and_give_back();
+    }
+    atomic_store(&unkind, false);
+    call_fail_hook_epoll_wait(NULL);
+    rig_silence();
+    ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
+    printf("# %u locks\n", i);
+    ck_assert_uint_gt(i, 10);
+    memset(&rig.call, 0, sizeof rig.call);
+}
+
+START_TEST(threaded)
+{
+    run(REDLOCK_MODE_THREADED);
+}
+END_TEST
+
+START_TEST(hybrid)
+{
+    run(REDLOCK_MODE_HYBRID);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("torture_loop_turns");
+    TCase *tcase = tcase_create("turns");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, threaded);
+    tcase_add_test(tcase, hybrid);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}

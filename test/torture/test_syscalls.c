@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * System calls fail in an embedded client that connects, takes a lock, extends it, gives it back
+ * and leaves: each call, in each way in which it can, once and for good. One failure of one
+ * connection costs nothing: the other nodes are a majority. Whatever fails, each operation ends,
+ * nothing is left behind, and the client works when the failures are over. */
+#include <string.h>
+
+#include "call_fail.h"
+#include "rig.h"
+
+#define READY_MS    2000
+#define SHUTDOWN_MS 500
+#define EXPIRE_MS   700
+
+static redlock_opts_t opts;
+
+/* A client as a whole has one poller, with two descriptors of its own, and one timer. */
+static bool is_of_one_node(void)
+{
+    switch (rig.fault->call) {
+    case CALL_EPOLL_CTL:
+        return rig.k > 1;
+    case CALL_EPOLL_CREATE:
+    case CALL_TIMERFD_CREATE:
+    case CALL_EVENTFD:
+    case CALL_FCNTL:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static bool must_succeed(void)
+{
+    return !rig.hit || rig.fault->harmless || (!rig.starve && is_of_one_node());
+}
+
+static void expect(unsigned i, const int *allowed)
+{
+    const int status = rig.call[i].started != REDLOCK_OK ? rig.call[i].started : rig.call[i].status;
+
+    ck_assert_msg(!must_succeed() || status == REDLOCK_OK, "call %u: %s (%s)", i,
+                  redlock_error_name(status), rig.call[i].text);
+    rig_expect(i, allowed);
+}
+
+/* ---- a life ---- */
+
+static void configure(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    rig_new_config(REDLOCK_MODE_EMBEDDED);
+}
+
+/* The key is known to be on all nodes but one: an answer that is late does not count in the
+ * extension that follows it. */
+static bool is_widely_held(void)
+{
+    redlock_node_stats_t node;
+    unsigned granted = 0;
+
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        granted += redlock_get_node_stats(rig.client, i, &node, sizeof node) == REDLOCK_OK &&
+                   node.granted > 0;
+    return granted >= RIG_NODES - 1;
+}
+
+static void live(void)
+{
+    /* Connected or not: a quorum is enough, and it is enough that the greeting is under way. */
+    opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(READY_MS);
+    if (!rig_take(&opts))
+        return;
+    if (!rig.starve)
+        rig_drive(is_widely_held, READY_MS);
+    rig_extend(2, rig.lock, RIG_TTL_MS);
+    rig_finish();
+    rig_release(3, rig.lock);
+    rig_finish();
+}
+
+/* What is no failure must not be taken for one. */
+static void check_connections(void)
+{
+    redlock_node_stats_t node;
+
+    for (unsigned i = 0; i < RIG_NODES; i++) {
+        ck_assert_int_eq(redlock_get_node_stats(rig.client, i, &node, sizeof node), REDLOCK_OK);
+        ck_assert_msg(node.reconnects == 0, "node %u was connected again", i);
+    }
+}
+
+static void judge_life(void)
+{
+    const int created[] = {REDLOCK_OK, REDLOCK_ESYS, RIG_END};
+    const int acquired[] = {REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW, RIG_END};
+    const int extended[] = {REDLOCK_OK, REDLOCK_ENOQUORUM, RIG_END};
+
+    if (rig.client == NULL) {
+        ck_assert_msg(!must_succeed(), "there is no client");
+        ck_assert_int_eq(rig.call[0].started, REDLOCK_ESYS);
+        return;
+    }
+    if (rig.fault != NULL && rig.fault->harmless)
+        check_connections();
+    expect(0, created);
+    expect(1, acquired);
+    if (rig.lock == NULL)
+        return;
+    expect(2, extended);
+    expect(3, extended);
+}
+
+START_TEST(life)
+{
+    rig_sweep_calls(&(struct scenario){
+        .name = "a life", .prepare = configure, .act = live, .judge = judge_life, .bare = true});
+}
+END_TEST
+
+/* ---- leaving, with a lock held, one wanted and an undo on its way: what it cannot give back any
+ * more, expires ---- */
+
+static void be_busy(void)
+{
+    opts = redlock_opts(wait_scaled_ms(EXPIRE_MS));
+    rig_hold_on_all("resource", &opts);
+    rig_acquire(1, "other", &opts);
+}
+
+static void leave(void)
+{
+    rig_started(
+        0, redlock_shutdown_start(rig.client, wait_scaled_ms(SHUTDOWN_MS), rig_done, &rig.call[0]));
+    if (rig.call[0].started == REDLOCK_OK)
+        rig_finish();
+    if (redlock_free(rig.client) != REDLOCK_OK)
+        rig_die("free has failed");
+    rig.client = NULL;
+}
+
+static void judge_leaving(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOQUORUM);
+    RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW);
+    if (must_succeed())
+        ck_assert_msg(rig_no_keys(), "shut down, and keys stay: %s", rig.call[0].text);
+}
+
+START_TEST(leaving)
+{
+    rig_sweep_calls(&(struct scenario){
+        .name = "leaving", .prepare = be_busy, .act = leave, .judge = judge_leaving, .last = true});
+}
+END_TEST
+
+static Suite *calls_suite(void)
+{
+    Suite *suite = suite_create("torture_syscalls");
+    TCase *tcase = tcase_create("calls");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, life);
+    tcase_add_test(tcase, leaving);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(calls_suite());
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * The nodes are named, not numbered: what fails while a name is looked up on its thread, and while
+ * its addresses are tried one after the other. */
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "call_fail.h"
+#include "rig.h"
+
+#define WAIT_MS 4000
+
+static redlock_opts_t opts;
+
+/* The cluster's addresses with a name in the place of each 127.0.0.1. */
+static char *with_names(const char *urls)
+{
+    static const char number[] = "127.0.0.1", name[] = "localhost";
+    char *copy = strdup(urls);
+
+    ck_assert_ptr_nonnull(copy);
+    for (char *at = copy; (at = strstr(at, number)) != NULL;)
+        memcpy(at, name, sizeof name - 1);
+    return copy;
+}
+
+static void configure(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    char *urls = with_names(cluster_urls(rig.cluster));
+    rig_new_config_for(REDLOCK_MODE_EMBEDDED, urls);
+    free(urls);
+}
+
+static void take_and_give_back(void)
+{
+    opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(WAIT_MS);
+    if (!rig_take(&opts))
+        return;
+    rig_release(2, rig.lock);
+    rig_finish();
+}
+
+static void judge(void)
+{
+    const bool whole_client = rig.fault != NULL && rig.fault->call == CALL_FCNTL && rig.k == 0;
+
+    if (rig.client == NULL) {
+        ck_assert_msg(rig.hit && whole_client, "there is no client");
+        ck_assert_int_eq(rig.call[0].started, REDLOCK_ESYS);
+        return;
+    }
+    RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW);
+    if (!rig.starve || !rig.hit || rig.fault->harmless)
+        ck_assert_msg(rig.lock != NULL, "acquire: %s", rig.call[1].text);
+    if (rig.lock != NULL)
+        RIG_EXPECT(2, REDLOCK_OK, REDLOCK_ENOQUORUM);
+}
+
+START_TEST(names)
+{
+    rig_sweep_calls(&(struct scenario){.name = "named nodes",
+                                       .prepare = configure,
+                                       .act = take_and_give_back,
+                                       .judge = judge,
+                                       .bare = true,
+                                       .kept = 2 * RIG_NODES,
+                                       .calls = 1u << CALL_SOCKET | 1u << CALL_CONNECT |
+                                                1u << CALL_GETSOCKOPT | 1u << CALL_FCNTL |
+                                                1u << CALL_THREAD | 1u << CALL_GETADDRINFO});
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("torture_syscalls_resolver");
+    TCase *tcase = tcase_create("names");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, names);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT
+ * System calls fail in a client that waits for a lock of others: its second connections are made,
+ * or are there already, and servers tell on them. One failure costs it nothing, whatever connection
+ * it meets, and no failure keeps it from the lock longer than its timer. */
+#include "call_fail.h"
+#include "rig.h"
+
+#define WAIT_MS     4000
+#define STARVING_MS 150
+
+static redlock_opts_t opts;
+
+/* The key of another client; `opts` to wait for it. */
+static void take_away(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    const bool harms = rig.fault != NULL && !rig.fault->harmless;
+    opts.wait_ms = harms ? rig_wait_ms(STARVING_MS) : wait_scaled_ms(WAIT_MS);
+    rig_command_all("SET foreign foreign-token");
+}
+
+static bool tells_or_ended(void)
+{
+    return rig_somebody_tells() || rig_all_told();
+}
+
+static void let_go_and_end(void)
+{
+    rig_command_all("DEL foreign");
+    rig_finish();
+    rig.lock = rig.call[0].lock;
+    rig.call[0].lock = NULL;
+    if (rig.lock != NULL) {
+        rig_release(1, rig.lock);
+        rig_finish();
+    }
+}
+
+/* The failure meets the second connection when it is made, or what comes on it. */
+static void wait_from_the_beginning(void)
+{
+    rig_acquire(0, "foreign", &opts);
+    rig_drive(rig_tells_or_failed, WAIT_MS);
+    let_go_and_end();
+}
+
+static void be_told(void)
+{
+    take_away();
+    rig_acquire(0, "foreign", &opts);
+    if (!rig_drive(tells_or_ended, WAIT_MS))
+        rig_die("nobody tells");
+}
+
+/* It is there: what fails is the word that comes, and the attempt that follows. */
+static void go_on_waiting(void)
+{
+    rig_command_all("SET foreign foreign-token-2");
+    let_go_and_end();
+}
+
+static void judge(void)
+{
+    const bool costs_nothing = !rig.hasty;
+
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOQUORUM, REDLOCK_ETOOSLOW, REDLOCK_ECONTENDED);
+    ck_assert_msg(!costs_nothing || rig.lock != NULL, "acquire: %s (%s)",
+                  redlock_error_name(rig.call[0].status), rig.call[0].text);
+    if (rig.lock == NULL)
+        return;
+    RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOQUORUM);
+    ck_assert_msg(!costs_nothing || rig.call[1].status == REDLOCK_OK, "release: %s",
+                  rig.call[1].text);
+}
+
+START_TEST(listening_begins)
+{
+    rig_sweep_calls(&(struct scenario){.name = "listening begins",
+                                       .prepare = take_away,
+                                       .act = wait_from_the_beginning,
+                                       .judge = judge});
+}
+END_TEST
+
+START_TEST(listening)
+{
+    rig_sweep_calls(&(struct scenario){
+        .name = "listening", .prepare = be_told, .act = go_on_waiting, .judge = judge});
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("torture_syscalls_waiting");
+    TCase *tcase = tcase_create("waiting");
+
+    rig_add_fixtures(tcase);
+    tcase_set_timeout(tcase, 560);
+    tcase_add_test(tcase, listening_begins);
+    tcase_add_test(tcase, listening);
+    suite_add_tcase(suite, tcase);
+    return rig_main(suite);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * An allocator for tests: fails when told to, counts its blocks, and notices passwords that are
+ * freed without having been wiped (in these tests every password begins with a Q). */
+#ifndef TEST_FAILING_ALLOCATOR_H
+#define TEST_FAILING_ALLOCATOR_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+struct heap {
+    int left;         /* allocations until they fail */
+    int live;         /* blocks */
+    bool has_secrets; /* a block was freed with a password in it */
+};
+
+static inline void *heap_malloc(size_t size, void *userdata)
+{
+    struct heap *heap = userdata;
+    if (heap->left-- <= 0)
+        return NULL;
+    heap->live++;
+    return malloc(size);
+}
+
+static inline void *heap_realloc(void *ptr, size_t size, void *userdata)
+{
+    struct heap *heap = userdata;
+    return heap->left-- <= 0 ? NULL : realloc(ptr, size);
+}
+
+static inline void heap_free(void *ptr, void *userdata)
+{
+    struct heap *heap = userdata;
+    heap->live--;
+    if (*(char *)ptr == 'Q')
+        heap->has_secrets = true;
+    free(ptr);
+}
+
+#endif

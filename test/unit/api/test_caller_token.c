@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * A token of the caller's that an acquisition cannot use is refused, with words, and starts
+ * nothing. No server is needed for that. */
+#include <redlock/redlock.h>
+
+#include <string.h>
+
+#include "suite.h"
+
+static redlock_t *client;
+static unsigned told;
+static char too_long[1026];
+
+static void setup(void)
+{
+    redlock_config_t *config = NULL;
+    told = 0;
+    memset(too_long, 'x', sizeof too_long - 1);
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "unix:///nowhere/at/all"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+    redlock_config_free(config);
+}
+
+static void teardown(void)
+{
+    ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
+    ck_assert_uint_eq(told, 0);
+}
+
+static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
+                    void *userdata)
+{
+    (void)rl, (void)status, (void)lock, (void)report, (void)userdata;
+    told++;
+}
+
+static const struct refused {
+    const char *name, *token;
+    uint64_t wait_ms;
+    uint32_t kind;
+    const char *words;
+} REFUSED[] = {
+    {"wait", "token", 1, REDLOCK_EXCLUSIVE, "opts.wait_ms must be 0"},
+    {"wait forever", "token", REDLOCK_WAIT_FOREVER, REDLOCK_EXCLUSIVE, "opts.wait_ms must be 0"},
+    {"permit", "token", 0, REDLOCK_PERMIT, "a permit may take several"},
+    {"empty", "", 0, REDLOCK_EXCLUSIVE, "opts.token is empty"},
+    {"long", too_long, 0, REDLOCK_EXCLUSIVE, "longer than 1024 bytes"},
+};
+#define REFUSED_COUNT ((int)(sizeof REFUSED / sizeof REFUSED[0]))
+
+static redlock_opts_t opts_of(const struct refused *row)
+{
+    redlock_opts_t opts = redlock_opts(5000);
+    opts.token = row->token;
+    opts.wait_ms = row->wait_ms;
+    opts.kind = row->kind;
+    opts.permits = row->kind == REDLOCK_PERMIT ? 3 : 0;
+    return opts;
+}
+
+static void check_refusal(int status, redlock_report_t *report, const char *name, const char *words)
+{
+    redlock_stats_t stats;
+    ck_assert_msg(status == REDLOCK_EINVAL, "%s: %s", name, redlock_error_name(status));
+    ck_assert_msg(strstr(redlock_report_text(report), words) != NULL, "%s: %s", name,
+                  redlock_report_text(report));
+    redlock_report_free(report);
+    ck_assert_int_eq(redlock_get_stats(client, &stats, sizeof stats), REDLOCK_OK);
+    ck_assert_uint_eq(stats.attempts, 0);
+    ck_assert_uint_eq(stats.waiting, 0);
+}
+
+START_TEST(acquire)
+{
+    const struct refused *row = &REFUSED[_i];
+    const redlock_opts_t opts = opts_of(row);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    const int status = redlock_acquire(client, "resource", &opts, &lock, &report);
+    check_refusal(status, report, row->name, row->words);
+    ck_assert_ptr_null(lock);
+    ck_assert_int_eq(redlock_acquire_start(client, "resource", &opts, on_done, NULL),
+                     REDLOCK_EINVAL);
+}
+END_TEST
+
+START_TEST(adopt)
+{
+    redlock_opts_t opts = redlock_opts(5000);
+    redlock_lock_t *lock = NULL;
+    redlock_report_t *report = NULL;
+    opts.token = "token";
+    const int status = redlock_adopt(client, "resource", "token", &opts, &lock, &report);
+    check_refusal(status, report, "adopt", "the token of an adopted one is the argument");
+    ck_assert_ptr_null(lock);
+}
+END_TEST
+
+static Suite *own_token_suite(void)
+{
+    Suite *suite = suite_create("api_caller_token");
+    TCase *tcase = tcase_create("refused");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, acquire, 0, REFUSED_COUNT);
+    tcase_add_test(tcase, adopt);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run_nofork(own_token_suite());
+}

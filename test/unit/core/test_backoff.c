@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * Backoff: the bounds of a delay, and that the whole range between them is used. */
+#define SUITE_MANY_ASSERTIONS
+#include "core/backoff.h"
+
+#include "suite.h"
+
+static const struct rl_backoff BOUNDS = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS};
+
+struct range {
+    struct rl_backoff bounds;
+    unsigned failures;
+    uint64_t round_trip_ns;
+    uint64_t low_ns, high_ns;
+};
+
+static const struct range RANGES[] = {
+    {{10 * RL_MS, 200 * RL_MS}, 0, 0, 10 * RL_MS, 10 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 1, 0, 10 * RL_MS, 20 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 4, 0, 10 * RL_MS, 160 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 5, 0, 10 * RL_MS, 200 * RL_MS}, /* the cap */
+    {{10 * RL_MS, 200 * RL_MS}, UINT32_MAX, 0, 10 * RL_MS, 200 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 1, 3 * RL_MS, 10 * RL_MS, 20 * RL_MS},
+    {{10 * RL_MS, 200 * RL_MS}, 1, 5 * RL_MS, 15 * RL_MS, 30 * RL_MS},    /* 3 round trips */
+    {{10 * RL_MS, 200 * RL_MS}, 9, 90 * RL_MS, 270 * RL_MS, 270 * RL_MS}, /* low above max */
+    {{300 * RL_MS, 200 * RL_MS}, 3, 0, 300 * RL_MS, 300 * RL_MS},
+    {{1, UINT64_MAX}, 63, 0, 1, UINT64_C(1) << 63},
+    {{1, UINT64_MAX}, 64, 0, 1, UINT64_MAX},
+    {{3, UINT64_MAX}, 80, 0, 3, UINT64_MAX}, /* doubling saturates */
+    {{0, 0}, 5, 0, 0, 0},
+    {{0, 7}, 5, 0, 0, 0},
+    {{1, 10}, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX}, /* tripling saturates */
+};
+#define RANGE_COUNT (sizeof RANGES / sizeof RANGES[0])
+
+START_TEST(range_is_exact)
+{
+    const struct range *range = &RANGES[_i];
+    uint64_t span = range->high_ns - range->low_ns;
+
+    ck_assert_uint_eq(rl_backoff_ns(&range->bounds, range->failures, range->round_trip_ns, 0),
+                      range->low_ns);
+    ck_assert_uint_eq(rl_backoff_ns(&range->bounds, range->failures, range->round_trip_ns, span),
+                      range->high_ns);
+    uint64_t word = 88172645463325252u;
+    for (unsigned i = 0; i < 1000; i++) {
+        word = word * 6364136223846793005u + 1442695040888963407u;
+        uint64_t delay_ns =
+            rl_backoff_ns(&range->bounds, range->failures, range->round_trip_ns, word);
+        ck_assert_uint_ge(delay_ns, range->low_ns);
+        ck_assert_uint_le(delay_ns, range->high_ns);
+    }
+}
+END_TEST
+
+/* Two contenders with different words must part: the whole range takes part in the draw. */
+START_TEST(delays_are_spread)
+{
+    unsigned quarter[4] = {0};
+    uint64_t low_ns = 10 * RL_MS, width_ns = 190 * RL_MS / 4 + 1;
+    uint64_t word = 1;
+
+    for (unsigned i = 0; i < 4000; i++) {
+        word = word * 6364136223846793005u + 1442695040888963407u;
+        quarter[(rl_backoff_ns(&BOUNDS, 8, 0, word) - low_ns) / width_ns]++;
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_ge(quarter[i], 850);
+        ck_assert_uint_le(quarter[i], 1150);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("core_backoff");
+    TCase *tcase = tcase_create("backoff");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, range_is_exact, 0, (int)RANGE_COUNT);
+    tcase_add_test(tcase, delays_are_spread);
+    return suite_run(suite);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * When a lock is extended that shares its client with thousands: spread over time, and together
+ * with others. Virtual time. */
+#include "core/lease.h"
+
+#include "lease_rig.h"
+#include "suite.h"
+#include <stdlib.h>
+
+#define THIRD_NS (RIG_USABLE_NS / 3)
+
+/* Three nodes, all of which granted at once. */
+static void hold(struct rig *rig)
+{
+    rig->params.terms.auto_extend = true;
+    rig_start(rig);
+    for (unsigned i = 0; i < rig->params.terms.nodes; i++)
+        rig_grant(rig, i);
+    ck_assert_uint_eq(rig->lease.state, RL_STATE_HELD);
+}
+
+/* To the next due time, as its timer does it. */
+static void wake(struct rig *rig)
+{
+    ck_assert_uint_gt(rig->lease.wake_ns, rig->view.now.boot_ns);
+    rig_pass(rig, rig->lease.wake_ns - rig->view.now.boot_ns);
+    rig_tick(rig);
+}
+
+#define MANY 10000u
+
+static int compare_times(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* How many different times there are, and how often the most frequent one. */
+static unsigned count_times(uint64_t *times, unsigned count, unsigned *ret_most)
+{
+    unsigned different = 0, same = 0;
+
+    *ret_most = 0;
+    qsort(times, count, sizeof times[0], compare_times);
+    for (unsigned i = 0; i < count; i++) {
+        bool new = i == 0 || times[i] != times[i - 1];
+        different += new;
+        same = new ? 1 : same + 1;
+        *ret_most = same > *ret_most ? same : *ret_most;
+    }
+    return different;
+}
+
+/* The work of the timer is that of the times, not of the locks. */
+static void check_times(uint64_t *times, unsigned count, uint64_t span_ns)
+{
+    unsigned most;
+
+    ck_assert_uint_gt(count, MANY);
+    ck_assert_uint_le(count_times(times, count, &most), span_ns / (8 * RL_MS) + 1);
+}
+
+/* Taken in one tick, or one after the other: extensions are spread over a fifth of the way at
+ * least, not more than three times as many as on average begin together, and what is looked at on
+ * the way is looked at together, too. */
+START_TEST(many_are_spread_and_batched)
+{
+    static uint64_t begins[MANY], looks[8 * MANY];
+    uint64_t apart_ns = _i == 0 ? 0 : 100 * RL_US;
+    unsigned looked = 0, most;
+    struct rig rig;
+
+    for (unsigned i = 0; i < MANY; i++) {
+        rig_init(&rig, 3);
+        rig.params.salt = i * UINT64_C(0x9e3779b97f4a7c15) + 1;
+        rig_pass(&rig, i * apart_ns);
+        hold(&rig);
+        while (rig.lease.state == RL_STATE_HELD) {
+            ck_assert_uint_lt(looked, 8 * MANY);
+            looks[looked++] = rig.lease.wake_ns;
+            wake(&rig);
+        }
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
+        begins[i] = rig.view.now.boot_ns;
+    }
+    unsigned times = count_times(begins, MANY, &most);
+    uint64_t span_ns = begins[MANY - 1] - begins[0];
+    ck_assert_uint_ge(span_ns, THIRD_NS / 5);
+    ck_assert_uint_ge(times, 50);
+    ck_assert_uint_le(times, span_ns / (8 * RL_MS) + 1);
+    ck_assert_uint_le(most, 3 * MANY / times);
+    check_times(looks, looked, THIRD_NS + MANY * apart_ns);
+}
+END_TEST
+
+/* Also where there is little time. */
+START_TEST(short_ones_are_extended_in_time)
+{
+    struct rig rig;
+
+    rig_init(&rig, 3);
+    rig.params.terms.ttl_ns = (uint64_t)_i * RL_MS;
+    rig.params.terms.margin_ns = RL_MS;
+    rig.params.salt = (uint64_t)_i;
+    hold(&rig);
+    uint64_t validity_ns = rig_remaining_ns(&rig);
+    struct rl_now begun = rig.view.now;
+    while (rig.lease.state == RL_STATE_HELD)
+        wake(&rig);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_EXTENDING);
+    uint64_t elapsed_ns = rl_elapsed_ns(begun, rig.view.now);
+    ck_assert_uint_le(elapsed_ns, validity_ns / 3);
+    ck_assert_uint_ge(elapsed_ns, validity_ns / 3 * 11 / 16);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("core_lease_extension_times");
+    TCase *tcase = tcase_create("lease_spread");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, many_are_spread_and_batched, 0, 2);
+    tcase_add_loop_test(tcase, short_ones_are_extended_in_time, 20, 120);
+    return suite_run(suite);
+}

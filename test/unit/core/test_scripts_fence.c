@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT
+ * The scripts of fences on a real server: what they store, what they refuse, and that they need no
+ * more rights than the minimal user has. */
+#include "core/wire_fence.h"
+
+#include <hiredis/hiredis.h>
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster.h"
+#include "suite.h"
+
+#define TEXT(s)  ((struct rl_arg){.data = (s), .len = strlen(s)})
+#define CFG      "v1 test;"
+#define BIG      UINT64_C(1787500000123456)
+#define BIG_TEXT "1787500000123456"
+
+static struct cluster *cluster;
+static redisContext *connection;
+static redisReply *last; /* the answer's text points into it */
+
+static void setup(void)
+{
+    cluster = cluster_start(1);
+    connection = redisConnect("127.0.0.1", cluster_port(cluster, 0));
+    ck_assert_ptr_nonnull(connection);
+}
+
+static void teardown(void)
+{
+    if (last != NULL)
+        freeReplyObject(last);
+    last = NULL;
+    redisFree(connection);
+    cluster_stop(cluster);
+}
+
+static struct rl_answer say(enum rl_verb verb, const struct rl_command *command,
+                            struct rl_reply *ret)
+{
+    const char *argv[RL_ARGS_MAX];
+    size_t lens[RL_ARGS_MAX];
+
+    for (size_t i = 0; i < command->count; i++) {
+        argv[i] = command->args[i].data;
+        lens[i] = command->args[i].len;
+    }
+    if (last != NULL)
+        freeReplyObject(last);
+    last = redisCommandArgv(connection, (int)command->count, argv, lens);
+    ck_assert_msg(last != NULL, "%s", connection->errstr);
+    *ret = (struct rl_reply){
+        .kind = last->type == REDIS_REPLY_STRING ? RL_REPLY_BULK : RL_REPLY_ERROR,
+        .text = last->str,
+        .len = (size_t)last->len,
+    };
+    return rl_wire_answer(verb, RL_FORM_EVAL, ret);
+}
+
+static struct rl_answer vote(const char *token, uint64_t number)
+{
+    const struct rl_fence_words words = {TEXT("rec"), TEXT(CFG), 7, number};
+    struct rl_command command;
+    struct rl_reply reply;
+
+    rl_wire_vote_command(&command, RL_VERB_ACQUIRE, RL_FORM_EVAL, TEXT("key"), TEXT(token), 30000,
+                         &words);
+    return say(RL_VERB_ACQUIRE, &command, &reply);
+}
+
+static struct rl_answer raise_to(const char *token, uint64_t number)
+{
+    const struct rl_fence_words words = {TEXT("rec"), TEXT(CFG), 7, number};
+    struct rl_command command;
+    struct rl_reply reply;
+
+    rl_wire_vote_command(&command, RL_VERB_RAISE, RL_FORM_EVAL, TEXT("key"), TEXT(token), 0,
+                         &words);
+    return say(RL_VERB_RAISE, &command, &reply);
+}
+
+static struct rl_answer record(enum rl_verb verb, const char *config, const char *run,
+                               const char *mark, const char *numbers, struct rl_record_text *text)
+{
+    const struct rl_record_words words = {TEXT("rec"), TEXT(config), TEXT(mark), TEXT(run),
+                                          TEXT(numbers)};
+    struct rl_command command;
+    struct rl_reply reply;
+
+    rl_wire_record_command(&command, verb, RL_FORM_EVAL, &words);
+    struct rl_answer answer = say(verb, &command, &reply);
+    if (text != NULL)
+        ck_assert(rl_wire_record_parse(&reply, text));
+    return answer;
+}
+
+static void admit(void)
+{
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "*", "", NULL).vote, RL_VOTE_GRANTED);
+}
+
+static bool is(struct rl_arg arg, const char *text)
+{
+    return arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
+}
+
+START_TEST(without_a_record_nothing_happens)
+{
+    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_MISSING);
+    ck_assert_int_eq(raise_to("tok", BIG).vote, RL_VOTE_DENIED); /* no key, either */
+    ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0);
+    ck_assert(cluster_replies(cluster, 0, "1", "HSET rec cfg other;"));
+    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_FOREIGN);
+    ck_assert_uint_eq(cluster_count_keys(cluster, 0), 1);
+    ck_assert(cluster_replies(cluster, 0, "1", "HLEN rec"));
+}
+END_TEST
+
+/* Sixteen digits: Lua by itself would print 1.7875000001235e+15. */
+START_TEST(numbers_are_exact)
+{
+    admit();
+    struct rl_answer got = vote("tok", BIG);
+    ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
+    ck_assert(got.accepted && got.number == 0 && is(got.run, "run1"));
+    ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
+    ck_assert(cluster_replies(cluster, 0, "tok", "GET key"));
+    ck_assert_int_gt(cluster_integer(cluster, 0, "PTTL key"), 0);
+
+    got = vote("other", BIG + 1);
+    ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
+    ck_assert_uint_eq(got.number, BIG);
+    ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
+
+    ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
+    got = vote("other", BIG); /* strictly larger, or not accepted */
+    ck_assert(got.vote == RL_VOTE_GRANTED && !got.accepted && got.number == BIG);
+    ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
+    got = vote("third", BIG + 1);
+    ck_assert(got.accepted && got.number == BIG);
+    ck_assert(cluster_replies(cluster, 0, "1787500000123457", "HGET rec 7"));
+}
+END_TEST
+
+static int64_t changes(void)
+{
+    char *info = cluster_command(cluster, 0, "INFO persistence");
+    const char *at = strstr(info, "rdb_changes_since_last_save:");
+
+    ck_assert_ptr_nonnull(at);
+    int64_t count = strtol(strchr(at, ':') + 1, NULL, 10);
+    free(info);
+    return count;
+}
+
+/* What another client wrote need not be on disk; what this one writes is what WAITAOF asks for. */
+START_TEST(raise_writes_what_is_there)
+{
+    admit();
+    ck_assert_int_eq(vote("tok", 5).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(cluster_integer(cluster, 0, "HSET rec 7 " BIG_TEXT), 0);
+    int64_t before = changes();
+    ck_assert_int_eq(raise_to("tok", 9).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(changes(), before + 1);
+    ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
+}
+END_TEST
+
+START_TEST(raise_needs_the_token_and_never_lowers)
+{
+    admit();
+    ck_assert_int_eq(vote("tok", 5).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(raise_to("other", BIG).vote, RL_VOTE_DENIED);
+    ck_assert(cluster_replies(cluster, 0, "5", "HGET rec 7"));
+    ck_assert_int_eq(raise_to("tok", BIG).vote, RL_VOTE_GRANTED);
+    ck_assert(is(raise_to("tok", 9).run, "run1"));
+    ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
+    ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
+    ck_assert(cluster_replies(cluster, 0, "1", "SADD key tok"));
+    ck_assert_int_eq(raise_to("tok", BIG + 1).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(vote("tok", BIG + 1).vote, RL_VOTE_DENIED); /* held by a set */
+}
+END_TEST
+
+START_TEST(corrupt_registers_refuse)
+{
+    static const char *const wrong[] = {
+        "abc", "-1", "1.5", "9007199254740990", "1e3", "12345678901234567"};
+
+    admit();
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        free(cluster_command(cluster, 0, "HSET rec 7 %s", wrong[i]));
+        ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_CORRUPT);
+        ck_assert(cluster_replies(cluster, 0, "0", "EXISTS key"));
+        ck_assert(cluster_replies(cluster, 0, wrong[i], "HGET rec 7"));
+    }
+    ck_assert(cluster_replies(cluster, 0, "1", "DEL rec"));
+    ck_assert(cluster_replies(cluster, 0, "OK", "SET rec x"));
+    ck_assert_int_eq(vote("tok", BIG).record, RL_RECORD_CORRUPT);
+}
+END_TEST
+
+START_TEST(reading_marks_what_is_not_in_use)
+{
+    struct rl_record_text text;
+
+    record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
+    ck_assert(is(text.config, "") && is(text.mark, "mine") && is(text.numbers, ""));
+    record(RL_VERB_READ, CFG, "run1", "later", "", &text);
+    ck_assert(is(text.mark, "mine")); /* the first one stays */
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "later", "", NULL).vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "mine", "0:5 1023:" BIG_TEXT, NULL).vote,
+                     RL_VOTE_GRANTED);
+    record(RL_VERB_READ, CFG, "run1", "again", "", &text);
+    ck_assert(is(text.config, CFG "run1") && is(text.mark, ""));
+    ck_assert(is(text.numbers, "0:5 1023:" BIG_TEXT));
+    /* A record of an earlier run of the server is marked, one of another configuration is not. */
+    record(RL_VERB_READ, CFG, "run2", "again", "", &text);
+    ck_assert(is(text.config, CFG "run1") && is(text.mark, "again"));
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run2", "again", "0:4 1023:7 9:1", NULL).vote,
+                     RL_VOTE_GRANTED);
+    record(RL_VERB_READ, "v1 other;", "run2", "x", "", &text);
+    ck_assert(is(text.config, CFG "run2") && is(text.mark, ""));
+    ck_assert(is(text.numbers, "0:5 9:1 1023:" BIG_TEXT)); /* never lowered */
+    ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "", "", NULL).record,
+                     RL_RECORD_FOREIGN);
+    ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "*", "", NULL).vote,
+                     RL_VOTE_GRANTED);
+    /* Emptied in between: the mark is gone, and with it the right to take the record into use. */
+    record(RL_VERB_READ, "v1 third;", "run2", "x", "", &text);
+    ck_assert(cluster_replies(cluster, 0, "OK", "FLUSHALL"));
+    ck_assert_int_eq(record(RL_VERB_SEED, "v1 third;", "run2", "x", "", NULL).vote, RL_VOTE_DENIED);
+}
+END_TEST
+
+START_TEST(a_full_record_fits_one_answer)
+{
+    static char numbers[RL_RECORD_TEXT_MAX];
+    struct rl_record_text text;
+    size_t len = 0, at = 0;
+    unsigned stripe, count = 0;
+    uint64_t number;
+
+    for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
+        len += (size_t)snprintf(numbers + len, sizeof numbers - len, "%s%u:9007199254740989",
+                                i == 0 ? "" : " ", i);
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "*", numbers, NULL).vote, RL_VOTE_GRANTED);
+    record(RL_VERB_READ, CFG, "run1", "m", "", &text);
+    ck_assert_uint_le((size_t)last->len, RL_RECORD_TEXT_MAX);
+    while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
+        ck_assert(stripe == count++ && number == RL_FENCE_CORRUPT - 1);
+    ck_assert_uint_eq(count, RL_FENCE_STRIPES);
+}
+END_TEST
+
+/* The rights of docs/command.md: `acl` as it stands there. */
+START_TEST(the_minimal_user_can_do_it_all)
+{
+    struct rl_record_text text;
+
+    ck_assert(cluster_replies(
+        cluster, 0, "OK",
+        "ACL SETUSER lock on >pw ~key ~rec resetchannels -@all +set +get +del +pexpire +pttl "
+        "+time +hget +hset +eval +evalsha +script|load +info +ping"));
+    redisReply *reply = redisCommand(connection, "AUTH lock pw");
+    ck_assert_str_eq(reply->str, "OK");
+    freeReplyObject(reply);
+    record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
+    ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "mine", "1:2", NULL).vote, RL_VOTE_GRANTED);
+    ck_assert(vote("tok", BIG).accepted);
+    ck_assert_int_eq(raise_to("tok", BIG + 9).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(vote("tok", BIG).vote, RL_VOTE_DENIED);
+}
+END_TEST
+
+START_TEST(a_full_server_refuses)
+{
+    admit();
+    ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
+    struct rl_answer got = vote("tok", BIG);
+    ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(got.cause, REDLOCK_CAUSE_OOM);
+    ck_assert(cluster_replies(cluster, 0, "0", "EXISTS key"));
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("core_scripts_fence");
+    TCase *tcase = tcase_create("scripts_fence");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, without_a_record_nothing_happens);
+    tcase_add_test(tcase, numbers_are_exact);
+    tcase_add_test(tcase, raise_needs_the_token_and_never_lowers);
+    tcase_add_test(tcase, raise_writes_what_is_there);
+    tcase_add_test(tcase, corrupt_registers_refuse);
+    tcase_add_test(tcase, reading_marks_what_is_not_in_use);
+    tcase_add_test(tcase, a_full_record_fits_one_answer);
+    tcase_add_test(tcase, the_minimal_user_can_do_it_all);
+    tcase_add_test(tcase, a_full_server_refuses);
+    return suite_run(suite);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * The words of every verb in every form, and the meaning of every reply to each. */
+#include "core/wire.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "suite.h"
+
+#define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
+
+/* ---- what is said ---- */
+
+struct said {
+    enum rl_verb verb;
+    enum rl_form form;
+    uint64_t ttl_ms;
+    const char *words; /* joined by '|' */
+};
+
+static const struct said SAID[] = {
+    {RL_VERB_ACQUIRE, RL_FORM_PLAIN, 30000, "SET|key|tok|NX|PX|30000"},
+    {RL_VERB_HEAL, RL_FORM_PLAIN, 10, "SET|key|tok|NX|PX|10"},
+    {RL_VERB_GET, RL_FORM_PLAIN, 0, "GET|key"},
+    {RL_VERB_PTTL, RL_FORM_PLAIN, 7, "PTTL|key"},
+    {RL_VERB_PING, RL_FORM_PLAIN, 0, "PING"},
+    {RL_VERB_EXTEND, RL_FORM_SHA, 1, "EVALSHA|<sha>|1|key|tok|1"},
+    {RL_VERB_EXTEND, RL_FORM_EVAL, 86400000, "EVAL|<script>|1|key|tok|86400000"},
+    {RL_VERB_RELEASE, RL_FORM_SHA, 99, "EVALSHA|<sha>|1|key|tok"},
+    {RL_VERB_RELEASE, RL_FORM_EVAL, 99, "EVAL|<script>|1|key|tok"},
+    {RL_VERB_RELEASE, RL_FORM_DELEX, 99, "DELEX|key|IFEQ|tok"},
+    {RL_VERB_RELEASE, RL_FORM_DELIFEQ, 99, "DELIFEQ|key|tok"},
+    {RL_VERB_SHORTEN, RL_FORM_SHA, 0, "EVALSHA|<sha>|1|key|tok|0"},
+    {RL_VERB_SHORTEN, RL_FORM_EVAL, UINT64_MAX, "EVAL|<script>|1|key|tok|18446744073709551615"},
+};
+#define SAID_COUNT (sizeof SAID / sizeof SAID[0])
+
+START_TEST(words_are_exact)
+{
+    const struct said *said = &SAID[_i];
+    struct rl_command command;
+    char joined[256] = "";
+
+    memset(&command, 0xff, sizeof command);
+    rl_wire_command(&command, said->verb, said->form, TEXT("key"), TEXT("tok"), said->ttl_ms);
+    ck_assert_uint_le(command.count, RL_ARGS_MAX);
+    for (size_t i = 0; i < command.count; i++) {
+        const struct rl_arg *arg = &command.args[i];
+        const char *word = arg->data;
+        size_t len = arg->len;
+        if (i == 1 && said->form == RL_FORM_SHA && arg->data == rl_wire_script_sha(said->verb))
+            word = "<sha>", len = 5;
+        if (i == 1 && said->form == RL_FORM_EVAL && arg->data == rl_wire_script(said->verb)) {
+            ck_assert_uint_eq(arg->len, strlen(arg->data));
+            word = "<script>", len = 8;
+        }
+        size_t used = strlen(joined);
+        snprintf(joined + used, sizeof joined - used, "%s%.*s", i > 0 ? "|" : "", (int)len, word);
+    }
+    ck_assert_str_eq(joined, said->words);
+}
+END_TEST
+
+/* Keys and tokens are bytes with a length: borrowed, not copied, and never looked into. */
+START_TEST(keys_are_binary)
+{
+    static const char key[] = {'a', '\0', '\r', '\n', '%', 's'};
+    struct rl_command command;
+    rl_wire_command(&command, RL_VERB_ACQUIRE, RL_FORM_PLAIN,
+                    (struct rl_arg){.data = key, .len = sizeof key}, TEXT("tok"), 10);
+    ck_assert_ptr_eq(command.args[1].data, key);
+    ck_assert_uint_eq(command.args[1].len, sizeof key);
+}
+END_TEST
+
+/* The SHA1s stand in the source as text; coreutils computes them here. */
+START_TEST(sha_is_that_of_the_script)
+{
+    static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE, RL_VERB_SHORTEN,
+                                            RL_VERB_ACQUIRE, RL_VERB_RAISE,   RL_VERB_READ,
+                                            RL_VERB_SEED};
+    const char *script = rl_wire_script(scripted[_i]);
+    char path[] = "/tmp/redlock-script-XXXXXX";
+    char line[128];
+
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+    close(fd);
+    snprintf(line, sizeof line, "sha1sum %s", path);
+    FILE *pipe = popen(line, "r");
+    ck_assert_ptr_nonnull(pipe);
+    ck_assert_ptr_nonnull(fgets(line, sizeof line, pipe));
+    ck_assert_int_eq(pclose(pipe), 0);
+    unlink(path);
+
+    ck_assert_uint_eq(strlen(rl_wire_script_sha(scripted[_i])), 40);
+    line[40] = '\0';
+    ck_assert_str_eq(rl_wire_script_sha(scripted[_i]), line);
+    ck_assert_ptr_null(strstr(script, "#!"));
+}
+END_TEST
+
+/* ---- what is answered ---- */
+
+enum { NONE = REDLOCK_CAUSE_NONE, PROTOCOL = REDLOCK_CAUSE_PROTOCOL };
+
+static struct rl_reply reply_text(enum rl_reply_kind kind, const char *text)
+{
+    return (struct rl_reply){.kind = kind, .text = text, .len = strlen(text)};
+}
+
+static struct rl_reply reply_number(int64_t integer)
+{
+    return (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = integer};
+}
+
+static void expect(enum rl_verb verb, enum rl_form form, struct rl_reply reply, enum rl_vote vote,
+                   int cause)
+{
+    struct rl_answer answer = rl_wire_answer(verb, form, &reply);
+    ck_assert_msg(answer.vote == vote && answer.cause == cause,
+                  "verb %d form %d, reply kind %d \"%.*s\" %lld: vote %d cause %d, expected %d %d",
+                  verb, form, reply.kind, (int)reply.len, reply.text != NULL ? reply.text : "",
+                  (long long)reply.integer, answer.vote, answer.cause, vote, cause);
+}
+
+/* Every way to ask. */
+struct question {
+    enum rl_verb verb;
+    enum rl_form form;
+};
+static const struct question QUESTIONS[] = {
+    {RL_VERB_ACQUIRE, RL_FORM_PLAIN}, {RL_VERB_HEAL, RL_FORM_PLAIN},
+    {RL_VERB_EXTEND, RL_FORM_SHA},    {RL_VERB_EXTEND, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_SHA},   {RL_VERB_RELEASE, RL_FORM_EVAL},
+    {RL_VERB_RELEASE, RL_FORM_DELEX}, {RL_VERB_RELEASE, RL_FORM_DELIFEQ},
+    {RL_VERB_SHORTEN, RL_FORM_SHA},   {RL_VERB_SHORTEN, RL_FORM_EVAL},
+    {RL_VERB_GET, RL_FORM_PLAIN},     {RL_VERB_PTTL, RL_FORM_PLAIN},
+    {RL_VERB_PING, RL_FORM_PLAIN},
+};
+#define QUESTION_COUNT (sizeof QUESTIONS / sizeof QUESTIONS[0])
+
+static bool says_ok(struct question q)
+{
+    return q.verb == RL_VERB_ACQUIRE || q.verb == RL_VERB_HEAL;
+}
+
+static bool says_number(struct question q)
+{
+    return q.verb == RL_VERB_EXTEND || q.verb == RL_VERB_RELEASE || q.verb == RL_VERB_SHORTEN;
+}
+
+START_TEST(status_replies)
+{
+    struct question q = QUESTIONS[_i];
+    bool granted = says_ok(q);
+    expect(q.verb, q.form, reply_text(RL_REPLY_STATUS, "OK"),
+           granted ? RL_VOTE_GRANTED : RL_VOTE_FAILED, granted ? NONE : PROTOCOL);
+    static const char *const wrong[] = {"", "O", "OKK", "ok", "QUEUED", "OK ", "1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        expect(q.verb, q.form, reply_text(RL_REPLY_STATUS, wrong[i]), RL_VOTE_FAILED, PROTOCOL);
+    granted = q.verb == RL_VERB_PING;
+    expect(q.verb, q.form, reply_text(RL_REPLY_STATUS, "PONG"),
+           granted ? RL_VOTE_GRANTED : RL_VOTE_FAILED, granted ? NONE : PROTOCOL);
+}
+END_TEST
+
+START_TEST(nil_and_array_replies)
+{
+    struct question q = QUESTIONS[_i];
+    bool denied = says_ok(q) || q.verb == RL_VERB_GET;
+    expect(q.verb, q.form, (struct rl_reply){.kind = RL_REPLY_NIL},
+           denied ? RL_VOTE_DENIED : RL_VOTE_FAILED, denied ? NONE : PROTOCOL);
+    expect(q.verb, q.form, (struct rl_reply){.kind = RL_REPLY_ARRAY}, RL_VOTE_FAILED, PROTOCOL);
+}
+END_TEST
+
+START_TEST(bulk_replies)
+{
+    struct question q = QUESTIONS[_i];
+    static const char *const texts[] = {"", "OK", "PONG", "1"};
+    bool granted = q.verb == RL_VERB_GET;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        expect(q.verb, q.form, reply_text(RL_REPLY_BULK, texts[i]),
+               granted ? RL_VOTE_GRANTED : RL_VOTE_FAILED, granted ? NONE : PROTOCOL);
+}
+END_TEST
+
+START_TEST(integer_replies)
+{
+    struct question q = QUESTIONS[_i];
+    static const int64_t numbers[] = {INT64_MIN, -3, -2, -1, 0, 1, 2, 30000, INT64_MAX};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        enum rl_vote vote = RL_VOTE_FAILED;
+        if (says_number(q) && (numbers[i] == 0 || numbers[i] == 1))
+            vote = numbers[i] == 1 ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
+        if (q.verb == RL_VERB_PTTL && numbers[i] >= -2)
+            vote = numbers[i] == -2 ? RL_VOTE_DENIED : RL_VOTE_GRANTED;
+        expect(q.verb, q.form, reply_number(numbers[i]), vote,
+               vote == RL_VOTE_FAILED ? PROTOCOL : NONE);
+    }
+}
+END_TEST
+
+/* ---- error replies ---- */
+
+struct error_text {
+    const char *text; /* as a server writes it, without the '-' */
+    int cause;
+};
+
+static const struct error_text ERRORS[] = {
+    {"WRONGTYPE Operation against a key holding the wrong kind of value", REDLOCK_CAUSE_WRONGTYPE},
+    {"READONLY You can't write against a read only replica.", REDLOCK_CAUSE_READONLY},
+    {"OOM command not allowed when used memory > 'maxmemory'.", REDLOCK_CAUSE_OOM},
+    {"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+     REDLOCK_CAUSE_BUSY},
+    {"LOADING Redis is loading the dataset in memory", REDLOCK_CAUSE_LOADING},
+    {"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+     REDLOCK_CAUSE_REPLICA},
+    {"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist",
+     REDLOCK_CAUSE_ERROR_REPLY},
+    {"NOREPLICAS Not enough good replicas to write.", REDLOCK_CAUSE_ERROR_REPLY},
+    {"NOAUTH Authentication required.", REDLOCK_CAUSE_AUTH},
+    {"WRONGPASS invalid username-password pair or user is disabled.", REDLOCK_CAUSE_AUTH},
+    {"NOPERM this user has no permissions to run the 'set' command", REDLOCK_CAUSE_NOPERM},
+    {"NOSCRIPT No matching script. Please use EVAL.", REDLOCK_CAUSE_ERROR_REPLY},
+    {"MOVED 3999 127.0.0.1:6381", REDLOCK_CAUSE_CLUSTER},
+    {"ASK 3999 127.0.0.1:6381", REDLOCK_CAUSE_CLUSTER},
+    {"CLUSTERDOWN Hash slot not served", REDLOCK_CAUSE_CLUSTER},
+    {"CROSSSLOT Keys in request don't hash to the same slot", REDLOCK_CAUSE_CLUSTER},
+    {"TRYAGAIN Multiple keys request during rehashing of slot", REDLOCK_CAUSE_CLUSTER},
+    {"ERR max number of clients reached", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR unknown command 'DELEX', with args beginning with: 'key' ", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR syntax error", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR Protocol error: invalid multibulk length", REDLOCK_CAUSE_PROTOCOL},
+    {"ERR invalid password", REDLOCK_CAUSE_AUTH},
+    {"ERR operation not permitted", REDLOCK_CAUSE_AUTH},
+    {"ERR Client sent AUTH, but no password is set", REDLOCK_CAUSE_AUTH},
+    {"ERR AUTH <password> called without any password configured for the default user. Are you "
+     "sure your configuration is correct?",
+     REDLOCK_CAUSE_AUTH},
+    {"ERR The user executing the script can't run this command or subcommand script: 0d",
+     REDLOCK_CAUSE_NOPERM},
+    {"NOPERM ACL failure in script: User x has no permissions to run the 'get' command",
+     REDLOCK_CAUSE_NOPERM},
+    {"ERR ACL failure in script: User x has no permissions to run the 'get' command",
+     REDLOCK_CAUSE_NOPERM},
+    {"DENIED Redis is running in protected mode", REDLOCK_CAUSE_ERROR_REPLY},
+    {"", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR ", REDLOCK_CAUSE_ERROR_REPLY},
+    {"OOM", REDLOCK_CAUSE_OOM}, /* a bare code */
+    {"OOM\r\n", REDLOCK_CAUSE_OOM},
+    {"OOMPH", REDLOCK_CAUSE_ERROR_REPLY}, /* a code is a whole word */
+    {"BUSYGROUP Consumer Group name already exists", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ASKING", REDLOCK_CAUSE_ERROR_REPLY},
+    {"oom command", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR something: OOM is only mentioned", REDLOCK_CAUSE_ERROR_REPLY},
+    {"ERR value is: READONLY", REDLOCK_CAUSE_ERROR_REPLY},
+};
+#define ERROR_COUNT (sizeof ERRORS / sizeof ERRORS[0])
+
+START_TEST(error_in_the_direct_form)
+{
+    const char *text = ERRORS[_i].text;
+    ck_assert_int_eq(rl_wire_error_cause(text, strlen(text)), ERRORS[_i].cause);
+}
+END_TEST
+
+/* Before Redis 7 an error from inside a script arrives in one of these wrappings. */
+START_TEST(error_in_the_wrapped_form)
+{
+    static const char *const wrappings[] = {
+        "ERR Error running script (call to f_%040d): @user_script:1: %s",
+        "ERR Error running script (call to f_%040d): @user_script:1: @user_script: 1: -%s",
+        "ERR Error running script (call to f_%040d): @user_script:1: @user_script: 1: %s",
+        "ERR Error running script (call to f_%040d): @user_script:1: -%s\r\n",
+    };
+    const struct error_text *error = &ERRORS[_i];
+
+    for (size_t i = 0; i < sizeof wrappings / sizeof wrappings[0]; i++) {
+        char text[512];
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        int len = snprintf(text, sizeof text, wrappings[i], 0, error->text);
+#pragma GCC diagnostic pop
+        ck_assert_int_lt(len, (int)sizeof text);
+        if (strstr(error->text, ": ") != NULL)
+            continue; /* inside a wrapping, what follows a ": " is the error itself */
+        ck_assert_msg(rl_wire_error_cause(text, (size_t)len) == error->cause, "%s: %d", text,
+                      rl_wire_error_cause(text, (size_t)len));
+    }
+}
+END_TEST
+
+/* The text is not terminated: what lies behind it does not count. */
+START_TEST(error_text_ends_at_its_length)
+{
+    ck_assert_int_eq(rl_wire_error_cause("READONLY", 8), REDLOCK_CAUSE_READONLY);
+    ck_assert_int_eq(rl_wire_error_cause("READONLY", 4), REDLOCK_CAUSE_ERROR_REPLY);
+    ck_assert_int_eq(rl_wire_error_cause("OOMPH", 3), REDLOCK_CAUSE_OOM);
+    ck_assert_int_eq(rl_wire_error_cause(NULL, 0), REDLOCK_CAUSE_ERROR_REPLY);
+}
+END_TEST
+
+/* What an error means for each question, exceptions first. */
+START_TEST(errors_to_every_question)
+{
+    struct question q = QUESTIONS[_i];
+    bool native = q.form >= RL_FORM_DELEX;
+
+    for (size_t i = 0; i < ERROR_COUNT; i++) {
+        const char *text = ERRORS[i].text;
+        int cause = ERRORS[i].cause;
+        enum rl_vote vote = RL_VOTE_FAILED;
+
+        if (q.verb == RL_VERB_PING)
+            vote = RL_VOTE_GRANTED;
+        else if (q.form == RL_FORM_SHA && (strncmp(text, "NOSCRIPT ", 9) == 0 ||
+                                           strncmp(text, "ERR unknown command", 19) == 0))
+            vote = RL_VOTE_AGAIN;
+        else if (native &&
+                 (cause == REDLOCK_CAUSE_NOPERM || strncmp(text, "ERR unknown command", 19) == 0 ||
+                  strcmp(text, "ERR syntax error") == 0))
+            vote = RL_VOTE_AGAIN;
+        else if (cause == REDLOCK_CAUSE_WRONGTYPE && q.verb == RL_VERB_GET)
+            vote = RL_VOTE_GRANTED;
+        else if (cause == REDLOCK_CAUSE_WRONGTYPE &&
+                 (q.verb == RL_VERB_EXTEND || q.verb == RL_VERB_RELEASE ||
+                  q.verb == RL_VERB_SHORTEN))
+            vote = RL_VOTE_DENIED;
+        expect(q.verb, q.form, reply_text(RL_REPLY_ERROR, text), vote,
+               vote == RL_VOTE_FAILED ? cause : NONE);
+    }
+}
+END_TEST
+
+/* Old servers wrap WRONGTYPE; it still means that our key is gone. */
+START_TEST(wrapped_wrongtype_is_denied)
+{
+    static const char text[] = "ERR Error running script (call to f_0d4b): @user_script:1: "
+                               "WRONGTYPE Operation against a key holding the wrong kind of value";
+    for (size_t i = 0; i < QUESTION_COUNT; i++)
+        if (says_number(QUESTIONS[i]))
+            expect(QUESTIONS[i].verb, QUESTIONS[i].form, reply_text(RL_REPLY_ERROR, text),
+                   RL_VOTE_DENIED, NONE);
+}
+END_TEST
+
+START_TEST(again_says_how)
+{
+    static const struct {
+        enum rl_verb verb;
+        enum rl_form form;
+        const char *text;
+        enum rl_form next;
+        unsigned forget;
+    } cases[] = {
+        {RL_VERB_RELEASE, RL_FORM_SHA, "NOSCRIPT No matching script.", RL_FORM_EVAL, 0},
+        {RL_VERB_EXTEND, RL_FORM_SHA, "NOSCRIPT No matching script.", RL_FORM_EVAL, 0},
+        {RL_VERB_SHORTEN, RL_FORM_SHA, "NOSCRIPT", RL_FORM_EVAL, 0},
+        {RL_VERB_RELEASE, RL_FORM_SHA, "ERR unknown command 'EVALSHA', with", RL_FORM_EVAL, 0},
+        {RL_VERB_RELEASE, RL_FORM_DELEX, "ERR unknown command `DELEX`, with args", RL_FORM_SHA,
+         RL_FEATURE_DELEX},
+        {RL_VERB_RELEASE, RL_FORM_DELEX, "NOPERM no", RL_FORM_SHA, RL_FEATURE_DELEX},
+        {RL_VERB_RELEASE, RL_FORM_DELIFEQ, "ERR unknown command 'DELIFEQ'", RL_FORM_SHA,
+         RL_FEATURE_DELIFEQ},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rl_reply reply = reply_text(RL_REPLY_ERROR, cases[i].text);
+        struct rl_answer answer = rl_wire_answer(cases[i].verb, cases[i].form, &reply);
+        ck_assert_int_eq(answer.vote, RL_VOTE_AGAIN);
+        ck_assert_int_eq(answer.form, cases[i].next);
+        ck_assert_uint_eq(answer.forget, cases[i].forget);
+    }
+}
+END_TEST
+
+static void add_commands(Suite *suite)
+{
+    TCase *tcase = tcase_create("commands");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, words_are_exact, 0, (int)SAID_COUNT);
+    tcase_add_test(tcase, keys_are_binary);
+    tcase_add_loop_test(tcase, sha_is_that_of_the_script, 0, 7);
+}
+
+static void add_answers(Suite *suite)
+{
+    TCase *tcase = tcase_create("answers");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, status_replies, 0, (int)QUESTION_COUNT);
+    tcase_add_loop_test(tcase, nil_and_array_replies, 0, (int)QUESTION_COUNT);
+    tcase_add_loop_test(tcase, bulk_replies, 0, (int)QUESTION_COUNT);
+    tcase_add_loop_test(tcase, integer_replies, 0, (int)QUESTION_COUNT);
+    tcase_add_loop_test(tcase, error_in_the_direct_form, 0, (int)ERROR_COUNT);
+    tcase_add_loop_test(tcase, error_in_the_wrapped_form, 0, (int)ERROR_COUNT);
+    tcase_add_test(tcase, error_text_ends_at_its_length);
+    tcase_add_loop_test(tcase, errors_to_every_question, 0, (int)QUESTION_COUNT);
+    tcase_add_test(tcase, wrapped_wrongtype_is_denied);
+    tcase_add_test(tcase, again_says_how);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("core_wire");
+    add_commands(suite);
+    add_answers(suite);
+    return suite_run(suite);
+}

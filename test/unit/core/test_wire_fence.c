@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * The words of fences, and what answers to them mean: garbage is never a vote. */
+#include "core/wire_fence.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+#define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
+
+static const char *joined(const struct rl_command *command)
+{
+    static char text[1024];
+    size_t at = 0;
+
+    for (size_t i = 0; i < command->count; i++) {
+        const char *word = i == 1 ? "<script>" : command->args[i].data;
+        size_t len = i == 1 ? strlen(word) : command->args[i].len;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", i == 0 ? "" : "|", (int)len,
+                               word);
+    }
+    return text;
+}
+
+START_TEST(words_are_exact)
+{
+    const struct rl_fence_words words = {TEXT("rec"), TEXT("cfg;"), 1023, 1787500000123456};
+    struct rl_command command;
+
+    rl_wire_vote_command(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, TEXT("key"), TEXT("tok"), 30000,
+                         &words);
+    ck_assert_str_eq(joined(&command),
+                     "EVALSHA|<script>|2|key|rec|tok|30000|1023|1787500000123456|cfg;");
+    ck_assert_ptr_eq(command.args[1].data, rl_wire_script_sha(RL_VERB_ACQUIRE));
+    rl_wire_vote_command(&command, RL_VERB_RAISE, RL_FORM_EVAL, TEXT("key"), TEXT("tok"), 30000,
+                         &words);
+    ck_assert_str_eq(joined(&command), "EVAL|<script>|2|key|rec|tok|1023|1787500000123456|cfg;");
+    ck_assert_ptr_eq(command.args[1].data, rl_wire_script(RL_VERB_RAISE));
+
+    const struct rl_record_words record = {TEXT("rec"), TEXT("cfg;"), TEXT("m1"), TEXT("r1"),
+                                           TEXT("0:1 5:9")};
+    rl_wire_record_command(&command, RL_VERB_READ, RL_FORM_SHA, &record);
+    ck_assert_str_eq(joined(&command), "EVALSHA|<script>|1|rec|cfg;|r1|m1|1024");
+    rl_wire_record_command(&command, RL_VERB_SEED, RL_FORM_EVAL, &record);
+    ck_assert_str_eq(joined(&command), "EVAL|<script>|1|rec|cfg;|r1|m1|0:1 5:9");
+}
+END_TEST
+
+static struct rl_answer answer(enum rl_verb verb, enum rl_reply_kind kind, const char *text)
+{
+    const struct rl_reply reply = {.kind = kind, .text = text, .len = strlen(text), .integer = 1};
+
+    return rl_wire_answer(verb, RL_FORM_SHA, &reply);
+}
+
+START_TEST(votes)
+{
+    struct rl_answer got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "A 1787500000123456 abc");
+    ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
+    ck_assert(got.accepted);
+    ck_assert_uint_eq(got.number, 1787500000123456);
+    ck_assert(got.run.len == 3 && memcmp(got.run.data, "abc", 3) == 0);
+    ck_assert_int_eq(got.record, RL_RECORD_ADMITTED);
+
+    got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "G 12 ");
+    ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
+    ck_assert(!got.accepted);
+    ck_assert_uint_eq(got.number, 12);
+    ck_assert_uint_eq(got.run.len, 0);
+
+    got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 29000");
+    ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
+    ck_assert_uint_eq(got.number, 12);
+    ck_assert_int_eq(got.record, RL_RECORD_UNKNOWN); /* of which run, it does not say */
+    ck_assert_uint_eq(got.pttl_ms, 29000);
+    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 -1").pttl_ms, 0);
+    ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12").pttl_ms, 0);
+}
+END_TEST
+
+START_TEST(raises)
+{
+    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "A ").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "L").vote, RL_VOTE_DENIED);
+    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "A abc").vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "S").vote, RL_VOTE_DENIED);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_SEED};
+    static const struct {
+        const char *text;
+        enum rl_record_state state;
+    } cases[] = {
+        {"M", RL_RECORD_MISSING}, {"R v1 k=64;", RL_RECORD_FOREIGN}, {"C", RL_RECORD_CORRUPT}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rl_answer got = answer(verbs[_i], RL_REPLY_BULK, cases[i].text);
+        ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE);
+        ck_assert_int_eq(got.record, cases[i].state);
+    }
+    struct rl_answer got =
+        answer(verbs[_i], RL_REPLY_ERROR,
+               "WRONGTYPE Operation against a key holding the wrong kind of value");
+    ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_int_eq(got.record, RL_RECORD_CORRUPT);
+    got = answer(verbs[_i], RL_REPLY_ERROR, "NOSCRIPT No matching script.");
+    ck_assert_int_eq(got.vote, RL_VOTE_AGAIN);
+    ck_assert_int_eq(got.form, RL_FORM_EVAL);
+    got = answer(verbs[_i], RL_REPLY_ERROR, "NOPERM no");
+    ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(got.cause, REDLOCK_CAUSE_NOPERM);
+}
+END_TEST
+
+START_TEST(garbage_is_no_vote)
+{
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RAISE, RL_VERB_READ,
+                                         RL_VERB_SEED};
+    static const char *const wrong[] = {"",        " ",       "  ",   "1",  "OK",  "AA",
+                                        "X 1 abc", "a 1 abc", " A 1", "Mm", "AA 1"};
+    static const char *const wrong_votes[] = {"A",
+                                              "A ",
+                                              "A x",
+                                              "A -1 r",
+                                              "A 1e5 r",
+                                              "A 9007199254740990 r",
+                                              "A 99999999999999999999 r",
+                                              "A  1",
+                                              "G",
+                                              "D",
+                                              "D x 1",
+                                              "L",
+                                              "S",
+                                              "D 1.7e+15 3"};
+    enum rl_verb verb = verbs[_i];
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct rl_answer got = answer(verb, RL_REPLY_BULK, wrong[i]);
+        ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
+                      wrong[i]);
+    }
+    for (size_t i = 0; verb == RL_VERB_ACQUIRE && i < sizeof wrong_votes / sizeof wrong_votes[0];
+         i++) {
+        struct rl_answer got = answer(verb, RL_REPLY_BULK, wrong_votes[i]);
+        ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
+                      wrong_votes[i]);
+    }
+    static const enum rl_reply_kind kinds[] = {RL_REPLY_STATUS, RL_REPLY_INTEGER, RL_REPLY_NIL,
+                                               RL_REPLY_ARRAY};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct rl_answer got = answer(verb, kinds[i], "A 1 r");
+        ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(got.cause, REDLOCK_CAUSE_PROTOCOL);
+    }
+    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "G 1 r").vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(answer(RL_VERB_RAISE, RL_REPLY_BULK, "S").vote, RL_VOTE_FAILED);
+    ck_assert_int_eq(answer(RL_VERB_SEED, RL_REPLY_BULK, "L").vote, RL_VOTE_FAILED);
+}
+END_TEST
+
+START_TEST(records_are_taken_apart)
+{
+    static const char TEXT_OF[] = "cfg;run\nmark\n0:7 5:1787500000123456 1023:3";
+    const struct rl_reply reply = {
+        .kind = RL_REPLY_BULK, .text = TEXT_OF, .len = sizeof TEXT_OF - 1};
+    struct rl_record_text text;
+    unsigned stripe;
+    uint64_t number;
+    size_t at = 0;
+
+    ck_assert_int_eq(rl_wire_answer(RL_VERB_READ, RL_FORM_EVAL, &reply).vote, RL_VOTE_GRANTED);
+    ck_assert(rl_wire_record_parse(&reply, &text));
+    ck_assert_uint_eq(text.config.len, 7);
+    ck_assert_uint_eq(text.mark.len, 4);
+    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(stripe == 0 && number == 7);
+    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(stripe == 5 && number == 1787500000123456);
+    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(stripe == 1023 && number == 3);
+    ck_assert(!rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert_uint_eq(at, text.numbers.len);
+}
+END_TEST
+
+START_TEST(broken_records_stop_short_of_the_end)
+{
+    static const char *const broken[] = {"x",     "1",        ":",
+                                         "1:",    ":1",       "1024:5",
+                                         "-1:5",  "1:x",      "1:9007199254740990",
+                                         "0:1 7", "0:1  2:3", "3:12345678901234567"};
+
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+        unsigned stripe;
+        uint64_t number;
+        size_t at = 0;
+        while (rl_wire_record_next(TEXT(broken[i]), &at, &stripe, &number))
+            ck_assert_uint_eq(stripe, 0);
+        ck_assert_msg(at < strlen(broken[i]), "%s", broken[i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("core_wire_fence");
+    TCase *tcase = tcase_create("wire_fence");
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, words_are_exact);
+    tcase_add_test(tcase, votes);
+    tcase_add_test(tcase, raises);
+    tcase_add_loop_test(tcase, refusals, 0, 3);
+    tcase_add_loop_test(tcase, garbage_is_no_vote, 0, 4);
+    tcase_add_test(tcase, records_are_taken_apart);
+    tcase_add_test(tcase, broken_records_stop_short_of_the_end);
+    return suite_run(suite);
+}

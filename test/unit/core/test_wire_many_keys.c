@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT
+ * The words of locks on several keys, and the meaning of every reply to them. */
+#define SUITE_MANY_ASSERTIONS
+#include "core/wire_many.h"
+
+#include <redlock/redlock.h>
+#include <string.h>
+
+#include "suite.h"
+
+#define TEXT(s) ((struct rl_arg){.data = (s), .len = strlen(s)})
+
+static const enum rl_verb VERBS[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
+                                     RL_VERB_RELEASE, RL_VERB_SHORTEN, RL_VERB_GET};
+#define VERB_COUNT ((int)(sizeof VERBS / sizeof VERBS[0]))
+
+START_TEST(words_are_exact)
+{
+    const enum rl_verb verb = VERBS[_i];
+    const struct rl_arg keys[] = {{"a\0\r", 3}, {"b", 1}, {"", 0}};
+    const bool timed = verb != RL_VERB_RELEASE && verb != RL_VERB_GET;
+    struct rl_command command;
+
+    memset(&command, 0xff, sizeof command);
+    rl_wire_many_command(&command, verb, keys, 3, TEXT("tok"), 86400000);
+    ck_assert_uint_eq(command.count, timed ? 8 : 7);
+    ck_assert_uint_eq(command.args[0].len, 4);
+    ck_assert_mem_eq(command.args[0].data, "EVAL", 4);
+    ck_assert_ptr_eq(command.args[1].data, rl_wire_many_script(verb));
+    ck_assert_uint_eq(command.args[1].len, strlen(rl_wire_many_script(verb)));
+    ck_assert_uint_lt(command.args[1].len, RL_SCRIPT_MANY_MAX);
+    ck_assert_ptr_null(strstr(rl_wire_many_script(verb), "#!"));
+    ck_assert_mem_eq(command.args[2].data, "3", 1);
+    for (unsigned i = 0; i < 3; i++) { /* borrowed, and never looked into */
+        ck_assert_ptr_eq(command.args[3 + i].data, keys[i].data);
+        ck_assert_uint_eq(command.args[3 + i].len, keys[i].len);
+    }
+    ck_assert_mem_eq(command.args[6].data, "tok", 3);
+    if (!timed)
+        return;
+    ck_assert_uint_eq(command.args[7].len, 8);
+    ck_assert_mem_eq(command.args[7].data, "86400000", 8);
+}
+END_TEST
+
+START_TEST(as_many_keys_as_there_may_be)
+{
+    struct rl_arg keys[RL_KEYS_MAX];
+    struct rl_command command;
+
+    for (unsigned i = 0; i < RL_KEYS_MAX; i++)
+        keys[i] = TEXT("key");
+    rl_wire_many_command(&command, VERBS[_i], keys, RL_KEYS_MAX, TEXT("tok"), UINT64_MAX);
+    ck_assert_uint_le(command.count, RL_ARGS_MAX);
+    ck_assert_mem_eq(command.args[2].data, "64", 2);
+}
+END_TEST
+
+/* Exactly one number is the grant, and few others are a denial. */
+START_TEST(numbers)
+{
+    static const int64_t far[] = {INT64_MIN, INT64_MIN + 1, -4294967297, -257,       -256,
+                                  255,       256,           257,         4294967297, INT64_MAX};
+    const enum rl_verb verb = VERBS[_i];
+
+    for (unsigned count = 2; count <= RL_KEYS_MAX; count++) {
+        for (int64_t said = -70; said < 70 + (int64_t)(sizeof far / sizeof far[0]); said++) {
+            int64_t value = said < 70 ? said : far[said - 70];
+            const struct rl_reply reply = {.kind = RL_REPLY_INTEGER, .integer = value};
+            struct rl_answer answer = rl_wire_many_answer(verb, count, &reply);
+            bool counts = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
+            bool granted = value == (counts ? (int64_t)count : 1);
+            bool denied = counts                    ? value >= 0 && value < (int64_t)count
+                          : verb == RL_VERB_ACQUIRE ? value < 0 && value >= -(int64_t)count
+                                                    : value == 0;
+            enum rl_vote vote = granted  ? RL_VOTE_GRANTED
+                                : denied ? RL_VOTE_DENIED
+                                         : RL_VOTE_FAILED;
+            ck_assert_int_eq(answer.vote, vote);
+            ck_assert_int_eq(answer.cause,
+                             vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_PROTOCOL : REDLOCK_CAUSE_NONE);
+            ck_assert_int_eq(answer.key, verb == RL_VERB_ACQUIRE && denied ? -value : 0);
+        }
+    }
+}
+END_TEST
+
+START_TEST(replies_of_other_kinds)
+{
+    static const enum rl_reply_kind kinds[] = {RL_REPLY_STATUS, RL_REPLY_BULK, RL_REPLY_NIL,
+                                               RL_REPLY_ARRAY};
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const struct rl_reply reply = {.kind = kinds[i], .integer = 1, .text = "OK", .len = 2};
+        struct rl_answer answer = rl_wire_many_answer(VERBS[_i], 2, &reply);
+        ck_assert_int_eq(answer.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(answer.cause, REDLOCK_CAUSE_PROTOCOL);
+    }
+}
+END_TEST
+
+START_TEST(error_replies)
+{
+    static const struct {
+        const char *text;
+        enum rl_vote vote;
+        int cause;
+    } errors[] = {
+        {"WRONGTYPE Operation against a key", RL_VOTE_DENIED, REDLOCK_CAUSE_NONE},
+        {"ERR Error running script (call to f_1): @user_script:1: WRONGTYPE Operation",
+         RL_VOTE_DENIED, REDLOCK_CAUSE_NONE},
+        {"OOM command not allowed", RL_VOTE_FAILED, REDLOCK_CAUSE_OOM},
+        {"READONLY You can't write", RL_VOTE_FAILED, REDLOCK_CAUSE_READONLY},
+        {"NOPERM this user has no permissions", RL_VOTE_FAILED, REDLOCK_CAUSE_NOPERM},
+        {"NOSCRIPT No matching script", RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY},
+        {"ERR unknown command `EVAL`", RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY},
+    };
+    for (unsigned i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        const struct rl_reply reply = {
+            .kind = RL_REPLY_ERROR, .text = errors[i].text, .len = strlen(errors[i].text)};
+        struct rl_answer answer = rl_wire_many_answer(VERBS[_i], 3, &reply);
+        ck_assert_msg(answer.vote == errors[i].vote && answer.cause == errors[i].cause,
+                      "%s: vote %d, cause %d", errors[i].text, answer.vote, answer.cause);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("core_wire_many_keys");
+    TCase *tcase = tcase_create("wire_many");
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, words_are_exact, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, as_many_keys_as_there_may_be, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, numbers, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, replies_of_other_kinds, 0, VERB_COUNT);
+    tcase_add_loop_test(tcase, error_replies, 0, VERB_COUNT);
+    return suite_run(suite);
+}

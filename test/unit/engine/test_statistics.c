@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * What an engine counts, and what it reads of the clocks when its process is stopped in between. */
+#include "engine_rig.h"
+
+#define HOUR_US INT64_C(3600000000)
+
+static struct rl_engine *engine;
+
+static void setup(void)
+{
+    rig_begin(NULL);
+    engine = rig_engine(0);
+    rig_pass(20 * RL_MS);
+    ck_assert(rl_engine_is_ready(engine));
+}
+
+/* ---- clocks ---- */
+
+static unsigned stop_before; /* the process is stopped before this reading of a clock, from 1 on */
+static unsigned readings;
+
+static void read_one(void)
+{
+    if (++readings == stop_before)
+        world.now_ns += 10 * RL_SECOND;
+}
+
+static struct rl_now read_now(void *ctx)
+{
+    (void)ctx;
+    read_one();
+    return (struct rl_now){.boot_ns = world.now_ns, .raw_ns = world.now_ns};
+}
+
+static uint64_t read_wall(void *ctx)
+{
+    const struct world_client *client = ctx;
+
+    read_one();
+    return client->wall_us + world.now_ns / RL_US;
+}
+
+/* A pause between two readings is no jump of the wall clock, and hides none. */
+START_TEST(stopped_between_two_readings)
+{
+    const int64_t jump_us = _i < 4 ? 0 : HOUR_US;
+    const int64_t before_us = engine->view.wall_us;
+
+    engine->outside.now = read_now;
+    engine->outside.wall_us = read_wall;
+    readings = 0;
+    stop_before = (unsigned)_i % 4 + 1;
+    world.clients[0].wall_us += (uint64_t)jump_us;
+    rl_engine_refresh(engine);
+    ck_assert_int_eq(engine->view.wall_us - before_us, jump_us);
+    if (readings >= stop_before)
+        ck_assert_uint_eq(engine->view.now.boot_ns, world.now_ns);
+}
+END_TEST
+
+/* ---- counts ---- */
+
+static struct rl_lease_params waiting(uint64_t wait_ns)
+{
+    struct rl_lease_params params = rig_params();
+
+    params.terms.ttl_ns = 60 * RL_SECOND;
+    params.wait_ns = wait_ns;
+    return params;
+}
+
+START_TEST(how_locks_end)
+{
+    const struct rl_engine_stats *stats = &engine->stats;
+    const struct rl_lease_params params = waiting(0), patient = waiting(RL_NEVER);
+
+    (void)rig_hold(1, &params, "taken");
+    struct rig_lock *it = rig_hold(0, &params, "a");
+    ck_assert_uint_eq(stats->acquired, 1);
+    ck_assert_uint_eq(stats->wait_us_hist[9], 1); /* 1000 us */
+    ck_assert_uint_eq(stats->held, 1);
+    rig_call(rig_start_one(0, &patient, "a"), RL_EVENT_CANCEL, 0);
+    ck_assert_uint_eq(stats->canceled, 1);
+    ck_assert_uint_eq(stats->queued, 0);
+    (void)rig_start_one(0, &patient, "a");
+    ck_assert_uint_eq(stats->queued, 1);
+    ck_assert_uint_eq(stats->waiting, 1);
+    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_pass(5 * RL_MS);
+    ck_assert_uint_eq(stats->released, 1);
+    ck_assert_uint_eq(stats->queued, 0);
+    ck_assert_uint_eq(stats->acquired, 2);
+    (void)rig_start_one(0, &params, "taken");
+    rig_pass(5 * RL_MS);
+    ck_assert_uint_eq(stats->contended, 1);
+    ck_assert_uint_eq(stats->attempts, 3);
+    (void)rig_start_one(0, &patient, "taken");
+    rl_engine_end_locks(engine);
+    ck_assert_uint_eq(stats->canceled, 2);
+    ck_assert_uint_eq(stats->held, 0);
+    ck_assert_uint_eq(stats->waiting, 0);
+}
+END_TEST
+
+/* A release that finds nothing any more has failed, as one without a quorum has. */
+START_TEST(releases_that_fail)
+{
+    const struct rl_lease_params params = waiting(0);
+    struct rig_lock *it = rig_hold(0, &params, "a");
+
+    for (unsigned i = 0; i < NODES; i++)
+        fake_store_remove(&world.nodes[i].store, "a");
+    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_pass(5 * RL_MS);
+    ck_assert_int_eq(it->status, REDLOCK_ELOST);
+    ck_assert_uint_eq(engine->stats.released, 0);
+    ck_assert_uint_eq(engine->stats.release_failed, 1);
+}
+END_TEST
+
+START_TEST(how_undos_end)
+{
+    const struct rl_lease_params params = rig_params();
+    struct rig_lock *it = rig_hold(0, &params, "a");
+
+    rig_reach(2, false, true);
+    rig_call(it, RL_EVENT_RELEASE, 0);
+    rig_pass(5 * RL_MS);
+    ck_assert_uint_eq(engine->stats.undone, 2);
+    rig_pass(2 * RIG_TTL_NS);
+    ck_assert_uint_eq(engine->stats.undone, 2);
+    ck_assert_uint_eq(engine->stats.undo_expired, 1);
+    ck_assert_uint_eq(engine->stats.undo_dropped, 0);
+    ck_assert(!rl_engine_has_dropped(engine));
+    engine->nodes[1].dropped_until_ns = engine->view.now.boot_ns + RL_SECOND;
+    ck_assert(rl_engine_has_dropped(engine));
+    rig_pass(RL_SECOND);
+    ck_assert(!rl_engine_has_dropped(engine));
+}
+END_TEST
+
+START_TEST(duplicates_refuse)
+{
+    const struct rl_lease_params params = rig_params();
+
+    for (unsigned i = 1; i < NODES; i++) {
+        memcpy(world.nodes[i].run_id, world.nodes[0].run_id, sizeof world.nodes[0].run_id);
+        rig_reach(i, false, false);
+        rig_reach(i, true, false);
+    }
+    rig_pass(RL_SECOND);
+    const struct rig_lock *it = rig_start_one(0, &params, "a");
+    ck_assert_int_eq(it->status, REDLOCK_EDUPLICATE);
+    ck_assert_uint_eq(engine->stats.refused, 1);
+}
+END_TEST
+
+/* What is known of a lock that ended in the queue of its client. */
+START_TEST(what_was_ahead)
+{
+    const struct rl_lease_params params = waiting(0), brief = waiting(20 * RL_MS);
+    const struct rl_lease_params patient = waiting(RL_NEVER);
+
+    (void)rig_hold(0, &params, "held");
+    const struct rig_lock *holder = rig_start_one(0, &brief, "held");
+    (void)rig_hold(1, &params, "taken");
+    (void)rig_start_one(0, &patient, "taken");
+    rig_pass(5 * RL_MS);
+    const struct rig_lock *waiter = rig_start_one(0, &brief, "taken");
+    rig_pass(40 * RL_MS);
+    ck_assert_int_eq(holder->status, REDLOCK_ECONTENDED);
+    ck_assert_int_eq(holder->lock.behind, RL_BEHIND_HOLDER);
+    ck_assert_int_eq(waiter->status, REDLOCK_ECONTENDED);
+    ck_assert_int_eq(waiter->lock.behind, RL_BEHIND_WAITER);
+    ck_assert_uint_ne(waiter->lock.lease.round.denied, 0); /* copied from the lock ahead */
+}
+END_TEST
+
+/* Locks that begin in one tick do not try again at the same times. */
+START_TEST(each_lock_has_its_salt)
+{
+    struct rl_lease_params params = rig_params();
+
+    params.salt = 0;
+    const struct rig_lock *first = rig_start_one(0, &params, "a");
+    const struct rig_lock *second = rig_start_one(0, &params, "b");
+    ck_assert_uint_ne(first->lock.lease.salt, second->lock.lease.salt);
+}
+END_TEST
+
+/* A client knows which slots it holds: it takes all others without trying these again. */
+START_TEST(permits_of_one_client)
+{
+    struct rl_lease_params params = waiting(0);
+
+    params.terms.permits = 12;
+    for (unsigned i = 0; i < 12; i++)
+        (void)rig_hold(0, &params, "s");
+    ck_assert_uint_eq(engine->stats.attempts, 12);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine_statistics");
+    TCase *tcase = tcase_create("counts");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, rig_end);
+    tcase_add_loop_test(tcase, stopped_between_two_readings, 0, 8);
+    tcase_add_test(tcase, how_locks_end);
+    tcase_add_test(tcase, releases_that_fail);
+    tcase_add_test(tcase, how_undos_end);
+    tcase_add_test(tcase, duplicates_refuse);
+    tcase_add_test(tcase, what_was_ahead);
+    tcase_add_test(tcase, each_lock_has_its_salt);
+    tcase_add_test(tcase, permits_of_one_client);
+    return suite_run(suite);
+}

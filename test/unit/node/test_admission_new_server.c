@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * How old is a server that we see for the first time? Its clock may say anything, its work proves
+ * little, and for the rest we wait. */
+#include "node/admission.h"
+#include "suite.h"
+
+#include <string.h>
+
+#define NOW_NS   (1000 * RL_SECOND)
+#define GUARD_NS (UINT64_C(30302) * RL_MS) /* 30 s and 1 % and 2 ms */
+
+static struct rl_admission_rules rules;
+static struct rl_admission node;
+
+static void setup(void)
+{
+    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .floor_us = 2000},
+                                        .max_ttl_ns = 30 * RL_SECOND};
+    rl_admission_init(&node, &rules, false, false);
+}
+
+static struct rl_info server(const char *run_id, uint64_t uptime_s)
+{
+    struct rl_info info = {.role = "master", .uptime_s = uptime_s};
+
+    strcpy(info.run_id, run_id);
+    return info;
+}
+
+/* It votes after exactly so much time. */
+static void check_wait(uint64_t wait_ns)
+{
+    ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS + wait_ns), 0);
+    if (wait_ns == 0) /* not for a moment: the tick may have begun before */
+        ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS - RL_MS), 0);
+    else
+        ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS + wait_ns - 1), RL_BAR_RESTARTED);
+}
+
+/* What the clock says is out of all proportion to the work that was done: the clock was set while
+ * the server was there, a minute or years ago. What it has worked is a proof all the same. */
+START_TEST(first_contact_with_a_clock_that_was_set)
+{
+    static const struct {
+        uint64_t uptime_s, user_us, sys_us, wait_ns;
+    } table[] = {
+        {3600, 9000, 7000, GUARD_NS - UINT64_C(13840) * RL_US}, /* 16 ms less 1 % and 2 ms */
+        {3600, 72000, 0, 0},                                    /* 20 ppm: it idles */
+        {3600, 0, 72000, 0},
+        {3602, 72000, 0, GUARD_NS - UINT64_C(69280) * RL_US},
+        {86400, 1, 0, GUARD_NS},
+        {999999999999999999, 20000000, 11000000, 0}, /* 31 s of work are older than the guard */
+        {20, 9000, 7000, GUARD_NS - 19 * RL_SECOND}, /* not absurd: believed */
+        {0, 5000000, 0, GUARD_NS},                   /* set back: it says nothing */
+        {3600, UINT64_MAX, UINT64_MAX, 0},
+    };
+    struct rl_info info = server("a", table[_i].uptime_s);
+
+    info.cpu_user_us = table[_i].user_us;
+    info.cpu_sys_us = table[_i].sys_us;
+    rl_admission_greet(&node, &info, NOW_NS);
+    check_wait(table[_i].wait_ns);
+}
+END_TEST
+
+/* Nothing but a proof counts, and that only at the first contact. */
+START_TEST(first_contact_proven)
+{
+    struct rl_info info = server("a", 86400);
+
+    rules.proven = true;
+    rl_admission_greet(&node, &info, NOW_NS); /* tells nothing of its work */
+    check_wait(GUARD_NS);
+    rl_admission_init(&node, &rules, false, false);
+    info.cpu_user_us = 10 * (RL_SECOND / RL_US);
+    rl_admission_greet(&node, &info, NOW_NS);
+    check_wait(GUARD_NS - 9898 * RL_MS);
+    char text[160];
+    rl_admission_text(&node, RL_BAR_RESTARTED, NOW_NS, text, sizeof text);
+    ck_assert_str_eq(text, "restarted 9 s ago, votes again in 21 s");
+    info.cpu_user_us = 40 * (RL_SECOND / RL_US);
+    strcpy(info.run_id, "b");
+    rl_admission_greet(&node, &info, NOW_NS);
+    check_wait(GUARD_NS);
+    rl_admission_init(&node, &rules, false, false);
+    rl_admission_greet(&node, &info, NOW_NS);
+    check_wait(0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_admission_new_server");
+    TCase *tcase = tcase_create("first contact");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_loop_test(tcase, first_contact_with_a_clock_that_was_set, 0, 9);
+    tcase_add_test(tcase, first_contact_proven);
+    return suite_run(suite);
+}

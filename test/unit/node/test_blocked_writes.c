@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT
+ * A node whose server takes no more bytes: what is owed to it waits, and does not spin. */
+#include "node/node.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "redlock/redlock.h"
+#define SUITE_MANY_ASSERTIONS
+#include "suite.h"
+
+#define TIMEOUT_NS (60 * RL_SECOND)
+#define KEY_LEN    1000
+#define GREETING                                                                                   \
+    "+OK\r\n"                                                                                      \
+    "$10\r\nrun_id:abc\r\n"                                                                        \
+    "$11\r\nrole:master\r\n"                                                                       \
+    "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n*2\r\n$1\r\n1\r\n$1\r\n2\r\n"                                \
+    "$1\r\nx\r\n$1\r\nx\r\n$1\r\nx\r\n"
+
+static struct rl_mem mem;
+static struct rl_log log_to_nobody;
+static struct rl_reply_text text;
+static struct rl_node_common common;
+static struct rl_node node;
+static bool blocked, broken;
+static uint64_t taken; /* bytes */
+static unsigned sends, given_up;
+
+static void open_nothing(void *ctx, unsigned index)
+{
+    (void)ctx;
+    (void)index;
+}
+
+static ssize_t send_bytes(void *ctx, unsigned index, const char *bytes, size_t len)
+{
+    (void)ctx;
+    (void)index;
+    (void)bytes;
+    sends++;
+    taken += blocked || broken ? 0 : len;
+    return broken ? -1 : blocked ? 0 : (ssize_t)len;
+}
+
+static void close_nothing(void *ctx, unsigned index, bool abortive)
+{
+    (void)ctx;
+    (void)index;
+    (void)abortive;
+}
+
+static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
+                    const struct rl_reply *reply)
+{
+    (void)ctx;
+    (void)claim;
+    (void)ballot;
+    (void)reply;
+}
+
+static void on_node(void *ctx, struct rl_node *which)
+{
+    (void)ctx;
+    (void)which;
+}
+
+static void on_undone(void *ctx, struct rl_node *which, enum rl_undo_end end)
+{
+    (void)ctx;
+    (void)which;
+    given_up += end != RL_UNDO_DONE;
+}
+
+static uint64_t on_clock(void *ctx)
+{
+    (void)ctx;
+    return 1; /* when it is greeted */
+}
+
+static void on_stepped(void *ctx, struct rl_node *which)
+{
+    (void)ctx;
+    (void)which;
+}
+
+static struct rl_claim *new_claim(void)
+{
+    static char key[KEY_LEN];
+
+    memset(key, 'k', sizeof key);
+    struct rl_claim *claim = rl_claim_new(&mem, (struct rl_arg){key, sizeof key}, 8);
+    ck_assert_ptr_nonnull(claim);
+    rl_claim_set_token(claim, (struct rl_arg){"token", 5});
+    claim->ttl_ms = claim->ttl_max_ms = 100000;
+    return claim;
+}
+
+static void connect_node(void)
+{
+    mem = rl_mem_libc();
+    common = (struct rl_node_common){
+        .mem = &mem,
+        .log = &log_to_nobody,
+        .transport = {open_nothing, send_bytes, close_nothing, NULL},
+        .listener = {on_vote, on_node, on_node, on_undone, on_clock, on_stepped, NULL, NULL},
+        .text = &text,
+        .connect_timeout_ns = TIMEOUT_NS,
+        .node_timeout_ns = TIMEOUT_NS,
+    };
+    blocked = broken = false;
+    rl_node_init(&node, &common, 0);
+    node.name = "node";
+    rl_node_start(&node, 1);
+    rl_node_tick(&node, 1);
+    rl_node_opened(&node, true, 0, NULL, 1);
+    rl_node_received(&node, GREETING, sizeof GREETING - 1, 1);
+    ck_assert_int_eq(node.state, RL_NODE_READY);
+}
+
+START_TEST(an_owed_undo_waits)
+{
+    uint64_t now_ns = RL_MS;
+    int cause = 0;
+
+    connect_node();
+    struct rl_claim *claim = new_claim();
+    ck_assert_int_eq(rl_node_ask(&node, claim, 1, RL_VERB_ACQUIRE, now_ns), 0);
+    rl_node_flush(&node, now_ns);
+    blocked = true;
+    struct rl_claim *filler = new_claim();
+    while (rl_node_ask(&node, filler, 1, RL_VERB_GET, now_ns + 1) == 0)
+        ;
+    ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
+    ck_assert_int_eq(rl_node_undo(&node, claim, 0, now_ns + 1, &cause), RL_VOTE_FAILED);
+    ck_assert_uint_eq(node.debts.count, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        uint64_t wake_ns = rl_node_wake_ns(&node);
+        ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
+        now_ns = wake_ns;
+        rl_node_tick(&node, now_ns);
+        ck_assert_uint_eq(node.debts.count, 1);
+    }
+    rl_claim_drop(claim);
+    rl_claim_drop(filler);
+    rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, now_ns);
+    rl_node_free(&node);
+    rl_encoded_free(common.mem, &common.cache.encoded);
+}
+END_TEST
+
+#define BURST 12000
+
+static struct rl_claim *burst[BURST];
+
+static void ask_burst(void)
+{
+    connect_node();
+    for (unsigned i = 0; i < BURST; i++) {
+        burst[i] = new_claim();
+        ck_assert_int_eq(rl_node_ask(&node, burst[i], 1, RL_VERB_ACQUIRE, RL_MS), 0);
+    }
+    rl_node_flush(&node, RL_MS);
+    ck_assert_uint_eq(node.pipe.out_len, 0);
+}
+
+static void end_burst(void)
+{
+    rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, 2 * RL_MS);
+    rl_node_free(&node);
+    for (unsigned i = 0; i < BURST; i++)
+        rl_claim_drop(burst[i]);
+    rl_encoded_free(common.mem, &common.cache.encoded);
+}
+
+/* Thousands are asked for, and given back, in one tick: 12 MB each way. None is refused, none is
+ * owed, and what is written before the tick ends is not stored. */
+START_TEST(a_burst_is_written_as_it_comes)
+{
+    int cause = 0;
+
+    ask_burst();
+    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_RELIEF);
+    taken = 0;
+    sends = given_up = 0;
+    for (unsigned i = 0; i < BURST; i++)
+        ck_assert_int_eq(rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause), RL_VOTE_NONE);
+    rl_node_flush(&node, 2 * RL_MS);
+    ck_assert_uint_eq(node.debts.count, 0);
+    ck_assert_uint_eq(given_up, 0);
+    ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
+    ck_assert_uint_le(sends, taken / RL_RELIEF + 2); /* not one for each */
+    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_RELIEF);
+    end_burst();
+}
+END_TEST
+
+/* What a network does not take in one tick is owed beyond 1 MiB, all of it, and leaves when there
+ * is room. */
+START_TEST(a_burst_that_is_not_taken_is_owed)
+{
+    unsigned queued = 0;
+    int cause = 0;
+
+    ask_burst();
+    blocked = true;
+    given_up = 0;
+    for (unsigned i = 0; i < BURST; i++)
+        queued += rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause) == RL_VOTE_NONE;
+    ck_assert_uint_gt(queued, 100);
+    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST);
+    uint64_t now_ns = rl_node_wake_ns(&node);
+    rl_node_tick(&node, now_ns);
+    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    blocked = false;
+    taken = 0;
+    rl_node_flush(&node, now_ns);
+    now_ns = rl_node_wake_ns(&node);
+    rl_node_tick(&node, now_ns);
+    rl_node_flush(&node, now_ns);
+    ck_assert_uint_eq(node.debts.count, 0);
+    ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
+    ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* the answers are missing */
+    ck_assert_uint_eq(given_up, 0);
+    end_burst();
+}
+END_TEST
+
+/* A server that takes nothing is offered it a few times, not with every request. */
+START_TEST(a_full_socket_is_left_alone)
+{
+    connect_node();
+    blocked = true;
+    sends = 0;
+    struct rl_claim *filler = new_claim();
+    while (rl_node_ask(&node, filler, 1, RL_VERB_GET, RL_MS) == 0)
+        ;
+    ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
+    ck_assert_uint_ge(sends, 1);
+    ck_assert_uint_le(sends, RL_UNSENT_MAX / RL_RELIEF + 1);
+    rl_claim_drop(filler);
+    rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, RL_MS);
+    rl_node_free(&node);
+    rl_encoded_free(common.mem, &common.cache.encoded);
+}
+END_TEST
+
+/* A connection that breaks under a burst is closed when the tick ends, not in the middle of it. */
+START_TEST(a_break_is_heard_when_the_tick_ends)
+{
+    connect_node();
+    broken = true;
+    struct rl_claim *filler = new_claim();
+    while (node.pipe.out_len < 2 * RL_RELIEF)
+        ck_assert_int_eq(rl_node_ask(&node, filler, 1, RL_VERB_GET, RL_MS), 0);
+    ck_assert_int_eq(node.state, RL_NODE_READY);
+    rl_node_flush(&node, RL_MS);
+    ck_assert_int_eq(node.state, RL_NODE_DOWN);
+    rl_claim_drop(filler);
+    rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, RL_MS);
+    rl_node_free(&node);
+    rl_encoded_free(common.mem, &common.cache.encoded);
+}
+END_TEST
+
+/* A burst's memory is given back when it is over, not before; a few hundred requests keep theirs.
+ */
+START_TEST(a_burst_leaves_nothing)
+{
+    static const char bytes[100] = "x";
+    struct rl_pipeline pipe;
+    struct rl_request request = {.round = 1};
+    const unsigned sizes[] = {BURST, 400};
+
+    mem = rl_mem_libc();
+    memset(&pipe, 0, sizeof pipe);
+    pipe.mem = &mem;
+    for (unsigned i = 0; i < 2; i++) {
+        for (unsigned j = 0; j < sizes[i]; j++)
+            ck_assert(rl_pipeline_push(&pipe, &request, bytes, sizeof bytes));
+        rl_pipeline_trim(&pipe);
+        ck_assert_uint_eq(rl_pipeline_count(&pipe), sizes[i]);
+        ck_assert_uint_eq(pipe.out_len, sizes[i] * sizeof bytes);
+        rl_pipeline_sent(&pipe, pipe.out_len);
+        while (rl_pipeline_count(&pipe) > 1)
+            (void)rl_pipeline_pop(&pipe);
+        rl_pipeline_trim(&pipe);
+        ck_assert_uint_ge(pipe.ring_cap, sizes[i]); /* one is still under way */
+        (void)rl_pipeline_pop(&pipe);
+        rl_pipeline_trim(&pipe);
+        ck_assert_uint_eq(pipe.ring_cap != 0, sizes[i] != BURST);
+        ck_assert_uint_eq(pipe.out_cap != 0, sizes[i] != BURST);
+    }
+    rl_pipeline_free(&pipe);
+}
+END_TEST
+
+static uint64_t look_for_untold(const struct rl_pipeline *pipe)
+{
+    uint64_t at = pipe->head;
+
+    while (at != pipe->tail &&
+           (rl_pipeline_at(pipe, at)->told || rl_pipeline_at(pipe, at)->removed))
+        at++;
+    return at;
+}
+
+/* The oldest request that is waited for is always the same as whoever looks at all of them finds,
+ * and those before it are not looked at again. */
+START_TEST(tombstones_are_passed_over_once)
+{
+    struct rl_pipeline pipe;
+    uint64_t word = 88172645463325252u;
+
+    mem = rl_mem_libc();
+    memset(&pipe, 0, sizeof pipe);
+    pipe.mem = &mem;
+    for (unsigned i = 0; i < 60000; i++) {
+        word ^= word << 13;
+        word ^= word >> 7;
+        word ^= word << 17;
+        struct rl_request request = {.round = 1, .told = word % 7 == 0};
+        uint64_t count = rl_pipeline_count(&pipe), at = pipe.head + (word >> 20) % (count + 1);
+        /* Phases of filling, of being told, and of emptying. */
+        if (word >> 32 & 1 && i / 1000 % 3 == 0)
+            ck_assert(rl_pipeline_push(&pipe, &request, "x", 1));
+        else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail)
+            *(word >> 33 & 1 ? &rl_pipeline_at(&pipe, at)->told
+                             : &rl_pipeline_at(&pipe, at)->removed) = true;
+        else if (count != 0)
+            (void)rl_pipeline_pop(&pipe);
+        rl_pipeline_sent(&pipe, pipe.out_len);
+        if (i % 3 != 0)
+            continue;
+        ck_assert_uint_eq(rl_pipeline_oldest_untold(&pipe), look_for_untold(&pipe));
+        ck_assert_uint_eq(pipe.untold, look_for_untold(&pipe));
+    }
+    rl_pipeline_free(&pipe);
+}
+END_TEST
+
+static Suite *node_blocked_suite(void)
+{
+    Suite *suite = suite_create("node_blocked_writes");
+    TCase *tcase = tcase_create("node_blocked");
+    tcase_add_test(tcase, an_owed_undo_waits);
+    tcase_add_test(tcase, a_burst_is_written_as_it_comes);
+    tcase_add_test(tcase, a_burst_that_is_not_taken_is_owed);
+    tcase_add_test(tcase, a_burst_leaves_nothing);
+    tcase_add_test(tcase, tombstones_are_passed_over_once);
+    tcase_add_test(tcase, a_full_socket_is_left_alone);
+    tcase_add_test(tcase, a_break_is_heard_when_the_tick_ends);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(node_blocked_suite());
+}

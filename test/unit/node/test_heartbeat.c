@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT
+ * Heartbeats of a node: when they are sent, and what their answers change. */
+#include "node_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "suite.h"
+
+#define SHORT_BEAT "TIME\nINFO server\nINFO replication\nINFO memory\n"
+#define WHOLE_BEAT SHORT_BEAT "INFO persistence\nINFO cpu\n"
+#define MEMORY     "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n"
+#define SERVER     "redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
+
+static struct rig *rig;
+
+static void setup(void)
+{
+    rig = rig_new();
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+}
+
+static void reply_bulk(const char *text)
+{
+    char bytes[1024];
+
+    snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
+    rig_reply(rig, bytes);
+}
+
+/* Time goes on until the next heartbeat; true if it is `said`. */
+static bool beats(const char *said)
+{
+    rig_pass(rig, RL_SECOND);
+    return strcmp(rig_said(rig), said) == 0;
+}
+
+START_TEST(only_while_it_is_worth_it)
+{
+    rig_ready(rig);
+    rig_pass(rig, 60 * RL_SECOND);
+    ck_assert_str_eq(rig_said(rig), "");
+    rig->common.wanted = true;
+    rig_pass(rig, 0);
+    for (unsigned i = 1; i <= 16; i++) {
+        ck_assert_str_eq(rig_said(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
+        rig_reply_time(rig, 0);
+        reply_bulk(SERVER);
+        for (unsigned k = 0; k < (i % 8 == 0 ? 4 : 2); k++)
+            reply_bulk("role:master\r\n");
+        rig_pass(rig, RL_SECOND - 1);
+        ck_assert_str_eq(rig_said(rig), "");
+        rig_pass(rig, 1);
+    }
+    ck_assert_uint_eq(rig->closes, 0);
+    ck_assert_uint_eq(rig->steps, 0);
+}
+END_TEST
+
+START_TEST(a_step_is_told_if_it_is_ahead)
+{
+    const int64_t step_us = _i == 0 ? 60000000 : -60000000;
+
+    rig_ready(rig);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_reply_time(rig, step_us);
+    ck_assert_uint_eq(rig->steps, _i == 0 ? 1 : 0);
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_CLOCK_STEP);
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk(MEMORY);
+    rig->common.wanted = false;
+    rig_pass(rig, 30302 * RL_MS);
+    ck_assert_uint_eq(rig->node.bars, 0);
+}
+END_TEST
+
+/* A server that was replaced behind a proxy: all begins anew, and it is guarded. */
+START_TEST(another_server_answers)
+{
+    rig_ready(rig);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_reply_time(rig, 0);
+    reply_bulk("run_id:ffff\r\n");
+    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    ck_assert_str_eq(rig->node.text, "another server answers at this address");
+    rig_pass(rig, 0);
+    rig_connect(rig);
+    rig_said(rig);
+    rig_greet_as(rig, "run_id:ffff\r\nuptime_in_seconds:86400\r\n", "role:master\r\n");
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_RESTARTED);
+}
+END_TEST
+
+static void greet_evicting(void)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_said(rig);
+    rig_reply(rig, "+OK\r\n");
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
+    reply_bulk("loading:0\r\n");
+    reply_bulk("used_cpu_user_main_thread:1.5\r\n");
+    rig_reply_time(rig, 0);
+    for (unsigned i = 0; i < 3; i++)
+        reply_bulk("x");
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert(rl_node_is_up(&rig->node)); /* what is held there must be given back there */
+}
+
+/* Asked each second, wanted or not, on the same connection. */
+START_TEST(mended)
+{
+    greet_evicting();
+    ck_assert(beats(WHOLE_BEAT));
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    reply_bulk("loading:0\r\n");
+    reply_bulk("used_cpu_user_main_thread:1.5\r\n");
+    ck_assert_uint_eq(rig->node.bars, 0);
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_pass(rig, 10 * RL_SECOND);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
+/* A policy that evicts is set on the running server: the next heartbeat shows it. */
+START_TEST(begins_to_evict)
+{
+    rig_ready(rig);
+    rig->common.wanted = true;
+    rig_pass(rig, RL_SECOND);
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert_uint_eq(rig->closes, 0);
+}
+END_TEST
+
+START_TEST(became_a_replica)
+{
+    greet_evicting();
+    ck_assert(beats(WHOLE_BEAT));
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk("role:slave\r\n");
+    reply_bulk("");
+    reply_bulk("");
+    reply_bulk("");
+    ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.cause, REDLOCK_CAUSE_REPLICA);
+}
+END_TEST
+
+/* TIME and INFO may be forbidden later; anything else in their place is no Redis. */
+START_TEST(strange_answers)
+{
+    static const struct {
+        const char *time, *info;
+        bool stays;
+    } table[] = {
+        {"-NOPERM\r\n", "-NOPERM\r\n", true},
+        {"*2\r\n$1\r\nx\r\n$1\r\ny\r\n", "$0\r\n\r\n", true},
+        {"*1\r\n$1\r\n1\r\n", "$0\r\n\r\n", true},
+        {"*2\r\n$10\r\n1700000000\r\n$7\r\n1000000\r\n", "$0\r\n\r\n", true},
+        {"*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n", "", false},
+        {"*2\r\n:1\r\n:2\r\n", "", false},
+        {"*2\r\n*1\r\n$1\r\n1\r\n$1\r\n1\r\n", "", false},
+        {":1\r\n", "", false},
+        {"-NOPERM\r\n", "*1\r\n$1\r\nx\r\n", false},
+        {"-NOPERM\r\n", "+OK\r\n", false},
+    };
+
+    rig_ready(rig);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_reply(rig, table[_i].time);
+    if (table[_i].info[0] != '\0')
+        rig_reply(rig, table[_i].info);
+    ck_assert_uint_eq(rig->node.state, table[_i].stays ? RL_NODE_READY : RL_NODE_DOWN);
+    ck_assert_uint_eq(rig->node.bars, 0);
+}
+END_TEST
+
+/* A client that had nothing to do looks before its first vote, on the same way. */
+START_TEST(the_look_comes_before_the_vote)
+{
+    struct rl_claim *claim = rig_claim(rig, "aa");
+
+    rig_ready(rig);
+    rig_pass(rig, 60 * RL_SECOND);
+    rig->common.wanted = true;
+    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    ck_assert_str_eq(rig_said(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk(_i == 0   ? "role:master\r\n"
+               : _i == 1 ? "role:master\r\nmaster_replid2:abcd\r\nsecond_repl_offset:17\r\n"
+                         : "role:slave\r\n");
+    reply_bulk(MEMORY);
+    ck_assert_uint_eq(rig->node.bars, _i == 1 ? RL_BAR_PROMOTED : 0);
+    if (_i == 2) {
+        rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, 1);
+    } else {
+        rig_no_vote(rig);
+        rig_reply(rig, "+OK\r\n");
+        rig_check_vote(rig, claim, RL_VOTE_GRANTED, 0, 1);
+    }
+    rig_undo(rig, claim, 0);
+    rig_done(rig);
+    rig_drop(claim);
+    rig = rig_new();
+}
+END_TEST
+
+/* The process was suspended inside a tick, for longer than a guard, and the server took another
+ * one's data meanwhile. The tick does not know how late it is. */
+START_TEST(a_guard_begins_when_the_answer_is_there)
+{
+    static const char promoted[] = "role:master\r\nmaster_replid2:ab\r\nsecond_repl_offset:17\r\n";
+    char bytes[256];
+
+    rig_ready(rig);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_reply_time(rig, 0);
+    const uint64_t tick_ns = rig->now_ns;
+    rig_freeze(rig, 3600 * RL_SECOND);
+    const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n$0\r\n\r\n",
+                             strlen(SERVER), SERVER, strlen(promoted), promoted);
+    rl_node_received(&rig->node, bytes, (size_t)len, tick_ns);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns), RL_BAR_PROMOTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_BAR_PROMOTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+}
+END_TEST
+
+/* The same in the turn that reads the greeting of a server that was restarted. */
+START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
+{
+    static const char *const told[] = {"run_id:ffff\r\n", "role:master\r\n", "maxmemory:0\r\n",
+                                       "loading:0\r\n", "used_cpu_user:1\r\n"};
+    char bytes[512] = "+OK\r\n";
+    size_t len = strlen(bytes);
+
+    rig_ready(rig);
+    rig_lose(rig);
+    rig_pass(rig, rl_node_wake_ns(&rig->node) - rig->now_ns);
+    rig_connect(rig);
+    for (unsigned i = 0; i < sizeof told / sizeof told[0]; i++)
+        len += (size_t)snprintf(bytes + len, sizeof bytes - len, "$%zu\r\n%s\r\n", strlen(told[i]),
+                                told[i]);
+    snprintf(bytes + len, sizeof bytes - len, "*2\r\n$1\r\n1\r\n$1\r\n2\r\n-x\r\n-x\r\n-x\r\n");
+    const uint64_t tick_ns = rig->now_ns;
+    rig_freeze(rig, 3600 * RL_SECOND);
+    rl_node_received(&rig->node, bytes, strlen(bytes), tick_ns);
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    ck_assert_uint_eq(rig->node.bars, RL_BAR_RESTARTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_BAR_RESTARTED);
+    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+}
+END_TEST
+
+/* What the short look does not ask for stays as it was. */
+START_TEST(a_short_look_keeps_the_rest)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_greet_as(rig, SERVER, "role:master\r\nconnected_slaves:1\r\n");
+    rig->common.wanted = true;
+    rig_pass(rig, RL_SECOND);
+    rig_reply_time(rig, 0);
+    reply_bulk("redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:78\r\n");
+    reply_bulk("role:master\r\nconnected_slaves:2\r\n");
+    reply_bulk("");
+    ck_assert_str_eq(rig->node.info.policy, "noeviction");
+    ck_assert_uint_eq(rig->node.info.replicas, 2);
+    ck_assert_uint_eq(rig->node.info.uptime_s, 78);
+    ck_assert_uint_eq(rig->node.bars, 0);
+}
+END_TEST
+
+/* Not answered: suspect, as with any question, and no timer that rings without end. */
+START_TEST(silence)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig->common.wanted = true;
+    ck_assert(beats(SHORT_BEAT));
+    rig_pass(rig, 100 * RL_MS);
+    ck_assert(rig->node.suspect);
+    ck_assert_str_eq(rig_said(rig), "PING\n");
+    rig_reply_time(rig, 0);
+    reply_bulk(SERVER);
+    reply_bulk("role:master\r\n");
+    reply_bulk(MEMORY);
+    rig_reply(rig, "+PONG\r\n");
+    ck_assert(!rig->node.suspect);
+    rig_pass(rig, 900 * RL_MS);
+    ck_assert_str_eq(rig_said(rig), SHORT_BEAT);
+    rig_pass(rig, 10 * RL_SECOND);
+    ck_assert_uint_ge(rig->closes, 1);
+}
+END_TEST
+
+static Suite *watch_suite(void)
+{
+    Suite *suite = suite_create("node_heartbeat");
+    TCase *tcase = tcase_create("watch");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, only_while_it_is_worth_it);
+    tcase_add_loop_test(tcase, a_step_is_told_if_it_is_ahead, 0, 2);
+    tcase_add_test(tcase, another_server_answers);
+    tcase_add_test(tcase, mended);
+    tcase_add_test(tcase, begins_to_evict);
+    tcase_add_test(tcase, became_a_replica);
+    tcase_add_loop_test(tcase, strange_answers, 0, 10);
+    tcase_add_loop_test(tcase, the_look_comes_before_the_vote, 0, 3);
+    tcase_add_test(tcase, a_guard_begins_when_the_answer_is_there);
+    tcase_add_test(tcase, a_guard_after_a_greeting_begins_when_it_is_there);
+    tcase_add_test(tcase, a_short_look_keeps_the_rest);
+    tcase_add_test(tcase, silence);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(watch_suite());
+}

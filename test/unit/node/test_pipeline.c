@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: MIT
+ * The pipeline of a connection: what was sent of which request, what can still be taken back, and
+ * how the connection may be closed; as tables, and under random operations next to a model that
+ * keeps every byte it was ever given. */
+#include "node/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SUITE_MANY_ASSERTIONS
+#include "suite.h"
+
+static struct rl_mem libc;
+
+static void init(struct rl_pipeline *pipe)
+{
+    libc = rl_mem_libc();
+    memset(pipe, 0, sizeof *pipe);
+    pipe->mem = &libc;
+}
+
+static struct rl_claim *claim_of(char letter)
+{
+    libc = rl_mem_libc();
+    struct rl_claim *claim = rl_claim_new(&libc, (struct rl_arg){&letter, 1}, 8);
+    ck_assert_ptr_nonnull(claim);
+    return claim;
+}
+
+static void push(struct rl_pipeline *pipe, struct rl_claim *claim, enum rl_verb verb,
+                 const char *bytes)
+{
+    struct rl_request request = {.claim = claim, .verb = (uint8_t)verb, .round = 1};
+
+    ck_assert(rl_pipeline_push(pipe, &request, bytes, strlen(bytes)));
+}
+
+/* ---- cutting ---- */
+
+START_TEST(what_was_not_sent_is_taken_back)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = claim_of('a'), *b = claim_of('b');
+
+    init(&pipe);
+    push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
+    push(&pipe, b, RL_VERB_ACQUIRE, "bbb");
+    push(&pipe, a, RL_VERB_EXTEND, "AA");
+    push(&pipe, b, RL_VERB_RELEASE, "BBBBB");
+    ck_assert(rl_pipeline_cut(&pipe, a)); /* its SET among them: the node never heard of it */
+    ck_assert_uint_eq(pipe.out_len, 8);
+    ck_assert_mem_eq(pipe.out, "bbbBBBBB", 8);
+    ck_assert_uint_eq(a->refs, 1);
+    ck_assert_uint_eq(rl_pipeline_count(&pipe), 4);
+    rl_pipeline_skip_removed(&pipe);
+    ck_assert_uint_eq(rl_pipeline_count(&pipe), 3);
+    rl_pipeline_sent(&pipe, 4); /* SET of b, and one byte of its release */
+    struct rl_request set = rl_pipeline_pop(&pipe);
+    ck_assert_ptr_eq(set.claim, b);
+    ck_assert(rl_request_is_whole(&pipe, &set));
+    rl_claim_drop(set.claim);
+    rl_pipeline_skip_removed(&pipe);
+    const struct rl_request *release = rl_pipeline_at(&pipe, pipe.head);
+    ck_assert(!rl_request_is_unsent(&pipe, release));
+    ck_assert(!rl_request_is_whole(&pipe, release));
+    ck_assert(!rl_pipeline_cut(&pipe, b)); /* half a request cannot be taken back */
+    ck_assert_uint_eq(pipe.out_len, 4);
+    rl_pipeline_sent(&pipe, 4);
+    ck_assert(rl_request_is_whole(&pipe, release));
+    rl_pipeline_free(&pipe);
+    rl_claim_drop(a);
+    rl_claim_drop(b);
+}
+END_TEST
+
+START_TEST(a_cut_without_its_set)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = claim_of('a');
+
+    init(&pipe);
+    push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
+    rl_pipeline_sent(&pipe, 1);
+    push(&pipe, a, RL_VERB_EXTEND, "AA");
+    push(&pipe, a, RL_VERB_HEAL, "HH");
+    ck_assert(!rl_pipeline_cut(&pipe, a)); /* the SET is on its way: an undo must follow */
+    ck_assert_uint_eq(pipe.out_len, 3);
+    ck_assert_mem_eq(pipe.out, "aaa", 3);
+    ck_assert_uint_eq(a->refs, 2);
+    ck_assert(!rl_pipeline_cut(&pipe, a));
+    rl_pipeline_free(&pipe);
+    rl_claim_drop(a);
+}
+END_TEST
+
+/* ---- how to close: rows of requests, "verb claim bytes-sent-of-4" ---- */
+
+static const struct {
+    const char *what, *row;
+    bool bare;
+} CLOSES[] = {
+    {"nothing", "", false},
+    {"SET, not a byte sent", "s a0", false}, /* our buffer dies with the connection */
+    {"SET in part", "s a1", true},
+    {"SET, no undo", "s a4", true},
+    {"SET and its whole undo", "s a4 r a4", false},
+    {"SET, undo in part", "s a4 r a3", true},
+    {"SET, undo not sent", "s a4 r a0", true},
+    {"SET and release_after", "s a4 S a4", false},
+    {"undo alone", "r a4", false},
+    {"SET behind its own undo", "r a4 s a4", true},
+    {"SET, and the undo of another", "s a4 r b4", true},
+    {"two SETs, one undone", "s a4 s b4 r a4", true},
+    {"two SETs, both undone", "s a4 s b4 r b4 r a4", false},
+    {"heal, no undo", "h a4", true},
+    {"heal, undone", "h a4 r a4", false},
+    {"extension", "e a4", false}, /* makes no key */
+    {"extension behind a SET", "s a4 e a4", true},
+    {"SET, undone, another SET unsent", "s a4 r a4 s b0", false},
+    {"probe", "p -4", false},
+    {"SET behind a probe", "p -4 s a4", true},
+    {"SET, its disk, and its undo", "s a4 w -4 r a4", true}, /* found by the simulator */
+    {"disk, SET, and its undo", "w -4 s a4 r a4", false},
+};
+
+static enum rl_verb verb_of(char letter)
+{
+    static const char letters[] = "srSehpw";
+    static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RELEASE, RL_VERB_SHORTEN,
+                                         RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_PING,
+                                         RL_VERB_WAITAOF};
+
+    return verbs[strchr(letters, letter) - letters];
+}
+
+START_TEST(closing)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = claim_of('a'), *b = claim_of('b');
+    size_t sent = 0;
+
+    init(&pipe);
+    for (const char *at = CLOSES[_i].row; *at != '\0'; at += at[4] == ' ' ? 5 : 4) {
+        struct rl_claim *claim = at[2] == 'a' ? a : at[2] == 'b' ? b : NULL;
+        push(&pipe, claim, verb_of(at[0]), "1234");
+        sent += (size_t)(at[3] - '0');
+    }
+    rl_pipeline_sent(&pipe, sent);
+    ck_assert_msg(rl_pipeline_has_bare_set(&pipe) == CLOSES[_i].bare, "%s: %d, expected %d",
+                  CLOSES[_i].what, !CLOSES[_i].bare, CLOSES[_i].bare);
+    rl_pipeline_free(&pipe);
+    rl_claim_drop(a);
+    rl_claim_drop(b);
+}
+END_TEST
+
+/* An answered request is out of the question. */
+START_TEST(closing_after_answers)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = claim_of('a');
+
+    init(&pipe);
+    push(&pipe, a, RL_VERB_ACQUIRE, "1234");
+    push(&pipe, a, RL_VERB_RELEASE, "1234");
+    rl_pipeline_sent(&pipe, 4);
+    ck_assert(rl_pipeline_has_bare_set(&pipe));
+    rl_claim_drop(rl_pipeline_pop(&pipe).claim);
+    ck_assert(!rl_pipeline_has_bare_set(&pipe));
+    rl_pipeline_free(&pipe);
+    rl_claim_drop(a);
+}
+END_TEST
+
+/* ---- memory ---- */
+
+static unsigned allocations_left;
+
+static void *scarce_realloc(void *ptr, size_t size, void *userdata)
+{
+    (void)userdata;
+    if (allocations_left == 0)
+        return NULL;
+    allocations_left--;
+    return realloc(ptr, size);
+}
+
+static void *scarce_malloc(size_t size, void *userdata)
+{
+    return scarce_realloc(NULL, size, userdata);
+}
+
+static void plain_free(void *ptr, void *userdata)
+{
+    (void)userdata;
+    free(ptr);
+}
+
+/* A request that was reserved with its undo finds room for both, from whatever fill. */
+START_TEST(reserved_room_is_there)
+{
+    const struct rl_mem scarce = {scarce_malloc, scarce_realloc, plain_free, NULL};
+    struct rl_claim *a = claim_of('a');
+    char bytes[600];
+
+    memset(bytes, 'x', sizeof bytes);
+    for (unsigned fill = 0; fill < 70; fill++) {
+        struct rl_pipeline pipe = {.mem = &scarce};
+        struct rl_request request = {.claim = a, .verb = RL_VERB_ACQUIRE};
+        allocations_left = UINT32_MAX;
+        for (unsigned i = 0; i < fill; i++)
+            ck_assert(rl_pipeline_push(&pipe, &request, bytes, 100 + i));
+        ck_assert(rl_pipeline_reserve(&pipe, 600, 500));
+        allocations_left = 0;
+        ck_assert(rl_pipeline_push(&pipe, &request, bytes, 600));
+        request.verb = RL_VERB_RELEASE;
+        ck_assert(rl_pipeline_push(&pipe, &request, bytes, 500));
+        unsigned pushed = fill + 2;
+        while (rl_pipeline_push(&pipe, &request, bytes, 400))
+            ck_assert_uint_lt(++pushed, 1000);
+        ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed); /* a failed one leaves no trace */
+        ck_assert_uint_eq(a->refs, pushed + 1);
+        ck_assert(!rl_pipeline_reserve(&pipe, 100000, 1));
+        ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed);
+        rl_pipeline_free(&pipe);
+        ck_assert_uint_eq(a->refs, 1);
+    }
+    rl_claim_drop(a);
+}
+END_TEST
+
+/* ---- random operations next to a model ---- */
+
+#define CLAIMS    4
+#define MODEL_MAX 1500
+
+struct model_request {
+    int claim; /* -1: none */
+    uint8_t verb;
+    bool removed;
+    unsigned len, sent; /* bytes of it, and how many have left */
+    char byte;          /* all its bytes are this one */
+};
+
+static struct model_request model[MODEL_MAX];
+static unsigned model_head, model_tail;
+static uint64_t word;
+
+static uint64_t draw(uint64_t below)
+{
+    word ^= word << 13;
+    word ^= word >> 7;
+    word ^= word << 17;
+    return word % below;
+}
+
+static bool model_cut(int claim)
+{
+    bool cut_set = false;
+
+    for (unsigned i = model_head; i < model_tail; i++) {
+        struct model_request *request = &model[i];
+        if (request->removed || request->sent > 0 || request->claim != claim)
+            continue;
+        request->removed = true;
+        cut_set = cut_set || request->verb == RL_VERB_ACQUIRE;
+    }
+    return cut_set;
+}
+
+static void model_sent(size_t len)
+{
+    for (unsigned i = model_head; i < model_tail && len > 0; i++) {
+        if (model[i].removed)
+            continue;
+        size_t more = model[i].len - model[i].sent;
+        more = more < len ? more : len;
+        model[i].sent += (unsigned)more;
+        len -= more;
+    }
+    ck_assert_uint_eq(len, 0);
+}
+
+/* A SET of which bytes have left, without a whole undo of the same claim behind it. */
+static bool model_bare(void)
+{
+    for (unsigned i = model_head; i < model_tail; i++) {
+        const struct model_request *set = &model[i];
+        bool makes_key = set->verb == RL_VERB_ACQUIRE || set->verb == RL_VERB_HEAL;
+        bool undone = false;
+        if (!makes_key || set->removed || set->sent == 0)
+            continue;
+        for (unsigned j = i + 1; j < model_tail; j++) {
+            const struct model_request *undo = &model[j];
+            bool deletes = undo->verb == RL_VERB_RELEASE || undo->verb == RL_VERB_SHORTEN;
+            undone = undone || (deletes && !undo->removed && undo->claim == set->claim &&
+                                undo->sent == undo->len);
+        }
+        if (!undone)
+            return true;
+    }
+    return false;
+}
+
+/* Check's macros leave a mark at each call: too slow for every byte. */
+#define SAME(x, y, at)                                                                             \
+    do {                                                                                           \
+        if ((x) != (y))                                                                            \
+            ck_abort_msg("request or byte %zu: '%s' is not '%s'", (size_t)(at), #x, #y);           \
+    } while (0)
+
+static void check_model(const struct rl_pipeline *pipe)
+{
+    size_t at = 0;
+
+    ck_assert_uint_eq(rl_pipeline_count(pipe), model_tail - model_head);
+    for (unsigned i = model_head; i < model_tail; i++) {
+        const struct rl_request *request = rl_pipeline_at(pipe, pipe->head + i - model_head);
+        SAME(request->removed, model[i].removed, i);
+        if (model[i].removed)
+            continue;
+        SAME(request->len, model[i].len, i);
+        SAME(request->verb, model[i].verb, i);
+        SAME(rl_request_is_unsent(pipe, request), (model[i].sent == 0), i);
+        SAME(rl_request_is_whole(pipe, request), (model[i].sent == model[i].len), i);
+        for (unsigned j = model[i].sent; j < model[i].len; j++, at++) {
+            SAME(at < pipe->out_len, true, at);
+            SAME(pipe->out[at], model[i].byte, at);
+        }
+    }
+    ck_assert_uint_eq(at, pipe->out_len);
+    ck_assert_int_eq(rl_pipeline_has_bare_set(pipe), model_bare());
+}
+
+static void random_push(struct rl_pipeline *pipe, struct rl_claim **claims)
+{
+    static const uint8_t verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RELEASE, RL_VERB_SHORTEN,
+                                    RL_VERB_EXTEND, RL_VERB_HEAL};
+    char bytes[300];
+    struct model_request *request = &model[model_tail++];
+
+    ck_assert_uint_lt(model_tail, MODEL_MAX);
+    *request = (struct model_request){
+        .claim = (int)draw(CLAIMS + 1) - 1,
+        .verb = verbs[draw(5)],
+        .len = 1 + (unsigned)draw(draw(20) == 0 ? sizeof bytes : 12),
+        .byte = (char)('!' + draw(90)),
+    };
+    memset(bytes, request->byte, sizeof bytes);
+    struct rl_request real = {.verb = request->verb, .round = 1};
+    if (request->claim < 0)
+        real.verb = request->verb = RL_VERB_PING;
+    else
+        real.claim = claims[request->claim];
+    ck_assert(rl_pipeline_push(pipe, &real, bytes, request->len));
+}
+
+/* What was kept, oldest first; `number` is its place here. */
+static struct {
+    const struct rl_claim *claim; /* NULL: forgotten */
+} kept[4096];
+static unsigned kept_head, kept_tail;
+
+static void keep_or_drop(struct rl_pipeline *pipe, struct rl_request *request)
+{
+    if (request->claim != NULL && kept_tail < 4096 && draw(3) == 0) {
+        request->number = kept_tail;
+        kept[kept_tail++].claim = request->claim;
+        rl_pipeline_keep(pipe, request);
+    }
+    rl_claim_drop(request->claim);
+}
+
+static void take_one(struct rl_pipeline *pipe)
+{
+    struct rl_request request;
+
+    while (kept_head < kept_tail && kept[kept_head].claim == NULL)
+        kept_head++;
+    bool expected = kept_head < kept_tail;
+    ck_assert_int_eq(rl_pipeline_take(pipe, &request), expected);
+    if (!expected) {
+        ck_assert_uint_eq(pipe->kept, pipe->head); /* no place is lost */
+        return;
+    }
+    ck_assert_ptr_eq(request.claim, kept[kept_head].claim);
+    ck_assert_uint_eq(request.number, kept_head++);
+    rl_claim_drop(request.claim);
+}
+
+static void forget_one(struct rl_pipeline *pipe, const struct rl_claim *claim)
+{
+    rl_pipeline_forget(pipe, claim);
+    for (unsigned i = kept_head; i < kept_tail; i++) {
+        if (kept[i].claim == claim)
+            kept[i].claim = NULL;
+    }
+}
+
+static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims, uint64_t pushes)
+{
+    uint64_t dice = draw(100);
+
+    if (dice < pushes) {
+        random_push(pipe, claims);
+    } else if (dice < 70 && pipe->out_len > 0) {
+        size_t len = (size_t)draw(draw(4) == 0 ? pipe->out_len + 1
+                                               : (pipe->out_len < 20 ? pipe->out_len + 1 : 20));
+        model_sent(len);
+        rl_pipeline_sent(pipe, len);
+    } else if (dice < 78) {
+        int claim = (int)draw(CLAIMS);
+        bool expected = model_cut(claim);
+        ck_assert_int_eq(rl_pipeline_cut(pipe, claims[claim]), expected);
+    } else {
+        rl_pipeline_skip_removed(pipe);
+        while (model_head < model_tail && model[model_head].removed)
+            model_head++;
+        if (model_head < model_tail && model[model_head].sent == model[model_head].len) {
+            struct rl_request request = rl_pipeline_pop(pipe);
+            ck_assert_uint_eq(request.verb, model[model_head].verb);
+            keep_or_drop(pipe, &request);
+            model_head++;
+        }
+        if (draw(8) == 0)
+            take_one(pipe);
+        if (draw(16) == 0)
+            forget_one(pipe, claims[draw(CLAIMS)]);
+    }
+}
+
+START_TEST(random_operations)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *claims[CLAIMS];
+
+    word = 88172645463325252u + (uint64_t)_i * 7919;
+    init(&pipe);
+    for (int i = 0; i < CLAIMS; i++)
+        claims[i] = claim_of((char)('a' + i));
+    for (unsigned life = 0; life < 3; life++) {
+        model_head = model_tail = 0;
+        kept_head = kept_tail = 0;
+        for (unsigned i = 0; i < 1500; i++) {
+            /* Phases of filling and of draining: the ring grows, wraps and runs empty. */
+            random_operation(&pipe, claims, i % 500 < 150 ? 60 : 25);
+            if (i % 8 == 0)
+                check_model(&pipe);
+        }
+        while (rl_pipeline_count(&pipe) > 0)
+            rl_claim_drop(rl_pipeline_pop(&pipe).claim);
+        while (kept_head < kept_tail)
+            take_one(&pipe);
+        rl_pipeline_reset(&pipe);
+        for (int i = 0; i < CLAIMS; i++)
+            ck_assert_uint_eq(claims[i]->refs, 1);
+    }
+    rl_pipeline_free(&pipe);
+    for (int i = 0; i < CLAIMS; i++)
+        rl_claim_drop(claims[i]);
+}
+END_TEST
+
+/* What is kept leaves with the pipeline. */
+START_TEST(kept_until_it_is_freed)
+{
+    struct rl_pipeline pipe;
+    struct rl_claim *a = claim_of('a');
+
+    init(&pipe);
+    for (int i = 0; i < 3; i++)
+        push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
+    rl_pipeline_sent(&pipe, 12);
+    for (int i = 0; i < 2; i++) {
+        struct rl_request request = rl_pipeline_pop(&pipe);
+        rl_pipeline_keep(&pipe, &request);
+        rl_claim_drop(request.claim);
+    }
+    ck_assert_uint_eq(a->refs, 4);
+    rl_pipeline_free(&pipe);
+    ck_assert_uint_eq(a->refs, 1);
+    rl_claim_drop(a);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_pipeline");
+    TCase *tcase = tcase_create("pipeline");
+    tcase_set_timeout(tcase, 60);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, what_was_not_sent_is_taken_back);
+    tcase_add_test(tcase, a_cut_without_its_set);
+    tcase_add_loop_test(tcase, closing, 0, (int)(sizeof CLOSES / sizeof CLOSES[0]));
+    tcase_add_test(tcase, closing_after_answers);
+    tcase_add_test(tcase, reserved_room_is_there);
+    tcase_add_loop_test(tcase, random_operations, 0, 4);
+    tcase_add_test(tcase, kept_until_it_is_freed);
+    return suite_run(suite);
+}

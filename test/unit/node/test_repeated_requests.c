@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * A question that a server did not understand and is asked in other words: not when a release came
+ * in between, and not only once if the first try never left. */
+#include "node_rig.h"
+
+#include "suite.h"
+
+static struct rig *rig;
+static struct rl_claim *a, *b;
+
+static void setup(void)
+{
+    rig = rig_new();
+    a = rig_claim(rig, "aa");
+    b = rig_claim(rig, "bb");
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+    rig_drop(a);
+    rig_drop(b);
+}
+
+static void ready_as(const char *version)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_said(rig);
+    rig_greet_as(rig, version, "role:master\r\n");
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+}
+
+static const struct {
+    const char *version, *extension, *refusal, *again;
+} REFUSALS[] = {
+    {"redis_version:8.4.0\r\n", "EVALSHA extend 1 key aa 30000\n",
+     "-ERR unknown command 'EVALSHA', with args beginning with: \r\n",
+     "EVAL <extend> 1 key aa 30000\n"},
+    {"redis_version:7.0.15\r\n", "EVALSHA extend 1 key aa 30000\n",
+     "-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVAL <extend> 1 key aa 30000\n"},
+};
+#define REFUSALS_COUNT ((int)(sizeof REFUSALS / sizeof REFUSALS[0]))
+
+static void extend_a(int i)
+{
+    ready_as(REFUSALS[i].version);
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
+    ck_assert_str_eq(rig_said(rig), REFUSALS[i].extension);
+}
+
+START_TEST(an_extension_is_asked_again)
+{
+    extend_a(_i);
+    rig_reply(rig, REFUSALS[_i].refusal);
+    ck_assert_str_eq(rig_said(rig), REFUSALS[_i].again);
+    rig_no_vote(rig);
+    rig_reply(rig, ":1\r\n");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
+}
+END_TEST
+
+/* Behind a release_after it would give the key its whole life back. */
+START_TEST(not_behind_a_release_after)
+{
+    extend_a(_i);
+    a->undo_verb = RL_VERB_SHORTEN;
+    a->keep_until_ns = rig->now_ns + 5 * RL_SECOND;
+    ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE);
+    ck_assert_str_eq(rig_said(rig), "EVALSHA shorten 1 key aa 5000\n");
+    rig_reply(rig, REFUSALS[_i].refusal);
+    ck_assert_str_eq(rig_said(rig), "");
+    ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_FAILED);
+    rig_reply(rig, ":1\r\n");
+    struct rl_ballot vote = rig_only_vote(rig);
+    ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED);
+    ck_assert_uint_eq(vote.round, 2);
+    ck_assert_uint_eq(rig->undone, 1);
+    ck_assert_str_eq(rig_said(rig), "");
+}
+END_TEST
+
+/* A native word that was to be tried, but was taken out of our buffer, has not been tried. */
+START_TEST(a_try_that_never_left)
+{
+    ready_as("redis_version:8.4.0\r\n");
+    rig->room = 0;
+    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
+    rig_undo(rig, a, 2);
+    rig_undo(rig, a, 3);
+    rig->room = SIZE_MAX;
+    rl_node_flush(&rig->node, rig->now_ns);
+    ck_assert_str_eq(rig_said(rig), "DELEX key IFEQ aa\n");
+    rig_reply(rig, ":1\r\n");
+    rig_only_vote(rig);
+}
+END_TEST
+
+static Suite *again_suite(void)
+{
+    Suite *suite = suite_create("node_repeated_requests");
+    TCase *again = tcase_create("again");
+    tcase_add_checked_fixture(again, setup, teardown);
+    tcase_add_loop_test(again, an_extension_is_asked_again, 0, REFUSALS_COUNT);
+    tcase_add_loop_test(again, not_behind_a_release_after, 0, REFUSALS_COUNT);
+    tcase_add_test(again, a_try_that_never_left);
+    suite_add_tcase(suite, again);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(again_suite());
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT
+ * Name resolution: numbers at once, names on a thread that may outlive whoever asked. getaddrinfo()
+ * is replaced for names, so that it can be held back and told what to answer. */
+#include "node/resolve.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fdcheck.h"
+#include "suite.h"
+#include "wait.h"
+
+#define DEADLINE_MS 10000
+
+/* ---- the name server of this test ---- */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    bool held;         /* answers wait */
+    unsigned asked;    /* questions that have arrived */
+    unsigned answered; /* lists that were freed, and failures */
+    int error;         /* EAI_*; 0: addresses */
+    unsigned addresses;
+    bool took_signals; /* a question came on a thread that some signal could reach */
+} server = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool all_signals_blocked(void)
+{
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, NULL, &mask);
+    for (int number = 1; number < 32; number++)
+        if (number != SIGKILL && number != SIGSTOP && sigismember(&mask, number) != 1)
+            return false;
+    return true;
+}
+
+struct answer {
+    struct addrinfo info;
+    struct sockaddr_in6 address;
+};
+
+/* 10.0.0.1, 2001:db8::2, 10.0.0.3, ... each of its own family in turn, after one unix socket that
+ * nobody can use. */
+static struct addrinfo *make_list(unsigned count, uint16_t port)
+{
+    struct addrinfo *list = NULL;
+    for (unsigned i = count + 1; i-- > 0;) {
+        struct answer *answer = calloc(1, sizeof *answer);
+        if (answer == NULL)
+            abort();
+        struct sockaddr_in *v4 = (struct sockaddr_in *)&answer->address;
+        if (i == 0) {
+            answer->info.ai_family = AF_UNIX;
+        } else if (i % 2 == 1) {
+            v4->sin_family = AF_INET;
+            v4->sin_port = htons(port);
+            v4->sin_addr.s_addr = htonl(0x0a000000 + i);
+            answer->info.ai_family = AF_INET;
+            answer->info.ai_addrlen = sizeof *v4;
+        } else {
+            answer->address.sin6_family = AF_INET6;
+            answer->address.sin6_port = htons(port);
+            inet_pton(AF_INET6, "2001:db8::", &answer->address.sin6_addr);
+            answer->address.sin6_addr.s6_addr[14] = (uint8_t)(i >> 8);
+            answer->address.sin6_addr.s6_addr[15] = (uint8_t)i;
+            answer->info.ai_family = AF_INET6;
+            answer->info.ai_addrlen = sizeof answer->address;
+        }
+        answer->info.ai_addr = (struct sockaddr *)&answer->address;
+        answer->info.ai_next = list;
+        list = &answer->info;
+    }
+    return list;
+}
+
+static bool is_ours(const struct addrinfo *list)
+{
+    return list->ai_family == AF_UNIX;
+}
+
+int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                struct addrinfo **ret)
+{
+    if ((hints->ai_flags & AI_NUMERICHOST) != 0) {
+        int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+        *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+        return real(node, service, hints, ret);
+    }
+    pthread_mutex_lock(&server.mutex);
+    server.asked++;
+    if (!all_signals_blocked())
+        server.took_signals = true;
+    pthread_cond_broadcast(&server.changed);
+    while (server.held)
+        pthread_cond_wait(&server.changed, &server.mutex);
+    int error = server.error;
+    if (error == 0)
+        *ret = make_list(server.addresses, (uint16_t)strtoul(service, NULL, 10));
+    else
+        server.answered++;
+    pthread_mutex_unlock(&server.mutex);
+    errno = EMFILE;
+    return error;
+}
+
+void freeaddrinfo(struct addrinfo *list)
+{
+    if (!is_ours(list)) {
+        void (*real)(struct addrinfo *);
+        *(void **)&real = dlsym(RTLD_NEXT, "freeaddrinfo");
+        real(list);
+        return;
+    }
+    while (list != NULL) {
+        struct addrinfo *next = list->ai_next;
+        free(list);
+        list = next;
+    }
+    pthread_mutex_lock(&server.mutex);
+    server.answered++;
+    pthread_mutex_unlock(&server.mutex);
+}
+
+static void hold(bool held)
+{
+    pthread_mutex_lock(&server.mutex);
+    server.held = held;
+    pthread_cond_broadcast(&server.changed);
+    pthread_mutex_unlock(&server.mutex);
+}
+
+static void wait_until_asked(unsigned count)
+{
+    pthread_mutex_lock(&server.mutex);
+    while (server.asked < count)
+        pthread_cond_wait(&server.changed, &server.mutex);
+    pthread_mutex_unlock(&server.mutex);
+}
+
+static unsigned answered(void)
+{
+    pthread_mutex_lock(&server.mutex);
+    unsigned count = server.answered;
+    pthread_mutex_unlock(&server.mutex);
+    return count;
+}
+
+static int wake_fd;
+static unsigned started, first_address;
+
+/* Every thread that was started is waited for, before the next test sets the server up anew. */
+static struct rl_lookup *start(const char *host, uint16_t port)
+{
+    struct rl_lookup *lookup = rl_lookup_start(host, port, first_address, wake_fd);
+    ck_assert_ptr_nonnull(lookup);
+    started++;
+    return lookup;
+}
+
+static void setup(void)
+{
+    wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    server.held = server.took_signals = false;
+    server.asked = server.answered = started = first_address = 0;
+    server.error = 0;
+    server.addresses = 2;
+}
+
+static void teardown(void)
+{
+    if (wake_fd >= 0)
+        close(wake_fd);
+    ck_assert(WAIT_UNTIL(answered() == started, DEADLINE_MS));
+    ck_assert(!server.took_signals);
+}
+
+static bool is_woken(int timeout_ms)
+{
+    struct pollfd fd = {.fd = wake_fd, .events = POLLIN};
+    return poll(&fd, 1, timeout_ms) == 1;
+}
+
+static void check_address(const struct rl_addresses *addresses, unsigned i, const char *host,
+                          unsigned port)
+{
+    char text[128], service[16];
+    ck_assert_uint_lt(i, addresses->count);
+    ck_assert_int_eq(getnameinfo((const struct sockaddr *)&addresses->list[i], addresses->len[i],
+                                 text, sizeof text, service, sizeof service,
+                                 NI_NUMERICHOST | NI_NUMERICSERV),
+                     0);
+    ck_assert_str_eq(text, host);
+    ck_assert_uint_eq(strtoul(service, NULL, 10), port);
+}
+
+/* As make_list() counts. */
+static unsigned number_of(const struct rl_addresses *addresses, unsigned i)
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&addresses->list[i];
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&addresses->list[i];
+
+    if (v4->sin_family == AF_INET)
+        return ntohl(v4->sin_addr.s_addr) & 0xffff;
+    return v6->sin6_addr.s6_addr[14] * 256u + v6->sin6_addr.s6_addr[15];
+}
+
+/* ---- numbers ---- */
+
+START_TEST(numbers_need_no_lookup)
+{
+    static const struct {
+        const char *host, *text;
+    } cases[] = {{"127.0.0.1", "127.0.0.1"},
+                 {"255.255.255.255", "255.255.255.255"},
+                 {"::1", "::1"},
+                 {"2001:db8::ffff", "2001:db8::ffff"},
+                 {"fe80::1%lo", "fe80::1%lo"}};
+    struct rl_addresses addresses;
+    ck_assert_int_eq(rl_resolve_numeric(cases[_i].host, 6379, &addresses), 1);
+    ck_assert_uint_eq(addresses.count, 1);
+    check_address(&addresses, 0, cases[_i].text, 6379);
+    ck_assert_int_eq(rl_resolve_numeric(cases[_i].host, 65535, &addresses), 1);
+    check_address(&addresses, 0, cases[_i].text, 65535);
+}
+END_TEST
+
+START_TEST(names_do)
+{
+    static const char *const names[] = {
+        "localhost", "h", "", "256.1.1.1", "::1::", "[::1]", "fe80::1%no-such-interface", "a b"};
+    struct rl_addresses addresses = {.count = 77};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        ck_assert_int_eq(rl_resolve_numeric(names[i], 6379, &addresses), 0);
+    ck_assert_uint_eq(addresses.count, 77); /* untouched */
+}
+END_TEST
+
+/* ---- lookups ---- */
+
+START_TEST(lookup_runs_beside_the_caller)
+{
+    struct rl_addresses addresses = {.count = 77};
+    hold(true);
+    struct rl_lookup *lookup = start("h", 7000);
+    wait_until_asked(1);
+    ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 0);
+    ck_assert_uint_eq(addresses.count, 77);
+    ck_assert(!is_woken(0));
+
+    hold(false);
+    ck_assert(is_woken(DEADLINE_MS));
+    ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1);
+    ck_assert_uint_eq(addresses.count, 2); /* both families, in the order given */
+    check_address(&addresses, 0, "10.0.0.1", 7000);
+    check_address(&addresses, 1, "2001:db8::2", 7000);
+    ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1); /* again */
+    rl_lookup_drop(lookup);
+}
+END_TEST
+
+START_TEST(many_addresses_are_cut)
+{
+    struct rl_addresses addresses;
+    server.addresses = 3 * RL_ADDRESSES_MAX;
+    struct rl_lookup *lookup = start("h", 1);
+    ck_assert(is_woken(DEADLINE_MS));
+    ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1);
+    ck_assert_uint_eq(addresses.count, RL_ADDRESSES_MAX);
+    check_address(&addresses, RL_ADDRESSES_MAX - 1, "2001:db8::8", 1);
+    rl_lookup_drop(lookup);
+}
+END_TEST
+
+/* The next look-up takes the addresses behind those that the last one has shown: each is in one of
+ * them, and after the last one it begins at the front. Not even a name server that sends thousands
+ * makes the result larger. */
+START_TEST(many_addresses_are_taken_in_turn)
+{
+    static const unsigned counts[] = {1, 7, 8, 9, 20, 4000};
+    const unsigned count = counts[_i];
+    static unsigned shown[4001];
+
+    memset(shown, 0, sizeof shown);
+    server.addresses = count;
+    for (unsigned total = 0; total < 2 * count;) {
+        struct rl_addresses addresses;
+        first_address = total;
+        struct rl_lookup *lookup = start("h", 1);
+        ck_assert(is_woken(DEADLINE_MS));
+        uint64_t woken;
+        ck_assert_int_eq(read(wake_fd, &woken, sizeof woken), sizeof woken);
+        ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), 1);
+        rl_lookup_drop(lookup);
+        ck_assert_uint_le(addresses.count, RL_ADDRESSES_MAX);
+        for (unsigned i = 0; i < addresses.count; i++)
+            shown[number_of(&addresses, i)]++;
+        total += addresses.count;
+    }
+    for (unsigned i = 1; i <= count; i++)
+        ck_assert_uint_eq(shown[i], 2);
+}
+END_TEST
+
+START_TEST(failure_has_a_text)
+{
+    static const struct {
+        int error;
+        unsigned addresses;
+        const char *says;
+    } cases[] = {{EAI_NONAME, 0, "Name or service not known"},
+                 {EAI_AGAIN, 0, "Temporary failure in name resolution"},
+                 {EAI_SYSTEM, 0, "error 24"},          /* EMFILE */
+                 {0, 0, "Name or service not known"}}; /* none of a family that we can use */
+    struct rl_addresses addresses = {.count = 77};
+    server.error = cases[_i].error;
+    server.addresses = cases[_i].addresses;
+    struct rl_lookup *lookup = start("h", 1);
+    ck_assert(is_woken(DEADLINE_MS));
+    ck_assert_int_eq(rl_lookup_poll(lookup, &addresses), -1);
+    ck_assert_msg(strstr(rl_lookup_text(lookup), cases[_i].says) != NULL, "%s",
+                  rl_lookup_text(lookup));
+    ck_assert_uint_eq(addresses.count, 77);
+    rl_lookup_drop(lookup);
+}
+END_TEST
+
+/* The client goes away, its eventfd with it; the answer comes later and touches neither. */
+START_TEST(lookup_outlives_whoever_asked)
+{
+    hold(true);
+    struct rl_lookup *lookup = start("h", 1);
+    wait_until_asked(1);
+    rl_lookup_drop(lookup);
+    close(wake_fd);
+    wake_fd = -1;
+    ck_assert_uint_eq(answered(), 0);
+    hold(false);
+    ck_assert(WAIT_UNTIL(answered() == 1, DEADLINE_MS));
+}
+END_TEST
+
+/* Dropped at every moment: before, while and after the thread ends (sanitizers look on). */
+START_TEST(drop_races_with_the_thread)
+{
+    size_t open_before = fdcheck_count();
+    for (unsigned i = 0; i < 200; i++) {
+        struct rl_addresses addresses;
+        struct rl_lookup *lookup = start("h", 1);
+        for (unsigned look = 0; look < i % 8; look++)
+            (void)rl_lookup_poll(lookup, &addresses);
+        rl_lookup_drop(lookup);
+    }
+    ck_assert(WAIT_UNTIL(answered() == 200, DEADLINE_MS));
+    ck_assert(WAIT_UNTIL(fdcheck_count() == open_before, DEADLINE_MS));
+    rl_lookup_drop(NULL);
+}
+END_TEST
+
+START_TEST(descriptors_are_not_inherited)
+{
+    struct fdcheck before;
+    fdcheck_begin(&before);
+    hold(true);
+    struct rl_lookup *lookup = start("h", 1);
+    const char *inherited = fdcheck_inherited(&before);
+    hold(false);
+    ck_assert_msg(inherited == NULL, "%s", inherited);
+    rl_lookup_drop(lookup);
+}
+END_TEST
+
+START_TEST(impossible_starts_are_refused)
+{
+    char host[300];
+    memset(host, 'h', sizeof host - 1);
+    host[sizeof host - 1] = '\0';
+    ck_assert_ptr_null(rl_lookup_start(host, 1, 0, wake_fd)); /* longer than any name */
+    ck_assert_ptr_null(rl_lookup_start("h", 1, 0, -1));
+}
+END_TEST
+
+/* The child has no thread to wait for: it must free everything at once. */
+START_TEST(drop_in_a_forked_child)
+{
+    int status;
+    hold(true);
+    struct rl_lookup *lookup = start("h", 1);
+    wait_until_asked(1);
+    pid_t child = fork();
+    if (child == 0) {
+        size_t open = fdcheck_count();
+        rl_lookup_drop(lookup);
+        _exit(fdcheck_count() == open - 1 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    hold(false);
+    ck_assert(is_woken(DEADLINE_MS));
+    rl_lookup_drop(lookup);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_resolve");
+    TCase *tcase = tcase_create("resolve");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_loop_test(tcase, numbers_need_no_lookup, 0, 5);
+    tcase_add_test(tcase, names_do);
+    tcase_add_test(tcase, lookup_runs_beside_the_caller);
+    tcase_add_test(tcase, many_addresses_are_cut);
+    tcase_add_loop_test(tcase, many_addresses_are_taken_in_turn, 0, 6);
+    tcase_add_loop_test(tcase, failure_has_a_text, 0, 4);
+    tcase_add_test(tcase, lookup_outlives_whoever_asked);
+    tcase_add_test(tcase, drop_races_with_the_thread);
+    tcase_add_test(tcase, descriptors_are_not_inherited);
+    tcase_add_test(tcase, impossible_starts_are_refused);
+    tcase_add_test(tcase, drop_in_a_forked_child);
+    return suite_run_nofork(suite);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * A node knows which tokens are in use: from the first request to the answer of the last, and as
+ * long as an undo is pending. */
+#include "node_rig.h"
+
+#include <string.h>
+
+#include "suite.h"
+
+#define SERVER "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
+
+static struct rig *rig;
+static struct rl_claim *a, *b;
+
+static void setup(void)
+{
+    rig = rig_new();
+    a = rig_claim(rig, "aa");
+    b = rig_claim(rig, "bb");
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+    rig_drop(a);
+    rig_drop(b);
+}
+
+static bool uses(const char *token)
+{
+    return rl_node_uses_token(&rig->node, (struct rl_arg){token, strlen(token)});
+}
+
+START_TEST(from_the_request_to_the_answer)
+{
+    rig_ready(rig);
+    ck_assert(!uses("aa"));
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    ck_assert(uses("aa") && uses("bb"));
+    ck_assert(!uses("a") && !uses("aaa") && !uses("ab"));
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(!uses("aa") && uses("bb"));
+    rig_undo(rig, a, 0);
+    ck_assert(uses("aa"));
+    rig_reply(rig, "$-1\r\n");
+    ck_assert(uses("aa") && !uses("bb"));
+    rig_reply(rig, ":1\r\n");
+    ck_assert(!uses("aa"));
+}
+END_TEST
+
+START_TEST(as_long_as_an_undo_is_pending)
+{
+    rig_ready(rig);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_reply(rig, "+OK\r\n");
+    rig_undo(rig, a, 0);
+    rig_lose(rig);
+    ck_assert(uses("aa"));
+    rig_pass(rig, rl_sub_sat(rig->node.due_ns, rig->now_ns));
+    rig_connect(rig);
+    ck_assert(uses("aa"));
+    rig_greet(rig);
+    ck_assert(uses("aa"));
+    rig_reply(rig, ":1\r\n");
+    ck_assert(!uses("aa"));
+}
+END_TEST
+
+/* What leaves no trace at the server is not in use. */
+START_TEST(what_never_left)
+{
+    rig_ready(rig);
+    rig->room = 0;
+    (void)rl_node_ask(&rig->node, a, 1, RL_VERB_ACQUIRE, rig->now_ns);
+    ck_assert(uses("aa"));
+    ck_assert_int_eq(rig_undo(rig, a, 0), RL_VOTE_DENIED);
+    ck_assert(!uses("aa"));
+    rig->room = SIZE_MAX;
+}
+END_TEST
+
+START_TEST(while_the_disk_is_asked)
+{
+    rig_ready_with_disk(rig, SERVER);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(uses("aa"));
+    rig_reply(rig, RIG_ON_DISK);
+    ck_assert(!uses("aa"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_tokens_in_use");
+    TCase *tcase = tcase_create("node_token");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, from_the_request_to_the_answer);
+    tcase_add_test(tcase, as_long_as_an_undo_is_pending);
+    tcase_add_test(tcase, what_never_left);
+    tcase_add_test(tcase, while_the_disk_is_asked);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

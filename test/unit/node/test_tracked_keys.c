@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT
+ * Which keys a server is to tell of: those that a lock waits for, and no others. */
+#include "node_rig.h"
+
+#include <string.h>
+
+#include "suite.h"
+
+#define NAMED      "+OK\r\n"
+#define SUBSCRIBED ":77\r\n*3\r\n$9\r\nsubscribe\r\n$20\r\n__redis__:invalidate\r\n:1\r\n"
+#define TRACKED    "+OK\r\n+OK\r\n"
+
+static struct rig *rig;
+
+static void setup(void)
+{
+    rig = rig_new();
+    rig->common.wakeups = true;
+    rig_ready(rig);
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+}
+
+/* The second connection is made, and the server tells of registered keys. */
+static void listen(void)
+{
+    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_node_tick(&rig->node, rig->now_ns);
+    rl_tracker_opened(&rig->node, true, rig->now_ns);
+    rl_tracker_received(&rig->node, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED), rig->now_ns);
+    rig_flush(rig);
+    rig_said(rig);
+    rig_reply(rig, TRACKED);
+    ck_assert(rl_tracker_tells(&rig->node));
+}
+
+/* The key that is waited for is registered, right before it is read, and no other one. */
+START_TEST(only_what_is_watched_is_registered)
+{
+    struct rl_claim *claim = rig_claim(rig, "tok");
+
+    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rig_flush(rig);
+    ck_assert_str_eq(rig_said(rig), "PTTL key\n"); /* it does not tell yet */
+    rig_reply(rig, ":-2\r\n");
+    listen();
+    rig_ask(rig, claim, 1, RL_VERB_GET);
+    rig_ask(rig, claim, 1, RL_VERB_PTTL);
+    ck_assert_str_eq(rig_said(rig), "GET key\nPTTL key\n");
+    rig_reply(rig, "$-1\r\n:-2\r\n");
+    rl_node_ask_and_watch(&rig->node, claim, 2, rig->now_ns);
+    rig_flush(rig);
+    ck_assert_str_eq(rig_said(rig), "CLIENT CACHING YES\nPTTL key\n");
+    rig->vote_count = 0;
+    rig_reply(rig, "+OK\r\n:5\r\n");
+    rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 2);
+    ck_assert(rl_tracker_tells(&rig->node));
+    /* What is taken back unsent leaves nothing in front of the next request. */
+    rig->room = 0;
+    rl_node_ask_and_watch(&rig->node, claim, 3, rig->now_ns);
+    rig_undo(rig, claim, 0);
+    rig->room = SIZE_MAX;
+    rl_node_flush(&rig->node, rig->now_ns);
+    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key tok\n");
+    rig_reply(rig, ":0\r\n");
+    rig_drop(claim);
+}
+END_TEST
+
+/* A right that is taken away later: then it does not tell any more, and votes all the same. */
+START_TEST(registering_is_refused_later)
+{
+    static const char *const replies[] = {"-NOPERM no 'client|caching'\r\n", ":1\r\n"};
+    struct rl_claim *claim = rig_claim(rig, "tok");
+
+    listen();
+    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rl_node_ask_and_watch(&rig->node, claim, 2, rig->now_ns);
+    rig_flush(rig);
+    rig_reply(rig, replies[_i]);
+    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
+    rig_reply(rig, ":-2\r\n");
+    rig_check_vote(rig, claim, RL_VOTE_DENIED, REDLOCK_CAUSE_NONE, 1);
+    rig_reply(rig, replies[_i]);
+    rig_reply(rig, ":-2\r\n");
+    rig_check_vote(rig, claim, RL_VOTE_DENIED, REDLOCK_CAUSE_NONE, 2);
+    ck_assert(rl_node_is_up(&rig->node));
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_drop(claim);
+}
+END_TEST
+
+/* A server that is busy with a script refuses for a while: it is asked again, and tells afterwards.
+ */
+START_TEST(a_busy_server_is_asked_again)
+{
+    static const char BUSY[] = "-BUSY Redis is busy running a script.\r\n";
+    struct rl_claim *claim = rig_claim(rig, "tok");
+
+    listen();
+    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rig_flush(rig);
+    rig_reply(rig, BUSY);
+    rig_reply(rig, BUSY);
+    rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY, 1);
+    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_OFF);
+    for (int i = 0; i < 3; i++) {
+        unsigned opens = rig->push_opens;
+        const char *greeting = i == 0 ? BUSY : SUBSCRIBED;
+        while (rig->push_opens == opens)
+            rig_pass(rig, 100 * RL_MS);
+        rl_tracker_opened(&rig->node, true, rig->now_ns);
+        rl_tracker_received(&rig->node, NAMED, strlen(NAMED), rig->now_ns);
+        rl_tracker_received(&rig->node, greeting, strlen(greeting), rig->now_ns);
+        rig_flush(rig);
+        rig_said(rig);
+        if (i != 0)
+            rig_reply(rig, i == 1 ? BUSY : TRACKED);
+        if (i == 1)
+            rig_reply(rig, BUSY);
+    }
+    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_drop(claim);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_tracked_keys");
+    TCase *tcase = tcase_create("registered");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    tcase_add_test(tcase, only_what_is_watched_is_registered);
+    tcase_add_loop_test(tcase, registering_is_refused_later, 0, 2);
+    tcase_add_test(tcase, a_busy_server_is_asked_again);
+    return suite_run(suite);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: MIT
+ * A node that owes answers: how long it may be silent, what suspicion does, and that a late answer
+ * is nobody else's. */
+#include "node_rig.h"
+
+#include <string.h>
+
+#include "suite.h"
+
+static struct rig *rig;
+static struct rl_claim *a, *b;
+
+static void setup(void)
+{
+    rig = rig_new();
+    a = rig_claim(rig, "aa");
+    b = rig_claim(rig, "bb");
+}
+
+static void teardown(void)
+{
+    rig_done(rig);
+    rig_drop(a);
+    rig_drop(b);
+}
+
+START_TEST(the_time_limit)
+{
+    static const struct {
+        uint64_t fixed_ns, rtt_ns, limit_ns;
+    } rows[] = {
+        {0, 0, 250 * RL_MS},
+        {0, 100 * RL_US, 10 * RL_MS},
+        {0, 1250 * RL_US, 10 * RL_MS},
+        {0, 5 * RL_MS, 40 * RL_MS},
+        {0, 31 * RL_MS, 248 * RL_MS},
+        {0, 90 * RL_MS, 250 * RL_MS},
+        {5 * RL_MS, 90 * RL_MS, 5 * RL_MS},
+        {3 * RL_SECOND, RL_US, 3 * RL_SECOND},
+    };
+
+    rig->common.node_timeout_ns = rows[_i].fixed_ns;
+    rig_ready_with_rtt(rig, rows[_i].rtt_ns);
+    ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), rows[_i].limit_ns);
+    rig_pass(rig, RL_SECOND);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), rig->now_ns + rows[_i].limit_ns);
+    rig_pass(rig, rows[_i].limit_ns - 1);
+    rig_no_vote(rig);
+    ck_assert(rl_node_is_up(&rig->node));
+    rig_pass(rig, 1);
+    ck_assert(!rl_node_is_up(&rig->node));
+    ck_assert(rig->node.suspect);
+    uint64_t answer_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
+    if (rows[_i].limit_ns < answer_ns) {
+        rig_check_vote(rig, a, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT, 1);
+        rig->vote_count = 0;
+        rig_pass(rig, answer_ns - rows[_i].limit_ns - 1);
+        rig_no_vote(rig);
+        rig_pass(rig, 1);
+    }
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
+}
+END_TEST
+
+/* (Found by the simulator: a client that was stopped for 12 s made way for others for 20 s.) */
+START_TEST(a_stop_is_no_round_trip)
+{
+    static const uint64_t fixed_ns[] = {0, 2 * RL_SECOND};
+    uint64_t most_ns = fixed_ns[_i] != 0 ? fixed_ns[_i] : 250 * RL_MS;
+
+    rig->common.node_timeout_ns = fixed_ns[_i];
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_freeze(rig, 100 * RL_SECOND);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_gt(rig->node.srtt_ns, RL_MS);
+    ck_assert_uint_le(rig->node.srtt_ns, RL_MS + most_ns / 8);
+}
+END_TEST
+
+START_TEST(nor_is_a_stop_while_it_connects)
+{
+    rig_start(rig);
+    rig_connect(rig);
+    rig_freeze(rig, 100 * RL_SECOND);
+    rig_greet(rig);
+    ck_assert_uint_eq(rig->node.srtt_ns, 250 * RL_MS);
+}
+END_TEST
+
+/* Suspect: whoever waits for its votes is told, one probe goes out, nothing else is asked. What it
+ * answers in time still counts, and ends the suspicion. */
+START_TEST(late_but_in_time)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 6 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_said(rig);
+    rig_pass(rig, 4 * RL_MS); /* 10 ms for the first, and the second is doubted with it */
+    ck_assert_uint_eq(rig->vote_count, 2);
+    ck_assert_ptr_eq(rig->votes[1].claim, b);
+    ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_SILENT);
+    ck_assert_uint_eq(rig->votes[1].ballot.cause, REDLOCK_CAUSE_TIMEOUT);
+    ck_assert(!rig->votes[1].ballot.unsent);
+    ck_assert(!rig->votes[1].has_reply);
+    ck_assert_uint_eq(rig->votes[1].ballot.rtt_us, 0);
+    rig->vote_count = 0;
+    ck_assert_str_eq(rig_said(rig), "PING\n");
+    ck_assert_int_eq(rig_ask(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
+    rig_pass(rig, 100 * RL_MS);
+    rig_no_vote(rig); /* told once */
+    rig_reply(rig, "+OK\r\n");
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
+    ck_assert(rl_node_is_up(&rig->node));
+    rig_reply(rig, "$-1\r\n+PONG\r\n");
+    rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 2);
+    ck_assert_uint_eq(rig->node.counters.replies_late, 0);
+    ck_assert_uint_eq(rig->node.counters.timeouts, 1);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
+}
+END_TEST
+
+/* Too late: the votes have failed, each at its own limit. With the last of the late answers the
+ * node is itself again. */
+START_TEST(suspicion_and_recovery)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 6 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_said(rig);
+    rig_pass(rig, 244 * RL_MS);
+    rig->vote_count = 0;
+    rig_pass(rig, 5 * RL_MS);
+    rig_no_vote(rig);
+    rig_pass(rig, RL_MS); /* 250 ms for the second, too */
+    rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    ck_assert_str_eq(rig_said(rig), "PING\n");
+    unsigned changed = rig->changed;
+    rig_reply(rig, "+OK\r\n");
+    ck_assert(rig->node.suspect);
+    rig_pass(rig, RL_SECOND);
+    ck_assert_str_eq(rig_said(rig), ""); /* one probe is enough */
+    rig_reply(rig, "+OK\r\n");
+    rig_no_vote(rig); /* too late for a vote */
+    ck_assert(rig->node.suspect);
+    ck_assert_uint_eq(rig->changed, changed);
+    rig_reply(rig, "+PONG\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    ck_assert_uint_eq(rig->changed, changed + 1);
+    ck_assert(rig->was_up);
+    ck_assert_uint_eq(rig->node.counters.replies_late, 2);
+    ck_assert_uint_eq(rig->node.counters.timeouts, 1);
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
+
+    rig_ask(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
+    rig_reply(rig, ":0\r\n");
+    rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 4);
+}
+END_TEST
+
+/* Answers that keep coming: the queue is long, the server is not silent. Up to 250 ms. */
+START_TEST(a_queue_that_moves)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    for (unsigned i = 0; i < 40; i++)
+        rig_ask(rig, a, 1, RL_VERB_GET);
+    for (unsigned i = 0; i < 25; i++) {
+        rig_pass(rig, 9 * RL_MS);
+        ck_assert(rl_node_is_up(&rig->node));
+        rig_reply(rig, "$-1\r\n");
+    }
+    rig_pass(rig, 9 * RL_MS); /* 234 ms */
+    rig_reply(rig, "$-1\r\n");
+    rig_pass(rig, 9 * RL_MS);
+    rig_reply(rig, "$-1\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    rig->vote_count = 0;
+    rig_pass(rig, 7 * RL_MS - 1);
+    rig_no_vote(rig);
+    rig_pass(rig, 1);
+    ck_assert(rig->node.suspect);
+    ck_assert_uint_eq(rig->vote_count, 13);
+}
+END_TEST
+
+/* A limit that the user chose is for each answer, whatever else the server says. */
+START_TEST(a_chosen_limit_is_for_each_answer)
+{
+    rig->common.node_timeout_ns = 30 * RL_MS;
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_ask(rig, b, 2, RL_VERB_GET);
+    rig_pass(rig, 29 * RL_MS);
+    rig_reply(rig, "$-1\r\n");
+    ck_assert(rl_node_is_up(&rig->node));
+    rig->vote_count = 0;
+    rig_pass(rig, RL_MS);
+    rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+    ck_assert(rig->node.suspect);
+}
+END_TEST
+
+/* The late answer of an old request must not be read as the answer of one that follows it. */
+START_TEST(a_late_answer_is_nobody_elses)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 250 * RL_MS);
+    rig->vote_count = 0;
+    rig_said(rig);
+    ck_assert_uint_eq(rig_undo(rig, a, 2), RL_VOTE_NONE); /* it may still answer this one */
+    ck_assert_str_eq(rig_said(rig), "EVALSHA release 1 key aa\n");
+    rig_reply(rig, "+OK\r\n"); /* of the SET: as the answer of a release it would be a violation */
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+    rig_reply(rig, "+PONG\r\n");
+    rig_no_vote(rig);
+    rig_reply(rig, ":1\r\n");
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 2);
+    ck_assert_uint_eq(rig->undone, 1);
+    ck_assert(rl_node_is_up(&rig->node));
+    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
+}
+END_TEST
+
+/* What cannot do without it is asked all the same, and has the time that every question has. */
+START_TEST(a_late_node_is_asked_where_it_is_needed)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_pass(rig, 10 * RL_MS);
+    ck_assert(rig->node.suspect);
+    rig->vote_count = 0;
+    rig_said(rig);
+    ck_assert_int_eq(rl_node_ask_late(&rig->node, b, 2, RL_VERB_ACQUIRE, rig->now_ns), 0);
+    rl_node_flush(&rig->node, rig->now_ns);
+    ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
+    rig_pass(rig, 240 * RL_MS);
+    rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 1);
+    rig->vote_count = 0;
+    rig_pass(rig, 10 * RL_MS - 1);
+    rig_no_vote(rig);
+    if (_i == 1) {
+        rig_pass(rig, 1);
+        rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
+        return;
+    }
+    rig_reply(rig, "+OK\r\n+PONG\r\n");
+    rig_no_vote(rig);
+    rig_reply(rig, "+OK\r\n");
+    rig_check_vote(rig, b, RL_VOTE_GRANTED, 0, 2);
+    ck_assert(rl_node_is_up(&rig->node));
+}
+END_TEST
+
+static void answer_quickly(uint64_t time_ns)
+{
+    for (uint64_t until_ns = rig->now_ns + time_ns; rig->now_ns < until_ns;) {
+        rig->vote_count = 0;
+        rig_ask(rig, b, 1, RL_VERB_GET);
+        rig_pass(rig, RL_MS);
+        rig_reply(rig, "$-1\r\n");
+    }
+}
+
+/* One answer in a hundred is late on a busy machine: the node is not suspected each time. It wears
+ * off. (It was forgotten after ten more answers, that is, within some milliseconds.) */
+START_TEST(a_late_answer_is_remembered_for_a_while)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    answer_quickly(20 * RL_MS);
+    ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_pass(rig, 30 * RL_MS);
+    ck_assert(rig->node.suspect);
+    rig_reply(rig, "$-1\r\n+PONG\r\n");
+    answer_quickly(100 * RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_pass(rig, 30 * RL_MS);
+    ck_assert(!rig->node.suspect);
+    rig_reply(rig, "$-1\r\n");
+    for (unsigned seconds = 0; seconds < 4; seconds++) {
+        ck_assert_uint_ge(rl_node_timeout_ns(&rig->node), 60 * RL_MS >> seconds);
+        answer_quickly(RL_SECOND);
+    }
+    ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
+}
+END_TEST
+
+START_TEST(silent_for_two_seconds)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_pass(rig, 10 * RL_MS);
+    ck_assert(rig->node.suspect);
+    rig_pass(rig, 2 * RL_SECOND - 1);
+    ck_assert_uint_eq(rig->closes, 0);
+    rig_pass(rig, 1);
+    ck_assert_uint_eq(rig->closes, 1);
+    ck_assert(!rl_node_is_up(&rig->node)); /* known to be down, while it is connected anew */
+    rig->vote_count = 0;
+    rig_pass(rig, 50 * RL_MS);
+    ck_assert_uint_eq(rig->opens, 2);
+    rig_connect(rig);
+    ck_assert(!rl_node_is_up(&rig->node));
+    rig_greet(rig);
+    ck_assert(rl_node_is_up(&rig->node));
+}
+END_TEST
+
+/* A frozen process finds time-outs and answers in one tick: the answers are read first, and what
+ * was answered is not late. */
+START_TEST(a_pause_of_ours_is_not_the_nodes)
+{
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_freeze(rig, RL_SECOND);
+    rig_reply(rig, "+OK\r\n");
+    rl_node_tick(&rig->node, rig->now_ns);
+    rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
+    ck_assert(!rig->node.suspect);
+}
+END_TEST
+
+/* When an answer will be late is not found out anew for each question and answer. */
+START_TEST(a_known_limit_is_kept)
+{
+    static const uint64_t fixed_ns[] = {0, RL_SECOND};
+
+    rig->common.node_timeout_ns = fixed_ns[_i];
+    rig_ready_with_rtt(rig, RL_MS);
+    rig_pass(rig, RL_SECOND / 2);
+    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    uint64_t limit_ns = rl_node_wake_ns(&rig->node);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_uint_eq(rig->common.wake_ns, limit_ns);
+        rig_pass(rig, RL_MS);
+        rig_reply(rig, "+OK\r\n");
+        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        ck_assert(rig->common.wake_known);
+    }
+    ck_assert_uint_gt(rl_node_wake_ns(&rig->node), limit_ns);
+}
+END_TEST
+
+/* But a node that was slow and is fast again is to be suspected as soon as any fast one. */
+START_TEST(a_shorter_limit_is_noticed)
+{
+    rig_ready_with_rtt(rig, 31 * RL_MS);
+    for (unsigned i = 0; i < 100; i++) {
+        rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+        rig_pass(rig, 100 * RL_US);
+        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        rig_reply(rig, "+OK\r\n");
+        ck_assert_uint_le(rig->common.wake_ns, rl_node_wake_ns(&rig->node));
+        rig_reply(rig, "+OK\r\n");
+    }
+    ck_assert_uint_lt(rl_node_timeout_ns(&rig->node), 100 * RL_MS);
+}
+END_TEST
+
+/* A question that is asked in other words has its time limit from the first time, and lies behind
+ * younger ones. (Found by the simulator's own build, which computes all limits all the same.) */
+START_TEST(a_repeated_question_is_older)
+{
+    rig_ready_with_rtt(rig, 31 * RL_MS);
+    uint64_t asked_ns = rig->now_ns;
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_pass(rig, 200 * RL_MS);
+    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    rig_pass(rig, 49 * RL_MS);
+    rig_flush(rig); /* the first limit has passed: the next one is found out */
+    ck_assert_uint_gt(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
+    rig_reply(rig, "+OK\r\n");
+    ck_assert_uint_eq(rl_node_wake_ns(&rig->node), asked_ns + 250 * RL_MS);
+    ck_assert_uint_le(rig->common.wake_ns, asked_ns + 250 * RL_MS);
+    rig_reply(rig, ":1\r\n");
+}
+END_TEST
+
+/* A request that was given up may still lie unread before the server: its bytes count as unread
+ * until something behind it is answered. */
+START_TEST(what_was_given_up_is_unread)
+{
+    const struct rl_pipeline *pipe = &rig->node.pipe;
+
+    rig->common.node_timeout_ns = 100 * RL_MS;
+    rig_ready(rig);
+    const uint64_t begin = pipe->sent;
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), 0);
+    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    const uint64_t behind_a = pipe->sent;
+    rig_ask(rig, b, 1, RL_VERB_EXTEND);
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - begin);
+    rig_pass(rig, 100 * RL_MS);
+    ck_assert_uint_eq(rig->vote_count, 2); /* both have failed */
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - begin);
+    rig_reply(rig, ":1\r\n");
+    ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - behind_a);
+    rig->vote_count = 0;
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("node_unresponsive");
+    TCase *tcase = tcase_create("silence");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, the_time_limit, 0, 8);
+    tcase_add_loop_test(tcase, a_stop_is_no_round_trip, 0, 2);
+    tcase_add_test(tcase, nor_is_a_stop_while_it_connects);
+    tcase_add_test(tcase, late_but_in_time);
+    tcase_add_test(tcase, suspicion_and_recovery);
+    tcase_add_test(tcase, a_queue_that_moves);
+    tcase_add_test(tcase, a_chosen_limit_is_for_each_answer);
+    tcase_add_test(tcase, a_late_answer_is_nobody_elses);
+    tcase_add_loop_test(tcase, a_late_node_is_asked_where_it_is_needed, 0, 2);
+    tcase_add_test(tcase, a_late_answer_is_remembered_for_a_while);
+    tcase_add_test(tcase, silent_for_two_seconds);
+    tcase_add_test(tcase, a_pause_of_ours_is_not_the_nodes);
+    tcase_add_loop_test(tcase, a_known_limit_is_kept, 0, 2);
+    tcase_add_test(tcase, a_shorter_limit_is_noticed);
+    tcase_add_test(tcase, a_repeated_question_is_older);
+    tcase_add_test(tcase, what_was_given_up_is_unread);
+    return suite_run(suite);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Wake-ups of the poller: from threads, signal handlers and cancelled threads; none is lost, and
+ * many cost as much as one. */
+#include "platform/poller.h"
+
+#include "platform/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "poller_fixture.h"
+#include "suite.h"
+#include "wait.h"
+
+START_TEST(wake_ups_coalesce)
+{
+    struct rl_ready ready[1];
+    for (unsigned i = 0; i < 1000; i++)
+        rl_poller_wake(&poller);
+    uint64_t writes = 0;
+    ck_assert_int_eq(read(rl_poller_wake_fd(&poller), &writes, sizeof writes), sizeof writes);
+    ck_assert_uint_eq(writes, 1);
+    ck_assert_int_eq(write(rl_poller_wake_fd(&poller), &writes, sizeof writes), sizeof writes);
+
+    ck_assert(is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, 0), 0);
+    ck_assert(!is_readable(0));
+    rl_poller_wake(&poller); /* and the next one counts again */
+    ck_assert(is_readable(0));
+}
+END_TEST
+
+START_TEST(wake_keeps_errno)
+{
+    int wake_fd = poller.wake_fd;
+    poller.wake_fd = -1; /* the write fails */
+    errno = E2BIG;
+    rl_poller_wake(&poller);
+    ck_assert_int_eq(errno, E2BIG);
+    poller.wake_fd = wake_fd;
+}
+END_TEST
+
+static void on_signal(int number)
+{
+    (void)number;
+    rl_poller_wake(&poller);
+}
+
+START_TEST(wake_from_a_signal_handler)
+{
+    struct rl_ready ready[1];
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    raise(SIGUSR1);
+    ck_assert(is_readable(0));
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    signal(SIGUSR1, SIG_DFL);
+}
+END_TEST
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+START_TEST(a_signal_ends_a_wait)
+{
+    struct rl_ready ready[1];
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval every = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    ck_assert_int_eq(sigaction(SIGALRM, &action, NULL), 0);
+    /* Again and again: the first one may come before the wait has begun. */
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &every, NULL), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    ck_assert_int_eq(setitimer(ITIMER_REAL, &never, NULL), 0);
+    signal(SIGALRM, SIG_DFL);
+}
+END_TEST
+
+/* Wakes the poller once, right before or right after it takes its wake-up away. */
+static enum { QUIET, BEFORE, AFTER } waker;
+
+ssize_t read(int fd, void *buffer, size_t size)
+{
+    bool taken = waker != QUIET && fd == rl_poller_wake_fd(&poller);
+    if (taken && waker == BEFORE)
+        rl_poller_wake(&poller);
+    ssize_t got = syscall(SYS_read, fd, buffer, size);
+    if (taken && waker == AFTER)
+        rl_poller_wake(&poller);
+    if (taken)
+        waker = QUIET;
+    return got;
+}
+
+/* At these two moments a wake-up may be swallowed, because what it stands for is seen after the
+ * wait that runs. It must not swallow the next one. */
+START_TEST(wake_while_a_wake_up_is_taken)
+{
+    struct rl_ready ready[1];
+    rl_poller_wake(&poller);
+    waker = _i == 0 ? BEFORE : AFTER;
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, DEADLINE_MS), 0);
+    ck_assert_int_eq(waker, QUIET);
+    rl_poller_wait(&poller, ready, 1, 0);
+    ck_assert(!is_readable(0));
+    rl_poller_wake(&poller);
+    ck_assert(is_readable(0));
+}
+END_TEST
+
+#define WAKERS 3
+#define WAKES  20000
+
+/* Deliberately plain data: the wake-up itself has to publish it (ThreadSanitizer looks on). */
+struct mailbox {
+    pthread_mutex_t mutex;
+    unsigned posted;
+};
+static struct mailbox mailbox = {PTHREAD_MUTEX_INITIALIZER, 0};
+
+static void *post_many(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WAKES; i++) {
+        pthread_mutex_lock(&mailbox.mutex);
+        mailbox.posted++;
+        pthread_mutex_unlock(&mailbox.mutex);
+        rl_poller_wake(&poller);
+    }
+    return NULL;
+}
+
+/* Every post is seen after some wait that its wake-up ended. If one were lost, the wait after it
+ * would find nothing until its timeout. */
+START_TEST(no_wake_up_is_lost)
+{
+    pthread_t wakers[WAKERS];
+    struct rl_ready ready[1];
+    unsigned taken = 0;
+
+    mailbox.posted = 0;
+    for (unsigned i = 0; i < WAKERS; i++)
+        ck_assert_int_eq(pthread_create(&wakers[i], NULL, post_many, NULL), 0);
+    while (taken < WAKERS * WAKES) {
+        uint64_t start_ms = wait_now_ms();
+        rl_poller_wait(&poller, ready, 1, (int)wait_scaled_ms(DEADLINE_MS));
+        ck_assert_msg(wait_now_ms() - start_ms < wait_scaled_ms(DEADLINE_MS),
+                      "a wake-up was lost after %u posts", taken);
+        pthread_mutex_lock(&mailbox.mutex);
+        taken += mailbox.posted;
+        mailbox.posted = 0;
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    for (unsigned i = 0; i < WAKERS; i++)
+        pthread_join(wakers[i], NULL);
+    rl_poller_wait(&poller, ready, 1, 0); /* the last wake-ups may have come after their posts */
+    ck_assert(!is_readable(0));
+}
+END_TEST
+
+/* As an engine does it: whoever holds the mutex arms the timer, also while another thread waits. */
+static void *post_deadlines(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < WAKES; i++) {
+        pthread_mutex_lock(&mailbox.mutex);
+        mailbox.posted++;
+        rl_poller_arm(&poller, rl_clock_now().boot_ns);
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    return NULL;
+}
+
+START_TEST(no_deadline_of_another_thread_is_lost)
+{
+    pthread_t thread;
+    struct rl_ready ready[1];
+    unsigned taken = 0;
+
+    mailbox.posted = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, post_deadlines, NULL), 0);
+    while (taken < WAKES) {
+        uint64_t start_ms = wait_now_ms();
+        rl_poller_wait(&poller, ready, 1, (int)wait_scaled_ms(DEADLINE_MS));
+        ck_assert_msg(wait_now_ms() - start_ms < wait_scaled_ms(DEADLINE_MS),
+                      "a deadline was lost after %u posts", taken);
+        pthread_mutex_lock(&mailbox.mutex);
+        taken += mailbox.posted;
+        mailbox.posted = 0;
+        pthread_mutex_unlock(&mailbox.mutex);
+    }
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+static unsigned published;
+
+static void *publish(void *arg)
+{
+    (void)arg;
+    published = 42;
+    rl_poller_wake(&poller);
+    return NULL;
+}
+
+/* A cancelled thread must not leave the flag set without a write: wake is no cancellation point. */
+static void *wake_cancelled(void *arg)
+{
+    (void)arg;
+    pthread_cancel(pthread_self()); /* takes effect at the next cancellation point */
+    rl_poller_wake(&poller);
+    pthread_testcancel();
+    return NULL;
+}
+
+START_TEST(wake_from_a_cancelled_thread)
+{
+    pthread_t thread;
+    void *result;
+    ck_assert_int_eq(pthread_create(&thread, NULL, wake_cancelled, NULL), 0);
+    pthread_join(thread, &result);
+    ck_assert_ptr_eq(result, PTHREAD_CANCELED);
+    ck_assert(is_readable(0));
+}
+END_TEST
+
+START_TEST(wake_publishes_what_was_written)
+{
+    pthread_t thread;
+    struct rl_ready ready[1];
+    published = 0;
+    ck_assert_int_eq(pthread_create(&thread, NULL, publish, NULL), 0);
+    ck_assert_int_eq(rl_poller_wait(&poller, ready, 1, -1), 0);
+    ck_assert_uint_eq(published, 42);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("platform_poller_wakeups");
+    TCase *tcase = tcase_create("wake");
+    suite_add_tcase(suite, tcase);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, wake_ups_coalesce);
+    tcase_add_test(tcase, wake_keeps_errno);
+    tcase_add_test(tcase, wake_from_a_signal_handler);
+    tcase_add_test(tcase, a_signal_ends_a_wait);
+    tcase_add_loop_test(tcase, wake_while_a_wake_up_is_taken, 0, 2);
+    tcase_add_test(tcase, no_wake_up_is_lost);
+    tcase_add_test(tcase, no_deadline_of_another_thread_is_lost);
+    tcase_add_test(tcase, wake_publishes_what_was_written);
+    tcase_add_test(tcase, wake_from_a_cancelled_thread);
+    return suite_run_nofork(suite);
+}
