@@ -65,9 +65,6 @@ static const struct remedy *remedy_of(int cause)
         {REDLOCK_CAUSE_DUPLICATE, "duplicate", "remove one of the two addresses"},
         {REDLOCK_CAUSE_CLOCK_STEP, "clock_step", "wait, and let the clock be slewed, not stepped"},
         {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
-        {REDLOCK_CAUSE_NO_AOF, "no_aof",
-         "set appendonly yes and appendfsync everysec, on a Redis from 7.2 on that WAITAOF can be "
-         "trusted on; or take ?waitaof=1 out of the lists of all clients"},
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
     };
@@ -133,7 +130,6 @@ static void check_data(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
     bool durable = node->facts & REDLOCK_FACT_DURABLE, aof = node->facts & REDLOCK_FACT_AOF;
-    bool asked = node->facts & REDLOCK_FACT_WAITAOF;
 
     if (!(node->facts & REDLOCK_FACT_INFO)) {
         if (node->may_vote)
@@ -149,9 +145,9 @@ static void check_data(struct examination *exam, size_t i)
         find(exam, FINDING_CRIT, (int)i, "not_durable",
              "remove ?durable=1, or set appendonly yes and appendfsync always",
              "listed as durable, but keeps no append-only file");
-    else if (!durable && !asked && !aof)
+    else if (!durable && !aof)
         find(exam, FINDING_NOTE, (int)i, "forgets",
-             "nothing, or appendonly yes with appendfsync always and ?durable=1, or ?waitaof=1",
+             "nothing, or appendonly yes with appendfsync always and ?durable=1",
              "keeps no append-only file: after a restart it does not vote for max_ttl");
     if (node->replicas > 0)
         find(exam, FINDING_WARN, (int)i, "replicas",
@@ -260,7 +256,7 @@ static bool is_unattested(const struct examination *exam, size_t i)
 {
     uint32_t facts = exam->nodes[i].facts;
 
-    return exam->durable_records && !(facts & (REDLOCK_FACT_DURABLE | REDLOCK_FACT_WAITAOF));
+    return exam->durable_records && !(facts & REDLOCK_FACT_DURABLE);
 }
 
 static size_t count_records(const struct examination *exam, enum record_seen seen)
@@ -292,8 +288,7 @@ static void check_fence(struct examination *exam, size_t i)
         return;
     if (is_unattested(exam, i))
         find(exam, FINDING_WARN, (int)i, "fence_unattested",
-             "list it with ?durable=1 or ?waitaof=1, or set fence-records = volatile for all "
-             "clients",
+             "list it with ?durable=1, or set fence-records = volatile for all clients",
              "nobody attests that its fence record survives a restart");
     else if (trouble->cause == REDLOCK_CAUSE_NOPERM)
         find(exam, FINDING_WARN, (int)i, "noperm",

@@ -105,8 +105,6 @@ const char *cause_name(int cause)
         [REDLOCK_CAUSE_NO_MEMORY] = "no_memory",
         [REDLOCK_CAUSE_CLUSTER] = "cluster",
         [REDLOCK_CAUSE_HEALED] = "healed",
-        [REDLOCK_CAUSE_NO_AOF] = "no_aof",
-        [REDLOCK_CAUSE_NOT_ON_DISK] = "not_on_disk",
         [REDLOCK_CAUSE_FENCE_UNREAD] = "fence_unread",
     };
     bool known = cause >= 0 && (size_t)cause < sizeof names / sizeof names[0] && names[cause];

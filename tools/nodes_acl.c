@@ -75,8 +75,6 @@ static void print_pattern(const char *text, const char *rest)
 
 static void print_user(const struct options *options, const struct settings *settings)
 {
-    bool waitaof = strstr(text_of(settings, SET_SERVERS), "waitaof=1") != NULL;
-
     printf("# For redis-cli on each server. With AUTH and SELECT, which need no right, this is all "
            "that is sent.\n");
     printf("ACL SETUSER redlock on >PASSWORD resetkeys ");
@@ -85,16 +83,14 @@ static void print_user(const struct options *options, const struct settings *set
         print_pattern(text_of(settings, SET_FENCE_KEY), "");
     printf("resetchannels '&__redis__:invalidate' -@all +set +get +del +pexpire +pttl +eval "
            "+evalsha +script|load +info +time +ping +select +client|setname +client|id "
-           "+client|tracking +client|caching +subscribe%s%s\n",
-           options->fence ? " +hget +hset" : "", waitaof ? " +waitaof" : "");
+           "+client|tracking +client|caching +subscribe%s\n",
+           options->fence ? " +hget +hset" : "");
     printf("# Before Redis 7, write +client for the four of them. Without +client|id, "
            "+client|tracking,\n"
            "# +client|caching, +subscribe and the channel all works, but who waits has to ask.\n");
     printf("# Redis 8.4 and later: add +delex. Valkey 9 and later: add +delifeq.\n");
     if (!options->fence)
         printf("# With fences: redlock nodes --acl --fence\n");
-    if (!waitaof)
-        printf("# For servers that are listed with ?waitaof=1: add +waitaof.\n");
 }
 
 int nodes_acl(const struct options *options)

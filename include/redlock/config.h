@@ -64,15 +64,11 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
 /* urls: one or several, separated by commas or blanks: redis://[[user]:password@]host[:port][/db],
  * unix://[[user]:password@]/path[?db=n], host, host:port, /path. Behind a '?', joined by '&', an
  * operator attests of a server: durable=1 (never loses keys over a restart: append-only file,
- * synced always), fresh=1 (no lock was there before this client came: a test's); or asks for:
- * waitaof=1 (a grant counts when WAITAOF has said that it is on the server's disk: Redis 7.2 or
- * later with appendonly yes, but not 7.4.0 to 7.4.2, nor Valkey from 8.0 on, which say so too
- * early; takes the place of durable=1, which is EINVAL with it; with appendfsync everysec a lock
- * takes up to a second and the time of a sync). id=NAME: how all clients call this server, where
- * they reach it under different addresses: contenders ask the servers in an order that is made from
- * their names, and fences rest on the same names in all clients. EINVAL also
- * for a server that is in the list already, and beyond REDLOCK_NODES_MAX. All clients of a lock
- * need the same nodes, listed in the same way. */
+ * synced always), fresh=1 (no lock was there before this client came: a test's). id=NAME: how all
+ * clients call this server, where they reach it under different addresses: contenders ask the
+ * servers in an order that is made from their names, and fences rest on the same names in all
+ * clients. EINVAL also for a server that is in the list already, and beyond REDLOCK_NODES_MAX. All
+ * clients of a lock need the same nodes, listed in the same way. */
 REDLOCK_CHECK int redlock_config_add_nodes(redlock_config_t *config, const char *urls);
 /* Several sets of nodes instead of one, for more than one set can do: each resource belongs to one
  * of them, by a hash of its name and of theirs, and each set is a quorum of its own. The order of

@@ -46,9 +46,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
     REDLOCK_CAUSE_HEALED = 24,      /* put back, counts after a round without it */
-    REDLOCK_CAUSE_NO_AOF = 25,      /* listed with waitaof=1, and cannot say what is on its disk */
-    REDLOCK_CAUSE_NOT_ON_DISK = 26, /* granted, but not on its disk in time */
-    REDLOCK_CAUSE_FENCE_UNREAD = 27 /* granted, but of too few nodes the fence records were read */
+    REDLOCK_CAUSE_FENCE_UNREAD = 25 /* granted, but of too few nodes the fence records were read */
 };
 /* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL;
  * "REDLOCK_CAUSE_UNKNOWN" for a number that is none. Since 0.2.0. [any thread] */

@@ -32,8 +32,7 @@ enum redlock_node_fact {
     REDLOCK_FACT_AOF = 1 << 1,         /* keeps an append-only file */
     REDLOCK_FACT_AOF_FAILING = 1 << 2, /* and fails to write it */
     REDLOCK_FACT_DURABLE = 1 << 3,     /* ?durable=1 */
-    REDLOCK_FACT_FRESH = 1 << 4,       /* ?fresh=1 */
-    REDLOCK_FACT_WAITAOF = 1 << 5      /* ?waitaof=1 */
+    REDLOCK_FACT_FRESH = 1 << 4        /* ?fresh=1 */
 };
 
 /* Does a server tell when a key changes that somebody waits for (redlock_config_set_wakeups())? */

@@ -163,11 +163,11 @@ static int check_records(const struct rl_set *set, redlock_report_t **refusal)
         attested += engine->nodes[i].admission.durable;
     if (engine->params.fence_run_bound || attested >= engine->quorum)
         return REDLOCK_OK;
-    return rl_report_refuse(set->rl, refusal, REDLOCK_EINVAL,
-                            "nobody attests that fence records survive a restart on %u of %u "
-                            "nodes: write ?durable=1 or ?waitaof=1 behind at least %u addresses, "
-                            "or use volatile records",
-                            engine->count - attested, engine->count, engine->quorum);
+    return rl_report_refuse(
+        set->rl, refusal, REDLOCK_EINVAL,
+        "nobody attests that fence records survive a restart on %u of %u "
+        "nodes: write ?durable=1 behind at least %u addresses, or use volatile records",
+        engine->count - attested, engine->count, engine->quorum);
 }
 
 int rl_check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,

@@ -95,8 +95,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
         uint8_t cause = round->cause[i];
         bool own_words = node != NULL && node->text[0] != '\0' &&
                          (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
-                          cause == REDLOCK_CAUSE_NOPERM || cause == REDLOCK_CAUSE_NO_AOF ||
-                          cause == REDLOCK_CAUSE_NOT_ON_DISK);
+                          cause == REDLOCK_CAUSE_NOPERM);
         if (node != NULL && cause == REDLOCK_CAUSE_DUPLICATE)
             snprintf(text, RL_TEXT_MAX, "same server as %.120s",
                      rl_set_node_name(report->set, node->duplicate_of));

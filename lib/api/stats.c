@@ -85,12 +85,10 @@ static void fill_facts(const struct rl_node *node, redlock_node_stats_t *stats)
 {
     const struct rl_info *info = &node->info;
     bool told = info->run_id[0] != '\0' && !info->refused;
-    bool attested = node->admission.durable && !node->admission.waitaof;
 
     stats->facts = (told ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
                    (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
-                   (attested ? REDLOCK_FACT_DURABLE : 0u) |
-                   (node->admission.waitaof ? REDLOCK_FACT_WAITAOF : 0u) |
+                   (node->admission.durable ? REDLOCK_FACT_DURABLE : 0u) |
                    (node->admission.fresh ? REDLOCK_FACT_FRESH : 0u);
     stats->replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX);
     stats->maxmemory = info->maxmemory;

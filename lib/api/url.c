@@ -299,22 +299,18 @@ static int parse_query(const struct parse *parse, struct piece query)
                 return rc;
             continue;
         }
-        bool *fact = is_word(name, "durable")   ? &spec->durable
-                     : is_word(name, "waitaof") ? &spec->waitaof
-                     : is_word(name, "fresh")   ? &spec->fresh
-                                                : NULL;
+        bool *fact = is_word(name, "durable") ? &spec->durable
+                     : is_word(name, "fresh") ? &spec->fresh
+                                              : NULL;
         if (fact == NULL)
             return refuse(parse,
                           "after the '?' only these parameters are known: durable=1, "
-                          "waitaof=1, fresh=1, id=NAME%s",
+                          "fresh=1, id=NAME%s",
                           spec->is_unix ? ", db=N" : "");
         if (!parse_number(value, 1, &number))
-            return refuse(parse, "durable, waitaof and fresh must be 1 or 0");
+            return refuse(parse, "durable and fresh must be 1 or 0");
         *fact = number == 1;
     }
-    if (spec->durable && spec->waitaof)
-        return refuse(parse, "durable=1 says that nothing has to be asked, waitaof=1 asks: "
-                             "write one of them");
     return 0;
 }
 

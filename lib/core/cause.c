@@ -35,8 +35,6 @@ static const struct {
     CAUSE(NO_MEMORY, "out of memory in this process"),
     CAUSE(CLUSTER, "server is part of a Redis Cluster"),
     CAUSE(HEALED, "key was put back and does not count yet"),
-    CAUSE(NO_AOF, "server cannot tell what is on its disk"),
-    CAUSE(NOT_ON_DISK, "granted, but not on the server's disk in time"),
     CAUSE(FENCE_UNREAD, "its fence record is in use, but too few of the others were read in time"),
 };
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])

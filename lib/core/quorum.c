@@ -278,8 +278,7 @@ static bool is_bar(uint8_t cause)
 {
     return cause == REDLOCK_CAUSE_RESTARTED || cause == REDLOCK_CAUSE_PROMOTED ||
            cause == REDLOCK_CAUSE_EVICTING || cause == REDLOCK_CAUSE_CLOCK_STEP ||
-           cause == REDLOCK_CAUSE_NO_INFO || cause == REDLOCK_CAUSE_FENCE ||
-           cause == REDLOCK_CAUSE_NO_AOF;
+           cause == REDLOCK_CAUSE_NO_INFO || cause == REDLOCK_CAUSE_FENCE;
 }
 
 int rl_round_status(const struct rl_round *round)

@@ -45,7 +45,6 @@
     X(GUARD_WHOLE)                                                                                 \
     X(PROMOTED_GUARD)                                                                              \
     X(EVICTING_REFUSED)                                                                            \
-    X(COUNT_ON_DISK)                                                                               \
     X(TIE_AGREED)                                                                                  \
     X(TIE_FIRST)                                                                                   \
     X(TIE_HEDGE)                                                                                   \

@@ -131,7 +131,6 @@ static void say_plain(struct rl_command *command, enum rl_verb verb, struct rl_a
     case RL_VERB_SEED:
     case RL_VERB_TIME:
     case RL_VERB_INFO:
-    case RL_VERB_WAITAOF:
     case RL_VERB_TRACK:
     case RL_VERB_REGISTER:
         break;
@@ -288,7 +287,6 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
         return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : failed(REDLOCK_CAUSE_PROTOCOL);
     case RL_VERB_TIME:
     case RL_VERB_INFO:
-    case RL_VERB_WAITAOF:
     case RL_VERB_TRACK:
     case RL_VERB_REGISTER:
         break; /* not votes */
@@ -323,20 +321,4 @@ bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us)
         return false;
     *ret_us = seconds * 1000000 + us;
     return true;
-}
-
-int rl_wire_waitaof_cause(const struct rl_reply *reply)
-{
-    if (reply->kind == RL_REPLY_ERROR) {
-        int cause = rl_wire_error_cause(reply->text, reply->len);
-        /* Not known, or, in its own words, of no use: no file, or a replica. */
-        bool useless = starts_with(reply->text, reply->len, "ERR unknown command") ||
-                       starts_with(reply->text, reply->len, "ERR WAITAOF");
-        return useless ? REDLOCK_CAUSE_NO_AOF : cause;
-    }
-    if (reply->kind != RL_REPLY_ARRAY || reply->integer != 2)
-        return REDLOCK_CAUSE_PROTOCOL;
-    /* Of one server there is one disk: "1 N", and nothing else, says that it is there. */
-    return starts_with(reply->text, reply->len, "1 ") ? REDLOCK_CAUSE_NONE
-                                                      : REDLOCK_CAUSE_NOT_ON_DISK;
 }

@@ -21,9 +21,8 @@ enum rl_verb {
     RL_VERB_SEED = 11,    /* raises registers and takes the record into use */
     RL_VERB_TIME = 12,    /* its clock */
     RL_VERB_INFO = 13,    /* who it is, one section */
-    RL_VERB_WAITAOF = 14, /* is on disk what was written before it on this connection? */
-    RL_VERB_TRACK = 15,   /* tell our other connection when a registered key changes */
-    RL_VERB_REGISTER = 16 /* registers the key that the next request reads */
+    RL_VERB_TRACK = 14,   /* tell our other connection when a registered key changes */
+    RL_VERB_REGISTER = 15 /* registers the key that the next request reads */
 };
 
 /* In which words it is asked. */
@@ -131,10 +130,6 @@ struct rl_answer rl_wire_answer(enum rl_verb verb, enum rl_form form, const stru
 
 /* The answer to TIME as microseconds since 1970; false: it is not one. */
 bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us);
-
-/* The answer to WAITAOF 1 0: NONE if all is on disk, or the cause (enum redlock_cause) why nothing
- * counts that waited for it; PROTOCOL: it is not an answer to that. */
-int rl_wire_waitaof_cause(const struct rl_reply *reply);
 
 /* The cause behind an error reply (text without the leading '-'). Understands the code as the first
  * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE

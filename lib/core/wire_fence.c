@@ -29,8 +29,8 @@ static const char SCRIPT_VOTE[] =
     "return word..prev..' '..string.sub(cfg,#ARGV[5]+1,#ARGV[5]+64)";
 
 /* KEYS: lock, record. ARGV: token, stripe, number, fingerprint. The key of a lock that is not ours
- * may be of any kind. Writes always: WAITAOF vouches only for what the asking client wrote, and a
- * larger number of another one need not be on disk yet. */
+ * may be of any kind. Always writes, so that a server that has become a replica refuses (READONLY).
+ */
 static const char SCRIPT_RAISE[] =
     "local held=redis.pcall('GET',KEYS[1]) if held~=ARGV[1] then return 'L' end "
     "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "

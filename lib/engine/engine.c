@@ -179,7 +179,7 @@ static int open_nodes(struct rl_engine *engine)
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
         engine->node_words[i] = rl_hash_word(rl_node_spec_id(spec), strlen(rl_node_spec_id(spec)));
-        rl_node_attest(node, spec->durable, spec->fresh, spec->waitaof);
+        rl_node_attest(node, spec->durable, spec->fresh);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
     }

@@ -50,8 +50,8 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
         break;
     case RL_RECORD_UNATTESTED:
         snprintf(text, size,
-                 "nobody attests that its fence record survives a restart: write ?durable=1 or "
-                 "?waitaof=1 behind its address, or use volatile records");
+                 "nobody attests that its fence record survives a restart: write ?durable=1 "
+                 "behind its address, or use volatile records");
         break;
     case RL_RECORD_CORRUPT:
         snprintf(text, size, "fence record is corrupt: it holds what is not a fence");

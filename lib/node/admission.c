@@ -120,8 +120,7 @@ static void begin_guard(struct rl_admission *admission, const struct rl_info *in
     admission->guard = 0;
     admission->guard_ns = now_ns;
     admission->credit_ns = 0;
-    /* One that keeps no file has forgotten its keys, whatever it is told to keep later. */
-    if (admission->durable && !(admission->facts & RL_BAR_NO_AOF))
+    if (admission->durable)
         return;
     if (promoted && RL_RULE(PROMOTED_GUARD)) {
         admission->guard = RL_BAR_PROMOTED; /* how old its data are, uptime does not say */
@@ -136,14 +135,9 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
 {
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info) && RL_RULE(EVICTING_REFUSED);
-    /* One that does not say so answers each WAITAOF with an error. */
-    enum rl_waitaof is = rl_info_waitaof(info);
-    bool no_aof = admission->waitaof && !info->refused && (!info->aof || is != RL_WAITAOF_TRUE);
 
     rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
     rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);
-    rl_admission_set_bar(admission, RL_BAR_NO_AOF, no_aof);
-    admission->waitaof_is = (uint8_t)is;
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */
@@ -259,9 +253,8 @@ uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars
 uint8_t rl_admission_cause(uint32_t bars)
 {
     static const uint8_t causes[] = {
-        REDLOCK_CAUSE_NO_INFO,   REDLOCK_CAUSE_EVICTING,   REDLOCK_CAUSE_NO_AOF,
-        REDLOCK_CAUSE_FENCE,     REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED,
-        REDLOCK_CAUSE_RESTARTED,
+        REDLOCK_CAUSE_NO_INFO,    REDLOCK_CAUSE_EVICTING, REDLOCK_CAUSE_FENCE,
+        REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
     };
 
     return bars == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(bars)];
@@ -320,19 +313,6 @@ static void step_text(const struct rl_admission *admission, uint64_t left_ns, ui
              by_us < 0 ? "back" : "ahead", ago.text, left.text);
 }
 
-static void no_aof_text(const struct rl_admission *admission, char *text, size_t size)
-{
-    static const char *const why[] = {
-        [RL_WAITAOF_NONE] = "does not know WAITAOF: use Redis 7.2 or later",
-        [RL_WAITAOF_EARLY] = "of a version that answers WAITAOF too early: use Redis 7.2, 7.4.3 or "
-                             "later",
-        [RL_WAITAOF_TRUE] = "keeps no append-only file: set appendonly yes and appendfsync "
-                            "everysec",
-    };
-
-    snprintf(text, size, "%s, or list it without waitaof=1", why[admission->waitaof_is]);
-}
-
 void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
                        char *text, size_t size)
 {
@@ -349,9 +329,6 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint
     case RL_BAR_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
                  admission->policy);
-        break;
-    case RL_BAR_NO_AOF:
-        no_aof_text(admission, text, size);
         break;
     case RL_BAR_FENCE:
         snprintf(text, size, "its record of fences is missing");

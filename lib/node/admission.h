@@ -37,11 +37,10 @@
 enum rl_bar {
     RL_BAR_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
     RL_BAR_EVICTING = 1 << 1,   /* removes keys for want of memory */
-    RL_BAR_NO_AOF = 1 << 2,     /* cannot tell what is on its disk, and is to be asked for it */
-    RL_BAR_FENCE = 1 << 3,      /* its record of fences is missing: fenced grants do not count */
-    RL_BAR_CLOCK_STEP = 1 << 4, /* its clock jumped: keys may have expired early; ends */
-    RL_BAR_PROMOTED = 1 << 5,   /* has the data of another master, from some time; ends */
-    RL_BAR_RESTARTED = 1 << 6   /* may have lost keys; ends */
+    RL_BAR_FENCE = 1 << 2,      /* its record of fences is missing: fenced grants do not count */
+    RL_BAR_CLOCK_STEP = 1 << 3, /* its clock jumped: keys may have expired early; ends */
+    RL_BAR_PROMOTED = 1 << 4,   /* has the data of another master, from some time; ends */
+    RL_BAR_RESTARTED = 1 << 5   /* may have lost keys; ends */
 };
 #define RL_BARS_TIMED (RL_BAR_CLOCK_STEP | RL_BAR_PROMOTED | RL_BAR_RESTARTED)
 /* Grants of a new lock do not count ... */
@@ -49,7 +48,7 @@ enum rl_bar {
 /* ... nor, for a fenced lock, with one of these ... */
 #define RL_BARS_FENCED (RL_BARS_ACQUIRE | RL_BAR_FENCE)
 /* ... but that our key is still there is evidence, whatever was forgotten before it was set. */
-#define RL_BARS_EXTEND (RL_BAR_NO_INFO | RL_BAR_EVICTING | RL_BAR_NO_AOF)
+#define RL_BARS_EXTEND (RL_BAR_NO_INFO | RL_BAR_EVICTING)
 
 /* The same for all nodes of a client. */
 struct rl_admission_rules {
@@ -68,11 +67,9 @@ struct rl_admission_rules {
 
 struct rl_admission {
     const struct rl_admission_rules *rules;
-    bool durable;       /* attested: never loses keys over a restart; no guard */
-    bool waitaof;       /* with `durable`: not attested, asked for with each grant (waitaof.c) */
-    bool fresh;         /* attested: no lock was there before we came; no guard at first contact */
-    bool known;         /* a server was seen: run_id and what follows are its */
-    uint8_t waitaof_is; /* enum rl_waitaof: what it is worth there */
+    bool durable; /* attested: never loses keys over a restart; no guard */
+    bool fresh;   /* attested: no lock was there before we came; no guard at first contact */
+    bool known;   /* a server was seen: run_id and what follows are its */
     char run_id[48];
     char replid[48];
     char replid2[48];

@@ -19,7 +19,6 @@ void rl_answer_expect(struct rl_node *node)
 {
     node->decoder.bulk_max = RL_BULK_MAX;
     node->decoder.elements_max = 0;
-    node->decoder.integers = false;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (request->removed)
@@ -27,9 +26,8 @@ void rl_answer_expect(struct rl_node *node)
         if (request->verb == RL_VERB_GET || request->verb == RL_VERB_INFO ||
             request->verb == RL_VERB_READ)
             node->decoder.bulk_max = RL_INFO_MAX;
-        if (request->verb == RL_VERB_TIME || request->verb == RL_VERB_WAITAOF)
+        if (request->verb == RL_VERB_TIME)
             node->decoder.elements_max = 2;
-        node->decoder.integers = request->verb == RL_VERB_WAITAOF;
         return;
     }
 }
@@ -68,9 +66,6 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     uint64_t rtt_us = rtt_ns / RL_US;
     unsigned bucket = rtt_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(rtt_us);
 
-    /* What lay behind a WAITAOF tells of the disk, not of the way. */
-    if (request->sent_ns < node->waitaof.answered_ns)
-        return rtt_us;
     rl_node_note_trip(node, rtt_ns, now_ns);
     node->counters.rtt_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
     return rtt_us;
@@ -234,10 +229,6 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
     node->heard_ns = now_ns;
-    if (request.verb == RL_VERB_WAITAOF) {
-        rl_waitaof_answer(node, reply, now_ns);
-        return;
-    }
     if (request.verb == RL_VERB_TIME || request.verb == RL_VERB_INFO) {
         rl_watch_answer(node, &request, reply, now_ns);
         if (node->state == RL_NODE_READY)
@@ -268,9 +259,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     if (request.claim == NULL) {
         node->probing = false;
     } else if (answer.vote != RL_VOTE_AGAIN || !ask_again(node, &request, &answer, now_ns)) {
-        bool kept = node->admission.waitaof && rl_waitaof_keep(node, &request, &answer);
-        if (!kept)
-            count(node, &request, &answer);
+        count(node, &request, &answer);
         if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
             keep_words(node, reply, request.claim);
         if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
@@ -280,7 +269,7 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         }
         /* Whoever still waits for a record takes the late answer. */
         bool in_time = !request.told || request.claim->is_record;
-        if (in_time && !kept)
+        if (in_time)
             rl_node_give_vote(node, &request, &answer, reply, rtt_us);
     }
     rl_claim_drop(request.claim);

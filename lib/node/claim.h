@@ -22,7 +22,7 @@ struct rl_claim {
     uint64_t proposal;      /* with `fenced` */
     uint64_t number;        /* with `fenced`: what RAISE raises to */
     uint32_t refs;          /* the owner, each request in a pipeline, each debt */
-    uint32_t mark;          /* scratch of rl_node_close() */
+    bool mark;              /* scratch of rl_node_close() */
     uint32_t key_len;       /* of the first key */
     uint32_t token_at;      /* place of the token in `bytes` */
     uint32_t token_len;

@@ -61,7 +61,6 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
     }
     pipe->sent = 0;
     rl_debts_review(node);
-    rl_waitaof_fail(node, cause, now_ns);
     while (pipe->head != end) {
         struct rl_request request = rl_pipeline_pop(pipe);
         struct rl_claim *claim = request.claim;
@@ -114,7 +113,6 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     if (node->state != RL_NODE_DOWN)
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->pipe.out_len = 0;
-    node->waitaof.sent = false;
     node->state = RL_NODE_DOWN;
     node->suspect = false;
     node->cause = (uint8_t)cause;

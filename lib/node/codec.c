@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * hiredis as a codec. Its default reply objects would let a 13-byte header reserve gigabytes; ours
- * take texts up to a limit, integers, nil, and flat arrays of a few short texts or integers
- * where one is expected, and allocate nothing. */
+ * take texts up to a limit, integers, nil, and flat arrays of a few short texts where one is
+ * expected, and allocate nothing. */
 #include "node/codec.h"
 
 #include <hiredis/hiredis.h>
 #include <sodium.h>
-#include <stdio.h>
 #include <string.h>
 
 #define DIGITS_MAX 18
@@ -40,8 +39,7 @@ static void *join(struct rl_decoder *decoder, const redisReadTask *task, const c
     struct rl_reply *reply = &decoder->reply;
     size_t gap = reply->len != 0;
 
-    if (task->type != (decoder->integers ? REDIS_REPLY_INTEGER : REDIS_REPLY_STRING) ||
-        len + gap > sizeof decoder->joined - reply->len)
+    if (task->type != REDIS_REPLY_STRING || len + gap > sizeof decoder->joined - reply->len)
         return refuse(decoder);
     memcpy(decoder->joined + reply->len, " ", gap);
     memcpy(decoder->joined + reply->len + gap, text, len);
@@ -111,11 +109,8 @@ static void *create_integer(const redisReadTask *task, long long value)
 
     if (task->parent != NULL && decoder->words != NULL)
         return add_word(decoder, NULL, 0);
-    if (task->parent != NULL) {
-        char digits[24];
-        int len = snprintf(digits, sizeof digits, "%lld", value);
-        return join(decoder, task, digits, (size_t)len);
-    }
+    if (task->parent != NULL)
+        return refuse(decoder);
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = value};
     return &decoder->reply;
 }

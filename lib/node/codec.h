@@ -44,7 +44,6 @@ struct rl_decoder {
     size_t len_max;  /* most bytes that were in the reader */
     size_t bulk_max; /* of the reply that is read next; set by the caller, RL_BULK_MAX at first */
     unsigned elements_max;  /* the same; 0: no array is expected */
-    bool integers;          /* the same: elements are integers, not texts */
     struct rl_words *words; /* arrays of any depth go there; NULL: they are refused */
     bool refused;           /* the reply was too long, or of a kind we never ask for */
     /* Texts of an array. Not in the shared text: another node's reply may be read before the rest

@@ -82,7 +82,7 @@ static bool is_word(struct field field, const char *word)
 
 static void parse_version(struct rl_info *info, struct field field, bool valkey)
 {
-    unsigned *const parts[] = {&info->major, &info->minor, &info->patch};
+    unsigned *const parts[] = {&info->major, &info->minor};
     struct field rest = field;
     char text[24];
 
@@ -180,20 +180,6 @@ bool rl_info_evicts(const struct rl_info *info)
 static bool at_least(const struct rl_info *info, unsigned major, unsigned minor)
 {
     return info->major > major || (info->major == major && info->minor >= minor);
-}
-
-/* Since a change of 2023 a server takes for synced what it has written within the second after a
- * sync. Redis repaired that in 7.4.3 and 8.0 (pull request 13793); Valkey, which began before, has
- * not: seen with strace on 9.1.2. 7.9 were previews of 8.0. */
-enum rl_waitaof rl_info_waitaof(const struct rl_info *info)
-{
-    bool is_74 = info->major == 7 && info->minor == 4;
-    bool is_preview = info->major == 7 && info->minor == 9;
-    bool early = info->is_valkey ? at_least(info, 8, 0) : (is_74 && info->patch < 3) || is_preview;
-
-    if (!at_least(info, 7, 2))
-        return RL_WAITAOF_NONE;
-    return early ? RL_WAITAOF_EARLY : RL_WAITAOF_TRUE;
 }
 
 unsigned rl_info_features(const struct rl_info *info)

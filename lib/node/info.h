@@ -11,7 +11,7 @@ struct rl_info {
     char run_id[48];
     char role[16];
     char version[32]; /* "redis 7.0.15", "valkey 8.1.1" */
-    unsigned major, minor, patch;
+    unsigned major, minor;
     int is_valkey;
     uint64_t uptime_s;                /* by its wall clock, also when that was set */
     uint64_t cpu_user_us, cpu_sys_us; /* of its main thread: processor time; 0: not said */
@@ -37,14 +37,6 @@ bool rl_info_was_promoted(const struct rl_info *info);
 
 /* It may remove keys that have not expired. */
 bool rl_info_evicts(const struct rl_info *info);
-
-/* What WAITAOF is worth on a server of this version. */
-enum rl_waitaof {
-    RL_WAITAOF_NONE = 0,  /* not known there */
-    RL_WAITAOF_EARLY = 1, /* says yes too early where the file is synced once a second */
-    RL_WAITAOF_TRUE = 2
-};
-enum rl_waitaof rl_info_waitaof(const struct rl_info *info);
 
 /* RL_FEATURE_* that a server of this version should have. It still has to show it. */
 unsigned rl_info_features(const struct rl_info *info);

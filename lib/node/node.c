@@ -23,10 +23,9 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     rl_admission_init(&node->admission, &common->admission, false, false);
 }
 
-void rl_node_attest(struct rl_node *node, bool durable, bool fresh, bool waitaof)
+void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
 {
-    rl_admission_init(&node->admission, &node->common->admission, durable || waitaof, fresh);
-    node->admission.waitaof = waitaof;
+    rl_admission_init(&node->admission, &node->common->admission, durable, fresh);
 }
 
 void rl_node_free(struct rl_node *node)
@@ -185,8 +184,6 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns)
     }
     if (node->state != RL_NODE_READY)
         return;
-    if (node->pipe.kept != node->pipe.head)
-        rl_waitaof_send(node, now_ns);
     bool was_blocked = node->pipe.out_len >= RL_UNSENT_MAX;
     while (node->pipe.out_len > 0) {
         ssize_t sent =
@@ -278,7 +275,7 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
 
 static void end_receiving(struct rl_node *node)
 {
-    if (node->pipe.kept != node->pipe.tail)
+    if (rl_pipeline_count(&node->pipe) != 0)
         return;
     node->asked_again = false;
     rl_pipeline_trim(&node->pipe);
@@ -350,7 +347,6 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
         rl_debts_flush(node, now_ns);
     if (rl_watch_due_ns(node) <= now_ns)
         rl_watch_send(node, now_ns);
-    rl_waitaof_tick(node, now_ns);
     rl_tracker_tick(node, now_ns);
 }
 
@@ -360,9 +356,6 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
 
     wake = rl_min_u64(wake, rl_watch_due_ns(node));
     wake = rl_min_u64(wake, node->tracker.due_ns);
-    /* Asked for each node in each turn: what is seldom there is looked at first. */
-    if (node->admission.waitaof)
-        wake = rl_min_u64(wake, rl_waitaof_due_ns(node));
     if (node->bars != 0 && node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
     if (node->debts.count != 0)
@@ -376,7 +369,7 @@ bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
         if (rl_claim_has_token(node->debts.list[i].claim, token))
             return true;
     }
-    for (uint64_t i = node->pipe.kept; i != node->pipe.tail; i++) {
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (!request->removed && request->claim != NULL &&
             rl_claim_has_token(request->claim, token))

@@ -145,13 +145,6 @@ struct rl_node {
     uint8_t beat_pending;  /* questions that were not answered yet */
     uint8_t look_sections; /* of INFO, that the last heartbeat asked for */
     struct rl_info look;   /* what they said so far */
-    struct {
-        bool sent;            /* one is under way */
-        uint64_t place;       /* its index in the pipeline */
-        uint64_t sent_ns;     /* of the last one */
-        uint64_t answered_ns; /* the last one that was answered; 0: none yet */
-        uint64_t due_ns;      /* the next one is not sent before */
-    } waitaof;
     struct rl_encoded greeting;
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
@@ -164,8 +157,8 @@ struct rl_node {
 };
 
 void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t index);
-/* What its operator attests, or wants to be asked; before rl_node_start(). */
-void rl_node_attest(struct rl_node *node, bool durable, bool fresh, bool waitaof);
+/* Notes what the operator attests of the server; call it before rl_node_start(). */
+void rl_node_attest(struct rl_node *node, bool durable, bool fresh);
 /* Frees memory; the connection must have been closed. */
 void rl_node_free(struct rl_node *node);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, ask.c, closing.c, handshake.c, answer.c, waitaof.c, silence.c, watch.c and undo.c
- * share; nobody else includes this. */
+ * What node.c, ask.c, closing.c, handshake.c, answer.c, silence.c, watch.c and undo.c share; nobody
+ * else includes this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -47,22 +47,6 @@ void rl_silence_tick(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_silence_wake_ns(struct rl_node *node);
 void rl_silence_review(struct rl_node *node, uint64_t now_ns);
 
-/* waitaof.c, of a node that is listed with waitaof=1: keeps a grant that has to be on disk before
- * it counts (false: it is told at once) ... */
-bool rl_waitaof_keep(struct rl_node *node, const struct rl_request *request,
-                     const struct rl_answer *answer);
-/* ... asks for all that is kept, takes the answer ... */
-void rl_waitaof_send(struct rl_node *node, uint64_t now_ns);
-/* When it is to be asked again; marks the node as having something to send. */
-uint64_t rl_waitaof_due_ns(const struct rl_node *node);
-void rl_waitaof_tick(struct rl_node *node, uint64_t now_ns);
-void rl_waitaof_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
-/* ... or gives up what is kept. */
-void rl_waitaof_fail(struct rl_node *node, int cause, uint64_t now_ns);
-/* From when on the answer to request `at`, or the end of its being kept, is waited for: it may lie
- * behind, or wait for, the node's disk. */
-uint64_t rl_waitaof_clock_ns(const struct rl_node *node, uint64_t at);
-
 /* watch.c: what the greeting has taught: 0, or why the connection is of no use. */
 int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
                      uint64_t now_ns);
@@ -70,8 +54,6 @@ void rl_watch_tell_step(struct rl_node *node);
 /* When the next heartbeat is due (RL_NEVER: none is), sends it, takes an answer to it. */
 uint64_t rl_watch_due_ns(const struct rl_node *node);
 void rl_watch_send(struct rl_node *node, uint64_t now_ns);
-/* Something that INFO shows seems to be different: all of it is asked for soon. */
-void rl_watch_hurry(struct rl_node *node);
 void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
                      const struct rl_reply *reply, uint64_t now_ns);
 

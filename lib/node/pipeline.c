@@ -20,7 +20,7 @@ static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
     struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
     if (ring == NULL)
         return false;
-    for (uint64_t i = pipe->kept; i != pipe->tail; i++)
+    for (uint64_t i = pipe->head; i != pipe->tail; i++)
         ring[i & (cap - 1)] = *rl_pipeline_at(pipe, i);
     rl_free(pipe->mem, pipe->ring);
     pipe->ring = ring;
@@ -47,7 +47,7 @@ static bool grow_out(struct rl_pipeline *pipe, size_t needed)
 
 static bool has_room(struct rl_pipeline *pipe, uint64_t requests, size_t bytes)
 {
-    uint64_t slots = pipe->tail - pipe->kept + requests;
+    uint64_t slots = rl_pipeline_count(pipe) + requests;
 
     return (slots <= pipe->ring_cap || grow_ring(pipe, slots)) &&
            (pipe->out_len + bytes <= pipe->out_cap || grow_out(pipe, pipe->out_len + bytes));
@@ -77,52 +77,10 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
     return true;
 }
 
-/* What is kept no longer gives its place back as soon as nothing before it is kept. */
-static void pass_kept(struct rl_pipeline *pipe)
-{
-    while (pipe->kept != pipe->head && rl_pipeline_at(pipe, pipe->kept)->removed)
-        pipe->kept++;
-}
-
 struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
 {
     RL_ASSERT(pipe->head != pipe->tail);
-    struct rl_request *slot = rl_pipeline_at(pipe, pipe->head);
-    struct rl_request request = *slot;
-    slot->removed = true; /* for whoever looks at what is kept before it */
-    rl_pipeline_pass_head(pipe);
-    return request;
-}
-
-void rl_pipeline_keep(struct rl_pipeline *pipe, const struct rl_request *request)
-{
-    uint64_t place = pipe->head - 1;
-
-    RL_ASSERT(!request->removed);
-    pipe->kept -= pipe->kept == pipe->head;
-    *rl_pipeline_at(pipe, place) = *request;
-    rl_claim_ref(request->claim);
-}
-
-bool rl_pipeline_take(struct rl_pipeline *pipe, struct rl_request *ret)
-{
-    if (pipe->kept == pipe->head)
-        return false;
-    *ret = *rl_pipeline_at(pipe, pipe->kept++);
-    pass_kept(pipe);
-    return true;
-}
-
-void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim)
-{
-    for (uint64_t i = pipe->kept; i != pipe->head; i++) {
-        struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (request->removed || request->claim != claim)
-            continue;
-        request->removed = true;
-        rl_claim_drop(request->claim);
-    }
-    pass_kept(pipe);
+    return *rl_pipeline_at(pipe, pipe->head++);
 }
 
 uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe)
@@ -199,34 +157,30 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe)
 
 bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
 {
-    /* From the newest request to the oldest: whatever was marked has its undo behind it. A server
-     * that waits for its disk when it sees the end of the connection executes nothing behind that
-     * any more: an undo there is none for what was asked before. */
-    uint32_t marked = 1;
+    /* From the newest request to the oldest: a SET whose claim is marked has its undo behind it. */
     bool bare = false;
 
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         struct rl_request *request = rl_pipeline_at(pipe, i);
         if (request->claim != NULL)
-            request->claim->mark = 0;
+            request->claim->mark = false;
     }
     for (uint64_t i = pipe->tail; i != pipe->head; i--) {
         struct rl_request *request = rl_pipeline_at(pipe, i - 1);
-        marked += request->verb == RL_VERB_WAITAOF;
         if (request->claim == NULL || rl_request_is_unsent(pipe, request))
             continue;
         bool undo = request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
         if (undo && rl_request_is_whole(pipe, request))
-            request->claim->mark = marked;
+            request->claim->mark = true;
         else if (is_set(request))
-            bare |= request->claim->mark != marked;
+            bare |= !request->claim->mark;
     }
     return bare;
 }
 
 void rl_pipeline_trim(struct rl_pipeline *pipe)
 {
-    if (pipe->kept != pipe->tail)
+    if (pipe->head != pipe->tail)
         return;
     if (pipe->ring_cap > RING_KEPT) {
         rl_free(pipe->mem, pipe->ring);
@@ -242,17 +196,13 @@ void rl_pipeline_trim(struct rl_pipeline *pipe)
 
 void rl_pipeline_reset(struct rl_pipeline *pipe)
 {
-    RL_ASSERT(pipe->kept == pipe->tail);
+    RL_ASSERT(pipe->head == pipe->tail);
     pipe->out_len = 0;
     pipe->sent = 0;
 }
 
 void rl_pipeline_free(struct rl_pipeline *pipe)
 {
-    struct rl_request kept;
-
-    while (rl_pipeline_take(pipe, &kept))
-        rl_claim_drop(kept.claim);
     while (pipe->head != pipe->tail)
         rl_claim_drop(rl_pipeline_pop(pipe).claim);
     rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);

@@ -5,8 +5,7 @@
  * Places in the stream are counted from the start of the connection, so that it is known of every
  * request whether it was sent in full, in part or not at all. An answered request leaves at the
  * head; a request whose answer nobody waits for any more stays as a tombstone, so that a late
- * answer is never read as the answer to a later question. A request that was answered may be kept
- * in its place: the answer counts when something else is known. */
+ * answer is never read as the answer to a later question. */
 #ifndef RL_NODE_PIPELINE_H
 #define RL_NODE_PIPELINE_H
 
@@ -14,11 +13,8 @@
 
 struct rl_request {
     struct rl_claim *claim; /* NULL: a probe or a heartbeat */
-    union {
-        uint64_t start;  /* place of its first byte in the stream */
-        uint64_t number; /* kept: as in its answer, as are the next two */
-    };
-    uint64_t sent_ns; /* boot time at which the clock of its answer started */
+    uint64_t start;         /* place of its first byte in the stream */
+    uint64_t sent_ns;       /* boot time at which the clock of its answer started */
     uint32_t len;
     uint32_t round; /* 0: nobody counts the answer */
     uint8_t verb;   /* enum rl_verb */
@@ -27,8 +23,6 @@ struct rl_request {
     bool told;      /* its vote was given already (time-out): tombstone */
     bool unsent;    /* at the close: no byte of it had been sent */
     bool removed;   /* taken out of the stream before a byte of it was sent, or over */
-    bool accepted;
-    uint8_t record;
 };
 
 struct rl_pipeline {
@@ -40,7 +34,6 @@ struct rl_pipeline {
     struct rl_request *ring;
     uint32_t ring_cap;   /* a power of two, or 0 */
     uint64_t head, tail; /* request i is ring[i % ring_cap] */
-    uint64_t kept;       /* the first that was answered and kept; head: there is none */
     uint64_t untold;     /* those between head and this one are waited for by nobody */
 };
 
@@ -76,31 +69,15 @@ bool rl_pipeline_push(struct rl_pipeline *pipe, const struct rl_request *request
 /* Takes the request at the head out; its claim reference passes to the caller. */
 struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
 
-/* Keeps what was popped last, before anything else is pushed; takes a reference to its claim. */
-void rl_pipeline_keep(struct rl_pipeline *pipe, const struct rl_request *request);
-
-/* The first kept request, which is kept no longer; its claim reference passes to the caller. false:
- * there is none. */
-bool rl_pipeline_take(struct rl_pipeline *pipe, struct rl_request *ret);
-
-/* Forgets what was kept of this claim. */
-void rl_pipeline_forget(struct rl_pipeline *pipe, const struct rl_claim *claim);
-
 /* The oldest request with a vote that was not given yet; `tail`: there is none. A server that is
  * silent leaves tombstones by the thousands; they are passed over once, not in each turn. */
 uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe);
-
-static inline void rl_pipeline_pass_head(struct rl_pipeline *pipe)
-{
-    pipe->kept += pipe->kept == pipe->head;
-    pipe->head++;
-}
 
 /* Skips requests that were removed from the stream. */
 static inline void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
-        rl_pipeline_pass_head(pipe);
+        pipe->head++;
 }
 
 /* The transport took `len` bytes. */

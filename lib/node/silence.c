@@ -49,26 +49,20 @@ void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
     node->srtt_ns = node->srtt_ns == 0 ? trip_ns : node->srtt_ns - node->srtt_ns / 8 + trip_ns / 8;
 }
 
-/* When the clock of an answer has started. */
-static uint64_t clock_ns(const struct rl_node *node, uint64_t at)
-{
-    return node->admission.waitaof ? rl_waitaof_clock_ns(node, at)
-                                   : rl_pipeline_at(&node->pipe, at)->sent_ns;
-}
-
 /* When the answer to request `at` is given up. */
 static uint64_t answer_limit_ns(const struct rl_node *node, uint64_t at)
 {
     uint64_t fixed = node->common->node_timeout_ns;
 
-    return rl_add_sat(clock_ns(node, at), fixed != 0 ? fixed : TIMEOUT_MAX_NS);
+    return rl_add_sat(rl_pipeline_at(&node->pipe, at)->sent_ns,
+                      fixed != 0 ? fixed : TIMEOUT_MAX_NS);
 }
 
 /* Until when the node may be silent while it owes this answer, the oldest. A limit that was asked
  * for holds for each answer. The measured one is for silence: a queue that moves is only long. */
 static uint64_t silence_limit_ns(const struct rl_node *node, uint64_t at)
 {
-    uint64_t since_ns = rl_max_u64(clock_ns(node, at), node->heard_ns);
+    uint64_t since_ns = rl_max_u64(rl_pipeline_at(&node->pipe, at)->sent_ns, node->heard_ns);
 
     return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)), answer_limit_ns(node, at));
 }
@@ -78,44 +72,37 @@ static void doubt_vote(struct rl_node *node, uint64_t at, bool is_late)
 {
     static const struct rl_answer late = {.vote = RL_VOTE_FAILED, .cause = REDLOCK_CAUSE_TIMEOUT};
     static const struct rl_answer silent = {.vote = RL_VOTE_SILENT, .cause = REDLOCK_CAUSE_TIMEOUT};
-    static const struct rl_answer not_on_disk = {.vote = RL_VOTE_FAILED,
-                                                 .cause = REDLOCK_CAUSE_NOT_ON_DISK};
     struct rl_request *request = rl_pipeline_at(&node->pipe, at);
-    bool kept = at < node->pipe.head;
 
     request->told = is_late;
     request->doubted = true;
-    if (request->claim == NULL) /* a heartbeat, or the disk: nobody waits for it */
+    if (request->claim == NULL) /* a heartbeat: nobody waits for it */
         return;
     struct rl_request copy = *request;
     rl_claim_ref(copy.claim);
-    if (is_late && (kept || !RL_RULE(TOMBSTONES))) {
+    if (is_late && !RL_RULE(TOMBSTONES)) {
         request->removed = true;
         request->claim = NULL;
         rl_claim_drop(copy.claim);
     }
-    rl_node_give_vote(node, &copy, !is_late ? &silent : kept ? &not_on_disk : &late, NULL, 0);
+    rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
     rl_claim_drop(copy.claim);
 }
 
 /* Votes that are over their limit fail; of the others their owners learn that they may not come.
- * Requests stay as tombstones. By index: a vote may queue undos behind, remove what was not sent,
- * or forget what was kept. */
+ * Requests stay as tombstones. By index: a vote may queue undos behind, or remove what was not
+ * sent.
+ */
 static void doubt_votes(struct rl_node *node, uint64_t now_ns)
 {
     uint64_t end = node->pipe.tail;
 
-    for (uint64_t i = node->pipe.kept; i < end; i = rl_max_u64(i + 1, node->pipe.kept)) {
-        if (i == node->pipe.head) /* what was kept comes first, then those that are waited for */
-            i = rl_pipeline_oldest_untold(&node->pipe);
-        if (i >= end)
-            break;
+    for (uint64_t i = rl_pipeline_oldest_untold(&node->pipe); i < end; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         bool is_late = answer_limit_ns(node, i) <= now_ns;
         if (!request->told && !request->removed && (is_late || !request->doubted))
             doubt_vote(node, i, is_late);
     }
-    rl_pipeline_forget(&node->pipe, NULL); /* gives their places back */
 }
 
 static void send_probe(struct rl_node *node, uint64_t now_ns)
@@ -153,7 +140,7 @@ void rl_silence_note(struct rl_node *node, uint64_t now_ns)
 
     if (!common->wake_known)
         return;
-    bool plain = !node->suspect && !node->asked_again && !node->admission.waitaof;
+    bool plain = !node->suspect && !node->asked_again;
     if (plain && common->wake_ns <= rl_add_sat(now_ns, least_ns))
         return;
     if (!plain || common->wake_ns > rl_add_sat(now_ns, rl_node_timeout_ns(node)))

@@ -21,7 +21,6 @@ struct rl_node_spec {
     char path[RL_PATH_MAX + 1]; /* absolute; "" unless is_unix */
     unsigned db;
     bool durable;           /* attested: never loses keys over a restart */
-    bool waitaof;           /* to be asked with each grant whether that is on disk */
     bool fresh;             /* attested: no lock was ever here before we came */
     char id[RL_ID_MAX + 1]; /* how all clients call it, whatever its address; "": as its address */
     char *user;             /* NULL: the default user */

@@ -11,7 +11,7 @@
 
 bool rl_debts_reserve(struct rl_node *node)
 {
-    uint64_t under_way = node->pipe.tail - node->pipe.kept;
+    uint64_t under_way = rl_pipeline_count(&node->pipe);
 
     return rl_debt_heap_reserve(&node->debts, node->debts.count + (size_t)under_way + 1);
 }
@@ -127,7 +127,7 @@ void rl_debts_expire(struct rl_node *node, uint64_t now_ns)
 
 void rl_debts_trim(struct rl_node *node)
 {
-    if (node->debts.count == 0 && node->pipe.kept == node->pipe.tail)
+    if (node->debts.count == 0 && rl_pipeline_count(&node->pipe) == 0)
         rl_debt_heap_trim(&node->debts);
 }
 
@@ -196,7 +196,6 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 {
     if (claim->renewed_ns == 0) /* another client set the key, at the latest now */
         claim->renewed_ns = now_ns;
-    rl_pipeline_forget(&node->pipe, claim); /* a vote that was kept is of no use any more */
     bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
     if (maybe_unsent) {
         bool unheard_of = rl_pipeline_cut(&node->pipe, claim);

@@ -85,7 +85,6 @@ uint64_t rl_watch_due_ns(const struct rl_node *node)
     bool mending = needs_mending(node);
 
     if (node->state != RL_NODE_READY || node->suspect || node->beat_pending != 0 ||
-        node->waitaof.sent || /* the clock that is read behind it is that of any later moment */
         (!mending && !node->common->wanted))
         return RL_NEVER;
     if (mending)
@@ -111,13 +110,6 @@ static bool ask(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64
         encoded != NULL && rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     node->beat_pending += ok;
     return ok;
-}
-
-void rl_watch_hurry(struct rl_node *node)
-{
-    node->beats |= WHOLE_LOOK - 1;
-    node->beat_ns = 0;
-    rl_node_replan(node);
 }
 
 /* What is not asked for stays as it was. */

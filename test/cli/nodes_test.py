@@ -73,17 +73,6 @@ class Nodes(SpoiledCase):
         self.assertNotIn(("warn", "restarted"), found)
         self.assertIn("appendfsync always", found["crit", "not_durable"]["advice"])
 
-    def test_asked_for_their_disks(self):
-        """Either they are too old, or they keep no file."""
-        servers = ",".join(each + "?waitaof=1" for each in self.plain())
-        found = self.findings("-s", servers, code=2)
-        self.assertIn("appendonly yes", found["warn", "no_aof"]["advice"])
-        self.assertRegex(found["warn", "no_aof"]["cause"], "does not know WAITAOF|answers WAITAOF too early|keeps no append-only file")
-        self.assertNotIn(("note", "forgets"), found)
-        result = self.redlock("nodes", "--acl", "-s", servers)
-        self.assertRegex(result.stdout, r"ACL SETUSER .* \+waitaof\n")
-        self.assertNotRegex(self.redlock("nodes", "--acl").stdout, r"ACL SETUSER .*waitaof")
-
     def test_wait_until_all_vote(self):
         servers = ",".join(self.plain())
         result = self.redlock("nodes", "--wait", "-s", servers, "--max-ttl", "2s")

@@ -293,7 +293,6 @@ static void play_fences(unsigned what, unsigned detail)
         break;
     case 6:
         server.is_taken = (detail & 1) != 0;
-        server.syncs = (detail & 2) == 0;
         break;
     default: /* keys are gone before their time */
         for (unsigned i = 0; i < next_token; i++)
@@ -379,7 +378,6 @@ static bool is_quiet(void)
 static void heal(void)
 {
     rig->broken = false;
-    server.syncs = true; /* at once: a disk that is never ready is asked again and again */
     manner_of_open = 0;
     for (unsigned i = 0; i < HEAL_STEPS; i++) {
         opened(1);
@@ -416,7 +414,7 @@ static void prepare(unsigned manners)
     server.knows_natives = (manners & 4) != 0;
     ledger_node_reset(&ledger, &server, (manners & 8) != 0);
     ledger.run_bound = (manners & 16) != 0;
-    ledger.attested = (manners & (32 | 128)) != 0;
+    ledger.attested = (manners & 32) != 0;
     memset(undone, 0, sizeof undone);
     memset(attempted, 0, sizeof attempted);
     next_token = kept = 0;
@@ -427,8 +425,7 @@ static void prepare(unsigned manners)
     rig->common.fence_record = (struct rl_arg){"rec", 3};
     rig->common.fence_config = (struct rl_arg){"cfg;", 4};
     rig->common.fence_run_bound = ledger.run_bound;
-    ledger.waitaof = (manners & 128) != 0;
-    rl_node_attest(&rig->node, ledger.attested, false, ledger.waitaof);
+    rl_node_attest(&rig->node, ledger.attested, false);
     if ((manners & 64) == 0)
         change_record(0);
     server.now_ns = rig->now_ns;

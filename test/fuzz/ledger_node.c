@@ -79,9 +79,7 @@ void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
     }
     MUST(ballot->vote == RL_VOTE_GRANTED || ballot->vote == RL_VOTE_DENIED ||
          ballot->vote == RL_VOTE_FAILED);
-    bool kept =
-        ledger->waitaof && ballot->vote == RL_VOTE_GRANTED; /* the reply was another one's */
-    MUST(vote->has_reply || kept || ballot->vote == RL_VOTE_FAILED);
+    MUST(vote->has_reply || ballot->vote == RL_VOTE_FAILED);
     MUST((ballot->cause != REDLOCK_CAUSE_NONE) == (ballot->vote == RL_VOTE_FAILED) ||
          (ask->verb == RL_VERB_EXTEND && ballot->vote == RL_VOTE_FAILED));
     if (ballot->cause == REDLOCK_CAUSE_FENCE)
@@ -99,9 +97,6 @@ void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
     if (ledger->forged || ballot->vote != RL_VOTE_GRANTED)
         return;
     const struct server_token *token = &ledger->server->tokens[ask->token];
-    bool lasts = ask->verb == RL_VERB_ACQUIRE || ask->verb == RL_VERB_HEAL ||
-                 ask->verb == RL_VERB_EXTEND || ask->verb == RL_VERB_RAISE;
-    MUST(!ledger->waitaof || !lasts || token->on_disk > 0);
     if (ask->verb == RL_VERB_ACQUIRE || ask->verb == RL_VERB_HEAL)
         MUST(token->made > 0);
     if (ask->verb == RL_VERB_EXTEND)

@@ -26,7 +26,6 @@ struct ledger_node {
     bool forged;    /* the server says what it likes: a vote proves nothing */
     bool run_bound; /* a record is good for one run of its server */
     bool attested;  /* it survives restarts; needed unless it is bound */
-    bool waitaof;   /* grants count when they are on disk */
 };
 
 void ledger_node_reset(struct ledger_node *ledger, const struct server *server, bool forged);

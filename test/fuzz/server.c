@@ -15,7 +15,7 @@ void server_reset(struct server *server)
     server->received = 1;
     memset(server->tokens, 0, sizeof server->tokens);
     memset(&server->record, 0, sizeof server->record);
-    server->has_scripts = server->syncs = true;
+    server->has_scripts = true;
     server->has_fences = server->is_taken = false;
 }
 
@@ -180,16 +180,6 @@ static void run_script(struct server *server, const struct server_command *comma
     fuzz_wrong(__FILE__, __LINE__, "a script of ours");
 }
 
-/* All that was executed before is on the disk now, or the disk is too slow. */
-static void sync_disk(struct server *server, const struct server_command *command)
-{
-    MUST(command->count == 4 && server_word_is(command, 1, "1") && server_word_is(command, 2, "0"));
-    if (server->syncs)
-        for (unsigned i = 0; i < SERVER_TOKENS; i++)
-            server->tokens[i].on_disk = server->tokens[i].made + server->tokens[i].extended;
-    server_reply(server, "*2\r\n:%d\r\n:0\r\n", server->syncs);
-}
-
 static void answer_honestly(struct server *server, const struct server_command *command)
 {
     bool script = server_word_is(command, 0, "EVALSHA") || server_word_is(command, 0, "EVAL");
@@ -207,8 +197,6 @@ static void answer_honestly(struct server *server, const struct server_command *
         server_reply(server, "$40\r\n%040d\r\n", 0);
     else if (server_word_is(command, 0, "TIME"))
         server_reply(server, "*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n");
-    else if (server_word_is(command, 0, "WAITAOF"))
-        sync_disk(server, command);
     else if (server_word_is(command, 0, "GET"))
         server_reply(server, "$3\r\nabc\r\n");
     else if (server_word_is(command, 0, "PTTL"))

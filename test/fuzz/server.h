@@ -19,7 +19,6 @@ struct server_token {
     uint64_t banned_from; /* place in the stream: no SET may begin behind it; 0: none yet */
     unsigned sets;        /* SETs that were received */
     unsigned made, extended, deleted; /* executed with success */
-    unsigned on_disk;                 /* of those, made and extended when the disk was synced */
     /* Fenced: */
     unsigned votes,
         unknown;       /* that were received; of those, refused as an unknown script or command */
@@ -41,7 +40,6 @@ struct server {
     const char *info;   /* answer to INFO */
     bool has_scripts;   /* loaded */
     bool has_fences;    /* those of fences */
-    bool syncs;         /* WAITAOF is answered with yes */
     bool is_taken;      /* somebody else holds all locks: votes are denied */
     bool knows_natives; /* DELEX, DELIFEQ, SET IFEQ */
     uint64_t received;  /* bytes, over all connections */

@@ -322,8 +322,7 @@ void sim_client_init(struct sim_world *world, unsigned index)
         abort();
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         client->specs[i].db = world->plan.has_db ? 3 : 0;
-        client->specs[i].durable = world->plan.durable && !world->plan.waitaof;
-        client->specs[i].waitaof = world->plan.waitaof;
+        client->specs[i].durable = world->plan.durable;
         client->specs[i].name[0] = (char)('0' + i);
         if (world->plan.crowd != NULL)
             sim_crowd_name(&world->plan, index, &client->specs[i]);

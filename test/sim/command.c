@@ -2,7 +2,6 @@
  * What the commands of a modelled server do. Scripts are known by their whole text: a script that
  * is not known here stops the run, so that nobody changes one without changing its model. */
 #include "command.h"
-#include "disk.h"
 #include "permit.h"
 #include "record.h"
 #include "token.h"
@@ -139,7 +138,6 @@ void sim_put(struct sim_call *call, struct sim_key *key, struct sim_word token, 
 {
     if (token.len > RL_TOKEN_MAX)
         abort();
-    sim_disk_wrote(call);
     key->present = true;
     key->set_ns = call->world->now_ns;
     key->extended_ns = 0;
@@ -204,7 +202,6 @@ static void run_script(struct sim_call *call, enum script script)
         sim_say_number(call, 0);
         return;
     }
-    sim_disk_wrote(call);
     switch (script) {
     case SCRIPT_EXTEND:
         if (key->expire_ms < now_ms + sim_number_of(words[5]))
@@ -275,7 +272,6 @@ static void do_delete(struct sim_call *call)
     sim_note(call->world, "node % deletes for token %, ours: %", call->conn->node,
              sim_token_find(call->world, token.text, token.len), ours, 0);
     if (ours) {
-        sim_disk_wrote(call);
         key->present = false;
         sim_key_changed(call, key);
     }
@@ -350,8 +346,7 @@ static void do_info(struct sim_call *call)
                        server->full || server->evicts,
                        server->evicts ? "volatile-lru" : "noeviction");
     else if (sim_is(call->words[1], "persistence"))
-        len = snprintf(text, sizeof text, "# Persistence\r\nloading:0\r\naof_enabled:%d\r\n",
-                       call->world->plan.waitaof);
+        len = snprintf(text, sizeof text, "# Persistence\r\nloading:0\r\n");
     else if (sim_is(call->words[1], "cpu"))
         len = info_cpu(call, text, sizeof text);
     else
@@ -422,22 +417,11 @@ static const struct {
     void (*fn)(struct sim_call *call);
     bool writes;
 } commands[] = {
-    {"SET", do_set, true},
-    {"EVALSHA", do_eval, true},
-    {"EVAL", do_eval, true},
-    {"DELEX", do_delete, true},
-    {"DELIFEQ", do_delete, true},
-    {"GET", do_get, false},
-    {"PTTL", do_pttl, false},
-    {"INFO", do_info, false},
-    {"TIME", do_time, false},
-    {"CLIENT", do_client, false},
-    {"SUBSCRIBE", do_subscribe, false},
-    {"PING", do_ping, false},
-    {"SCRIPT", do_script, false},
-    {"SELECT", do_select, false},
-    {"AUTH", do_auth, false},
-    {"WAITAOF", sim_disk_wait, false},
+    {"SET", do_set, true},        {"EVALSHA", do_eval, true},         {"EVAL", do_eval, true},
+    {"DELEX", do_delete, true},   {"DELIFEQ", do_delete, true},       {"GET", do_get, false},
+    {"PTTL", do_pttl, false},     {"INFO", do_info, false},           {"TIME", do_time, false},
+    {"CLIENT", do_client, false}, {"SUBSCRIBE", do_subscribe, false}, {"PING", do_ping, false},
+    {"SCRIPT", do_script, false}, {"SELECT", do_select, false},       {"AUTH", do_auth, false},
 };
 
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,

@@ -4,7 +4,6 @@
 #include "fault.h"
 
 #include "client.h"
-#include "disk.h"
 #include "link.h"
 #include "server.h"
 #include "token.h"
@@ -57,9 +56,6 @@ static void crash(struct sim_world *world, const struct sim_fault *fault)
     if (fault->kind == SIM_CRASH_EMPTY) {
         sim_server_lose_keys(world, fault->node);
         sim_server_lose_record(world, fault->node);
-        sim_disk_adopt(world, fault->node);
-    } else {
-        sim_disk_restore(world, fault->node);
     }
 }
 
@@ -104,7 +100,6 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
     }
     sim_server_lose_record(world, fault->node);
     server->record = server->record_copy;
-    sim_disk_adopt(world, fault->node);
     sim_server_start(world, fault->node);
     server->replid2 = (uint32_t)sim_word(&world->random) | 1;
     server->started_ns -= 3600 * RL_SECOND; /* the replica was there for long */

@@ -413,7 +413,6 @@ void sim_link_server_died(struct sim_world *world, unsigned node, bool silent)
         if (conn->node != node || !conn->server_open)
             continue;
         conn->server_open = false;
-        conn->waits_until_ns = 0;
         conn->in_len = 0;
         if (!silent)
             send_control(world, conn, SIM_RST, SIM_TO_CLIENT);

@@ -26,14 +26,11 @@ struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
     if (sim_chance(random, 100))
         params.terms.extends_max = (uint32_t)sim_between(random, 1, 3);
     params.terms.ttl_ns = plan->ttl_ns;
-    /* Some are so short that an extension on request is several times as long; but not too short
-     * for a disk. */
+    /* Some are so short that an extension on request is several times as long. */
     if (!whole)
-        params.terms.ttl_ns = sim_between(random,
-                                          plan->waitaof ? plan->ttl_ns / 2 / RL_MS
-                                                        : rl_max_u64(plan->ttl_ns / 10 / RL_MS, 50),
-                                          plan->ttl_ns / RL_MS) *
-                              RL_MS;
+        params.terms.ttl_ns =
+            sim_between(random, rl_max_u64(plan->ttl_ns / 10 / RL_MS, 50), plan->ttl_ns / RL_MS) *
+            RL_MS;
     params.wait_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns);
     if (sim_chance(random, 100))
         params.terms.hold_max_ns = sim_scale(random, RL_MS, 2 * plan->ttl_ns);

@@ -3,7 +3,6 @@
  * their whole text. */
 #include "command.h"
 #include "core/rule.h"
-#include "disk.h"
 #include "token.h"
 
 enum script { ACQUIRE, HEAL, EXTEND, RELEASE, SHORTEN, SCRIPTS };
@@ -116,7 +115,6 @@ static void extend(struct sim_call *call, const struct keys *keys)
         struct sim_key *key = sim_key_of(call, keys->names[i]);
         if (!is_ours(call, keys, i))
             continue;
-        sim_disk_wrote(call);
         if (key->expire_ms < end_ms)
             key->expire_ms = end_ms;
         sim_key_renewed(call, key);
@@ -134,7 +132,6 @@ static void give_back(struct sim_call *call, const struct keys *keys, bool at_on
         struct sim_key *key = sim_key_of(call, keys->names[i]);
         if (!is_ours(call, keys, i))
             continue;
-        sim_disk_wrote(call);
         if (at_once)
             key->present = false;
         else

@@ -169,10 +169,8 @@ static uint64_t undo_limit_ns(const struct sim_world *world)
         trip_ns += world->plan.crowd->slow_ns;
     /* Requests, fallbacks and undos queue behind each other in a small window. */
     uint64_t trips = 6 + 6000 / world->plan.window;
-    /* Each of three forms of an undo may have to wait for a question to the disk. */
-    uint64_t disk_ns = world->plan.waitaof ? 3 * 40 * RL_MS : 0;
 
-    return trips * 2 * trip_ns + 5 * RL_MS + disk_ns;
+    return trips * 2 * trip_ns + 5 * RL_MS;
 }
 
 static void mark_over(struct sim_client *client, uint32_t number)

@@ -82,7 +82,7 @@ static uint64_t bound_ns(const struct sim_plan *plan)
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
     uint64_t poll_ns = rl_max_u64(plan->backoff.max_ns, 300 * RL_MS);
 
-    return (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS + plan->sync_ns);
+    return (plan->permits + 1) * 2 * (poll_ns + trip_ns + 50 * RL_MS);
 }
 
 static void check_wait(struct sim_client *client, unsigned at)

@@ -107,13 +107,6 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->late_tell = often(random, 200);
     plan->far_link = often(random, 400);
     plan->durable = sim_chance(random, 250);
-    /* A number of its own: other runs stay as they are. */
-    plan->waitaof = plan->durable && (plan->seed * UINT64_C(0x9e3779b97f4a7c15)) >> 63 == 0;
-    if (plan->waitaof) {
-        struct sim_random own = {plan->seed * 2 + 7};
-        uint64_t most_ns = least(plan->ttl_ns / 8, RL_SECOND);
-        plan->sync_ns = sim_scale(&own, most_ns / 16, most_ns);
-    }
     struct sim_random other = {plan->seed * 2 + 9};
     plan->wakeups = sim_chance(&other, 750);
     plan->mute = sim_chance(&other, 200) ? (uint8_t)sim_below(&other, 1u << plan->nodes) : 0;

@@ -92,8 +92,6 @@ struct sim_plan {
     uint8_t mute;       /* nodes, bit by bit, that cannot */
     unsigned lost_push; /* of 1000 things that were to be told, so many are not */
     bool durable;       /* an operator attests that nothing is lost over a restart */
-    bool waitaof;       /* with `durable`: nobody attests it, clients ask each time */
-    uint64_t sync_ns;   /* from the end of a sync to the next */
     uint8_t evicting;   /* nodes, bit by bit, that evict keys, and say so */
     uint64_t heartbeat_ns;
     uint64_t wall_slack_us; /* a wall clock may be set ahead so far */

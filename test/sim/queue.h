@@ -17,7 +17,6 @@ enum sim_event_kind {
     SIM_LEFT,       /* by now the keys of a failed attempt must be gone */
     SIM_PROBE,      /* right before a lock's deadline: look again */
     SIM_SERVE,      /* a server goes on */
-    SIM_SYNC,       /* a server's disk */
     SIM_FAULT,
     SIM_MEND,     /* a fault ends */
     SIM_CORRECT,  /* the wall clock of a machine that stood still is set right */

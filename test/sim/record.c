@@ -5,7 +5,6 @@
 
 #include "core/rule.h"
 #include "core/wire_fence.h"
-#include "disk.h"
 #include "permit.h"
 #include "platform/hash.h"
 #include "token.h"
@@ -122,7 +121,6 @@ static void raise_number(struct sim_call *call)
     }
     if (!is_in_use(call, config))
         return;
-    sim_disk_wrote(call); /* always */
     if (number > sim_record_number(record, stripe))
         write_number(record, stripe, number);
     int len = snprintf(text, sizeof text, "A %s", run_of(record, config));
@@ -153,7 +151,6 @@ static void read_record(struct sim_call *call)
 
     if (record->mark[0] == '\0' && !is_equal(record->cfg, config, run) &&
         (record->cfg[0] == '\0' || begins_with(record->cfg, config))) {
-        sim_disk_wrote(call);
         copy_word(record->mark, sizeof record->mark, words[6]);
     }
     int len = snprintf(text, sizeof text, "%s\n%s\n", record->cfg, record->mark);
@@ -226,7 +223,6 @@ static void seed_record(struct sim_call *call)
         sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         return;
     }
-    sim_disk_wrote(call);
     seed_numbers(call, record, words[7]);
     record->mark[0] = '\0';
     copy_word(record->cfg, sizeof record->cfg, config);

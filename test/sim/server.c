@@ -2,7 +2,6 @@
  * A server process: it lives, stands still, dies; it reads requests and sends replies. */
 #include "server.h"
 
-#include "disk.h"
 #include "link.h"
 #include "permit.h"
 
@@ -25,11 +24,6 @@ static void choose_version(struct sim_world *world, struct sim_server *server)
     server->major = versions[at].major;
     server->minor = versions[at].minor;
     server->is_valkey = versions[at].is_valkey;
-    if (world->plan.waitaof && (server->is_valkey || server->major < 8)) { /* one that has it */
-        server->major = 7;
-        server->minor = 2;
-        server->is_valkey = false;
-    }
 }
 
 void sim_server_init(struct sim_world *world, unsigned node)
@@ -61,7 +55,6 @@ void sim_server_start(struct sim_world *world, unsigned node)
     server->started_ns = sim_clock_read(&server->clock, world->now_ns);
     server->born_ns = world->now_ns;
     server->idled_ns = 0;
-    sim_disk_start(world, node);
 }
 
 int64_t sim_server_now_ms(const struct sim_world *world, unsigned node)
@@ -136,9 +129,6 @@ void sim_server_forget_ghosts(struct sim_world *world, unsigned node, unsigned r
     const struct sim_key *key = &world->servers[node].keys[resource];
     struct sim_key *ghosts = world->servers[node].ghosts[resource];
 
-    /* After a crash the disk may show the key as it was before this write. */
-    if (world->plan.waitaof)
-        return;
     for (unsigned i = 0; i < SIM_GHOSTS; i++) {
         if (ghosts[i].token_len == key->token_len &&
             memcmp(ghosts[i].token, key->token, key->token_len) == 0)
@@ -336,7 +326,7 @@ static void execute(struct sim_world *world, struct sim_conn *conn)
     size_t used = 0, len, count = 0;
     size_t most = conn->ended ? world->plan.read_max : SIZE_MAX;
 
-    while (conn->server_open && !sim_disk_holds(world, conn, &answer) && used < conn->in_len &&
+    while (conn->server_open && used < conn->in_len &&
            (len = parse(conn->in + used, conn->in_len - used, words, &count)) > 0 &&
            (used == 0 || used + len <= most)) {
         unsigned said_before = answer.said_count;
@@ -375,8 +365,7 @@ void sim_server_serve(struct sim_world *world, unsigned node)
     if (sim_server_stands_still(world, node))
         return;
     for (struct sim_conn *conn = world->conns; conn != NULL; conn = conn->next) {
-        if (conn->node == node && conn->server_open &&
-            (conn->in_len > 0 || conn->ended || conn->waits_until_ns != 0))
+        if (conn->node == node && conn->server_open && (conn->in_len > 0 || conn->ended))
             execute(world, conn);
     }
 }

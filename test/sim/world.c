@@ -5,7 +5,6 @@
 
 #include "client.h"
 #include "crowd.h"
-#include "disk.h"
 #include "fault.h"
 #include "fence.h"
 #include "link.h"
@@ -161,9 +160,6 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_LEFT:
         sim_oracle_left(world, event->stamp);
         break;
-    case SIM_SYNC:
-        sim_disk_sync(world, event->who, event->which, event->stamp);
-        break;
     case SIM_SERVE:
         sim_server_serve(world, event->who);
         break;
@@ -214,7 +210,7 @@ static uint64_t patience_ns(const struct sim_world *world)
     const struct sim_plan *plan = &world->plan;
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
     uint64_t turns = (uint64_t)plan->clients * plan->slots;
-    uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS + 2 * plan->sync_ns;
+    uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS;
 
     return sim_fence_patience_ns(world) + 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns +
            10 * RL_SECOND + turns * 400 * attempt_ns;

@@ -58,12 +58,10 @@ struct sim_conn {
     uint64_t made_ns;
     unsigned refs; /* segments under way, and the link */
     struct sim_path path[2];
-    size_t in_flight;        /* bytes to the server */
-    bool blocked;            /* the client waits for room */
-    uint64_t unblocked_ns;   /* when it last went on after a wait for room */
-    uint64_t written;        /* the server's count of writes after our last one */
-    uint64_t waits_until_ns; /* for the disk; 0: it does not */
-    char *in;                /* at the server, not executed yet */
+    size_t in_flight;      /* bytes to the server */
+    bool blocked;          /* the client waits for room */
+    uint64_t unblocked_ns; /* when it last went on after a wait for room */
+    char *in;              /* at the server, not executed yet */
     size_t in_len, in_cap;
 };
 
@@ -105,13 +103,6 @@ struct sim_record {
     unsigned count;
 };
 
-/* What is on a disk. */
-struct sim_image {
-    struct sim_key keys[SIM_KEYS_MAX];
-    struct sim_record record;
-    uint64_t writes; /* so many */
-};
-
 struct sim_server {
     bool up, hung, full, replica, silent;
     bool evicts; /* and says so */
@@ -133,8 +124,6 @@ struct sim_server {
     struct sim_key copies[SIM_KEYS_MAX];             /* of the replica */
     struct sim_record record, record_copy;
     bool record_lost; /* at any time */
-    uint64_t writes;
-    struct sim_image on_disk, in_sync;
 };
 
 enum sim_doing {

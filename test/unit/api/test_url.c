@@ -155,7 +155,7 @@ static const struct refused REFUSED[] = {
     {"run/redis.sock", "the database must be a number"},
     {"redis://h?db=3", "a database is written as /N"},
     {"redis://h/3?timeout=5",
-     "after the '?' only these parameters are known: durable=1, waitaof=1, fresh=1, id=NAME"},
+     "after the '?' only these parameters are known: durable=1, fresh=1, id=NAME"},
     {"redis://h#x", "nothing is known after '#'"},
     {"rediss://h", "TLS is not supported yet; use redis://"},
     {"ValkeyS://h", "TLS is not supported yet"},
@@ -198,12 +198,11 @@ static const struct refused REFUSED[] = {
     {"h?id=aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffggggg",
      "the id is longer than 64 bytes"},
     {"h?id=a,g?id=b,i?id=a", "node 1 has the same id"},
-    {"h?waitaof=yes", "durable, waitaof and fresh must be 1 or 0"},
-    {"h?waitaof", "durable, waitaof and fresh must be 1 or 0"},
-    {"h?waitaof=1&fresh=1&durable=1",
-     "durable=1 says that nothing has to be asked, waitaof=1 asks"},
-    {"unix:///r?password=x",
-     "only these parameters are known: durable=1, waitaof=1, fresh=1, id=NAME, db=N"},
+    {"h?durable=yes", "durable and fresh must be 1 or 0"},
+    {"h?fresh", "durable and fresh must be 1 or 0"},
+    {"h?durable=1&waitaof=1",
+     "after the '?' only these parameters are known: durable=1, fresh=1, id=NAME"},
+    {"unix:///r?password=x", "only these parameters are known: durable=1, fresh=1, id=NAME, db=N"},
     {"unix:///r?db=1&x=2", "only these parameters are known"},
     {"/r?db=1", "a bare path takes no parameters; write unix:///path?db=N"},
     {"h\x01", "node address 1 (h***): it contains a control byte"},
@@ -278,22 +277,20 @@ START_TEST(what_is_attested)
 {
     static const struct {
         const char *text;
-        bool durable, fresh, waitaof;
+        bool durable, fresh;
     } table[] = {
-        {"h", false, false, false},
-        {"h?durable=1", true, false, false},
-        {"h?waitaof=1", false, false, true},
-        {"h?waitaof=1&durable=0", false, false, true},
-        {"redis://h:1/2?fresh=1&waitaof=1", false, true, true},
-        {"unix:///s?db=3&waitaof=1", false, false, true},
-        {"h?waitaof=1&waitaof=0", false, false, false},
+        {"h", false, false},
+        {"h?durable=1", true, false},
+        {"h?fresh=1&durable=0", false, true},
+        {"redis://h:1/2?fresh=1&durable=1", true, true},
+        {"unix:///s?db=3&durable=1", true, false},
+        {"h?durable=1&durable=0", false, false},
     };
     struct list list = empty_list();
 
     ck_assert_int_eq(parse(&list, table[_i].text), 0);
     ck_assert(list.nodes[0].durable == table[_i].durable);
     ck_assert(list.nodes[0].fresh == table[_i].fresh);
-    ck_assert(list.nodes[0].waitaof == table[_i].waitaof);
     done(&list);
 }
 END_TEST
@@ -397,7 +394,7 @@ int main(void)
     tcase_add_loop_test(tcase, refused_with_a_reason, 0, (int)REFUSED_COUNT);
     tcase_add_loop_test(tcase, lengths, 0, 6);
     tcase_add_test(tcase, node_limit);
-    tcase_add_loop_test(tcase, what_is_attested, 0, 7);
+    tcase_add_loop_test(tcase, what_is_attested, 0, 6);
     tcase_add_loop_test(tcase, names_that_clients_agree_on, 0, 5);
     tcase_add_test(tcase, all_or_none);
     tcase_add_test(tcase, out_of_memory_at_every_allocation);

@@ -118,8 +118,7 @@ static const char *const CAUSES[] = {
     [18] = "REDLOCK_CAUSE_DUPLICATE",   [19] = "REDLOCK_CAUSE_CLOCK_STEP",
     [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE",
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
-    [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_NO_AOF",
-    [26] = "REDLOCK_CAUSE_NOT_ON_DISK", [27] = "REDLOCK_CAUSE_FENCE_UNREAD",
+    [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_UNREAD",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -152,8 +151,6 @@ static bool is_cause_of_header(int cause)
     case REDLOCK_CAUSE_NO_MEMORY:
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_HEALED:
-    case REDLOCK_CAUSE_NO_AOF:
-    case REDLOCK_CAUSE_NOT_ON_DISK:
     case REDLOCK_CAUSE_FENCE_UNREAD:
         return true;
     }

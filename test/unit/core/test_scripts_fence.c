@@ -155,7 +155,7 @@ static int64_t changes(void)
     return count;
 }
 
-/* What another client wrote need not be on disk; what this one writes is what WAITAOF asks for. */
+/* A read would succeed on a server that has become a replica; a write is refused there. */
 START_TEST(raise_writes_what_is_there)
 {
     admit();

@@ -443,24 +443,3 @@ void rig_drop(struct rl_claim *claim)
     ck_assert_uint_eq(claim->refs, 1);
     rl_claim_drop(claim);
 }
-
-void rig_ready_with_disk(struct rig *rig, const char *server)
-{
-    rl_node_attest(&rig->node, false, false, true);
-    rig_start(rig);
-    rig_connect(rig);
-    rig_said(rig);
-    rig_greet_as(rig, server, "role:master\r\naof_enabled:1\r\n");
-    ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_uint_eq(rig->node.bars, 0);
-    rig->node.srtt_ns = RL_MS;
-}
-
-void rig_grant_on_disk(struct rig *rig, struct rl_claim *claim, uint32_t round)
-{
-    ck_assert_int_eq(rig_ask(rig, claim, round, RL_VERB_ACQUIRE), 0);
-    rig_said(rig);
-    rig_reply(rig, "+OK\r\n");
-    rig_no_vote(rig);
-    ck_assert_str_eq(rig_said(rig), RIG_DISK_ASKED);
-}

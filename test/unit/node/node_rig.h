@@ -63,12 +63,6 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication);
 void rig_reply_time(struct rig *rig, int64_t ahead_us);
 /* All of it: READY, and nothing to look at. */
 void rig_ready(struct rig *rig);
-/* The same of a node that is listed with waitaof=1, a Redis 7.2 with an append-only file. */
-#define RIG_DISK_ASKED "WAITAOF 1 0 20\n"
-#define RIG_ON_DISK    "*2\r\n:1\r\n:0\r\n"
-void rig_ready_with_disk(struct rig *rig, const char *server);
-/* `claim` is granted, and its disk is asked. */
-void rig_grant_on_disk(struct rig *rig, struct rl_claim *claim, uint32_t round);
 /* READY with a measured round trip of `rtt_ns`. */
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns);
 

@@ -180,37 +180,6 @@ START_TEST(features)
 }
 END_TEST
 
-static const struct {
-    const char *text;
-    enum rl_waitaof is;
-} WAITAOF[] = {
-    {"", RL_WAITAOF_NONE},
-    {"redis_version:6.2.14\n", RL_WAITAOF_NONE},
-    {"redis_version:7.0.15\n", RL_WAITAOF_NONE},
-    {"redis_version:7.1.999\n", RL_WAITAOF_NONE},
-    {"redis_version:7.2.0\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.2.11\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.4.0\n", RL_WAITAOF_EARLY},
-    {"redis_version:7.4\n", RL_WAITAOF_EARLY},
-    {"redis_version:7.4.2\n", RL_WAITAOF_EARLY},
-    {"redis_version:7.4.3\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.4.10\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.9.240\n", RL_WAITAOF_EARLY},
-    {"redis_version:8.0.0\n", RL_WAITAOF_TRUE},
-    {"redis_version:8.4.0\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.2.4\nvalkey_version:7.2.9\n", RL_WAITAOF_TRUE},
-    {"redis_version:7.2.4\nvalkey_version:8.0.0\n", RL_WAITAOF_EARLY},
-    {"redis_version:7.2.4\nvalkey_version:9.1.2\n", RL_WAITAOF_EARLY},
-};
-
-START_TEST(what_waitaof_is_worth)
-{
-    struct rl_info info = parse(WAITAOF[_i].text);
-
-    ck_assert_int_eq(rl_info_waitaof(&info), WAITAOF[_i].is);
-}
-END_TEST
-
 START_TEST(data_and_replicas)
 {
     struct rl_info info =
@@ -239,7 +208,6 @@ int main(void)
     tcase_add_test(tcase, malformed_fields);
     tcase_add_test(tcase, data_and_replicas);
     tcase_add_test(tcase, every_length);
-    tcase_add_loop_test(tcase, what_waitaof_is_worth, 0, (int)(sizeof WAITAOF / sizeof WAITAOF[0]));
     tcase_add_loop_test(tcase, features, 0, (int)(sizeof FEATURES / sizeof FEATURES[0]));
     return suite_run(suite);
 }

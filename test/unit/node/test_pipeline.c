@@ -119,16 +119,13 @@ static const struct {
     {"SET, undone, another SET unsent", "s a4 r a4 s b0", false},
     {"probe", "p -4", false},
     {"SET behind a probe", "p -4 s a4", true},
-    {"SET, its disk, and its undo", "s a4 w -4 r a4", true}, /* found by the simulator */
-    {"disk, SET, and its undo", "w -4 s a4 r a4", false},
 };
 
 static enum rl_verb verb_of(char letter)
 {
-    static const char letters[] = "srSehpw";
+    static const char letters[] = "srSehp";
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_RELEASE, RL_VERB_SHORTEN,
-                                         RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_PING,
-                                         RL_VERB_WAITAOF};
+                                         RL_VERB_EXTEND,  RL_VERB_HEAL,    RL_VERB_PING};
 
     return verbs[strchr(letters, letter) - letters];
 }
@@ -355,48 +352,6 @@ static void random_push(struct rl_pipeline *pipe, struct rl_claim **claims)
     ck_assert(rl_pipeline_push(pipe, &real, bytes, request->len));
 }
 
-/* What was kept, oldest first; `number` is its place here. */
-static struct {
-    const struct rl_claim *claim; /* NULL: forgotten */
-} kept[4096];
-static unsigned kept_head, kept_tail;
-
-static void keep_or_drop(struct rl_pipeline *pipe, struct rl_request *request)
-{
-    if (request->claim != NULL && kept_tail < 4096 && draw(3) == 0) {
-        request->number = kept_tail;
-        kept[kept_tail++].claim = request->claim;
-        rl_pipeline_keep(pipe, request);
-    }
-    rl_claim_drop(request->claim);
-}
-
-static void take_one(struct rl_pipeline *pipe)
-{
-    struct rl_request request;
-
-    while (kept_head < kept_tail && kept[kept_head].claim == NULL)
-        kept_head++;
-    bool expected = kept_head < kept_tail;
-    ck_assert_int_eq(rl_pipeline_take(pipe, &request), expected);
-    if (!expected) {
-        ck_assert_uint_eq(pipe->kept, pipe->head); /* no place is lost */
-        return;
-    }
-    ck_assert_ptr_eq(request.claim, kept[kept_head].claim);
-    ck_assert_uint_eq(request.number, kept_head++);
-    rl_claim_drop(request.claim);
-}
-
-static void forget_one(struct rl_pipeline *pipe, const struct rl_claim *claim)
-{
-    rl_pipeline_forget(pipe, claim);
-    for (unsigned i = kept_head; i < kept_tail; i++) {
-        if (kept[i].claim == claim)
-            kept[i].claim = NULL;
-    }
-}
-
 static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims, uint64_t pushes)
 {
     uint64_t dice = draw(100);
@@ -419,13 +374,9 @@ static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims,
         if (model_head < model_tail && model[model_head].sent == model[model_head].len) {
             struct rl_request request = rl_pipeline_pop(pipe);
             ck_assert_uint_eq(request.verb, model[model_head].verb);
-            keep_or_drop(pipe, &request);
+            rl_claim_drop(request.claim);
             model_head++;
         }
-        if (draw(8) == 0)
-            take_one(pipe);
-        if (draw(16) == 0)
-            forget_one(pipe, claims[draw(CLAIMS)]);
     }
 }
 
@@ -440,7 +391,6 @@ START_TEST(random_operations)
         claims[i] = claim_of((char)('a' + i));
     for (unsigned life = 0; life < 3; life++) {
         model_head = model_tail = 0;
-        kept_head = kept_tail = 0;
         for (unsigned i = 0; i < 1500; i++) {
             /* Phases of filling and of draining: the ring grows, wraps and runs empty. */
             random_operation(&pipe, claims, i % 500 < 150 ? 60 : 25);
@@ -449,8 +399,6 @@ START_TEST(random_operations)
         }
         while (rl_pipeline_count(&pipe) > 0)
             rl_claim_drop(rl_pipeline_pop(&pipe).claim);
-        while (kept_head < kept_tail)
-            take_one(&pipe);
         rl_pipeline_reset(&pipe);
         for (int i = 0; i < CLAIMS; i++)
             ck_assert_uint_eq(claims[i]->refs, 1);
@@ -458,28 +406,6 @@ START_TEST(random_operations)
     rl_pipeline_free(&pipe);
     for (int i = 0; i < CLAIMS; i++)
         rl_claim_drop(claims[i]);
-}
-END_TEST
-
-/* What is kept leaves with the pipeline. */
-START_TEST(kept_until_it_is_freed)
-{
-    struct rl_pipeline pipe;
-    struct rl_claim *a = claim_of('a');
-
-    init(&pipe);
-    for (int i = 0; i < 3; i++)
-        push(&pipe, a, RL_VERB_ACQUIRE, "aaaa");
-    rl_pipeline_sent(&pipe, 12);
-    for (int i = 0; i < 2; i++) {
-        struct rl_request request = rl_pipeline_pop(&pipe);
-        rl_pipeline_keep(&pipe, &request);
-        rl_claim_drop(request.claim);
-    }
-    ck_assert_uint_eq(a->refs, 4);
-    rl_pipeline_free(&pipe);
-    ck_assert_uint_eq(a->refs, 1);
-    rl_claim_drop(a);
 }
 END_TEST
 
@@ -495,6 +421,5 @@ int main(void)
     tcase_add_test(tcase, closing_after_answers);
     tcase_add_test(tcase, reserved_room_is_there);
     tcase_add_loop_test(tcase, random_operations, 0, 4);
-    tcase_add_test(tcase, kept_until_it_is_freed);
     return suite_run(suite);
 }

@@ -7,8 +7,6 @@
 
 #include "suite.h"
 
-#define SERVER "redis_version:7.2.4\r\nrun_id:0123abcd\r\nuptime_in_seconds:77\r\n"
-
 static struct rig *rig;
 static struct rl_claim *a, *b;
 
@@ -81,17 +79,6 @@ START_TEST(what_never_left)
 }
 END_TEST
 
-START_TEST(while_the_disk_is_asked)
-{
-    rig_ready_with_disk(rig, SERVER);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_reply(rig, "+OK\r\n");
-    ck_assert(uses("aa"));
-    rig_reply(rig, RIG_ON_DISK);
-    ck_assert(!uses("aa"));
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("node_tokens_in_use");
@@ -100,7 +87,6 @@ int main(void)
     tcase_add_test(tcase, from_the_request_to_the_answer);
     tcase_add_test(tcase, as_long_as_an_undo_is_pending);
     tcase_add_test(tcase, what_never_left);
-    tcase_add_test(tcase, while_the_disk_is_asked);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }
