@@ -66,7 +66,7 @@ static void start_part(struct redlock_lock *parent, unsigned index)
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
 
     params.terms.kind = RL_LEASE_RELEASE;
-    struct rl_room room = rl_room_for(&parent->set->engine, &params);
+    struct rl_room room = rl_room_for(&params);
     struct redlock_lock *part = rl_api_lock_new(parent->set, &names, &room);
     if (part == NULL)
         return;

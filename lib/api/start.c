@@ -138,7 +138,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     bool adopt = token != NULL;
     struct rl_lease_params params =
         lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
-    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct rl_room room = rl_room_for(&params);
     struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
@@ -227,7 +227,7 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     bool release = kind == RL_OP_RELEASE_TOKEN;
     struct rl_lease_params params =
         lease_params(set, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
-    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct rl_room room = rl_room_for(&params);
     struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
     if (lock == NULL)
         return REDLOCK_ENOMEM;
@@ -257,7 +257,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     }
     struct rl_lease_params params = lease_params(set, RL_LEASE_VERIFY, &opts);
     params.unproven = rl_lease_unproven(&subject->engine.lease);
-    struct rl_room room = rl_room_for(&set->engine, &params);
+    struct rl_room room = rl_room_for(&params);
     struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
     if (lock == NULL)
         return REDLOCK_ENOMEM;

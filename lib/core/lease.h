@@ -39,7 +39,7 @@ enum rl_lease_state {
     RL_STATE_QUEUED = 7 /* another lock of this client asks for the same resource */
 };
 
-/* What many leases of a client have in common: they share it. */
+/* What the caller asked for; it does not change over the life of a lease. */
 struct rl_lease_terms {
     uint8_t kind; /* enum rl_lease_kind */
     uint8_t nodes, quorum;

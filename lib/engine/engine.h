@@ -80,10 +80,9 @@ struct rl_engine {
     struct rl_random random;
     struct rl_heap timers;
     struct rl_places places;
-    struct rl_terms terms[RL_TERMS_MAX]; /* of its locks */
-    uint64_t node_words[RL_NODES_MAX];   /* hashes of their names, for their ranks at a resource */
-    struct rl_records *records;          /* NULL until fences are used */
-    struct rl_lock *locks;               /* all active ones */
+    uint64_t node_words[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
+    struct rl_records *records;        /* NULL until fences are used */
+    struct rl_lock *locks;             /* all active ones */
     uint32_t lock_count;
     rl_nodes dirty;
     bool wake_wanted;  /* common.wanted when common.wake_ns was found out */

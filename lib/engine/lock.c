@@ -473,5 +473,4 @@ void rl_lock_dispose(struct rl_engine *engine, struct rl_lock *lock)
 {
     rl_lock_free_seen(engine, lock);
     rl_lock_abandon_claim(lock);
-    rl_room_leave(engine, &lock->lease);
 }

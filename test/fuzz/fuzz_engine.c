@@ -145,7 +145,7 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
         return;
     rl_lock_dispose(&world.clients[index].engine, &slot->lock);
     memset(slot, 0, sizeof *slot);
-    struct rl_room room = rl_room_for(&world.clients[index].engine, &params);
+    struct rl_room room = rl_room_for(&params);
     MUST(room.size <= sizeof slot->room);
     room.at = slot->room;
     slot->used = true;

@@ -112,7 +112,7 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
         memcpy(text, sim_token_at(world, token)->text, sizeof text);
         words = (struct rl_arg){text, sizeof text};
     }
-    struct rl_room room = rl_room_for(&client->engine, params); /* as the API does */
+    struct rl_room room = rl_room_for(params); /* as the API does */
     slot->lock = calloc(1, sizeof *slot->lock + room.size);
     if (slot->lock == NULL)
         abort();

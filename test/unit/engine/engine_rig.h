@@ -181,7 +181,7 @@ static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_l
     it->client = client;
     for (; names[count] != NULL; count++)
         keys[count] = (struct rl_arg){names[count], strlen(names[count])};
-    struct rl_room room = rl_room_for(rig_engine(client), params);
+    struct rl_room room = rl_room_for(params);
     ck_assert_uint_le(room.size, sizeof it->room);
     room.at = it->room;
     rl_engine_refresh(rig_engine(client));

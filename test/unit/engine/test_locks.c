@@ -98,7 +98,7 @@ static void use_and_end(const char *name)
     static struct rig_lock lock;
     const struct rl_lease_params params = rig_params();
     const struct rl_arg key = {name, strlen(name)}, none = {NULL, 0};
-    struct rl_room room = rl_room_for(engine, &params);
+    struct rl_room room = rl_room_for(&params);
 
     memset(&lock, 0, sizeof lock);
     room.at = lock.room;

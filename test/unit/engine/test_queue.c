@@ -147,7 +147,7 @@ static struct rl_lock *start(const char *first, const char *second, uint16_t per
     };
     const struct rl_arg keys[] = {{first, strlen(first)},
                                   {second, second != NULL ? strlen(second) : 0}};
-    struct rl_room room = rl_room_for(&engine, &params);
+    struct rl_room room = rl_room_for(&params);
     struct rl_lock *lock = calloc(1, sizeof *lock + room.size);
 
     ck_assert_ptr_nonnull(lock);
