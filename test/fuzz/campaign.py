@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(SOURCE, "test", "runner"))
 import builddir  # noqa: E402
+import corpus  # noqa: E402
 
 BUILD = os.path.join(SOURCE, "build-fuzz")
 BUILD_FAST = os.path.join(SOURCE, "build-fuzz-fast")
@@ -55,7 +56,8 @@ def program(target, build=BUILD):
 
 
 def seeds(target):
-    return os.path.join(HERE, "corpus", target)
+    """Where the inputs of the target's archive are unpacked for a campaign."""
+    return os.path.join(BUILD, "seeds", target)
 
 
 def dictionary(target):
@@ -81,21 +83,23 @@ def show(target, build, path):
     _, output = run([program(target, build), path])
     print("    | " + "\n    | ".join(output.split("\n")[-40:]))
     print(f"{target}: again: {os.path.relpath(program(target, build))} {os.path.relpath(path)}")
-    print(f"{target}: once it is repaired, keep it: cp {os.path.relpath(path)} {os.path.relpath(seeds(target))}/")
+    print(f"{target}: once it is repaired, keep it: "
+          f"python3 test/fuzz/corpus.py add {target} {os.path.relpath(path)}")
 
 
 def fuzz(target, build, seconds):
     """(executions, edges, mistakes)"""
-    corpus = os.path.join(BUILD, "corpus", target)
+    reached = os.path.join(BUILD, "corpus", target)
     found = os.path.join(BUILD, "found", target) + os.sep
     shutil.rmtree(found, ignore_errors=True)
     os.makedirs(found)
-    os.makedirs(corpus, exist_ok=True)
+    os.makedirs(reached, exist_ok=True)
+    corpus.unpack(corpus.archive(target), seeds(target))
     # Without -entropic=0 most of the time goes into weighing the inputs against each other.
     status, output = run([
         program(target, build), f"-max_total_time={seconds}", f"-artifact_prefix={found}",
         "-close_fd_mask=3", "-print_final_stats=1", "-timeout=20", "-rss_limit_mb=1500", "-entropic=0",
-        f"-max_len={LONGEST[target]}", *dictionary(target), corpus, seeds(target),
+        f"-max_len={LONGEST[target]}", *dictionary(target), reached, seeds(target),
     ])  # fmt: skip
     mistakes = sorted(os.listdir(found))
     for name in mistakes:
@@ -108,13 +112,12 @@ def fuzz(target, build, seconds):
 
 
 def keep(target):
-    """Adds to the committed corpus what reaches code that it does not reach."""
-    before = len(os.listdir(seeds(target)))
+    """Adds to the target's archive what reaches code that its inputs do not reach."""
     run([
         program(target), "-merge=1", f"-max_len={LONGEST[target]}", "-use_counters=0", "-close_fd_mask=3",
         seeds(target), os.path.join(BUILD, "corpus", target),
     ])  # fmt: skip
-    print(f"{target}: {len(os.listdir(seeds(target))) - before} files were added to its corpus")
+    print(f"{target}: {corpus.pack(target, seeds(target))} inputs were added to its archive")
 
 
 def arguments():
@@ -124,7 +127,7 @@ def arguments():
     parser.add_argument("--fast", action="store_true",
                         help="no sanitizers, several times as many executions")  # fmt: skip
     parser.add_argument("--keep", action="store_true",
-                        help="add to the committed corpus what reaches new code")  # fmt: skip
+                        help="add what reaches new code to test/fuzz/corpus/TARGET.tar.gz")  # fmt: skip
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(targets()))
     chosen = parser.parse_args()
     for name in chosen.targets:
