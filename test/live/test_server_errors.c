@@ -92,6 +92,9 @@ static void cut_connections(void)
     }
 }
 
+/* A client waits longer before each next connection if the last ones were short;
+ * test/unit/node/test_connect.c has these delays, in virtual time. Here a new client comes after
+ * two cuts, and one sees four. */
 START_TEST(cut_connections_between_calls_are_renewed)
 {
     live_connect();
@@ -101,6 +104,10 @@ START_TEST(cut_connections_between_calls_are_renewed)
         CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
         cut_connections();
         CHECK_STATUS(live_release(lock), REDLOCK_OK);
+        if (i != 0) {
+            live_leave();
+            live_connect();
+        }
     }
 }
 END_TEST
@@ -132,13 +139,14 @@ static void *lock_and_release(void *userdata)
     return NULL;
 }
 
-START_TEST(cut_connections_in_the_middle_leave_nothing)
+/* Cuts all connections `times` times while a new client takes and releases locks. */
+static void cut_in_the_middle(int times)
 {
     struct worker worker = {.failed = 0};
     pthread_t thread;
     live_connect();
     ck_assert_int_eq(pthread_create(&thread, NULL, lock_and_release, &worker), 0);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < times; i++) {
         const unsigned rounds = atomic_load(&worker.rounds);
         cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
         ck_assert(WAIT_UNTIL(atomic_load(&worker.rounds) > rounds, PATIENCE_MS));
@@ -148,6 +156,14 @@ START_TEST(cut_connections_in_the_middle_leave_nothing)
     ck_assert_msg(worker.failed == 0, "%u of %u failed, %s", worker.failed,
                   atomic_load(&worker.rounds), redlock_error_name(worker.status));
     ck_assert(live_wait_no_keys(PATIENCE_MS));
+    live_leave();
+}
+
+START_TEST(cut_connections_in_the_middle_leave_nothing)
+{
+    cut_in_the_middle(6); /* long enough that connections are delayed */
+    for (int i = 0; i < 18; i++)
+        cut_in_the_middle(3);
 }
 END_TEST
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """usage: ./dev test [--build NAME]... [--list] [SUITE or TEST]...
 
-Builds and runs the tests after the table in test/runner/table.py. Without names everything runs. The
-last line is `N passed, N failed, N skipped`; the exit status is 0 only if nothing failed and something
-passed.
+Builds and runs the tests after the table in test/runner/table.py. Without names everything runs; a test
+that is named runs in every build of its suite. The last line is `N passed, N failed, N skipped`; the exit
+status is 0 only if nothing failed and something passed.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def choose(tests, build, names):
         suite = suite_of(test)
         if names and suite not in names and test["name"] not in names:
             continue
-        if test["name"] in table.LEFT_OUT.get(build.name, ()):
+        if test["name"] not in names and not table.runs(build, suite, test["name"]):
             continue
         if suite in build.suites and (not build.wrapper or is_compiled(test, build.directory)):
             chosen.append(test)
@@ -170,10 +170,10 @@ def introspect(directory, what="--tests"):
     return json.loads(output.stdout)
 
 
-def needed(directory, build):
-    """What the suites of that build run, as ninja calls it."""
+def needed(directory, build, names):
+    """What that build is to run, as ninja calls it."""
     files = {target["id"]: target["filename"] for target in introspect(directory, "--targets")}
-    wanted = {name for test in choose(introspect(directory), build, []) for name in test["depends"]}
+    wanted = {name for test in choose(introspect(directory), build, names) for name in test["depends"]}
     paths = {path for name in wanted for path in files[name]}
     return sorted(os.path.relpath(path, os.path.abspath(directory)) for path in paths)
 
@@ -188,7 +188,7 @@ def prepare(build, names, totals):
     started = time.monotonic()
     try:
         niceness = lanes.NICENESS[lanes.COMPUTING]
-        targets = builddir.everything if build.whole else lambda directory: needed(directory, build)
+        targets = builddir.everything if build.whole else lambda directory: needed(directory, build, names)
         builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets)
     except builddir.BuildFailure as failure:
         say(tail(failure.args[1]))
@@ -206,7 +206,7 @@ def prepare(build, names, totals):
 
 
 def check_table(tests, totals):
-    """No suite without a row, no row without a test going unnoticed."""
+    """Fails for a suite without a row and for a name in the table that no test has; tells of a row without a test."""
     named = {suite for build in table.BUILDS for suite in build.suites}
     present = {suite_of(test) for test in tests}
     for suite in sorted(present - named):
@@ -215,6 +215,10 @@ def check_table(tests, totals):
         say(totals.failures[-1])
     for suite in sorted(named - present):
         say(f"suite {suite}: has no tests")
+    listed = table.LONG_TESTS.union(*table.ONLY.values())
+    for name in sorted(listed - {test["name"] for test in tests}):
+        totals.add_failure(f"test/runner/table.py names a test that there is not: {name}")
+        say(totals.failures[-1])
 
 
 def check_names(tests, names):

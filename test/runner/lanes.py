@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Two lanes on a small machine: programs that mostly wait, and jobs that mostly compute.
 
-Tests with servers and deadlines spend their time waiting; compilers, model checks and valgrind want a
-core each. Run one after the other, the machine would idle for most of the first half. So both run at
-once, and what computes is `nice`: it takes what the tests with deadlines leave. Jobs start in the order
-of their rank, then in that in which they were added.
+Tests with servers and deadlines spend most of their time waiting; compilers, the simulator and valgrind
+want a core each. Run one after the other, the machine would idle for most of the first half. So both run
+at once, and what computes is `nice`: it takes what the tests with deadlines leave. Jobs start in the
+order of their rank, then in that in which they were added.
 """
 
 import heapq
@@ -14,9 +14,8 @@ import threading
 WAITING = "waiting"  # real servers, scripted peers, deadlines
 COMPUTING = "computing"  # compilers, exhaustive walks, valgrind
 
-# A waiting program uses about a third of a core. With four, what computes was the last to end all the same.
-SLOTS = {WAITING: 3, COMPUTING: 1}
-ALONE = {COMPUTING: 2, WAITING: 4}  # as long as the other lane has nothing to do
+# A waiting program, with its servers, uses about a seventh of a core.
+SLOTS = {WAITING: 6, COMPUTING: 2}
 NICENESS = {WAITING: 0, COMPUTING: 10}
 
 
@@ -35,14 +34,8 @@ class Lanes:
             heapq.heappush(self.ready[lane], (rank, next(self.order), job, arguments))
             self.changed.notify_all()
 
-    def is_idle(self, lane):
-        return not self.ready[lane] and self.busy[lane] == 0
-
     def may_start(self, lane):
-        slots = SLOTS[lane]
-        if all(self.is_idle(other) for other in SLOTS if other != lane):
-            slots = ALONE.get(lane, slots)
-        return bool(self.ready[lane]) and self.busy[lane] < slots and self.error is None
+        return bool(self.ready[lane]) and self.busy[lane] < SLOTS[lane] and self.error is None
 
     def is_over(self):
         idle = all(count == 0 for count in self.busy.values())
@@ -52,7 +45,7 @@ class Lanes:
         error = None
         try:
             job(*arguments)
-        except BaseException as caught:  # told to who called run()
+        except BaseException as caught:  # run() raises it
             error = caught
         with self.changed:
             self.busy[lane] -= 1

@@ -100,9 +100,32 @@ BUILDS = [
     ),
 ]
 
-# Statistics over thousands of draws on the stack, minutes under valgrind; the other programs of the leases take the same
-# code through it.
-LEFT_OUT = {"valgrind": {"core_contest", "core_lease_extension_times"}}
+# A build that is named here with a suite runs these programs of it, and no others. test/README.md says
+# why, and when a new program belongs here. A program that is named nowhere runs in every build of its suite.
+ONLY = {
+    # What depends on the compiler: names and places of symbols, the headers, exceptions that pass through C.
+    ("clang", "abi"): {"consumer", "exceptions", "header", "layering", "symbols", "unload"},
+    # Programs in which threads meet; the others have one thread, or one that waits for the client's.
+    ("tsan", "unit"): {"node_resolve", "platform_poller_wakeups"},
+    ("tsan", "io"): {
+        "io_close_unread", "io_disk", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_secrets",
+        "io_unread_replies", "io_unresponsive",
+    },
+    ("tsan", "live"): {
+        "live_auto_extend", "live_calls_ended", "live_cancel", "live_client_lifecycle", "live_client_modes", "live_driving_loop",
+        "live_event_userdata", "live_events", "live_expired_before_callback", "live_fences", "live_fork", "live_fork_memory",
+        "live_handover", "live_leftovers", "live_many_callers", "live_many_resources_queue", "live_permits", "live_sets",
+        "live_sets_independent", "live_shared_handle", "live_tracking", "live_verify", "live_waiting",
+    },
+    # Code that reads and writes bytes of servers and users, or decides on them: values that were never written.
+    ("valgrind", "unit"): {
+        "api_config", "api_url", "core_error", "core_fence", "core_lease_acquire", "core_lease_fence", "core_lease_hold",
+        "core_lease_many_keys", "core_lease_permit", "core_quorum", "core_wire", "core_wire_fence", "core_wire_many_keys",
+        "engine_clocks_and_servers", "engine_first_start", "engine_lock_memory", "engine_locks", "engine_queue",
+        "engine_record_missing", "node_admission", "node_connect", "node_encode", "node_fence", "node_info", "node_pipeline",
+        "node_replies", "node_tracker", "node_undo", "platform_memory", "platform_token",
+    },
+}  # fmt: skip
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
 COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"}
@@ -113,6 +136,11 @@ LONG_TESTS = {
     "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
     "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind",
 }
+
+
+def runs(build, suite, name):
+    """True unless the build runs other programs of that suite only."""
+    return name in ONLY.get((build.name, suite), (name,))
 
 
 def rank(test):
