@@ -8,7 +8,7 @@
 /* What all parts together did is a release round of its own. */
 static bool begin_merge(struct redlock *rl, struct redlock_lock *lock)
 {
-    const struct rl_round *seen = &lock->engine.lease.round;
+    const struct rl_round *seen = rl_lock_round(&lock->engine);
     size_t nodes = seen->nodes;
     struct rl_break *breaking =
         rl_alloc(&rl->mem, sizeof *breaking + nodes * (sizeof(uint32_t) + sizeof(uint8_t)));
@@ -58,10 +58,10 @@ static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
 /* A release of what was seen on node `index`, on all nodes, on behalf of the parent. */
 static void start_part(struct redlock_lock *parent, unsigned index)
 {
-    const struct rl_seen *seen = &parent->engine.seen[index];
+    const struct rl_seen *seen = &rl_lock_seen(&parent->engine)[index];
     struct rl_arg value = {seen->value, seen->len};
     struct rl_keys keys;
-    struct rl_lease_params params = {.terms = *parent->engine.lease.terms};
+    struct rl_lease_params params = {.terms = *rl_lock_terms(&parent->engine)};
     const struct rl_names names = {
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
 
@@ -85,10 +85,11 @@ static void start_part(struct redlock_lock *parent, unsigned index)
 
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
 {
-    const struct rl_round *round = &lock->engine.lease.round;
+    const struct rl_round *round = rl_lock_round(&lock->engine);
+    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
 
-    if (lock->engine.lease.status != REDLOCK_OK) {
-        rl_dispatch_done(rl, lock, lock->engine.lease.status);
+    if (rl_lock_status(&lock->engine) != REDLOCK_OK) {
+        rl_dispatch_done(rl, lock, rl_lock_status(&lock->engine));
         return;
     }
     if (!begin_merge(rl, lock)) {
@@ -98,11 +99,10 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
     struct rl_break *breaking = lock->breaking;
     breaking->running = 1; /* held until all are started */
     for (unsigned i = 0; i < round->nodes; i++) {
-        const struct rl_seen *seen = &lock->engine.seen[i];
-        if (seen->foreign_kind) {
+        if (seen[i].foreign_kind) {
             breaking->merged.failed |= RL_NODE(i);
             breaking->merged.cause[i] = REDLOCK_CAUSE_WRONGTYPE;
-        } else if (is_first_of_its_kind(lock->engine.seen, i)) {
+        } else if (is_first_of_its_kind(seen, i)) {
             start_part(lock, i);
         }
     }
@@ -113,8 +113,8 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
 {
     struct redlock_lock *whole = rl_break_whole(part);
-    const struct rl_seen *seen = whole->engine.seen;
-    const struct rl_round *round = &part->engine.lease.round;
+    const struct rl_seen *seen = rl_lock_seen(&whole->engine);
+    const struct rl_round *round = rl_lock_round(&part->engine);
     struct rl_round *merged = &whole->breaking->merged;
 
     merged->granted |= round->granted;

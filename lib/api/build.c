@@ -2,9 +2,9 @@
  * What the library was made of, for bug reports. */
 #include <redlock/redlock.h>
 
-#include "node/codec.h"
+#include "engine/status.h"
 
 REDLOCK_API const char *redlock_build_text(void)
 {
-    return rl_codec_libraries();
+    return rl_engine_libraries();
 }

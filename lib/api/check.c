@@ -49,9 +49,9 @@ int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **ref
     if (token == NULL || token[0] == '\0')
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "token is empty: give what redlock_lock_token() returned");
-    if (strnlen(token, RL_BULK_MAX + 1) > RL_BULK_MAX)
+    if (strnlen(token, RL_TOKEN_GIVEN_MAX + 1) > RL_TOKEN_GIVEN_MAX)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "token is longer than %d bytes",
-                                RL_BULK_MAX);
+                                RL_TOKEN_GIVEN_MAX);
     return REDLOCK_OK;
 }
 
@@ -156,18 +156,20 @@ int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_repor
  * that, so the call is refused at once. */
 static int check_records(const struct rl_set *set, redlock_report_t **refusal)
 {
-    const struct rl_engine *engine = &set->engine;
+    const struct redlock_config *config = set->rl->config;
+    const struct rl_node_spec *specs = config->nodes + set->config->first;
+    unsigned nodes = set->config->count, quorum = rl_engine_quorum(&set->engine);
     unsigned attested = 0;
 
-    for (unsigned i = 0; i < engine->count; i++)
-        attested += engine->nodes[i].admission.durable;
-    if (engine->params.fence_run_bound || attested >= engine->quorum)
+    for (unsigned i = 0; i < nodes; i++)
+        attested += specs[i].durable;
+    if (config->fence_records != REDLOCK_FENCE_DURABLE || attested >= quorum)
         return REDLOCK_OK;
-    return rl_report_refuse(
-        set->rl, refusal, REDLOCK_EINVAL,
-        "nobody attests that fence records survive a restart on %u of %u "
-        "nodes: write ?durable=1 behind at least %u addresses, or use volatile records",
-        engine->count - attested, engine->count, engine->quorum);
+    return rl_report_refuse(set->rl, refusal, REDLOCK_EINVAL,
+                            "nobody attests that fence records survive a restart on %u of %u "
+                            "nodes: write ?durable=1 behind at least %u addresses, or use "
+                            "volatile records",
+                            nodes - attested, nodes, quorum);
 }
 
 int rl_check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The client: made, entered, left, freed. */
 #include "api/client.h"
-#include "node/codec.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -278,7 +277,7 @@ static int check_libraries(struct redlock_config *config)
 {
     char text[sizeof config->error];
 
-    int error = rl_codec_check(text, sizeof text);
+    int error = rl_engine_check_libraries(text, sizeof text);
     if (error == REDLOCK_ELIBRARY)
         rl_config_refuse(config, "%s", text);
     else if (error != REDLOCK_OK)

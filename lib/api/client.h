@@ -12,6 +12,7 @@
 
 #include "api/config.h"
 #include "engine/io.h"
+#include "engine/status.h"
 #include "platform/clock.h"
 
 #include <pthread.h>
@@ -174,7 +175,7 @@ struct redlock_cancel {
 /* The time that was read last; mutex held. */
 static inline struct rl_now rl_client_now(const struct redlock *rl)
 {
-    return rl->sets[0].engine.view.now;
+    return rl_engine_now(&rl->sets[0].engine);
 }
 struct rl_names;
 /* Where these names belong. EINVAL: to more than one set; `refusal` (may be NULL) says so. */
@@ -185,7 +186,7 @@ struct rl_set *rl_sets_of_node(struct redlock *rl, size_t index);
 const char *rl_set_node_name(const struct rl_set *set, unsigned node);
 /* Says so in the log if this node of the set is in another one, too, under another address. Locks
  * are safe all the same: a name is in one set only. */
-void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node *node);
+void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node_status *node);
 
 /* names.c */
 struct rl_names {

@@ -5,7 +5,7 @@
 
 #include "core/drift.h"
 #include "core/types.h"
-#include "node/spec.h"
+#include "engine/params.h"
 #include "platform/log.h"
 #include "platform/memory.h"
 

@@ -92,7 +92,7 @@ static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
     rl_logf(&rl->log, REDLOCK_LOG_WARN,
             "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
             "or a clock was set back; guards last as long once a majority shows it",
-            set->engine.nodes[node].name, (unsigned long long)pttl_ms);
+            rl_set_node_name(set, node), (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;
     set->node_news[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
@@ -102,13 +102,12 @@ static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
 
 static void note_long_ttls(const struct redlock_lock *lock)
 {
-    const struct rl_seen *seen = lock->engine.seen;
-    struct rl_engine *engine = &lock->set->engine;
+    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
+    rl_nodes longer = rl_engine_note_ttls(&lock->set->engine, &lock->engine);
 
-    for (unsigned i = 0; seen != NULL && i < engine->count; i++) {
-        if (seen[i].present && rl_admission_saw_ttl(&engine->common.admission, i, seen[i].pttl_ms,
-                                                    engine->view.now.boot_ns))
-            on_long_ttl(lock->set, i, (uint64_t)seen[i].pttl_ms);
+    for (; longer != 0; longer &= longer - 1) {
+        unsigned node = (unsigned)__builtin_ctz(longer);
+        on_long_ttl(lock->set, node, (uint64_t)seen[node].pttl_ms);
     }
 }
 
@@ -175,14 +174,20 @@ static bool is_refusal(uint8_t cause)
            cause == REDLOCK_CAUSE_CLUSTER;
 }
 
-static void log_node(struct redlock *rl, const struct rl_node *node, uint8_t kind, bool up)
+static void log_node(const struct rl_set *set, unsigned index, const struct rl_node_status *node,
+                     uint8_t kind)
 {
-    char text[RL_TEXT_MAX];
+    const struct redlock *rl = set->rl;
+    char text[RL_TEXT_MAX] = "";
+    uint64_t votes_again_ms;
 
-    rl_admission_text(&node->admission, node->bars, rl_client_now(rl).boot_ns, text, sizeof text);
+    if (kind != REDLOCK_EVENT_NODE_UP && node->answers)
+        (void)rl_engine_exclusion_text(&set->engine, index, node->cause, text, sizeof text,
+                                       &votes_again_ms);
     if (kind != REDLOCK_EVENT_NODE_UP)
-        rl_logf(&rl->log, REDLOCK_LOG_WARN, "%s: %s", node->name, up ? text : node->text);
-    else if (node->run_id[0] == '\0' || node->info.refused)
+        rl_logf(&rl->log, REDLOCK_LOG_WARN, "%s: %s", node->name,
+                node->answers ? text : node->error);
+    else if (!node->identified)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
                 "%s: connected, may vote, but does not tell who it is: if it loses keys in a "
                 "restart, nobody will know",
@@ -195,13 +200,12 @@ static void on_node(void *ctx, unsigned index)
 {
     struct rl_set *set = ctx;
     struct redlock *rl = set->rl;
-    const struct rl_node *node = &set->engine.nodes[index];
-    bool up = rl_node_answers(node);
-    bool votes = up && (set->engine.view.voters & RL_NODE(index)) != 0;
-    uint8_t cause = up ? set->engine.view.cause[index] : node->cause;
+    const struct rl_node_status node = rl_engine_node_status(&set->engine, index);
+    bool up = node.answers, votes = node.votes;
+    uint8_t cause = up ? node.cause : node.error_cause;
     uint8_t kind = 0;
 
-    if (node->state == RL_NODE_DOWN && node->due_ns == RL_NEVER)
+    if (node.closed)
         return; /* the client is being closed */
     if (votes && !set->node_was_up[index])
         kind = REDLOCK_EVENT_NODE_UP;
@@ -209,14 +213,14 @@ static void on_node(void *ctx, unsigned index)
         kind = REDLOCK_EVENT_NODE_DOWN;
     else if (!votes && cause != set->node_last_cause[index] && (up || is_refusal(cause)))
         kind = REDLOCK_EVENT_NODE_REFUSED;
-    if (up || node->state == RL_NODE_DOWN)
+    if (up || node.down)
         set->node_last_cause[index] = cause;
     set->node_was_up[index] = votes;
     if (kind == 0)
         return;
-    log_node(rl, node, kind, up);
+    log_node(set, index, &node, kind);
     if (kind == REDLOCK_EVENT_NODE_UP && rl->set_count > 1)
-        rl_sets_warn_shared(set, node);
+        rl_sets_warn_shared(set, &node);
     if (rl->config->event_fn == NULL)
         return;
     set->node_news[index] = kind;
@@ -262,7 +266,7 @@ static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, 
         .resource = lock->bytes,
         .report = &report,
         .remaining_ms =
-            rl_lease_remaining_ns(&lock->engine.lease, lock->set->engine.view.now) / RL_MS,
+            rl_lock_remaining_ns(&lock->engine, rl_engine_now(&lock->set->engine)) / RL_MS,
     };
     begin_callback(rl);
     if (lock_fn != NULL)
@@ -321,7 +325,7 @@ static void tell_end(struct redlock *rl, struct redlock_lock *lock)
 void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
 {
     struct rl_op *op = &lock->op;
-    bool held = !rl->closed && rl_lease_is_held(&lock->engine.lease);
+    bool held = !rl->closed && rl_lock_is_held(&lock->engine);
 
     if (!op->done || op->status != REDLOCK_OK || held)
         return;
@@ -337,7 +341,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
     lock->op.done = false; /* whoever fails it now tells again */
     rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
     gave_up = lock->op.done;
-    bool retries = lock->engine.active && lock->engine.lease.state == RL_STATE_WAITING;
+    bool retries = rl_lock_is_active(&lock->engine) && rl_lock_is_between_attempts(&lock->engine);
     lock->op.done = gave_up || !retries;
     rl_dispatch_disown(rl, lock);
     return lock->op.done;
@@ -353,7 +357,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock)
         return;
     if (!rl->closed)
         rl_engine_refresh(&lock->set->engine);
-    if (rl->closed || !lock->engine.active)
+    if (rl->closed || !rl_lock_is_active(&lock->engine))
         rl_dispatch_disown(rl, lock);
     else
         (void)rl_dispatch_confirm(rl, lock);
@@ -368,7 +372,7 @@ static int status_of_news(const struct redlock_lock *lock, uint32_t flag)
     case RL_FX_EXTEND_FAILED:
         return lock->news_status;
     case RL_NEWS_RELEASED:
-        return lock->engine.lease.status;
+        return rl_lock_status(&lock->engine);
     default:
         return REDLOCK_OK;
     }

@@ -69,5 +69,5 @@ size_t rl_fence_config_text(const struct redlock_config *config, const struct rl
 
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock)
 {
-    return lock != NULL ? rl_lease_fence_number(&lock->engine.lease) : 0;
+    return lock != NULL ? rl_lock_fence(&lock->engine) : 0;
 }

@@ -63,13 +63,12 @@ void rl_api_lock_drop(struct redlock_lock *lock)
 
 void rl_api_lock_publish(struct redlock_lock *lock)
 {
-    const struct rl_lease *lease = &lock->engine.lease;
-    bool held = rl_lease_is_held(lease);
+    const struct rl_validity now = rl_lock_validity(&lock->engine);
 
-    atomic_store_explicit(&lock->deadline_boot_ns, lease->deadline.boot_ns, memory_order_relaxed);
-    atomic_store_explicit(&lock->deadline_raw_ns, lease->deadline.raw_ns, memory_order_relaxed);
-    atomic_store_explicit(&lock->wall_us, lease->wall_us, memory_order_relaxed);
-    atomic_store_explicit(&lock->held, held, memory_order_release);
+    atomic_store_explicit(&lock->deadline_boot_ns, now.deadline.boot_ns, memory_order_relaxed);
+    atomic_store_explicit(&lock->deadline_raw_ns, now.deadline.raw_ns, memory_order_relaxed);
+    atomic_store_explicit(&lock->wall_us, now.wall_us, memory_order_relaxed);
+    atomic_store_explicit(&lock->held, now.held, memory_order_release);
 }
 
 void rl_api_lock_signal_lost(struct redlock_lock *lock)
@@ -128,7 +127,7 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *lock)
         fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (fd >= 0) {
             atomic_store(&lock->lost_fd, fd);
-            if (lock->engine.lease.lost)
+            if (rl_lock_is_lost(&lock->engine))
                 rl_api_lock_signal_lost(lock);
         }
     }
@@ -151,7 +150,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *lock)
         return error;
     if (lock->op.kind != RL_OP_NONE)
         error = REDLOCK_EBUSY;
-    else if (!rl_lease_is_held(&lock->engine.lease))
+    else if (!rl_lock_is_held(&lock->engine))
         error = REDLOCK_ELOST;
     else
         rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_DETACH, 0, 0);
@@ -167,7 +166,7 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *lock)
     int error = rl_client_look(rl);
     if (error != REDLOCK_OK)
         return error;
-    if (!rl_lease_is_held(&lock->engine.lease))
+    if (!rl_lock_is_held(&lock->engine))
         error = REDLOCK_ELOST;
     else if (lock->retained == UINT32_MAX)
         error = REDLOCK_EINVAL;
@@ -184,12 +183,12 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *lock)
     struct redlock *rl = rl_client_ref(lock->set->rl); /* the mutex must outlive this call */
     bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
     if (entered) {
-        bool held = rl_lease_is_held(&lock->engine.lease);
+        bool held = rl_lock_is_held(&lock->engine);
         /* Nobody will hear of it any more. */
         lock->owned_by_user = false;
         lock->event_fn = NULL;
         rl_dispatch_end(rl, lock);
-        if (held && lock->engine.active) {
+        if (held && rl_lock_is_active(&lock->engine)) {
             rl_io_refresh(&rl->io);
             rl_review_release(rl, lock, REDLOCK_ECANCELED);
         }

@@ -141,7 +141,7 @@ void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys)
 
 const char *rl_names_taken(const struct redlock_lock *lock)
 {
-    unsigned taken = lock->engine.lease.taken;
+    unsigned taken = rl_lock_taken(&lock->engine);
 
     for (unsigned i = 0; i < lock->names && taken != 0; i++) {
         const char *name = redlock_lock_resource(lock, i);

@@ -56,9 +56,9 @@ int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts
 
 REDLOCK_API int redlock_lock_permit(const redlock_lock_t *lock)
 {
-    if (lock == NULL || lock->engine.lease.terms->permits == 0)
+    if (lock == NULL || rl_lock_terms(&lock->engine)->permits == 0)
         return REDLOCK_EINVAL;
-    return rl_lease_slot(&lock->engine.lease);
+    return rl_lock_slot(&lock->engine);
 }
 
 REDLOCK_API int redlock_permit_name(char *ret_name, size_t size, const char *resource,

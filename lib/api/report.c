@@ -66,45 +66,30 @@ static const char *unanswered_text(const struct rl_round *round, unsigned i)
     return (round->asked & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
 }
 
-/* A bar's own words, as long as it still holds; its end is counted from now. */
-static bool describe_bar(char *text, struct redlock_report *report, const struct rl_node *node,
-                         unsigned i)
+/* Writes why the node is excluded, as long as that still holds; its end is counted from now. */
+static bool describe_exclusion(char *text, struct redlock_report *report, unsigned i)
 {
-    uint64_t now_ns = report->set->engine.view.now.boot_ns;
-    bool same = node != NULL && report->round.cause[i] == rl_admission_cause(node->bars);
+    const struct rl_round *round = &report->round;
 
-    if (!same || (report->round.failed & RL_NODE(i)) != 0 || !is_uncounted(&report->round, i))
+    if (report->rl->closed || (round->failed & RL_NODE(i)) != 0 || !is_uncounted(round, i))
         return false;
-    uint64_t ns = rl_admission_votes_again_ns(&node->admission, node->bars, now_ns);
-    report->votes_again_ms[i] = (ns + RL_MS - 1) / RL_MS;
-    rl_admission_text(&node->admission, node->bars, now_ns, text, RL_TEXT_MAX);
-    return true;
+    return rl_engine_exclusion_text(&report->set->engine, i, round->cause[i], text, RL_TEXT_MAX,
+                                    &report->votes_again_ms[i]);
 }
 
 static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
-    const struct redlock *rl = report->rl;
-    const struct rl_node *node = rl->closed ? NULL : &report->set->engine.nodes[i];
     rl_nodes bit = RL_NODE(i);
     bool denied = (round->denied & bit) != 0;
 
-    if (describe_bar(text, report, node, i))
+    if (describe_exclusion(text, report, i))
         return;
     if (round->failed & bit || is_uncounted(round, i)) {
-        uint8_t cause = round->cause[i];
-        bool own_words = node != NULL && node->text[0] != '\0' &&
-                         (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
-                          cause == REDLOCK_CAUSE_NOPERM);
-        if (node != NULL && cause == REDLOCK_CAUSE_DUPLICATE)
-            snprintf(text, RL_TEXT_MAX, "same server as %.120s",
-                     rl_set_node_name(report->set, node->duplicate_of));
-        else if (node != NULL && cause == REDLOCK_CAUSE_FENCE)
-            rl_records_text(&report->set->engine, i, text, RL_TEXT_MAX);
-        else if (own_words)
-            snprintf(text, RL_TEXT_MAX, "%s", node->text);
+        if (report->rl->closed)
+            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_text(round->cause[i]));
         else
-            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_text(cause));
+            rl_engine_failure_text(&report->set->engine, i, round->cause[i], text, RL_TEXT_MAX);
     } else if (denied) {
         snprintf(text, RL_TEXT_MAX, "%s",
                  round->verb == RL_VERB_ACQUIRE ? "held by another client" : "not ours any more");
@@ -118,7 +103,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 static void fill_texts(struct redlock_report *report, const struct redlock_lock *lock)
 {
     unsigned nodes = report->round.nodes;
-    const struct rl_seen *seen = lock->engine.seen;
+    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
 
     report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
     if (report->texts == NULL)
@@ -156,7 +141,7 @@ static int32_t judge_state(const struct rl_round *round, const struct rl_seen *s
 
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *lock)
 {
-    const struct rl_seen *seen = lock->engine.seen;
+    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
     unsigned nodes = report->round.nodes;
 
     for (unsigned i = 0; i < nodes; i++)
@@ -216,7 +201,7 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
                         const struct redlock_lock *lock)
 {
     int status = report->info.status;
-    const struct rl_lease *lease = &lock->engine.lease;
+    unsigned permits = rl_lock_terms(&lock->engine)->permits;
     const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(lock) : NULL;
     const char *text = status == REDLOCK_OK ? success_text(report, lock->breaking != NULL)
                                             : redlock_strerror(status);
@@ -224,12 +209,12 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
 
     if (taken != NULL)
         snprintf(which, sizeof which, " ('%.80s')", taken);
-    if (lease->terms->permits != 0 && status == REDLOCK_ECONTENDED)
+    if (permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
-                 (unsigned)lease->terms->permits, (unsigned)rl_lease_slot(lease));
-    if (lock->engine.behind == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
+                 permits, (unsigned)rl_lock_slot(&lock->engine));
+    if (rl_lock_behind(&lock->engine) == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
         return snprintf(to, size, "held by another lock of this client%s", which);
-    if (lock->engine.behind == RL_BEHIND_WAITER)
+    if (rl_lock_behind(&lock->engine) == RL_BEHIND_WAITER)
         snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
     return snprintf(to, size, "%s%s", text, which);
 }
@@ -241,7 +226,7 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     int size = (int)sizeof report->line;
 
     int at = print_status(report->line, sizeof report->line, report, lock);
-    if (lock->engine.behind == RL_BEHIND_HOLDER) {
+    if (rl_lock_behind(&lock->engine) == RL_BEHIND_HOLDER) {
         snprintf(report->line + at, (size_t)(size - at), "%s",
                  report->info.status == REDLOCK_ECONTENDED
                      ? "; no server was asked"
@@ -265,8 +250,9 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
 void rl_report_fill(struct redlock_report *report, struct redlock *rl,
                     const struct redlock_lock *lock, int status)
 {
-    const struct rl_lease *lease = &lock->engine.lease;
-    struct rl_now now = lock->set->engine.view.now;
+    const struct rl_lock *work = &lock->engine;
+    struct rl_now now = rl_engine_now(&lock->set->engine);
+    const struct rl_progress progress = rl_lock_progress(work, now);
 
     memset(&report->info, 0, sizeof report->info);
     report->rl = rl;
@@ -277,26 +263,26 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->line[0] = '\0';
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
     const struct rl_round *round =
-        lock->breaking != NULL ? &lock->breaking->merged : rl_lease_evidence(lease);
+        lock->breaking != NULL ? &lock->breaking->merged : rl_lock_evidence(work);
     rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
     rl_round_copy(&report->round, round);
     report->info.status = status;
     report->info.set = lock->set->config->name;
     report->info.node_first = lock->set->config->first;
-    report->info.nodes = lease->terms->nodes;
-    report->info.quorum = lease->terms->quorum;
+    report->info.nodes = round->nodes;
+    report->info.quorum = round->quorum;
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
-    report->info.attempts = lease->attempts;
-    report->info.rounds = lease->attempts != 0 || lease->round.number != 0 ? 1 : 0;
-    report->info.rounds += lease->fence != NULL && lease->fence->raising;
-    report->info.waited_us = rl_elapsed_ns(lease->begun, now) / RL_US;
-    if (lease->round.number != 0)
-        report->info.elapsed_us = rl_elapsed_ns(lease->round.t1, now) / RL_US;
-    const struct redlock_lock *held = lock->subject != NULL ? lock->subject : lock;
-    report->info.validity_ms = rl_lease_remaining_ns(&held->engine.lease, now) / RL_MS;
+    report->info.attempts = progress.attempts;
+    report->info.rounds = progress.rounds;
+    report->info.waited_us = progress.waited_ns / RL_US;
+    report->info.elapsed_us = progress.elapsed_ns / RL_US;
+    uint64_t remaining_ns = lock->subject != NULL
+                                ? rl_lock_remaining_ns(&lock->subject->engine, now)
+                                : progress.remaining_ns;
+    report->info.validity_ms = remaining_ns / RL_MS;
     fill_seen(report, lock);
     /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
-    if (status == REDLOCK_OK && lock->engine.seen == NULL && lock->breaking == NULL) {
+    if (status == REDLOCK_OK && rl_lock_seen(&lock->engine) == NULL && lock->breaking == NULL) {
         const char *text = success_text(report, false);
         memcpy(report->line, text, strlen(text) + 1);
         return;

@@ -36,28 +36,12 @@ static int judge_shutdown(const struct redlock *rl, bool late)
     return late ? REDLOCK_ENOQUORUM : 1;
 }
 
-/* Why too few nodes of a set may vote. */
-static int judge_nodes(const struct rl_engine *engine)
-{
-    unsigned auth = 0, refused = 0;
-
-    for (unsigned i = 0; i < engine->count; i++) {
-        const struct rl_node *node = &engine->nodes[i];
-        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
-        auth += node->cause == REDLOCK_CAUSE_AUTH;
-        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
-                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
-    }
-    unsigned spare = engine->count - engine->quorum;
-    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
-}
-
 /* Of one set; 1: not over yet. */
 static int judge_set(const struct rl_engine *engine, uint8_t kind, bool late)
 {
     int status;
 
-    if (engine->view.duplicate)
+    if (rl_engine_has_duplicate(engine))
         return REDLOCK_EDUPLICATE;
     if (kind == RL_OP_FENCE_INIT) {
         bool done = rl_records_init_is_done(engine, &status);
@@ -65,7 +49,7 @@ static int judge_set(const struct rl_engine *engine, uint8_t kind, bool late)
     }
     if (rl_engine_is_ready(engine))
         return REDLOCK_OK;
-    return late ? judge_nodes(engine) : 1;
+    return late ? rl_engine_unready_status(engine) : 1;
 }
 
 /* 1: not over yet. */
@@ -113,9 +97,9 @@ static void review_cancels(struct rl_engine *engine)
 {
     struct rl_lock *next;
 
-    for (struct rl_lock *item = engine->locks; item != NULL; item = next) {
+    for (struct rl_lock *item = rl_engine_first_lock(engine); item != NULL; item = next) {
         struct redlock_lock *lock = (struct redlock_lock *)item;
-        next = item->next;
+        next = rl_engine_next_lock(item);
         bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done && lock->op.cancel != NULL &&
                    atomic_load(&lock->op.cancel->triggered);
         if (hit)
@@ -166,13 +150,11 @@ static void end_locks(struct redlock *rl, struct rl_engine *engine)
 {
     struct rl_lock *next;
 
-    for (struct rl_lock *item = engine->locks; item != NULL; item = next) {
-        uint8_t state = item->lease.state;
-        next = item->next;
-        if (state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
-            state == RL_STATE_QUEUED)
+    for (struct rl_lock *item = rl_engine_first_lock(engine); item != NULL; item = next) {
+        next = rl_engine_next_lock(item);
+        if (rl_lock_is_wanted(item))
             rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECLOSED);
-        else if (rl_lease_is_held(&item->lease))
+        else if (rl_lock_is_held(item))
             rl_review_release(rl, (struct redlock_lock *)item, REDLOCK_ECLOSED);
     }
 }

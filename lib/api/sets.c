@@ -70,18 +70,19 @@ const char *rl_set_node_name(const struct rl_set *set, unsigned node)
     return set->rl->config->nodes[set->config->first + node].name;
 }
 
-void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node *node)
+void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node_status *node)
 {
     const struct redlock *rl = set->rl;
 
     for (unsigned i = 0; node->run_id[0] != '\0' && i < rl->set_count; i++) {
-        const struct rl_engine *engine = &rl->sets[i].engine;
-        for (unsigned j = 0; &rl->sets[i] != set && j < engine->count; j++) {
-            if (strcmp(engine->nodes[j].run_id, node->run_id) == 0)
+        const struct rl_set *other = &rl->sets[i];
+        for (unsigned j = 0; other != set && j < other->config->count; j++) {
+            const struct rl_node_status twin = rl_engine_node_status(&other->engine, j);
+            if (strcmp(twin.run_id, node->run_id) == 0)
                 rl_logf(&rl->log, REDLOCK_LOG_WARN,
                         "%s: same server as %s of set %s: both sets lose a vote with it, and it "
                         "keeps the fence record of one",
-                        node->name, engine->nodes[j].name, rl->sets[i].config->name);
+                        node->name, twin.name, other->config->name);
         }
     }
 }

@@ -17,19 +17,16 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
 {
     const struct redlock *rl = set->rl;
 
-    return (struct rl_lease_params){
+    struct rl_lease_params params = {
         .terms =
             {
                 .kind = kind,
-                .nodes = (uint8_t)set->engine.count,
-                .quorum = (uint8_t)set->engine.quorum,
                 .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
                 .permits = (uint16_t)opts->permits,
                 .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
                 .extends_max = opts->extends_max,
                 .drift = rl->config->drift,
                 .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
-                .backoff = set->engine.params.backoff,
                 .ttl_ns = ms_to_ns(opts->ttl_ms),
                 .validity_min_ns = ms_to_ns(rl_max_u64(opts->validity_ms_min, 1)),
                 .extend_at_ns = ms_to_ns(opts->extend_at_ms),
@@ -40,6 +37,8 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
         .wait_ns = ms_to_ns(opts->wait_ms),
         .confirms = kind == RL_LEASE_ACQUIRE || kind == RL_LEASE_ADOPT,
     };
+    rl_engine_set_terms(&set->engine, &params.terms);
+    return params;
 }
 
 static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_call *call)
@@ -53,21 +52,8 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
     };
 }
 
-/* Sets the engine to work on a new lock with these keys. The caller's reference is that of the
- * operation, and stays the caller's on failure. */
-static int launch_keys(struct redlock_lock *lock, const struct rl_lease_params *params,
-                       const struct rl_room *room, const struct rl_arg *keys, unsigned count,
-                       struct rl_arg token)
-{
-    rl_api_lock_ref(lock); /* the engine's reference */
-    int error =
-        rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys, count, token);
-    if (error != REDLOCK_OK)
-        rl_api_lock_drop(lock);
-    return error;
-}
-
-/* The same with the keys of the lock's names. On failure the lock is freed. */
+/* Sets the engine to work on a new lock with the keys of its names. On failure the lock is freed.
+ */
 static int launch(struct redlock_lock *lock, const struct rl_lease_params *params,
                   const struct rl_room *room, const char *token)
 {
@@ -76,7 +62,11 @@ static int launch(struct redlock_lock *lock, const struct rl_lease_params *param
 
     int error = REDLOCK_ENOMEM;
     if (rl_names_keys(lock, &keys)) {
-        error = launch_keys(lock, params, room, keys.list, keys.count, words);
+        rl_api_lock_ref(lock); /* the engine's reference */
+        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys.list,
+                                   keys.count, words);
+        if (error != REDLOCK_OK)
+            rl_api_lock_drop(lock);
         rl_names_keys_done(lock, &keys);
     }
     if (error != REDLOCK_OK)
@@ -155,7 +145,7 @@ static int check_lock(struct redlock_lock *lock)
 {
     if (lock->op.kind != RL_OP_NONE)
         return REDLOCK_EBUSY;
-    return rl_lease_is_held(&lock->engine.lease) ? REDLOCK_OK : REDLOCK_ELOST;
+    return rl_lock_is_held(&lock->engine) ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
 int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call)
@@ -243,12 +233,11 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     struct redlock *rl = set->rl;
     const redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
     struct rl_names names = {.count = subject->names};
-    struct rl_arg keys[RL_KEYS_MAX];
 
     int error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    if (!rl_lease_is_held(&subject->engine.lease) || redlock_lock_check(subject, 0) != REDLOCK_OK)
+    if (!rl_lock_is_held(&subject->engine) || redlock_lock_check(subject, 0) != REDLOCK_OK)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ELOST, "%s",
                                 redlock_strerror(REDLOCK_ELOST));
     for (unsigned i = 0; i < names.count; i++) {
@@ -256,7 +245,6 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
         names.lens[i] = (uint16_t)strlen(names.list[i]);
     }
     struct rl_lease_params params = lease_params(set, RL_LEASE_VERIFY, &opts);
-    params.unproven = rl_lease_unproven(&subject->engine.lease);
     struct rl_room room = rl_room_for(&params);
     struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
     if (lock == NULL)
@@ -265,11 +253,12 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     lock->subject = subject;
     begin_op(lock, RL_OP_VERIFY, call);
     *ret_lock = lock;
-    const struct rl_claim *claim = subject->engine.claim;
-    error =
-        launch_keys(lock, &params, &room, keys, rl_claim_keys(claim, keys), rl_claim_token(claim));
-    if (error != REDLOCK_OK)
+    rl_api_lock_ref(lock); /* the engine's reference */
+    error = rl_lock_start_verify(&set->engine, &lock->engine, &params, &room, &subject->engine);
+    if (error != REDLOCK_OK) {
         rl_api_lock_drop(lock);
+        rl_api_lock_drop(lock);
+    }
     return error;
 }
 

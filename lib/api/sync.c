@@ -19,7 +19,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_wai
         sleep_until_done(rl, waiter);
         if (waiter->status != REDLOCK_OK)
             return;
-        if (rl->closed || !lock->engine.active) {
+        if (rl->closed || !rl_lock_is_active(&lock->engine)) {
             rl_dispatch_disown(rl, lock);
             return;
         }

@@ -10,7 +10,7 @@
 #ifndef RL_API_URL_H
 #define RL_API_URL_H
 
-#include "node/spec.h"
+#include "engine/params.h"
 
 /* Appends every address of `text` to the array *nodes of *node_count specs, or none of them.
  * 0, REDLOCK_EINVAL or REDLOCK_ENOMEM; on failure `error` says what, where and what to do, without

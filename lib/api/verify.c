@@ -7,8 +7,8 @@ void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status)
     struct redlock_lock *subject = lock->subject;
     struct rl_lock *held = &subject->engine;
 
-    if (status == REDLOCK_ELOST && rl_lease_is_held(&held->lease))
-        rl_lock_disprove(&subject->set->engine, held, lock->engine.lease.round.denied);
+    if (status == REDLOCK_ELOST && rl_lock_is_held(held))
+        rl_lock_disprove(&subject->set->engine, held, rl_lock_round(&lock->engine)->denied);
     bool ended_early = status == REDLOCK_ECANCELED || status == REDLOCK_ECLOSED;
     if (!ended_early && redlock_lock_check(subject, 0) == REDLOCK_ELOST)
         status = REDLOCK_ELOST;

@@ -419,6 +419,13 @@ void rl_engine_flush(struct rl_engine *engine)
     engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
 }
 
+void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms)
+{
+    terms->nodes = (uint8_t)engine->count;
+    terms->quorum = (uint8_t)engine->quorum;
+    terms->backoff = engine->params.backoff;
+}
+
 bool rl_engine_is_ready(const struct rl_engine *engine)
 {
     unsigned ready = 0;

@@ -7,29 +7,14 @@
 
 #include "engine/heap.h"
 #include "engine/lock.h"
+#include "engine/params.h"
 #include "engine/place.h"
 #include "engine/record.h"
 #include "node/node.h"
-#include "node/spec.h"
 #include "platform/token.h"
 
-struct rl_engine_params {
-    const struct rl_mem *mem;
-    const struct rl_log *log;
-    const struct rl_node_spec *specs;
-    unsigned nodes;
-    const char *user, *password; /* for specs without their own */
-    const char *owner;           /* label in tokens */
-    size_t owner_len;
-    struct rl_admission_rules admission;
-    struct rl_backoff backoff;
-    uint64_t connect_timeout_ns, node_timeout_ns, heartbeat_ns;
-    struct rl_arg fence_record, fence_config; /* borrowed */
-    bool fence_run_bound;
-    uint64_t fence_wait_ns; /* how long a node that forgot must wait */
-    bool wakeups;           /* nodes may be asked to tell of changes */
-    uint32_t queue_max;     /* locks that may wait behind another one of this client; 0: no limit */
-};
+/* The longest token that a caller may bring. */
+#define RL_TOKEN_GIVEN_MAX RL_BULK_MAX
 
 /* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
 struct rl_outside {
@@ -113,6 +98,37 @@ void rl_engine_flush(struct rl_engine *engine);
 
 /* A timer runs out by then. */
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns);
+
+/* Returns the clocks as they were read last. */
+static inline struct rl_now rl_engine_now(const struct rl_engine *engine)
+{
+    return engine->view.now;
+}
+
+static inline unsigned rl_engine_quorum(const struct rl_engine *engine)
+{
+    return engine->quorum;
+}
+
+static inline const struct rl_engine_stats *rl_engine_stats(const struct rl_engine *engine)
+{
+    return &engine->stats;
+}
+
+/* Returns the first of all locks that the engine works on; NULL: none. */
+static inline struct rl_lock *rl_engine_first_lock(const struct rl_engine *engine)
+{
+    return engine->locks;
+}
+
+/* Returns the next one; NULL: it was the last. */
+static inline struct rl_lock *rl_engine_next_lock(const struct rl_lock *lock)
+{
+    return lock->next;
+}
+
+/* Sets what the engine decides of the terms of its locks: nodes, quorum, pauses. */
+void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms);
 
 /* A quorum of nodes has completed its greeting and may vote. */
 bool rl_engine_is_ready(const struct rl_engine *engine);

@@ -241,6 +241,19 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     return REDLOCK_OK;
 }
 
+int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
+                         const struct rl_lease_params *params, const struct rl_room *room,
+                         const struct rl_lock *held)
+{
+    struct rl_lease_params with_unproven = *params;
+    struct rl_arg keys[RL_KEYS_MAX];
+
+    with_unproven.unproven = rl_lease_unproven(&held->lease);
+    unsigned count = rl_claim_keys(held->claim, keys);
+    return rl_lock_start_many(engine, lock, &with_unproven, room, keys, count,
+                              rl_claim_token(held->claim));
+}
+
 void rl_lock_start_deferred(struct rl_engine *engine)
 {
     const struct rl_event turn = {.kind = RL_EVENT_TURN};

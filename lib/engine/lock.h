@@ -60,6 +60,11 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
                        const struct rl_lease_params *params, const struct rl_room *room,
                        const struct rl_arg *keys, unsigned count, struct rl_arg token);
 
+/* Starts a verification of `held`, which is held, on its keys and with its token. */
+int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
+                         const struct rl_lease_params *params, const struct rl_room *room,
+                         const struct rl_lock *held);
+
 /* Not a fenced lock that must wait until the nodes' records were looked at. */
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock);
 
@@ -89,6 +94,113 @@ void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes);
 /* A vote of a node (listener of the node floor). */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply);
+
+/* What the floor above asks of a lock. */
+
+/* Until when a lock is valid. */
+struct rl_validity {
+    bool held;              /* granted, and not released, lost or ended since */
+    struct rl_now deadline; /* with `held` */
+    int64_t wall_us;        /* wall clock minus boot clock when the lock was requested */
+};
+
+static inline struct rl_validity rl_lock_validity(const struct rl_lock *lock)
+{
+    const struct rl_lease *lease = &lock->lease;
+
+    return (struct rl_validity){rl_lease_is_held(lease), lease->deadline, lease->wall_us};
+}
+
+static inline bool rl_lock_is_held(const struct rl_lock *lock)
+{
+    return rl_lease_is_held(&lock->lease);
+}
+
+/* Returns the time until the deadline of what is held; 0: nothing is. */
+static inline uint64_t rl_lock_remaining_ns(const struct rl_lock *lock, struct rl_now now)
+{
+    return rl_lease_remaining_ns(&lock->lease, now);
+}
+
+/* Returns whether the engine works on the lock. */
+static inline bool rl_lock_is_active(const struct rl_lock *lock)
+{
+    return lock->active;
+}
+
+static inline bool rl_lock_is_lost(const struct rl_lock *lock)
+{
+    return lock->lease.lost;
+}
+
+/* Returns whether an attempt failed and another one follows. */
+static inline bool rl_lock_is_between_attempts(const struct rl_lock *lock)
+{
+    return lock->lease.state == RL_STATE_WAITING;
+}
+
+/* Returns whether the lock is to be acquired and was not granted yet. */
+static inline bool rl_lock_is_wanted(const struct rl_lock *lock)
+{
+    uint8_t state = lock->lease.state;
+
+    return state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
+           state == RL_STATE_QUEUED;
+}
+
+/* Returns why the last attempt or extension failed, or how the release ended. */
+static inline int rl_lock_status(const struct rl_lock *lock)
+{
+    return lock->lease.status;
+}
+
+static inline const struct rl_lease_terms *rl_lock_terms(const struct rl_lock *lock)
+{
+    return lock->lease.terms;
+}
+
+/* Returns the round that ran last. */
+static inline const struct rl_round *rl_lock_round(const struct rl_lock *lock)
+{
+    return &lock->lease.round;
+}
+
+/* Returns the round that shows why the last operation came out as it did. */
+static inline const struct rl_round *rl_lock_evidence(const struct rl_lock *lock)
+{
+    return rl_lease_evidence(&lock->lease);
+}
+
+/* Returns what an inspection or a verification saw, one element for each node; NULL: the lock is
+ * for neither. */
+static inline const struct rl_seen *rl_lock_seen(const struct rl_lock *lock)
+{
+    return lock->seen;
+}
+
+/* Returns what went first when the lock ended in the client's queue: enum rl_behind. */
+static inline uint8_t rl_lock_behind(const struct rl_lock *lock)
+{
+    return lock->behind;
+}
+
+/* Returns which of several keys was taken when the last attempt failed, from 1 on; 0: unknown. */
+static inline unsigned rl_lock_taken(const struct rl_lock *lock)
+{
+    return lock->lease.taken;
+}
+
+/* Returns the fencing token; 0: none. */
+static inline uint64_t rl_lock_fence(const struct rl_lock *lock)
+{
+    return rl_lease_fence_number(&lock->lease);
+}
+
+/* Returns the slot of a permit that is held or was tried last; 0 for other locks. */
+static inline uint16_t rl_lock_slot(const struct rl_lock *lock)
+{
+    return rl_lease_slot(&lock->lease);
+}
 
 /* Two nodes showed the same value, byte for byte; false if either showed none. */
 bool rl_seen_same(const struct rl_seen *a, const struct rl_seen *b);

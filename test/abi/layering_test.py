@@ -36,6 +36,13 @@ ONLY_IN = {
     "pthread_create": ["node/resolve.c", "api"],
 }
 
+# The api floor sees the engine, and of the floors below it this much: types and pure functions that
+# all floors share. A node's address is parsed by the api floor and handed down.
+CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/group.h", "core/types.h"}
+NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
+NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
+ENGINE_FIELDS = re.compile(r"\bengine(\.|->)\w+")
+
 
 def floor_of(name):
     return name.split("/")[1]
@@ -70,6 +77,19 @@ class Includes(unittest.TestCase):
                 if path.startswith("..") or ("/" not in path and os.path.exists(
                         os.path.join(tree.SOURCE, os.path.dirname(name), path))):  # fmt: skip
                     wrong.append(f"{name}:{line}: includes {path} without its floor's name")
+        self.complain(wrong)
+
+    def test_api_sees_the_engine_only(self):
+        """Neither the nodes' headers and structs nor a field of the engine's structs."""
+        wrong = []
+        for name in tree.files_below("lib/api", ".c", ".h"):
+            for line, _, path in tree.includes(name):
+                if path.startswith("node/") or (path.startswith("core/") and path not in CORE_OF_API):
+                    wrong.append(f"{name}:{line}: includes {path}, which is below the engine")
+            lines = tree.without_comments(tree.text(name)).split("\n")
+            for number, line in enumerate(lines, 1):
+                for match in [*NODE_STRUCTS.finditer(line), *ENGINE_FIELDS.finditer(line)]:
+                    wrong.append(f"{name}:{number}: {match.group(0)} is for the engine to read")
         self.complain(wrong)
 
     def test_core_includes_only_itself_and_five_headers(self):
@@ -164,6 +184,15 @@ class Symbols(unittest.TestCase):
             for path in self.objects[floor]:
                 for name in sorted(tree.undefined(path) & (everywhere - reachable)):
                     wrong.append(f"{source_of(path)}: uses {name}, which is above {floor}")
+        self.complain(wrong)
+
+    def test_api_calls_no_function_of_a_node(self):
+        nodes = set().union(*map(tree.defined_globally, self.objects["node"]))
+        wrong = []
+        for path in self.objects["api"]:
+            for name in sorted(tree.undefined(path) & nodes):
+                if not NODE_SYMBOLS_OF_API.match(name):
+                    wrong.append(f"{source_of(path)}: uses {name}, which is for the engine to call")
         self.complain(wrong)
 
     def test_a_guest_does_not_print_exit_or_touch_signals(self):

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ * Reads the state of nodes for the floor above. */
+#include "engine/status.h"
+
+#include "core/cause.h"
+#include "node/codec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsigned index)
+{
+    const struct rl_node *node = &engine->nodes[index];
+    bool answers = rl_node_answers(node);
+    bool votes = answers && (engine->view.voters & RL_NODE(index)) != 0;
+    bool down = node->state == RL_NODE_DOWN;
+
+    return (struct rl_node_status){
+        .name = node->name,
+        .run_id = node->run_id,
+        .error = node->text,
+        .error_cause = node->cause,
+        .cause = votes ? REDLOCK_CAUSE_NONE : engine->view.cause[index],
+        .answers = answers,
+        .votes = votes,
+        .down = down,
+        .closed = down && node->due_ns == RL_NEVER,
+        .identified = node->run_id[0] != '\0' && !node->info.refused,
+    };
+}
+
+bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned index, uint8_t cause,
+                              char *text, size_t size, uint64_t *ret_votes_again_ms)
+{
+    const struct rl_node *node = &engine->nodes[index];
+    uint64_t now_ns = engine->view.now.boot_ns;
+
+    if (cause != rl_admission_cause(node->bars))
+        return false;
+    uint64_t ns = rl_admission_votes_again_ns(&node->admission, node->bars, now_ns);
+    *ret_votes_again_ms = (ns + RL_MS - 1) / RL_MS;
+    rl_admission_text(&node->admission, node->bars, now_ns, text, size);
+    return true;
+}
+
+void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint8_t cause,
+                            char *text, size_t size)
+{
+    const struct rl_node *node = &engine->nodes[index];
+    bool own_words =
+        node->text[0] != '\0' && (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
+                                  cause == REDLOCK_CAUSE_NOPERM);
+
+    if (cause == REDLOCK_CAUSE_DUPLICATE)
+        snprintf(text, size, "same server as %.120s", engine->nodes[node->duplicate_of].name);
+    else if (cause == REDLOCK_CAUSE_FENCE)
+        rl_records_text(engine, index, text, size);
+    else
+        snprintf(text, size, "%s", own_words ? node->text : rl_cause_text(cause));
+}
+
+static uint32_t facts_of(const struct rl_node *node)
+{
+    const struct rl_info *info = &node->info;
+    bool told = info->run_id[0] != '\0' && !info->refused;
+
+    return (told ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
+           (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
+           (node->admission.durable ? REDLOCK_FACT_DURABLE : 0u) |
+           (node->admission.fresh ? REDLOCK_FACT_FRESH : 0u);
+}
+
+static int wakeups_of(const struct rl_engine *engine, const struct rl_node *node)
+{
+    if (!engine->params.wakeups)
+        return REDLOCK_WAKEUPS_OFF;
+    if (node->tracker.state == RL_TRACKER_REFUSED)
+        return REDLOCK_WAKEUPS_REFUSED;
+    if (node->state != RL_NODE_READY || !node->tracker.wanted)
+        return REDLOCK_WAKEUPS_IDLE;
+    return rl_tracker_tells(node) ? REDLOCK_WAKEUPS_ON : REDLOCK_WAKEUPS_PENDING;
+}
+
+/* Writes why the node does not vote. */
+static void fill_reason(const struct rl_engine *engine, unsigned index, bool answers,
+                        redlock_node_stats_t *stats)
+{
+    const struct rl_node *node = &engine->nodes[index];
+    size_t size = sizeof stats->text;
+
+    if (answers)
+        (void)rl_engine_exclusion_text(engine, index, rl_admission_cause(node->bars), stats->text,
+                                       size, &stats->votes_again_ms);
+    else if (node->duplicate)
+        rl_engine_failure_text(engine, index, REDLOCK_CAUSE_DUPLICATE, stats->text, size);
+    else
+        snprintf(stats->text, size, "%s", node->text[0] != '\0' ? node->text : "not connected yet");
+}
+
+void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
+                          redlock_node_stats_t *ret_stats)
+{
+    const struct rl_node *node = &engine->nodes[index];
+    const struct rl_info *info = &node->info;
+    const struct rl_node_counters *counters = &node->counters;
+    const struct rl_outside *outside = &engine->outside;
+    const struct rl_node_status status = rl_engine_node_status(engine, index);
+    int64_t wall_offset_us = (int64_t)outside->wall_us(outside->ctx) -
+                             (int64_t)(outside->now(outside->ctx).boot_ns / RL_US);
+
+    *ret_stats = (redlock_node_stats_t){
+        .node = status.name,
+        .may_vote = status.votes,
+        .cause = status.cause,
+        .requests = counters->requests,
+        .granted = counters->granted,
+        .denied = counters->denied,
+        .errors = counters->errors,
+        .timeouts = counters->timeouts,
+        .replies_late = counters->replies_late,
+        .reconnects = counters->reconnects,
+        .rtt_us = node->srtt_ns / RL_US,
+        .uptime_s = info->uptime_s,
+        .undos_pending = rl_node_undos_pending(node),
+        .features = node->features,
+        .wakeups = wakeups_of(engine, node),
+        .pushes = counters->pushes,
+        .facts = facts_of(node),
+        .replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX),
+        .maxmemory = info->maxmemory,
+    };
+    memcpy(ret_stats->rtt_us_hist, counters->rtt_us_hist, sizeof ret_stats->rtt_us_hist);
+    memcpy(ret_stats->version, info->version, sizeof ret_stats->version);
+    memcpy(ret_stats->role, info->role, sizeof ret_stats->role);
+    memcpy(ret_stats->policy, info->policy, sizeof ret_stats->policy);
+    memcpy(ret_stats->run_id, node->run_id, sizeof ret_stats->run_id);
+    rl_admission_offset_us(&node->admission, wall_offset_us, &ret_stats->clock_offset_us);
+    if (ret_stats->wakeups == REDLOCK_WAKEUPS_REFUSED)
+        memcpy(ret_stats->wakeups_text, node->tracker.text, sizeof ret_stats->wakeups_text);
+    if (!status.votes)
+        fill_reason(engine, index, status.answers, ret_stats);
+}
+
+int rl_engine_unready_status(const struct rl_engine *engine)
+{
+    unsigned auth = 0, refused = 0;
+
+    for (unsigned i = 0; i < engine->count; i++) {
+        const struct rl_node *node = &engine->nodes[i];
+        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
+        auth += node->cause == REDLOCK_CAUSE_AUTH;
+        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
+                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
+    }
+    unsigned spare = engine->count - engine->quorum;
+    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
+}
+
+bool rl_engine_has_duplicate(const struct rl_engine *engine)
+{
+    return engine->view.duplicate;
+}
+
+rl_nodes rl_engine_note_ttls(struct rl_engine *engine, const struct rl_lock *lock)
+{
+    const struct rl_seen *seen = lock->seen;
+    rl_nodes longer = 0;
+
+    for (unsigned i = 0; seen != NULL && i < engine->count; i++) {
+        if (seen[i].present && rl_admission_saw_ttl(&engine->common.admission, i, seen[i].pttl_ms,
+                                                    engine->view.now.boot_ns))
+            longer |= RL_NODE(i);
+    }
+    return longer;
+}
+
+struct rl_progress rl_lock_progress(const struct rl_lock *lock, struct rl_now now)
+{
+    const struct rl_lease *lease = &lock->lease;
+    bool asked = lease->round.number != 0;
+    bool raised = lease->fence != NULL && lease->fence->raising;
+
+    return (struct rl_progress){
+        .attempts = lease->attempts,
+        .rounds = (lease->attempts != 0 || asked ? 1u : 0u) + raised,
+        .waited_ns = rl_elapsed_ns(lease->begun, now),
+        .elapsed_ns = asked ? rl_elapsed_ns(lease->round.t1, now) : 0,
+        .remaining_ns = rl_lease_remaining_ns(lease, now),
+    };
+}
+
+const char *rl_engine_libraries(void)
+{
+    return rl_codec_libraries();
+}
+
+int rl_engine_check_libraries(char *text, size_t size)
+{
+    return rl_codec_check(text, size);
+}
