@@ -92,7 +92,15 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
  * out); of refused arguments what to do. "" for NULL; borrowed until the report ends. [any thread]
  */
 REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
-/* Reports that a callback was given are not freed. [any thread] */
+/* Returns a reference to a report, so that it can be kept: most of all one that a callback was
+ * given, which is borrowed for the call. The reference may be another pointer than `report`: of a
+ * borrowed report it is a copy. report: owned by the caller, or borrowed in the callback that was
+ * given it. Returns NULL if `report` is NULL or there is no memory. The caller frees each reference
+ * with redlock_report_free(), from any thread, also after redlock_free(). Since 0.2.0.
+ * [any thread] */
+REDLOCK_CHECK redlock_report_t *redlock_report_ref(const redlock_report_t *report);
+/* Gives a reference back; the last one frees the report. NULL, and a report that a callback was
+ * given, are left alone. [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);
 
 /* Events: of a lock (opts.event_fn) and of a client with all its locks */

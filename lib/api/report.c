@@ -258,7 +258,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->rl = rl;
     report->set = lock->set;
     report->mem = rl->mem;
-    report->borrowed = true;
+    atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
@@ -308,7 +308,7 @@ redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *l
     if (report->texts == NULL)
         fill_texts(report, lock);
     fill_line(report, lock);
-    report->borrowed = false;
+    atomic_init(&report->refs, 1);
     rl_client_ref(rl);
     return report;
 }
@@ -316,12 +316,11 @@ redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *l
 redlock_report_t *rl_report_of_entry(int error)
 {
     static const struct redlock_report reports[] = {
-        {.borrowed = true,
-         .info.status = REDLOCK_EFORKED,
+        {.info.status = REDLOCK_EFORKED,
          .line = "handle is from before fork(): make a new client in the child"},
-        {.borrowed = true, .info.status = REDLOCK_EMODE, .line = "not available in this mode"},
-        {.borrowed = true, .info.status = REDLOCK_EDEADLK, .line = "blocking call in a callback"},
-        {.borrowed = true, .info.status = REDLOCK_ECLOSED, .line = "client is shutting down"},
+        {.info.status = REDLOCK_EMODE, .line = "not available in this mode"},
+        {.info.status = REDLOCK_EDEADLK, .line = "blocking call in a callback"},
+        {.info.status = REDLOCK_ECLOSED, .line = "client is shutting down"},
     };
 
     for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
@@ -351,6 +350,7 @@ int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, con
     report->mem = rl->mem;
     report->info.status = status;
     report->rl = rl_client_ref(rl);
+    atomic_init(&report->refs, 1);
     va_start(args, fmt);
     vsnprintf(report->line, sizeof report->line, fmt, args);
     va_end(args);
@@ -409,9 +409,56 @@ REDLOCK_API const char *redlock_report_text(const redlock_report_t *report)
     return report != NULL ? report->line : "";
 }
 
+/* Copies a block of `size` bytes. NULL stays NULL. False: no memory. */
+static bool copy_block(const struct rl_mem *mem, char **ret, const char *from, size_t size)
+{
+    *ret = from != NULL ? rl_alloc(mem, size) : NULL;
+    if (*ret != NULL)
+        memcpy(*ret, from, size);
+    return from == NULL || *ret != NULL;
+}
+
+/* Copies a borrowed report into one that the user owns. NULL: no memory. */
+static struct redlock_report *copy_report(const struct redlock_report *from)
+{
+    const struct rl_mem *mem = &from->mem;
+    struct redlock_report *copy = rl_alloc(mem, sizeof *copy);
+    size_t nodes = from->round.nodes;
+
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, from, sizeof *copy);
+    bool texts = copy_block(mem, &copy->texts, from->texts, nodes * RL_TEXT_MAX);
+    bool owners = copy_block(mem, &copy->owners, from->owners, nodes * (RL_OWNER_MAX + 1));
+    if (!texts || !owners) {
+        rl_report_done(copy);
+        rl_free(mem, copy);
+        return NULL;
+    }
+    rl_round_init(&copy->round, (unsigned)nodes, from->round.quorum, copy->rtt_us, copy->cause);
+    rl_round_copy(&copy->round, &from->round);
+    atomic_init(&copy->refs, 1);
+    rl_client_ref(copy->rl);
+    return copy;
+}
+
+REDLOCK_API redlock_report_t *redlock_report_ref(const redlock_report_t *report)
+{
+    struct redlock_report *counted = (struct redlock_report *)(uintptr_t)report;
+
+    if (report == NULL || report->rl == NULL)
+        return counted; /* constants need no count */
+    if (atomic_load_explicit(&report->refs, memory_order_relaxed) == 0)
+        return copy_report(report);
+    atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed);
+    return counted;
+}
+
 REDLOCK_API void redlock_report_free(redlock_report_t *report)
 {
-    if (report == NULL || report->borrowed)
+    if (report == NULL || atomic_load_explicit(&report->refs, memory_order_relaxed) == 0)
+        return;
+    if (atomic_fetch_sub_explicit(&report->refs, 1, memory_order_acq_rel) != 1)
         return;
     struct redlock *rl = report->rl;
     struct rl_mem mem = report->mem;

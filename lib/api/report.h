@@ -5,11 +5,13 @@
 
 #include "api/client.h"
 
+/* `refs` tells the three kinds of reports apart: those that the user owns count their references;
+ * one on the stack of a callback's caller, and the constants of rl_report_of_entry(), have none. */
 struct redlock_report {
-    struct redlock *rl;       /* referenced unless borrowed */
+    atomic_uint refs;         /* of the user; 0: not the user's to free */
+    struct redlock *rl;       /* referenced if refs > 0; NULL: a constant */
     const struct rl_set *set; /* of the client: names of the nodes; NULL: a refusal */
     struct rl_mem mem;
-    bool borrowed;
     redlock_report_info_t info;
     struct rl_round round; /* with these: */
     uint32_t rtt_us[RL_NODES_MAX];

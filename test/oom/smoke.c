@@ -299,8 +299,13 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
 
     (void)rl;
     REQUIRE(!answer->told);
-    if (report != NULL)
+    if (report != NULL) {
         REQUIRE(redlock_report_text(report)[0] != '\0');
+        redlock_report_t *kept = redlock_report_ref(report);
+        REQUIRE(kept != NULL &&
+                strcmp(redlock_report_text(kept), redlock_report_text(report)) == 0);
+        redlock_report_free(kept);
+    }
     *answer = (struct answer){true, status, lock};
 }
 

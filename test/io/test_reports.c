@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ * References to reports: a report that a callback was given can be kept, and says the same later,
+ * on another thread and after the client. */
+#include "suite.h"
+#include "three_servers.h"
+#include "wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TOKEN "0123456789012345678901234567890123456789@somebody"
+
+/* What a callback saw of its report, and the references that it took. */
+static struct {
+    char words[4096];
+    redlock_report_t *kept[2];
+    atomic_bool told;
+} seen;
+
+/* Writes all that a report says. */
+static void write_words(char *to, size_t size, const redlock_report_t *report)
+{
+    redlock_report_info_t info;
+    redlock_node_report_t node;
+
+    ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
+    int at = snprintf(to, size, "%d %d %u/%u/%u %s '%s'", info.status, info.state, info.nodes,
+                      info.quorum, info.granted, info.set, redlock_report_text(report));
+    for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++)
+        at += snprintf(to + at, size - (size_t)at, "; %s %d %d %llu %llu '%s' '%s'", node.node,
+                       node.vote, node.cause, (unsigned long long)node.rtt_us,
+                       (unsigned long long)node.pttl_ms, node.owner, node.text);
+}
+
+static void check_words(const redlock_report_t *report)
+{
+    char words[sizeof seen.words];
+
+    write_words(words, sizeof words, report);
+    ck_assert_str_eq(words, seen.words);
+}
+
+static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    (void)rl;
+    (void)lock;
+    (void)userdata;
+    ck_assert_int_eq(status, REDLOCK_OK);
+    write_words(seen.words, sizeof seen.words, report);
+    for (size_t i = 0; i < 2; i++)
+        seen.kept[i] = redlock_report_ref(report);
+    atomic_store(&seen.told, true);
+}
+
+static void *free_reference(void *report)
+{
+    redlock_report_free(report);
+    return NULL;
+}
+
+/* With owners, times and texts; one server has something else than the others. */
+START_TEST(report_of_a_callback_is_kept)
+{
+    pthread_t thread;
+
+    for (size_t i = 0; i < TRIO - 1; i++)
+        fake_redis_put(trio.fake[i], "resource", TOKEN, TTL_MS);
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    atomic_store(&seen.told, false);
+    ck_assert_int_eq(redlock_inspect_start(trio.client, "resource", NULL, on_inspected, NULL),
+                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.told), PATIENCE_MS));
+    trio_disconnect();
+    ck_assert_ptr_nonnull(strstr(seen.words, "'somebody'"));
+    redlock_report_t *again = redlock_report_ref(seen.kept[0]);
+    ck_assert_ptr_eq(again, seen.kept[0]);
+    for (size_t i = 0; i < 2; i++) {
+        check_words(seen.kept[i]);
+        ck_assert_int_eq(pthread_create(&thread, NULL, free_reference, seen.kept[i]), 0);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    }
+    check_words(again);
+    redlock_report_free(again);
+}
+END_TEST
+
+START_TEST(report_of_a_blocking_call_is_counted)
+{
+    redlock_report_t *report = NULL;
+
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_OK);
+    redlock_report_t *again = redlock_report_ref(report);
+    ck_assert_ptr_eq(again, report);
+    write_words(seen.words, sizeof seen.words, report);
+    redlock_report_free(report);
+    check_words(again);
+    redlock_report_free(again);
+}
+END_TEST
+
+/* Refused arguments have a report without nodes; a closing client has a constant one. */
+START_TEST(reports_without_nodes)
+{
+    redlock_report_t *report = NULL;
+
+    trio_connect();
+    ck_assert_int_eq(redlock_inspect(trio.client, "", &report), REDLOCK_EINVAL);
+    redlock_report_t *again = redlock_report_ref(report);
+    redlock_report_free(report);
+    ck_assert_str_ne(redlock_report_text(again), "");
+    redlock_report_free(again);
+    (void)redlock_shutdown(trio.client, 0);
+    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_ECLOSED);
+    again = redlock_report_ref(report);
+    redlock_report_free(report);
+    ck_assert_str_ne(redlock_report_text(again), "");
+    redlock_report_free(again);
+    ck_assert_ptr_null(redlock_report_ref(NULL));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("reports");
+    TCase *tcase = tcase_create("references");
+
+    tcase_add_checked_fixture(tcase, trio_setup, trio_teardown);
+    tcase_add_test(tcase, report_of_a_callback_is_kept);
+    tcase_add_test(tcase, report_of_a_blocking_call_is_counted);
+    tcase_add_test(tcase, reports_without_nodes);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
