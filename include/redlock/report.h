@@ -45,8 +45,9 @@ enum redlock_cause {
     REDLOCK_CAUSE_FENCE = 21,      /* its fence record is not usable: see text */
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
-    REDLOCK_CAUSE_HEALED = 24,      /* put back, counts after a round without it */
-    REDLOCK_CAUSE_FENCE_UNREAD = 25 /* granted, but of too few nodes the fence records were read */
+    REDLOCK_CAUSE_HEALED = 24,       /* put back, counts after a round without it */
+    REDLOCK_CAUSE_FENCE_UNREAD = 25, /* granted, but of too few nodes the fence records were read */
+    REDLOCK_CAUSE_NO_SOCKET = 26     /* this process could not make a socket. Since 0.2.0 */
 };
 /* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL;
  * "REDLOCK_CAUSE_UNKNOWN" for a number that is none. Since 0.2.0. [any thread] */
@@ -70,6 +71,24 @@ typedef struct redlock_report_info {
                                       * them: the index of a node there is this plus its index here */
 } redlock_report_info_t;
 
+/* What a node has under the key. Since 0.2.0. */
+enum redlock_key {
+    REDLOCK_KEY_UNKNOWN = 0,    /* not looked at, or no answer */
+    REDLOCK_KEY_ABSENT = 1,     /* no key */
+    REDLOCK_KEY_EXPIRES = 2,    /* a lock with a time to live, see pttl_ms */
+    REDLOCK_KEY_PERSISTENT = 3, /* a lock that never expires: no Redlock client makes one */
+    REDLOCK_KEY_FOREIGN = 4     /* something that is not a plain lock */
+};
+/* State of a node's fence record. Since 0.2.0. */
+enum redlock_record {
+    REDLOCK_RECORD_UNKNOWN = 0,
+    REDLOCK_RECORD_IN_USE = 1,    /* it is, but those of too few other nodes are */
+    REDLOCK_RECORD_MISSING = 2,   /* new, lost, or of an earlier run of the server */
+    REDLOCK_RECORD_FOREIGN = 3,   /* made for another configuration */
+    REDLOCK_RECORD_CORRUPT = 4,   /* holds what is not a fence */
+    REDLOCK_RECORD_UNATTESTED = 5 /* must survive restarts, and the address does not attest it */
+};
+
 typedef struct redlock_node_report {
     const char *node;    /* address, no secrets; all strings here are the report's */
     int32_t vote, cause; /* enum redlock_vote, enum redlock_cause */
@@ -79,6 +98,9 @@ typedef struct redlock_node_report {
     const char *text;  /* for people: "connection refused", "held, expires in 9120 ms" */
     uint64_t
         votes_again_ms; /* restart and clock guards: from when the report was written; else 0 */
+    int32_t key;        /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
+    int32_t record;     /* of REDLOCK_CAUSE_FENCE: enum redlock_record; else 0. Since 0.2.0 */
+    int32_t in_text;    /* 1: redlock_report_text() has `node` and `text`; else 0. Since 0.2.0 */
 } redlock_node_report_t;
 
 /* A report belongs to who received it and never changes; it may be read after redlock_free().

@@ -69,6 +69,8 @@ typedef struct redlock_node_stats {
     char wakeups_text[96];    /* gauge: for people: why it refuses to tell; "" if it does not */
     const char *set;          /* which it belongs to: redlock_set_name(); borrowed as `node` */
     uint32_t set_index;
+    int32_t wakeups_cause; /* gauge: enum redlock_cause: why it refuses to tell; 0: it does not.
+                            * Since 0.2.0 */
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were

@@ -13,6 +13,35 @@ static uint64_t pttl_of(const struct rl_seen *seen)
     return seen->present && seen->pttl_ms >= 0 ? (uint64_t)seen->pttl_ms : UINT64_MAX;
 }
 
+static uint8_t key_of(const struct rl_seen *seen)
+{
+    if (!seen->present)
+        return REDLOCK_KEY_ABSENT;
+    if (seen->foreign_kind)
+        return REDLOCK_KEY_FOREIGN;
+    return seen->pttl_ms < 0 ? REDLOCK_KEY_PERSISTENT : REDLOCK_KEY_EXPIRES;
+}
+
+static uint8_t record_of(enum rl_record_state state)
+{
+    switch (state) {
+    case RL_RECORD_ADMITTED:
+        return REDLOCK_RECORD_IN_USE;
+    case RL_RECORD_MISSING:
+    case RL_RECORD_OLD_RUN:
+        return REDLOCK_RECORD_MISSING;
+    case RL_RECORD_FOREIGN:
+        return REDLOCK_RECORD_FOREIGN;
+    case RL_RECORD_CORRUPT:
+        return REDLOCK_RECORD_CORRUPT;
+    case RL_RECORD_UNATTESTED:
+        return REDLOCK_RECORD_UNATTESTED;
+    case RL_RECORD_UNKNOWN:
+        break;
+    }
+    return REDLOCK_RECORD_UNKNOWN;
+}
+
 /* The label behind the '@' of one of our tokens; nothing of a foreign token is shown. */
 static void copy_owner(char *to, const struct rl_seen *seen)
 {
@@ -139,13 +168,26 @@ static int32_t judge_state(const struct rl_round *round, const struct rl_seen *s
                                                             : REDLOCK_STATE_UNKNOWN;
 }
 
+/* Notes the states of the fence records that stood in the way. */
+static void fill_records(struct redlock_report *report)
+{
+    const struct rl_round *round = &report->round;
+
+    for (unsigned i = 0; !report->rl->closed && i < round->nodes; i++)
+        if (round->cause[i] == REDLOCK_CAUSE_FENCE)
+            report->record[i] = record_of(rl_records_state(&report->set->engine, i));
+}
+
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *lock)
 {
     const struct rl_seen *seen = rl_lock_seen(&lock->engine);
     unsigned nodes = report->round.nodes;
 
-    for (unsigned i = 0; i < nodes; i++)
+    for (unsigned i = 0; i < nodes; i++) {
+        bool answered = ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
         report->pttl_ms[i] = seen == NULL ? UINT64_MAX : pttl_of(&seen[i]);
+        report->key[i] = seen != NULL && answered ? key_of(&seen[i]) : REDLOCK_KEY_UNKNOWN;
+    }
     if (seen == NULL || lock->subject != NULL)
         return;
     if (report->info.status == REDLOCK_OK)
@@ -244,6 +286,8 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
             continue;
         at += snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
                        rl_set_node_name(report->set, i), report->texts + (size_t)i * RL_TEXT_MAX);
+        if (at < size)
+            report->in_line |= RL_NODE(i);
     }
 }
 
@@ -261,7 +305,9 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
+    report->in_line = 0;
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
+    memset(report->record, 0, sizeof report->record);
     const struct rl_round *round =
         lock->breaking != NULL ? &lock->breaking->merged : rl_lock_evidence(work);
     rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
@@ -281,6 +327,7 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
                                 : progress.remaining_ns;
     report->info.validity_ms = remaining_ns / RL_MS;
     fill_seen(report, lock);
+    fill_records(report);
     /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
     if (status == REDLOCK_OK && rl_lock_seen(&lock->engine) == NULL && lock->breaking == NULL) {
         const char *text = success_text(report, false);
@@ -400,6 +447,9 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
         .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
         .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
         .votes_again_ms = report->votes_again_ms[i],
+        .key = report->key[i],
+        .record = cause == REDLOCK_CAUSE_FENCE ? report->record[i] : REDLOCK_RECORD_UNKNOWN,
+        .in_text = (report->in_line & RL_NODE(i)) != 0,
     };
     return rl_copy_out(ret_node, size, &node, sizeof node);
 }

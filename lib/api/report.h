@@ -17,6 +17,9 @@ struct redlock_report {
     uint32_t rtt_us[RL_NODES_MAX];
     uint8_t cause[RL_NODES_MAX];
     uint64_t pttl_ms[RL_NODES_MAX];
+    uint8_t key[RL_NODES_MAX];             /* enum redlock_key */
+    uint8_t record[RL_NODES_MAX];          /* enum redlock_record */
+    rl_nodes in_line;                      /* nodes that `line` names with their texts */
     uint64_t votes_again_ms[RL_NODES_MAX]; /* of barred nodes */
     char *texts;  /* one of RL_TEXT_MAX for each node; NULL: plain words do */
     char *owners; /* one of RL_OWNER_MAX + 1 for each node; NULL: none */

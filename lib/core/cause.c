@@ -36,6 +36,7 @@ static const struct {
     CAUSE(CLUSTER, "server is part of a Redis Cluster"),
     CAUSE(HEALED, "key was put back and does not count yet"),
     CAUSE(FENCE_UNREAD, "its fence record is in use, but too few of the others were read in time"),
+    CAUSE(NO_SOCKET, "no socket can be made in this process"),
 };
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])
 

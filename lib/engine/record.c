@@ -17,6 +17,11 @@
                            */
 #define LOOK_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
 
+enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node)
+{
+    return engine->records->nodes[node].state;
+}
+
 rl_nodes rl_records_in(const struct rl_engine *engine, unsigned states)
 {
     rl_nodes set = 0;

@@ -97,6 +97,8 @@ enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned
 /* The gap that we see: the one we know, or a new one, then the wait starts anew, and if it was to
  * be filled by a first start, it has been meanwhile. */
 void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark);
+/* Returns the state of the node's record, an enum rl_record_state. */
+enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node);
 /* record_text.c: why the node's record is not in use, for people. */
 void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, size_t size);
 /* The fingerprint of another configuration, without the run of the server behind it. */

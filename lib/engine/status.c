@@ -135,8 +135,10 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     memcpy(ret_stats->policy, info->policy, sizeof ret_stats->policy);
     memcpy(ret_stats->run_id, node->run_id, sizeof ret_stats->run_id);
     rl_admission_offset_us(&node->admission, wall_offset_us, &ret_stats->clock_offset_us);
-    if (ret_stats->wakeups == REDLOCK_WAKEUPS_REFUSED)
+    if (ret_stats->wakeups == REDLOCK_WAKEUPS_REFUSED) {
+        ret_stats->wakeups_cause = node->tracker.cause;
         memcpy(ret_stats->wakeups_text, node->tracker.text, sizeof ret_stats->wakeups_text);
+    }
     if (!status.votes)
         fill_reason(engine, index, status.answers, ret_stats);
 }

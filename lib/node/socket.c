@@ -104,7 +104,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
         sock->fd = -1;
     }
     sock->connecting = false;
-    if (cause == REDLOCK_CAUSE_CONNECT && sock->next_address < sock->addresses.count) {
+    if (cause != REDLOCK_CAUSE_RESOLVE && sock->next_address < sock->addresses.count) {
         connect_next(sockets, sock); /* the name has more addresses: ::1, then 127.0.0.1 */
         return;
     }
@@ -123,7 +123,7 @@ static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
 
     sock->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (sock->fd < 0) {
-        fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "no socket", errno);
+        fail_open(sockets, sock, REDLOCK_CAUSE_NO_SOCKET, "no socket", errno);
         return;
     }
     if (address->sa_family != AF_UNIX)

@@ -101,7 +101,10 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     const char *text = told ? reply->text : OTHER;
     size_t len = told ? reply->len : sizeof OTHER - 1, at = 0;
 
+    tracker->cause =
+        told ? (uint8_t)rl_wire_error_cause(reply->text, reply->len) : REDLOCK_CAUSE_PROTOCOL;
     if (tracker->state == RL_TRACKER_GREETING && tracker->step == STEP_AUTH) {
+        tracker->cause = REDLOCK_CAUSE_AUTH;
         text = "the server does not take the login";
         len = strlen(text);
     }

@@ -32,7 +32,8 @@ struct rl_tracker {
     uint64_t id;       /* how the server calls this connection */
     struct rl_encoded greeting;
     size_t sent;
-    char text[96]; /* REFUSED: why, for people */
+    uint8_t cause; /* REFUSED: why, enum redlock_cause; and ... */
+    char text[96]; /* ... for people */
     struct rl_decoder decoder;
     struct rl_words words;
 };

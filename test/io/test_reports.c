@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * References to reports: a report that a callback was given can be kept, and says the same later,
- * on another thread and after the client. */
+ * on another thread and after the client. Fields that tell what the texts tell. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"
@@ -125,6 +125,74 @@ START_TEST(reports_without_nodes)
 }
 END_TEST
 
+/* What a server may have under the key, and what the report calls it. */
+static const struct key_case {
+    const char *value;
+    uint64_t ttl_ms;
+    int key;
+    bool foreign;
+} keys[] = {
+    {.key = REDLOCK_KEY_ABSENT},
+    {.value = TOKEN, .ttl_ms = TTL_MS, .key = REDLOCK_KEY_EXPIRES},
+    {.value = TOKEN, .key = REDLOCK_KEY_PERSISTENT},
+    {.value = TOKEN, .key = REDLOCK_KEY_FOREIGN, .foreign = true},
+};
+
+START_TEST(state_of_the_key)
+{
+    const struct key_case *row = &keys[_i];
+    redlock_report_t *report = NULL;
+    redlock_node_report_t node;
+    unsigned told = 0;
+
+    for (size_t i = 0; i < TRIO; i++) {
+        if (row->value != NULL)
+            fake_redis_put(trio.fake[i], "resource", row->value, row->ttl_ms);
+        if (row->foreign)
+            fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "GET",
+                                                             .fault = FAKE_REPLY,
+                                                             .bytes = "-WRONGTYPE no string\r\n"});
+    }
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_OK);
+    for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
+        bool answered = node.vote != REDLOCK_VOTE_NONE; /* two of three are enough */
+        ck_assert_int_eq(node.key, answered ? row->key : REDLOCK_KEY_UNKNOWN);
+        told += answered;
+    }
+    ck_assert_uint_ge(told, 2);
+    redlock_report_free(report);
+}
+END_TEST
+
+/* The line of a failure has the nodes that stood in the way, and the report says which ones. */
+START_TEST(nodes_in_the_text)
+{
+    redlock_opts_t opts = redlock_opts(TTL_MS);
+    redlock_report_t *report = NULL;
+    redlock_lock_t *lock = NULL;
+    redlock_node_report_t node;
+    unsigned told = 0;
+
+    for (size_t i = 0; i < TRIO - 1; i++)
+        fake_redis_rule(
+            trio.fake[i],
+            (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = "-ERR no\r\n"});
+    trio_connect();
+    ck_assert(trio_wait_all_vote());
+    ck_assert_int_eq(redlock_acquire(trio.client, "resource", &opts, &lock, &report),
+                     REDLOCK_ENOQUORUM);
+    for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
+        bool named = strstr(redlock_report_text(report), node.node) != NULL;
+        ck_assert_int_eq(node.in_text, named);
+        told += named;
+    }
+    ck_assert_uint_ge(told, 2);
+    redlock_report_free(report);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("reports");
@@ -134,6 +202,8 @@ int main(void)
     tcase_add_test(tcase, report_of_a_callback_is_kept);
     tcase_add_test(tcase, report_of_a_blocking_call_is_counted);
     tcase_add_test(tcase, reports_without_nodes);
+    tcase_add_loop_test(tcase, state_of_the_key, 0, sizeof keys / sizeof keys[0]);
+    tcase_add_test(tcase, nodes_in_the_text);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Checks that the last report has a node whose record is in this state. */
+static void check_any_record(int state)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < live_info().nodes; i++)
+        found = found || live_node(i).record == state;
+    ck_assert_msg(found, "%d: %s", state, live_text());
+}
+
 static unsigned records_in_use(void)
 {
     unsigned count = 0;
@@ -268,6 +278,7 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
         forget(i);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(live_text(), "fence_majority_lost") != NULL, "%s", live_text());
+    check_any_record(REDLOCK_RECORD_MISSING);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 2 * live.max_ttl_ms, &lock),
                  REDLOCK_EFENCE); /* waiting does not help */
     ck_assert_uint_eq(records_in_use(), 0);
@@ -411,6 +422,7 @@ START_TEST(clients_that_disagree)
         redlock_t *other = live_open(config);
         CHECK_STATUS(fences_acquire(other, "x", 0, &lock), REDLOCK_EFENCE);
         ck_assert_msg(strstr(live_text(), "another configuration") != NULL, "%s", live_text());
+        check_any_record(REDLOCK_RECORD_FOREIGN);
         ck_assert_uint_eq(live_nodes_with("x"), 0);
         ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
     }
@@ -459,6 +471,7 @@ START_TEST(corrupt_records_do_not_count)
     free(cluster_command(live.cluster, 2,
                          "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9007199254740990"));
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
+    check_any_record(REDLOCK_RECORD_CORRUPT);
     ck_assert_uint_eq(live_nodes_with(FENCES_RESOURCE), 0);
 }
 END_TEST

@@ -119,6 +119,7 @@ static const char *const CAUSES[] = {
     [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE",
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
     [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_UNREAD",
+    [26] = "REDLOCK_CAUSE_NO_SOCKET",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
 
@@ -152,6 +153,7 @@ static bool is_cause_of_header(int cause)
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_HEALED:
     case REDLOCK_CAUSE_FENCE_UNREAD:
+    case REDLOCK_CAUSE_NO_SOCKET:
         return true;
     }
     return false;

@@ -215,12 +215,14 @@ START_TEST(tracking_refused)
         "tracking\r\n",
         "+OK\r\n-NOPERM this user has no permissions to run the 'client|caching' command\r\n"};
     static const char *const texts[] = {"'tracking'", "'client|caching'"};
+    static const int causes[] = {REDLOCK_CAUSE_ERROR_REPLY, REDLOCK_CAUSE_NOPERM};
 
     rig_ready(rig);
     want();
     subscribe();
     rig_reply(rig, replies[_i]);
     ck_assert_ptr_nonnull(strstr(rig->node.tracker.text, texts[_i]));
+    ck_assert_int_eq(rig->node.tracker.cause, causes[_i]);
     ck_assert(!rl_tracker_tells(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
     ck_assert(!rig->push_open);
@@ -300,6 +302,7 @@ START_TEST(refused_without_a_word)
     rig_reply(rig, "-\r\n");
     ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
     ck_assert_str_eq(rig->node.tracker.text, "unexpected reply");
+    ck_assert_int_eq(rig->node.tracker.cause, REDLOCK_CAUSE_PROTOCOL);
 }
 END_TEST
 
