@@ -118,6 +118,11 @@ REDLOCK_CHECK int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t
  * plus a constant (0..1000000, default 2000). Both come off the validity. */
 REDLOCK_CHECK int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
                                            uint32_t drift_floor_us);
+/* Returns how long a lock with this TTL is valid if it is granted in no time: the TTL less what
+ * redlock_config_set_drift() takes off and less the margin in which a loss is announced, rounded
+ * down to milliseconds. ttl_ms: any TTL. 0: nothing is left, or `config` is NULL. Since 0.2.0.
+ * [builder] */
+REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms);
 /* Default true: servers are asked to tell when a key changes that somebody waits for (CLIENT
  * TRACKING, over a second connection that is opened when somebody waits). Where a server or its
  * user lacks that, and with false, waiting means asking again (redlock_config_set_retry_ms());

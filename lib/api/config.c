@@ -310,6 +310,13 @@ REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drif
     return 0;
 }
 
+REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms)
+{
+    uint64_t ttl_ns = rl_min_u64(ttl_ms, UINT64_MAX / RL_MS) * RL_MS;
+
+    return config == NULL ? 0 : rl_usable_ns(ttl_ns, &config->drift) / RL_MS;
+}
+
 REDLOCK_API int redlock_config_set_wakeups(redlock_config_t *config, bool on)
 {
     if (config == NULL)

@@ -445,6 +445,7 @@ int main(void)
     REQUIRE(redlock_error_at(0) != REDLOCK_OK && redlock_cause_count() > 0);
     REQUIRE(strcmp(redlock_cause_name(REDLOCK_CAUSE_NONE), "REDLOCK_CAUSE_NONE") == 0);
     redlock_opts_t options;
+    REQUIRE(redlock_config_validity_ms(NULL, TTL_MS) == 0);
     REQUIRE_OK(redlock_opts_init(&options, sizeof options, TTL_MS));
     REQUIRE(options.ttl_ms == TTL_MS);
     block(password);

@@ -47,6 +47,30 @@ START_TEST(defaults)
 }
 END_TEST
 
+/* The validity is what drift, its constant part and the loss margin leave; rounded down. */
+START_TEST(validity)
+{
+    static const struct {
+        uint32_t ppm, floor_us;
+        uint64_t ttl_ms, validity_ms;
+    } rows[] = {
+        {10000, 2000, 30000, 29668}, /* 300, 2 and 30 ms */
+        {10000, 2000, 100, 92},      /* 1, 2 and 5 ms */
+        {0, 0, 5, 0},
+        {0, 1, 1000, 994}, /* 994.999 ms */
+        {500000, 0, 10, 0},
+        {0, 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        ck_assert_int_eq(redlock_config_set_drift(config, rows[i].ppm, rows[i].floor_us), 0);
+        ck_assert_uint_eq(redlock_config_validity_ms(config, rows[i].ttl_ms), rows[i].validity_ms);
+    }
+    ck_assert_uint_gt(redlock_config_validity_ms(config, UINT64_MAX), REDLOCK_TTL_MS_MAX);
+    ck_assert_uint_eq(redlock_config_validity_ms(NULL, 1000), 0);
+}
+END_TEST
+
 static void ignore_log(int level, const char *message, void *userdata)
 {
     (void)level, (void)message, (void)userdata;
@@ -405,6 +429,7 @@ int main(void)
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, defaults);
+    tcase_add_test(tcase, validity);
     tcase_add_test(tcase, no_configuration);
     tcase_add_loop_test(tcase, ranges_end_where_they_say, 0, sizeof RANGES / sizeof RANGES[0]);
     tcase_add_test(tcase, modes);
