@@ -13,7 +13,9 @@
 #include "environment.h"
 #include "exits.h"
 #include "say.h"
-#include "timing.h"
+
+/* The part of the drift that does not grow with the TTL: 2 ms. */
+#define DRIFT_FLOOR_US 2000
 
 const char *client_owner(void)
 {
@@ -88,6 +90,19 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
                                on_log, NULL) != REDLOCK_OK)
         return refuse(config, "log");
     return -1;
+}
+
+uint64_t client_validity_ms(const struct settings *settings)
+{
+    redlock_config_t *config = NULL;
+    uint64_t validity_ms = 0;
+
+    if (redlock_config_new(&config, NULL) != REDLOCK_OK)
+        must(NULL);
+    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_FLOOR_US) == REDLOCK_OK)
+        validity_ms = redlock_config_validity_ms(config, settings->ttl_ms);
+    redlock_config_free(config);
+    return validity_ms;
 }
 
 /* Refuses to log in with what the `redlock run` around this command has removed. */

@@ -10,6 +10,9 @@
 /* Checks servers and settings. -1, or an exit code whose reason was said. */
 int client_configure(const struct settings *settings, redlock_config_t **ret_config);
 
+/* Returns how long a lock with the configured TTL is valid if it is granted at once. */
+uint64_t client_validity_ms(const struct settings *settings);
+
 /* Starts the client. -1 or an exit code that was said. */
 int client_start(redlock_config_t *config, redlock_t **ret_rl);
 

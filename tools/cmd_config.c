@@ -50,7 +50,7 @@ static int check_timing(const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms,
                             .max_ttl_ms = settings->max_ttl_ms,
-                            .drift_ppm = settings->drift_ppm,
+                            .validity_ms = client_validity_ms(settings),
                             .renew_ms = settings->renew_ms,
                             .grace_ms = settings->grace_ms,
                             .try_ms = settings->node_timeout_ms};

@@ -11,10 +11,10 @@
 #include "clock.h"
 #include "commands.h"
 #include "doctor.h"
-#include "evidence.h"
 #include "exits.h"
 #include "json.h"
 #include "nodes_wake.h"
+#include "reports.h"
 #include "say.h"
 #include "shown.h"
 
@@ -228,12 +228,13 @@ static void print_text(const struct examination *exam)
 static json_t *json_of_node(const struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
+    char cause[CAUSE_NAME];
 
     return must(json_pack(
         "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "node",
         json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0, "cause",
-        cause_name(node->cause), "role", node->role, "version", json_text(node->version), "run_id",
-        json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
+        cause_name(node->cause, cause), "role", node->role, "version", json_text(node->version),
+        "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
         (json_int_t)node->uptime_s, "votes_again_ms", (json_int_t)node->votes_again_ms,
         "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
         (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",

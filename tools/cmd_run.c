@@ -107,7 +107,7 @@ static int check_timing(struct run *run)
     run->timing = (struct timing){
         .ttl_ms = settings->ttl_ms,
         .max_ttl_ms = settings->max_ttl_ms,
-        .drift_ppm = settings->drift_ppm,
+        .validity_ms = client_validity_ms(settings),
         .renew_ms = run->options->no_renew ? 0 : settings->renew_ms,
         .grace_ms = settings->grace_ms,
         .min_hold_ms = run->options->min_hold_ms,
@@ -229,15 +229,15 @@ static int take_lock(struct run *run)
     int result = wait_for_lock(&wait, lock_options(run));
 
     run->lock = wait.lock;
-    if (result < 0 && wait.evidence) {
-        const redlock_report_info_t *info = &wait.evidence->info;
+    if (result < 0 && wait.report) {
+        redlock_report_info_t info = report_info(wait.report);
         uint64_t validity_ms = redlock_lock_remaining_ms(run->lock);
         say(SAY_INFO,
             "%s: acquired on %u of %u servers after %" PRIu64 " ms, valid for %" PRIu64 " ms",
-            run->name, info->granted, info->nodes, wait.waited_ms, validity_ms);
+            run->name, info.granted, info.nodes, wait.waited_ms, validity_ms);
         json_t *fields = must(json_pack(
-            "{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info->granted, "nodes",
-            (int)info->nodes, "quorum", (int)info->quorum, "attempts", (int)info->attempts,
+            "{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info.granted, "nodes",
+            (int)info.nodes, "quorum", (int)info.quorum, "attempts", (int)info.attempts,
             "waited_ms", (json_int_t)wait.waited_ms, "validity_ms", (json_int_t)validity_ms));
         if (run->options->fence)
             json_object_set_new(fields, "fence",
@@ -247,7 +247,7 @@ static int take_lock(struct run *run)
             json_object_set_new(fields, "slot", must(json_integer(redlock_lock_permit(run->lock))));
         event_emit(&run->events, "acquired", fields);
     }
-    free(wait.evidence);
+    redlock_report_free(wait.report);
     return result;
 }
 
@@ -333,7 +333,7 @@ int cmd_run(const struct options *options)
     names_free(&run.names);
     free(run.key);
     free(run.path);
-    free(run.release_evidence);
+    redlock_report_free(run.release_report);
     settings_free(&run.settings);
     return result;
 }

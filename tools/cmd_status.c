@@ -8,10 +8,10 @@
 
 #include "client.h"
 #include "commands.h"
-#include "evidence.h"
 #include "exits.h"
 #include "inspect.h"
 #include "json.h"
+#include "reports.h"
 #include "say.h"
 #include "shown.h"
 #include "stuck.h"
@@ -24,21 +24,21 @@ struct holding {
     uint64_t pttl_min_ms, pttl_max_ms; /* UINT64_MAX: not known */
 };
 
-static struct holding holding_of(const struct evidence *evidence)
+static struct holding holding_of(const redlock_report_t *report)
 {
-    struct holding holding = {.owner = evidence_owner(evidence),
-                              .votes = evidence_votes(evidence),
+    struct holding holding = {.owner = report_owner(report),
+                              .votes = report_votes(report),
                               .pttl_min_ms = UINT64_MAX,
                               .pttl_max_ms = UINT64_MAX};
+    redlock_node_report_t node;
 
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        if (node->vote != REDLOCK_VOTE_GRANTED || node->pttl_ms == UINT64_MAX)
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        if (node.vote != REDLOCK_VOTE_GRANTED || node.pttl_ms == UINT64_MAX)
             continue;
-        if (node->pttl_ms < holding.pttl_min_ms)
-            holding.pttl_min_ms = node->pttl_ms;
-        if (holding.pttl_max_ms == UINT64_MAX || node->pttl_ms > holding.pttl_max_ms)
-            holding.pttl_max_ms = node->pttl_ms;
+        if (node.pttl_ms < holding.pttl_min_ms)
+            holding.pttl_min_ms = node.pttl_ms;
+        if (holding.pttl_max_ms == UINT64_MAX || node.pttl_ms > holding.pttl_max_ms)
+            holding.pttl_max_ms = node.pttl_ms;
     }
     return holding;
 }
@@ -50,43 +50,49 @@ static const char *state_name(int state)
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }
 
-static const char *value_of(const struct evidence_node *node, const char *owner)
+/* What a server has under the name, compared with the holder that most servers name. */
+enum value { VALUE_NONE = 0, VALUE_MATCH, VALUE_OTHER, VALUE_ERROR };
+
+static enum value value_of(const redlock_node_report_t *node, const char *owner)
 {
     if (node->vote == REDLOCK_VOTE_GRANTED)
-        return strcmp(node->owner, owner) == 0 ? "match" : "other";
-    return node->vote == REDLOCK_VOTE_DENIED ? "none" : "error";
+        return strcmp(node->owner, owner) == 0 ? VALUE_MATCH : VALUE_OTHER;
+    return node->vote == REDLOCK_VOTE_DENIED ? VALUE_NONE : VALUE_ERROR;
 }
 
-static json_t *nodes_json(const struct evidence *evidence, const char *owner)
+static json_t *nodes_json(const redlock_report_t *report, const char *owner)
 {
+    static const char *const names[] = {"none", "match", "other", "error"};
     json_t *array = must(json_array());
+    redlock_node_report_t node;
 
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        json_t *object = must(json_pack("{s:o, s:s, s:I}", "node", json_text(node->node), "value",
-                                        value_of(node, owner), "rtt_us", (json_int_t)node->rtt_us));
-        if (node->vote == REDLOCK_VOTE_GRANTED && node->pttl_ms != UINT64_MAX)
-            json_object_set_new(object, "pttl_ms", json_integer((json_int_t)node->pttl_ms));
-        if (*node->owner)
-            json_object_set_new(object, "owner", json_text(node->owner));
-        if (*node->text)
-            json_object_set_new(object, "text", json_text(node->text));
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        json_t *object =
+            must(json_pack("{s:o, s:s, s:I}", "node", json_text(node.node), "value",
+                           names[value_of(&node, owner)], "rtt_us", (json_int_t)node.rtt_us));
+        if (node.vote == REDLOCK_VOTE_GRANTED && node.pttl_ms != UINT64_MAX)
+            json_object_set_new(object, "pttl_ms", json_integer((json_int_t)node.pttl_ms));
+        if (*node.owner)
+            json_object_set_new(object, "owner", json_text(node.owner));
+        if (*node.text)
+            json_object_set_new(object, "text", json_text(node.text));
         json_array_append_new(array, object);
     }
     return array;
 }
 
-static json_t *holding_json(const char *schema, const char *name, const struct evidence *evidence)
+static json_t *holding_json(const char *schema, const char *name, const redlock_report_t *report)
 {
-    struct holding holding = holding_of(evidence);
-    json_t *object = must(json_pack(
-        "{s:s, s:o, s:s, s:o, s:i, s:i, s:o}", "schema", schema, "name", json_text(name), "state",
-        state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN), "owner",
-        json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
-        (int)(evidence ? evidence->info.quorum : 0), "nodes", nodes_json(evidence, holding.owner)));
+    struct holding holding = holding_of(report);
+    redlock_report_info_t info = report_info(report);
+    json_t *object =
+        must(json_pack("{s:s, s:o, s:s, s:o, s:i, s:i, s:o}", "schema", schema, "name",
+                       json_text(name), "state", state_name(info.state), "owner",
+                       json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
+                       (int)info.quorum, "nodes", nodes_json(report, holding.owner)));
 
-    if (evidence && *evidence->set)
-        json_object_set_new(object, "set", json_string(evidence->set));
+    if (info.set && *info.set)
+        json_object_set_new(object, "set", json_string(info.set));
     if (holding.pttl_min_ms != UINT64_MAX)
         json_object_set_new(object, "ttl_ms",
                             json_pack("{s:I, s:I}", "min", (json_int_t)holding.pttl_min_ms, "max",
@@ -94,62 +100,59 @@ static json_t *holding_json(const char *schema, const char *name, const struct e
     return object;
 }
 
-static void print_holding(const char *name, const struct evidence *evidence)
+static void print_holding(const char *name, const redlock_report_t *report)
 {
-    struct holding holding = holding_of(evidence);
-    size_t count = evidence ? evidence->count : 0;
+    static const char *const values[] = {"free", "held", "other", "error"};
+    struct holding holding = holding_of(report);
+    redlock_report_info_t info = report_info(report);
+    redlock_node_report_t node;
+    size_t count = info.nodes;
     size_t answered = holding.votes.granted + holding.votes.denied;
 
-    show("%s: %s", name, state_name(evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN));
+    show("%s: %s", name, state_name(info.state));
     if (holding.votes.granted > 0)
-        show("%s by %s on %u of %zu servers",
-             evidence->info.state == REDLOCK_STATE_HELD ? "" : ", but held",
+        show("%s by %s on %u of %zu servers", info.state == REDLOCK_STATE_HELD ? "" : ", but held",
              *holding.owner ? holding.owner : "a client without a label", holding.votes.granted,
              count);
     if (holding.pttl_min_ms != UINT64_MAX)
         show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
              holding.pttl_max_ms);
-    if (evidence && *evidence->set)
-        show(" (set %s)", evidence->set);
+    if (info.set && *info.set)
+        show(" (set %s)", info.set);
     show("\n");
-    for (size_t i = 0; i < count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        const char *value = value_of(node, holding.owner);
-        const char *shown = !strcmp(value, "match")  ? "held"
-                            : !strcmp(value, "none") ? "free"
-                                                     : value;
-        show("  %-24s %-6s %s\n", node->node, shown,
-             node->vote == REDLOCK_VOTE_DENIED ? "" : node->text);
-    }
+    for (size_t i = 0; report_node(report, i, &node); i++)
+        show("  %-24s %-6s %s\n", node.node, values[value_of(&node, holding.owner)],
+             node.vote == REDLOCK_VOTE_DENIED ? "" : node.text);
     if (answered < count)
         show("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
 }
 
-static struct evidence *inspect(redlock_t *rl, const char *name, int *ret_error)
+static redlock_report_t *inspect(redlock_t *rl, const char *name, int *ret_error)
 {
     struct inspection inspection = {.name = text_copy(name)};
 
     inspect_all(rl, &inspection, 1);
     free(inspection.name);
     *ret_error = inspection.error;
-    return inspection.evidence;
+    return inspection.report;
 }
 
-static int status_exit(int error, const struct evidence *evidence)
+static int status_exit(int error, const redlock_report_t *report)
 {
     if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL)
         return exit_of_error(error, EXIT_HELD);
-    if (!evidence || evidence->info.state == REDLOCK_STATE_UNKNOWN)
+    int state = report_info(report).state;
+    if (state == REDLOCK_STATE_UNKNOWN)
         return STATUS_UNKNOWN;
-    return evidence->info.state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
+    return state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
 }
 
 static void warn_if_stuck(const struct settings *settings, const char *name,
-                          const struct evidence *evidence)
+                          const redlock_report_t *report)
 {
     char text[STUCK_TEXT_MAX];
 
-    if (stuck_text(evidence, settings->max_ttl_ms, text, sizeof text))
+    if (stuck_text(report, settings->max_ttl_ms, text, sizeof text))
         say(SAY_WARNING, "%s: %s", name, text);
 }
 
@@ -157,20 +160,19 @@ static int show_one(const struct options *options, const struct settings *settin
                     const char *name)
 {
     int error;
-    struct evidence *evidence = inspect(rl, name, &error);
-    int result = status_exit(error, evidence);
+    redlock_report_t *report = inspect(rl, name, &error);
+    int result = status_exit(error, report);
 
     if (options->json)
-        json_print(holding_json("redlock.status/1", name, evidence));
+        json_print(holding_json("redlock.status/1", name, report));
     else
-        print_holding(name, evidence);
-    warn_if_stuck(settings, name, evidence);
+        print_holding(name, report);
+    warn_if_stuck(settings, name, report);
     if (result >= EXIT_USAGE) {
-        say(SAY_ERROR, "%s: %s", name,
-            evidence && *evidence->text ? evidence->text : redlock_strerror(error));
-        evidence_say_nodes(evidence, SAY_ERROR);
+        say(SAY_ERROR, "%s: %s", name, report_reason(report, error));
+        report_say_nodes(report, SAY_ERROR);
     }
-    free(evidence);
+    redlock_report_free(report);
     return result;
 }
 
@@ -180,18 +182,18 @@ struct permits {
     int error; /* of the last slot that is not known */
 };
 
-static json_t *slot_json(const char *name, unsigned slot, const struct evidence *evidence)
+static json_t *slot_json(const char *name, unsigned slot, const redlock_report_t *report)
 {
-    json_t *object = holding_json("redlock.status/1", name, evidence);
+    json_t *object = holding_json("redlock.status/1", name, report);
 
     json_object_set_new(object, "slot", json_integer(slot));
     return object;
 }
 
-static void print_slot(unsigned slot, const struct evidence *evidence)
+static void print_slot(unsigned slot, const redlock_report_t *report)
 {
-    struct holding holding = holding_of(evidence);
-    int state = evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN;
+    struct holding holding = holding_of(report);
+    int state = report_info(report).state;
 
     show("  %-4u %s", slot, state_name(state));
     if (state == REDLOCK_STATE_HELD)
@@ -227,7 +229,7 @@ static struct permits count_permits(const struct inspection *seen, unsigned slot
     struct permits permits = {.error = REDLOCK_OK};
 
     for (unsigned i = 0; i < slots; i++) {
-        int state = seen[i].evidence ? seen[i].evidence->info.state : REDLOCK_STATE_UNKNOWN;
+        int state = report_info(seen[i].report).state;
         permits.held += state == REDLOCK_STATE_HELD;
         permits.free += state == REDLOCK_STATE_FREE;
         permits.unknown += state == REDLOCK_STATE_UNKNOWN;
@@ -242,7 +244,7 @@ static void permits_json(const char *name, const struct permits *permits,
     json_t *list = must(json_array());
 
     for (unsigned i = 0; i < slots; i++)
-        json_array_append_new(list, slot_json(seen[i].name, i, seen[i].evidence));
+        json_array_append_new(list, slot_json(seen[i].name, i, seen[i].report));
     json_print(
         must(json_pack("{s:s, s:o, s:i, s:i, s:i, s:i, s:o}", "schema", "redlock.permits/1", "name",
                        json_text(name), "permits", (int)slots, "held", (int)permits->held, "free",
@@ -257,7 +259,7 @@ static int show_permits(const struct options *options, const struct settings *se
     struct permits permits = count_permits(seen, slots);
 
     for (unsigned i = 0; i < slots; i++)
-        warn_if_stuck(settings, seen[i].name, seen[i].evidence);
+        warn_if_stuck(settings, seen[i].name, seen[i].report);
     if (options->json)
         permits_json(name, &permits, seen, slots);
     else
@@ -268,8 +270,8 @@ static int show_permits(const struct options *options, const struct settings *se
         say(SAY_ERROR, "%s: %s", name, redlock_strerror(permits.error));
     for (unsigned i = 0; i < slots; i++) {
         if (!options->json)
-            print_slot(i, seen[i].evidence);
-        free(seen[i].evidence);
+            print_slot(i, seen[i].report);
+        redlock_report_free(seen[i].report);
         free(seen[i].name);
     }
     free(seen);
@@ -309,22 +311,20 @@ int cmd_status(const struct options *options)
 static int break_it(const struct options *options, redlock_t *rl, const char *name)
 {
     int error;
-    struct evidence *before = inspect(rl, name, &error);
-    bool there = evidence_votes(before).granted > 0;
-    redlock_report_t *report = NULL;
+    redlock_report_t *before = inspect(rl, name, &error);
+    bool there = report_votes(before).granted > 0;
+    redlock_report_t *after = NULL;
 
     if (!options->json)
         print_holding(name, before);
     if (error == REDLOCK_OK && !there) {
         if (options->json)
             json_print(holding_json("redlock.break/1", name, before));
-        free(before);
+        redlock_report_free(before);
         return STATUS_FREE;
     }
-    error = redlock_break(rl, name, &report);
-    struct evidence *after = evidence_copy(report);
-    redlock_report_free(report);
-    unsigned deleted = evidence_votes(after).granted;
+    error = redlock_break(rl, name, &after);
+    unsigned deleted = report_votes(after).granted;
     if (options->json) {
         json_t *object = holding_json("redlock.break/1", name, before);
         json_object_set_new(object, "deleted", json_integer(deleted));
@@ -334,12 +334,11 @@ static int break_it(const struct options *options, redlock_t *rl, const char *na
     }
     int result = exit_of_error(error, EXIT_HELD);
     if (result != EXIT_OK) {
-        say(SAY_ERROR, "%s: %s", name,
-            after && *after->text ? after->text : redlock_strerror(error));
-        evidence_say_nodes(after, SAY_ERROR);
+        say(SAY_ERROR, "%s: %s", name, report_reason(after, error));
+        report_say_nodes(after, SAY_ERROR);
     }
-    free(before);
-    free(after);
+    redlock_report_free(before);
+    redlock_report_free(after);
     return result;
 }
 

@@ -13,12 +13,12 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
-#include "evidence.h"
 #include "exits.h"
 #include "files.h"
 #include "json.h"
 #include "mask.h"
 #include "names.h"
+#include "reports.h"
 #include "say.h"
 #include "shown.h"
 #include "timing.h"
@@ -78,29 +78,28 @@ static int get_token(const struct options *options, struct names *ret_names, cha
 }
 
 static int explain(const struct options *options, const struct names *names, int error,
-                   const struct evidence *evidence)
+                   const redlock_report_t *report)
 {
     int code = exit_of_error(error, EXIT_HELD);
 
     say(SAY_ERROR, "%s: not %s: %s", names->text,
-        options->command == CMD_EXTEND ? "extended" : "released",
-        evidence && *evidence->text ? evidence->text : redlock_strerror(error));
+        options->command == CMD_EXTEND ? "extended" : "released", report_reason(report, error));
     if (code != EXIT_LOST)
-        evidence_say_nodes(evidence, SAY_ERROR);
+        report_say_nodes(report, SAY_ERROR);
     return code;
 }
 
 static bool print_result(const struct options *options, const struct names *names, int error,
-                         uint64_t validity_ms, const struct evidence *evidence)
+                         uint64_t validity_ms, const redlock_report_t *report)
 {
     bool extend = options->command == CMD_EXTEND;
-    struct votes votes = evidence_votes(evidence);
+    struct votes votes = report_votes(report);
     json_t *object = must(
         json_pack("{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
                   extend ? "redlock.extend/1" : "redlock.release/1", "name",
                   json_text(names->list[0]), extend ? "extended" : "released", error == REDLOCK_OK,
                   "error", error == REDLOCK_OK ? "" : redlock_error_name(error), "nodes_ok",
-                  (int)votes.granted, "nodes", evidence_nodes_json(evidence)));
+                  (int)votes.granted, "nodes", report_nodes_json(report)));
 
     names_to_json(names, object);
     if (extend)
@@ -119,37 +118,32 @@ static int extend(const struct options *options, const struct settings *settings
     opts.wait_ms = PATIENCE_MS;
     names_to_opts(names, &opts);
     int error = redlock_adopt(rl, names->list[0], token, &opts, &lock, &report);
-    struct evidence *evidence = evidence_copy(report);
 
-    redlock_report_free(report);
     if (error == REDLOCK_OK) {
         validity_ms = redlock_lock_remaining_ms(lock);
         error = redlock_lock_detach(lock);
     }
     redlock_lock_free(lock);
-    int result = error == REDLOCK_OK ? EXIT_OK : explain(options, names, error, evidence);
+    int result = error == REDLOCK_OK ? EXIT_OK : explain(options, names, error, report);
     if (options->json)
-        print_result(options, names, error, validity_ms, evidence);
+        print_result(options, names, error, validity_ms, report);
     else if (error == REDLOCK_OK)
         show("%s: valid for %" PRIu64 " ms\n", names->text, validity_ms);
-    free(evidence);
+    redlock_report_free(report);
     return result;
 }
 
 /* Servers that are slow for once are asked again. A lock that is gone by then went with the first
  * question. */
 static int release_patiently(redlock_t *rl, const struct names *names, const char *token,
-                             struct evidence **ret_evidence)
+                             redlock_report_t **ret_report)
 {
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
     bool again = false;
 
     for (;;) {
-        redlock_report_t *report = NULL;
-        int error = redlock_release_token_all(rl, names->list, names->count, token, &report);
-        free(*ret_evidence);
-        *ret_evidence = evidence_copy(report);
-        redlock_report_free(report);
+        redlock_report_free(*ret_report);
+        int error = redlock_release_token_all(rl, names->list, names->count, token, ret_report);
         if (error == REDLOCK_ELOST && again)
             return REDLOCK_OK;
         if (error != REDLOCK_ENOQUORUM || boottime_ns() >= give_up_ns)
@@ -162,8 +156,8 @@ static int release_patiently(redlock_t *rl, const struct names *names, const cha
 static int release(const struct options *options, const struct names *names, redlock_t *rl,
                    const char *token)
 {
-    struct evidence *evidence = NULL;
-    int error = release_patiently(rl, names, token, &evidence);
+    redlock_report_t *report = NULL;
+    int error = release_patiently(rl, names, token, &report);
     int result = EXIT_OK;
 
     if (error == REDLOCK_ELOST) {
@@ -174,11 +168,11 @@ static int release(const struct options *options, const struct names *names, red
             names->text);
         result = options->strict ? EXIT_LOST : EXIT_OK;
     } else if (error != REDLOCK_OK) {
-        result = explain(options, names, error, evidence);
+        result = explain(options, names, error, report);
     }
     if (options->json)
-        print_result(options, names, error, 0, evidence);
-    free(evidence);
+        print_result(options, names, error, 0, report);
+    redlock_report_free(report);
     return result;
 }
 

@@ -10,9 +10,9 @@
 #include "client.h"
 #include "clock.h"
 #include "commands.h"
-#include "evidence.h"
 #include "exits.h"
 #include "json.h"
+#include "reports.h"
 #include "say.h"
 #include "signals.h"
 
@@ -23,8 +23,8 @@
 
 struct watched {
     const char *name;
-    int state; /* enum redlock_state */
-    char owner[sizeof((struct evidence_node *)0)->owner];
+    int state;       /* enum redlock_state */
+    char owner[132]; /* a label, at most 128 bytes */
     bool told;       /* the first look is always told */
     unsigned doubts; /* looks in a row that did not tell who holds it */
 };
@@ -33,36 +33,36 @@ static const char *const state_names[] = {[REDLOCK_STATE_UNKNOWN] = "unknown",
                                           [REDLOCK_STATE_FREE] = "free",
                                           [REDLOCK_STATE_HELD] = "held"};
 
-static json_t *line_of(const struct watched *watched, const struct evidence *evidence)
+static json_t *line_of(const struct watched *watched, const redlock_report_t *report)
 {
     char time[32];
     uint64_t longest_ms = 0;
+    redlock_node_report_t node;
     json_t *object =
         must(json_pack("{s:s, s:s, s:o, s:s, s:i, s:i}", "schema", "redlock.watch/1", "t",
                        rfc3339(unix_ms(), time), "name", json_text(watched->name), "state",
-                       state_names[watched->state], "votes", (int)evidence_votes(evidence).granted,
-                       "quorum", (int)(evidence ? evidence->info.quorum : 0)));
+                       state_names[watched->state], "votes", (int)report_votes(report).granted,
+                       "quorum", (int)report_info(report).quorum));
 
     if (watched->state == REDLOCK_STATE_HELD)
         json_object_set_new(object, "owner", json_text(watched->owner));
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        if (node->vote == REDLOCK_VOTE_GRANTED && node->pttl_ms != UINT64_MAX &&
-            node->pttl_ms > longest_ms)
-            longest_ms = node->pttl_ms;
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        if (node.vote == REDLOCK_VOTE_GRANTED && node.pttl_ms != UINT64_MAX &&
+            node.pttl_ms > longest_ms)
+            longest_ms = node.pttl_ms;
     }
     if (longest_ms != 0)
         json_object_set_new(object, "ttl_ms", json_integer((json_int_t)longest_ms));
-    if (watched->state == REDLOCK_STATE_UNKNOWN && evidence && *evidence->text)
-        json_object_set_new(object, "text", json_text(evidence->text));
+    if (watched->state == REDLOCK_STATE_UNKNOWN && *redlock_report_text(report))
+        json_object_set_new(object, "text", json_text(redlock_report_text(report)));
     return object;
 }
 
 /* Tells what is new. False: nobody reads it any more. */
-static bool note(struct watched *watched, const struct evidence *evidence)
+static bool note(struct watched *watched, const redlock_report_t *report)
 {
-    int state = evidence ? evidence->info.state : REDLOCK_STATE_UNKNOWN;
-    const char *owner = state == REDLOCK_STATE_HELD ? evidence_owner(evidence) : "";
+    int state = report_info(report).state;
+    const char *owner = state == REDLOCK_STATE_HELD ? report_owner(report) : "";
 
     watched->doubts = state == REDLOCK_STATE_UNKNOWN ? watched->doubts + 1 : 0;
     bool settled = watched->doubts == 0 || watched->doubts >= DOUBTS_MAX;
@@ -72,7 +72,7 @@ static bool note(struct watched *watched, const struct evidence *evidence)
     watched->told = true;
     watched->state = state;
     snprintf(watched->owner, sizeof watched->owner, "%s", owner);
-    return json_print(line_of(watched, evidence));
+    return json_print(line_of(watched, report));
 }
 
 static int reader_is_gone(void)
@@ -87,18 +87,15 @@ static int look(redlock_t *rl, struct watched *watched, size_t count)
     for (size_t i = 0; i < count; i++) {
         redlock_report_t *report = NULL;
         int error = redlock_inspect(rl, watched[i].name, &report);
-        struct evidence *evidence = evidence_copy(report);
-        redlock_report_free(report);
         int result = -1;
         if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL) {
-            say(SAY_ERROR, "%s: %s", watched[i].name,
-                evidence && *evidence->text ? evidence->text : redlock_strerror(error));
-            evidence_say_nodes(evidence, SAY_ERROR);
+            say(SAY_ERROR, "%s: %s", watched[i].name, report_reason(report, error));
+            report_say_nodes(report, SAY_ERROR);
             result = exit_of_error(error, EXIT_HELD);
-        } else if (!note(&watched[i], evidence)) {
+        } else if (!note(&watched[i], report)) {
             result = reader_is_gone();
         }
-        free(evidence);
+        redlock_report_free(report);
         if (result >= 0)
             return result;
     }

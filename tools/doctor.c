@@ -67,6 +67,7 @@ static const struct remedy *remedy_of(int cause)
         {REDLOCK_CAUSE_NO_INFO, "no_info", "allow the user +info (redlock nodes --acl)"},
         {REDLOCK_CAUSE_OOM, "memory_full", "raise maxmemory, or use a server for locks alone"},
         {REDLOCK_CAUSE_CLUSTER, "cluster", "use servers without cluster mode"},
+        {REDLOCK_CAUSE_NO_SOCKET, "descriptors", "nothing there: raise ulimit -n of this process"},
     };
     static const struct remedy other = {0, "no_vote", "look into the server's log"};
 
@@ -106,14 +107,9 @@ void doctor_compare(struct examination *exams, size_t sets)
 
 static void check_vote(struct examination *exam, size_t i)
 {
-    static const struct remedy ours = {0, "descriptors",
-                                       "nothing there: raise ulimit -n of this process"};
     const redlock_node_stats_t *node = &exam->nodes[i];
     const struct trouble *trouble = &exam->troubles[i];
     const struct remedy *remedy = remedy_of(node->cause);
-
-    if (!strncmp(node->text, "no socket", strlen("no socket")))
-        remedy = &ours;
 
     if (exam->twin[i] >= 0)
         find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",
@@ -176,7 +172,7 @@ static void check_elsewhere(struct examination *exam, size_t i)
 static void check_wakeups(struct examination *exam, size_t i)
 {
     const struct wakefulness *wake = &exam->wakes[i];
-    bool right = !strncmp(wake->text, "NOPERM", 6);
+    bool right = wake->cause == REDLOCK_CAUSE_NOPERM;
 
     if (wake->state == WAKE_REFUSED)
         find(exam, FINDING_NOTE, (int)i, "no_wakeups",
@@ -268,14 +264,14 @@ static size_t count_records(const struct examination *exam, enum record_seen see
     return count;
 }
 
-/* Not there, or there and not in use: it may be filled. The library's words tell them apart from
- * those of somebody else. */
+/* Returns true if the fence record is missing or of an earlier run of the server: it may be filled.
+ */
 static bool is_gap(const struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
 
     if (trouble->cause == REDLOCK_CAUSE_FENCE)
-        return strstr(trouble->text, "no fence record") || strstr(trouble->text, "forgotten");
+        return trouble->record == REDLOCK_RECORD_MISSING;
     return !trouble->cause && exam->records[i] == RECORD_MISSING &&
            count_records(exam, RECORD_THERE) > 0;
 }

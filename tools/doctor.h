@@ -26,7 +26,8 @@ struct finding {
 
 /* What a server did not do when it was asked for a lock. */
 struct trouble {
-    int cause; /* enum redlock_cause; 0: none */
+    int cause;  /* enum redlock_cause; 0: none */
+    int record; /* REDLOCK_CAUSE_FENCE: enum redlock_record */
     char text[FINDING_TEXT_MAX];
 };
 
@@ -35,7 +36,8 @@ enum wake_state { WAKE_UNKNOWN = 0, WAKE_TELLS, WAKE_REFUSED, WAKE_MUTE };
 
 struct wakefulness {
     enum wake_state state;
-    char text[96]; /* refused: the server's words */
+    int cause;     /* refused: enum redlock_cause, ... */
+    char text[96]; /* ... and the server's words */
 };
 
 /* Where else a server is listed. */

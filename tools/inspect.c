@@ -29,7 +29,7 @@ static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
     (void)rl;
     (void)lock;
     question->inspection->error = status;
-    question->inspection->evidence = evidence_copy(report);
+    question->inspection->report = report ? must(redlock_report_ref(report)) : NULL;
     sem_post(question->answered);
 }
 
@@ -48,8 +48,8 @@ static void ask(redlock_t *rl, struct question *questions, size_t count, int err
         struct inspection *inspection = questions[i].inspection;
         if (inspection->error != error)
             continue;
-        free(inspection->evidence);
-        inspection->evidence = NULL;
+        redlock_report_free(inspection->report);
+        inspection->report = NULL;
         if (under_way == AT_ONCE) {
             wait_for_one(questions[i].answered);
             under_way--;
@@ -81,7 +81,7 @@ void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
     for (size_t i = 0; i < count; i++) {
         questions[i] = (struct question){&inspections[i], &answered};
         inspections[i].error = REDLOCK_OK;
-        inspections[i].evidence = NULL;
+        inspections[i].report = NULL;
     }
     ask(rl, questions, count, REDLOCK_OK);
     uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;

@@ -5,11 +5,11 @@
 #ifndef TOOLS_INSPECT_H
 #define TOOLS_INSPECT_H
 
-#include "evidence.h"
+#include "reports.h"
 
 struct inspection {
-    char *name;                /* the caller's */
-    struct evidence *evidence; /* what was seen, to be freed; may be NULL */
+    char *name;               /* the caller's */
+    redlock_report_t *report; /* what was seen, to be freed; may be NULL */
     int error;
 };
 

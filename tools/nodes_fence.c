@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "doctor.h"
+#include "reports.h"
 #include "say.h"
 #include "sets.h"
 
@@ -24,6 +25,7 @@
 static void note_trouble(struct trouble *trouble, const redlock_node_report_t *node)
 {
     trouble->cause = node->cause;
+    trouble->record = node->record;
     snprintf(trouble->text, sizeof trouble->text, "takes no part in fenced locks: %s", node->text);
 }
 
@@ -51,17 +53,11 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
         *answered = true;
     else if (node->vote != REDLOCK_VOTE_FAILED)
         return;
-    switch (node->cause) {
-    case REDLOCK_CAUSE_TIMEOUT:
-    case REDLOCK_CAUSE_RESOLVE:
-    case REDLOCK_CAUSE_CONNECT:
-    case REDLOCK_CAUSE_DISCONNECT:
-    case REDLOCK_CAUSE_FENCE_UNREAD: /* others were */
-        return;                      /* out of reach for once: said elsewhere */
-    default:
-        *answered = true;
-        note_trouble(&exam->fence_troubles[i], node);
-    }
+    /* A server that was not reached is reported elsewhere; FENCE_UNREAD is about the others. */
+    if (cause_is_unreachable(node->cause) || node->cause == REDLOCK_CAUSE_FENCE_UNREAD)
+        return;
+    *answered = true;
+    note_trouble(&exam->fence_troubles[i], node);
 }
 
 static bool all_seen(const struct examination *exam)

@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "exits.h"
 #include "json.h"
+#include "reports.h"
 #include "say.h"
 
 #define INIT_MS         5000
@@ -19,9 +20,7 @@
 static bool is_away(const redlock_node_stats_t *node)
 {
     return !node->may_vote &&
-           (node->cause == REDLOCK_CAUSE_NONE || node->cause == REDLOCK_CAUSE_TIMEOUT ||
-            node->cause == REDLOCK_CAUSE_CONNECT || node->cause == REDLOCK_CAUSE_DISCONNECT ||
-            node->cause == REDLOCK_CAUSE_RESOLVE);
+           (node->cause == REDLOCK_CAUSE_NONE || cause_is_unreachable(node->cause));
 }
 
 /* Servers that cannot be reached; they are named if `tell`. */

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "doctor.h"
 #include "nodes_wake.h"
+#include "reports.h"
 #include "say.h"
 #include "sets.h"
 
@@ -26,17 +27,11 @@ static void note_failure(struct trouble *trouble, const char *step, redlock_repo
     if (!report || trouble->cause != REDLOCK_CAUSE_NONE ||
         redlock_report_get_node(report, 0, &node, sizeof node) != REDLOCK_OK)
         return;
-    switch (node.vote == REDLOCK_VOTE_FAILED ? node.cause : REDLOCK_CAUSE_NONE) {
-    case REDLOCK_CAUSE_NONE:
-    case REDLOCK_CAUSE_TIMEOUT:
-    case REDLOCK_CAUSE_RESOLVE:
-    case REDLOCK_CAUSE_CONNECT:
-    case REDLOCK_CAUSE_DISCONNECT:
+    if (node.vote != REDLOCK_VOTE_FAILED || node.cause == REDLOCK_CAUSE_NONE ||
+        cause_is_unreachable(node.cause))
         return;
-    default:
-        trouble->cause = node.cause;
-        snprintf(trouble->text, sizeof trouble->text, "does not %s a lock: %s", step, node.text);
-    }
+    trouble->cause = node.cause;
+    snprintf(trouble->text, sizeof trouble->text, "does not %s a lock: %s", step, node.text);
 }
 
 static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)

@@ -54,6 +54,7 @@ static void note(struct wakefulness *wake, const redlock_node_stats_t *stats)
 {
     if (stats->wakeups == REDLOCK_WAKEUPS_REFUSED) {
         wake->state = WAKE_REFUSED;
+        wake->cause = stats->wakeups_cause;
         snprintf(wake->text, sizeof wake->text, "%s", stats->wakeups_text);
     } else if (stats->wakeups == REDLOCK_WAKEUPS_ON) {
         wake->state = stats->pushes > 0 ? WAKE_TELLS : WAKE_MUTE;

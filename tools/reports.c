@@ -1,49 +1,44 @@
 /* SPDX-License-Identifier: MIT
- * Copies reports and shows them.
+ * Reads reports of the library.
  */
-#include "evidence.h"
+#include "reports.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "json.h"
 #include "say.h"
 
-struct evidence *evidence_copy(const redlock_report_t *report)
+redlock_report_info_t report_info(const redlock_report_t *report)
 {
-    redlock_node_report_t node;
+    redlock_report_info_t info = {.state = REDLOCK_STATE_UNKNOWN};
 
-    if (!report)
-        return NULL;
-    struct evidence *copy = must(calloc(1, sizeof *copy));
-    redlock_report_get_info(report, &copy->info, sizeof copy->info);
-    snprintf(copy->set, sizeof copy->set, "%s", copy->info.set ? copy->info.set : "");
-    copy->info.set = copy->set;
-    snprintf(copy->text, sizeof copy->text, "%s", redlock_report_text(report));
-    while (copy->count < REDLOCK_NODES_MAX &&
-           redlock_report_get_node(report, copy->count, &node, sizeof node) == REDLOCK_OK) {
-        struct evidence_node *to = &copy->nodes[copy->count++];
-        to->vote = node.vote;
-        to->cause = node.cause;
-        to->rtt_us = node.rtt_us;
-        to->pttl_ms = node.pttl_ms;
-        snprintf(to->node, sizeof to->node, "%s", node.node ? node.node : "");
-        snprintf(to->owner, sizeof to->owner, "%s", node.owner ? node.owner : "");
-        snprintf(to->text, sizeof to->text, "%s", node.text ? node.text : "");
-    }
-    return copy;
+    if (redlock_report_get_info(report, &info, sizeof info) != REDLOCK_OK)
+        return (redlock_report_info_t){.state = REDLOCK_STATE_UNKNOWN};
+    return info;
 }
 
-struct votes evidence_votes(const struct evidence *evidence)
+bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node)
+{
+    return redlock_report_get_node(report, index, ret_node, sizeof *ret_node) == REDLOCK_OK;
+}
+
+const char *report_reason(const redlock_report_t *report, int error)
+{
+    const char *text = redlock_report_text(report);
+
+    return *text ? text : redlock_strerror(error);
+}
+
+struct votes report_votes(const redlock_report_t *report)
 {
     struct votes votes = {0};
+    redlock_node_report_t node;
 
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        int vote = evidence->nodes[i].vote;
-        if (vote == REDLOCK_VOTE_GRANTED)
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        if (node.vote == REDLOCK_VOTE_GRANTED)
             votes.granted++;
-        else if (vote == REDLOCK_VOTE_DENIED)
+        else if (node.vote == REDLOCK_VOTE_DENIED)
             votes.denied++;
         else
             votes.failed++;
@@ -51,14 +46,13 @@ struct votes evidence_votes(const struct evidence *evidence)
     return votes;
 }
 
-void evidence_say_nodes(const struct evidence *evidence, int level)
+void report_say_nodes(const redlock_report_t *report, int level)
 {
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        /* The line about the whole names the first few already. */
-        if (node->vote >= REDLOCK_VOTE_DENIED && *node->text && !strstr(evidence->text, node->node))
-            say((enum say_level)level, "  %s: %s", node->node, node->text);
-    }
+    redlock_node_report_t node;
+
+    for (size_t i = 0; report_node(report, i, &node); i++)
+        if (node.vote >= REDLOCK_VOTE_DENIED && *node.text && !node.in_text)
+            say((enum say_level)level, "  %s: %s", node.node, node.text);
 }
 
 static const char *vote_name(int vote)
@@ -77,68 +71,53 @@ static const char *vote_name(int vote)
     }
 }
 
-const char *cause_name(int cause)
+const char *cause_name(int cause, char text[CAUSE_NAME])
 {
-    static const char *const names[] = {
-        [REDLOCK_CAUSE_NONE] = "none",
-        [REDLOCK_CAUSE_TIMEOUT] = "timeout",
-        [REDLOCK_CAUSE_RESOLVE] = "resolve",
-        [REDLOCK_CAUSE_CONNECT] = "connect",
-        [REDLOCK_CAUSE_DISCONNECT] = "disconnect",
-        [REDLOCK_CAUSE_PROTOCOL] = "protocol",
-        [REDLOCK_CAUSE_AUTH] = "auth",
-        [REDLOCK_CAUSE_NOPERM] = "noperm",
-        [REDLOCK_CAUSE_READONLY] = "readonly",
-        [REDLOCK_CAUSE_OOM] = "oom",
-        [REDLOCK_CAUSE_BUSY] = "busy",
-        [REDLOCK_CAUSE_WRONGTYPE] = "wrongtype",
-        [REDLOCK_CAUSE_ERROR_REPLY] = "error_reply",
-        [REDLOCK_CAUSE_RESTARTED] = "restarted",
-        [REDLOCK_CAUSE_REPLICA] = "replica",
-        [REDLOCK_CAUSE_LOADING] = "loading",
-        [REDLOCK_CAUSE_PROMOTED] = "promoted",
-        [REDLOCK_CAUSE_EVICTING] = "evicting",
-        [REDLOCK_CAUSE_DUPLICATE] = "duplicate",
-        [REDLOCK_CAUSE_CLOCK_STEP] = "clock_step",
-        [REDLOCK_CAUSE_NO_INFO] = "no_info",
-        [REDLOCK_CAUSE_FENCE] = "fence",
-        [REDLOCK_CAUSE_NO_MEMORY] = "no_memory",
-        [REDLOCK_CAUSE_CLUSTER] = "cluster",
-        [REDLOCK_CAUSE_HEALED] = "healed",
-        [REDLOCK_CAUSE_FENCE_UNREAD] = "fence_unread",
-    };
-    bool known = cause >= 0 && (size_t)cause < sizeof names / sizeof names[0] && names[cause];
+    const char *name = redlock_cause_name(cause) + strlen("REDLOCK_CAUSE_");
+    size_t len = 0;
 
-    return known ? names[cause] : "other";
+    for (; name[len] && len < CAUSE_NAME - 1; len++)
+        text[len] = (char)tolower((unsigned char)name[len]);
+    text[len] = '\0';
+    return text;
 }
 
-json_t *evidence_nodes_json(const struct evidence *evidence)
+bool cause_is_unreachable(int cause)
+{
+    return cause == REDLOCK_CAUSE_TIMEOUT || cause == REDLOCK_CAUSE_RESOLVE ||
+           cause == REDLOCK_CAUSE_CONNECT || cause == REDLOCK_CAUSE_DISCONNECT ||
+           cause == REDLOCK_CAUSE_NO_SOCKET;
+}
+
+json_t *report_nodes_json(const redlock_report_t *report)
 {
     json_t *array = must(json_array());
+    redlock_node_report_t node;
+    char cause[CAUSE_NAME];
 
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
+    for (size_t i = 0; report_node(report, i, &node); i++) {
         json_t *object = must(json_pack(
-            "{s:o, s:s, s:s, s:I}", "node", json_text(node->node), "vote", vote_name(node->vote),
-            "cause", cause_name(node->cause), "rtt_us", (json_int_t)node->rtt_us));
-        if (*node->text)
-            json_object_set_new(object, "text", json_text(node->text));
+            "{s:o, s:s, s:s, s:I}", "node", json_text(node.node), "vote", vote_name(node.vote),
+            "cause", cause_name(node.cause, cause), "rtt_us", (json_int_t)node.rtt_us));
+        if (*node.text)
+            json_object_set_new(object, "text", json_text(node.text));
         json_array_append_new(array, object);
     }
     return array;
 }
 
-const char *evidence_owner(const struct evidence *evidence)
+const char *report_owner(const redlock_report_t *report)
 {
+    redlock_node_report_t node, other;
     const char *best = "";
     unsigned best_count = 0;
 
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
+    for (size_t i = 0; report_node(report, i, &node); i++) {
         unsigned count = 0;
-        for (size_t j = 0; j < evidence->count; j++)
-            count += !strcmp(evidence->nodes[i].owner, evidence->nodes[j].owner);
-        if (*evidence->nodes[i].owner && count > best_count) {
-            best = evidence->nodes[i].owner;
+        for (size_t j = 0; report_node(report, j, &other); j++)
+            count += !strcmp(node.owner, other.owner);
+        if (*node.owner && count > best_count) {
+            best = node.owner;
             best_count = count;
         }
     }

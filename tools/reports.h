@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: MIT
- * A copy of a report that outlives the callback it came in, for people and for JSON.
+ * Reads reports of the library: counts votes, prints nodes, names causes. Each function takes a
+ * report that may be NULL, and borrows it.
  */
-#ifndef TOOLS_EVIDENCE_H
-#define TOOLS_EVIDENCE_H
+#ifndef TOOLS_REPORTS_H
+#define TOOLS_REPORTS_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "redlock/redlock.h"
 
-struct evidence_node {
-    int vote, cause;
-    uint64_t rtt_us, pttl_ms;
-    char node[160], owner[132], text[200];
-};
-
-struct evidence {
-    redlock_report_info_t info;
-    char set[72]; /* "": the client has only one */
-    char text[512];
-    size_t count;
-    struct evidence_node nodes[REDLOCK_NODES_MAX];
-};
+#define CAUSE_NAME 40 /* bytes that cause_name() needs */
 
 struct votes {
     unsigned granted, denied, failed; /* failed: with those that were not asked or came late */
 };
 
-/* NULL for a NULL report. */
-struct evidence *evidence_copy(const redlock_report_t *report);
-struct votes evidence_votes(const struct evidence *evidence);
+/* Returns what the report says of the whole; all zero without a report. */
+redlock_report_info_t report_info(const redlock_report_t *report);
 
-/* One line per node that denied or failed and that evidence->text does not name. */
-void evidence_say_nodes(const struct evidence *evidence, int level);
+/* Reads one node of the report. False: there is none with this index. */
+bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node);
 
-/* The name of an enum redlock_cause: "connect". */
-const char *cause_name(int cause);
+/* Returns the line of the report, or what `error` means where there is no line. */
+const char *report_reason(const redlock_report_t *report, int error);
 
-json_t *evidence_nodes_json(const struct evidence *evidence);
+struct votes report_votes(const redlock_report_t *report);
 
-/* The holder that most nodes name, or "". */
-const char *evidence_owner(const struct evidence *evidence);
+/* Says a line for each node that denied or failed and that the line of the report does not name. */
+void report_say_nodes(const redlock_report_t *report, int level);
+
+json_t *report_nodes_json(const redlock_report_t *report);
+
+/* Returns the holder that most nodes name, or ""; borrowed from the report. */
+const char *report_owner(const redlock_report_t *report);
+
+/* Writes the name of an enum redlock_cause into `text`, and returns it: "connect". */
+const char *cause_name(int cause, char text[CAUSE_NAME]);
+
+/* Returns true of a cause that says nothing about the server but that it was not reached. */
+bool cause_is_unreachable(int cause);
 
 #endif

@@ -52,7 +52,7 @@ struct run {
     bool settled;     /* nothing is left to guard */
     bool released;    /* it is known what became of the release */
     int release_status;
-    struct evidence *release_evidence;
+    redlock_report_t *release_report;
 };
 
 /* What the lock says now. */

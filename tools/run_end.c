@@ -183,8 +183,7 @@ void run_tell_release(struct run *run, bool owing)
         say_not_ours(run);
     else
         say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
-            run->name,
-            run->release_evidence ? run->release_evidence->text : redlock_strerror(status));
+            run->name, report_reason(run->release_report, status));
 }
 
 int run_not_started(const struct run *run)

@@ -126,7 +126,7 @@ static void check_deadline(struct run *run)
 
 static void renewal_failed(struct run *run, const struct note *note)
 {
-    struct votes votes = evidence_votes(note->evidence);
+    struct votes votes = report_votes(note->report);
     char left[DURATION_TEXT];
     uint64_t now_ns = boottime_ns();
 
@@ -139,13 +139,12 @@ static void renewal_failed(struct run *run, const struct note *note)
         return;
     run->renew_failed_said_ns = now_ns;
     say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
-        duration_text(note->remaining_ms, left),
-        note->evidence ? note->evidence->text : redlock_strerror(note->status));
+        duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
 
 static void lock_event(struct run *run, const struct note *note)
 {
-    struct votes votes = evidence_votes(note->evidence);
+    struct votes votes = report_votes(note->report);
 
     switch (note->event) {
     case REDLOCK_EVENT_EXTENDED:
@@ -179,8 +178,8 @@ static void take_note(struct run *run, struct note *note)
     if (note->kind == NOTE_RELEASED) {
         run->released = true;
         run->release_status = note->status;
-        run->release_evidence = note->evidence;
-        note->evidence = NULL;
+        run->release_report = note->report;
+        note->report = NULL;
     }
     note_free(note);
 }

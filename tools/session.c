@@ -19,7 +19,7 @@ static void post(const struct session *session, struct note note, const redlock_
     struct note *copy = must(malloc(sizeof *copy));
 
     *copy = note;
-    copy->evidence = evidence_copy(report);
+    copy->report = report ? must(redlock_report_ref(report)) : NULL;
     if (write(session->note_write, &copy, sizeof copy) != (ssize_t)sizeof copy)
         note_free(copy);
 }
@@ -108,7 +108,7 @@ void note_free(struct note *note)
 {
     if (!note)
         return;
-    free(note->evidence);
+    redlock_report_free(note->report);
     free(note);
 }
 

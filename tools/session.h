@@ -5,8 +5,8 @@
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
 
-#include "evidence.h"
 #include "redlock/redlock.h"
+#include "reports.h"
 
 enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED, NOTE_INSPECTED };
 
@@ -16,7 +16,7 @@ struct note {
     int status;           /* error code */
     redlock_lock_t *lock; /* NOTE_ACQUIRED: ours on success */
     uint64_t remaining_ms;
-    struct evidence *evidence; /* may be NULL */
+    redlock_report_t *report; /* may be NULL */
 };
 
 struct session {

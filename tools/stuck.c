@@ -4,24 +4,23 @@
 #include "stuck.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "durations.h"
 #include "redlock/redlock.h"
 
-bool stuck_text(const struct evidence *evidence, uint64_t max_ttl_ms, char *text, size_t size)
+bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text, size_t size)
 {
     char max[DURATION_TEXT];
+    redlock_node_report_t node;
     unsigned endless = 0, late = 0;
 
     text[0] = '\0';
-    for (size_t i = 0; evidence && i < evidence->count; i++) {
-        const struct evidence_node *node = &evidence->nodes[i];
-        if (node->vote != REDLOCK_VOTE_GRANTED)
+    for (size_t i = 0; report_node(report, i, &node); i++) {
+        if (node.vote != REDLOCK_VOTE_GRANTED)
             continue;
-        if (strstr(node->text, "never expires"))
+        if (node.key == REDLOCK_KEY_PERSISTENT)
             endless++;
-        else if (node->pttl_ms != UINT64_MAX && node->pttl_ms > max_ttl_ms)
+        else if (node.pttl_ms != UINT64_MAX && node.pttl_ms > max_ttl_ms)
             late++;
     }
     if (endless > 0)

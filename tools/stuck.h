@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "evidence.h"
+#include "reports.h"
 
 #define STUCK_TEXT_MAX 256
 
 /* What an inspection found, and what to do; false and "" if all keys end in time. */
-bool stuck_text(const struct evidence *evidence, uint64_t max_ttl_ms, char *text, size_t size);
+bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text, size_t size);
 
 #endif

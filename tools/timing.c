@@ -13,11 +13,7 @@
 
 uint64_t timing_drift_ms(const struct timing *timing)
 {
-    uint64_t thousandth_ms = (timing->ttl_ms + 999) / 1000;
-    uint64_t lost_margin_ms = thousandth_ms > 5 ? thousandth_ms : 5;
-    uint64_t drift_ms = (timing->ttl_ms * timing->drift_ppm + 999999) / 1000000;
-
-    return drift_ms + DRIFT_FLOOR_US / 1000 + lost_margin_ms;
+    return timing->ttl_ms - timing->validity_ms;
 }
 
 static bool refuse(char *why, size_t size, const char *format, ...)

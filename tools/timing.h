@@ -11,19 +11,17 @@
 
 /* Killing and reaping must be over before another client can get the lock. */
 #define KILL_RESERVE_MS 250
-/* The part of the drift that does not grow with the TTL: 2 ms. */
-#define DRIFT_FLOOR_US 2000
 
 struct timing {
     uint64_t ttl_ms, max_ttl_ms;
-    uint32_t drift_ppm;
-    uint64_t renew_ms; /* renewed so long after the last success; 0: never */
+    uint64_t validity_ms; /* of a lock with this TTL that is granted at once */
+    uint64_t renew_ms;    /* renewed so long after the last success; 0: never */
     uint64_t grace_ms;
     uint64_t min_hold_ms, max_hold_ms; /* 0: none */
     uint64_t try_ms;                   /* room for one more renewal if the first one fails */
 };
 
-/* What drift and the lost margin take from the TTL. */
+/* Returns what drift and loss margin take from the TTL. */
 uint64_t timing_drift_ms(const struct timing *timing);
 
 /* The TTL alone: long enough for the library, at most max_ttl. */

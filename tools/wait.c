@@ -42,18 +42,17 @@ static const char *stuck_of(const struct waiting *waiting, int status)
     return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
 }
 
-static json_t *cause_json(const struct waiting *waiting, const struct evidence *evidence,
-                          int status)
+static json_t *cause_json(const struct waiting *waiting, const redlock_report_t *report, int status)
 {
     json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
                                     redlock_strerror(status)));
 
-    if (evidence) {
-        json_object_set_new(fields, "text", json_text(evidence->text));
-        json_object_set_new(fields, "attempts", json_integer(evidence->info.attempts));
-        json_object_set_new(fields, "waited_ms",
-                            json_integer((json_int_t)(evidence->info.waited_us / 1000)));
-        json_object_set_new(fields, "nodes", evidence_nodes_json(evidence));
+    if (report) {
+        redlock_report_info_t info = report_info(report);
+        json_object_set_new(fields, "text", json_text(redlock_report_text(report)));
+        json_object_set_new(fields, "attempts", json_integer(info.attempts));
+        json_object_set_new(fields, "waited_ms", json_integer((json_int_t)(info.waited_us / 1000)));
+        json_object_set_new(fields, "nodes", report_nodes_json(report));
     }
     if (*stuck_of(waiting, status))
         json_object_set_new(fields, "stuck", json_text(stuck_of(waiting, status)));
@@ -61,14 +60,13 @@ static json_t *cause_json(const struct waiting *waiting, const struct evidence *
 }
 
 static void say_cause(const struct waiting *waiting, enum say_level level, bool over,
-                      const struct evidence *evidence, int status)
+                      const redlock_report_t *report, int status)
 {
     const char *stuck = stuck_of(waiting, status);
 
     say(level, "%s%s: %s%s%s%s", over ? "" : "waiting for ", waiting->wait->names->text,
-        over ? "not acquired: " : "",
-        evidence && *evidence->text ? evidence->text : redlock_strerror(status),
-        *stuck ? "; its key " : "", stuck);
+        over ? "not acquired: " : "", report_reason(report, status), *stuck ? "; its key " : "",
+        stuck);
 }
 
 /* Within max_ttl each key ends or is renewed: to have waited for longer says something. */
@@ -100,7 +98,7 @@ static void take_look(struct waiting *waiting, const struct note *note)
     waiting->looking = false;
     if (note->status != REDLOCK_OK)
         return;
-    if (stuck_text(note->evidence, waiting->wait->max_ttl_ms, waiting->stuck,
+    if (stuck_text(note->report, waiting->wait->max_ttl_ms, waiting->stuck,
                    sizeof waiting->stuck) &&
         !known)
         waiting->say_at_ns = 0;
@@ -113,8 +111,8 @@ static void tell_waiting(struct waiting *waiting, const struct note *note)
     if (now_ns < waiting->say_at_ns)
         return;
     waiting->say_at_ns = now_ns + REPEAT_NS;
-    say_cause(waiting, SAY_NOTE, false, note->evidence, note->status);
-    event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->evidence, note->status));
+    say_cause(waiting, SAY_NOTE, false, note->report, note->status);
+    event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->report, note->status));
 }
 
 static void take_note(struct waiting *waiting, struct note *note)
@@ -131,9 +129,9 @@ static void take_note(struct waiting *waiting, struct note *note)
         waiting->over = true;
         waiting->status = note->status;
         wait->lock = note->status == REDLOCK_OK ? note->lock : NULL;
-        free(wait->evidence);
-        wait->evidence = note->evidence;
-        note->evidence = NULL;
+        redlock_report_free(wait->report);
+        wait->report = note->report;
+        note->report = NULL;
     }
     note_free(note);
 }
@@ -179,11 +177,11 @@ static int explain(const struct waiting *waiting)
     const struct wait *wait = waiting->wait;
     int code = exit_of_error(waiting->status, wait->conflict_code);
     int level = waiting->status == REDLOCK_ECONTENDED ? SAY_NOTE : SAY_ERROR;
-    json_t *fields = cause_json(waiting, wait->evidence, waiting->status);
+    json_t *fields = cause_json(waiting, wait->report, waiting->status);
 
-    say_cause(waiting, (enum say_level)level, true, wait->evidence, waiting->status);
+    say_cause(waiting, (enum say_level)level, true, wait->report, waiting->status);
     if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
-        evidence_say_nodes(wait->evidence, level);
+        report_say_nodes(wait->report, level);
     json_object_set_new(fields, "exit", json_integer(code));
     event_emit(wait->events, "not_acquired", fields);
     return code;

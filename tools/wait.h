@@ -20,11 +20,11 @@ struct wait {
     int watch_fd; /* readable: somebody whom the lock is for has gone; -1: none */
     /* results */
     redlock_lock_t *lock;
-    struct evidence *evidence;
+    redlock_report_t *report;
     uint64_t waited_ms;
 };
 
-/* -1 and wait->lock, or the exit code (0 is possible: -E 0); the reason was said. The evidence is
+/* -1 and wait->lock, or the exit code (0 is possible: -E 0); the reason was said. The report is
  * the caller's to free. */
 int wait_for_lock(struct wait *wait, redlock_opts_t opts);
 
