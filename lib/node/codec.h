@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Replies, read by hiredis. The only file that knows it, and only its reader: sockets, timers and
- * buffers are ours (docs/architecture.md says why). */
+ * buffers are ours (docs/internals/decisions/0008-hiredis-as-parser.md). */
 #ifndef RL_NODE_CODEC_H
 #define RL_NODE_CODEC_H
 

@@ -270,7 +270,7 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         conn->ended = true;
         sim_server_serve(world, conn->node);
         return;
-    default: /* of what was received a piece is still executed: measured, docs/architecture.md */
+    default: /* of what was received a part is still executed */
         conn->ended = conn->reset = true;
         sim_server_serve(world, conn->node);
         return;
