@@ -2,12 +2,13 @@
 """Runs the example programs against real servers: what they print, how they end, what they leave."""
 
 import os
+import re
 import signal
 import subprocess
 import time
 import unittest
 
-from support import EXAMPLES, REDLOCK, SECONDS_MAX, SLOW, example, held, run, status_of, tapcase
+from support import EXAMPLES, REDLOCK, SECONDS_MAX, example, held, run, status_of, tapcase
 
 NOBODY_THERE = "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
@@ -60,11 +61,11 @@ class AutoExtend(unittest.TestCase):
                 pass
             broken = run([REDLOCK, "break", "--yes", "t:lost"])
             self.assertEqual(broken.returncode, 0, broken.stderr)
-            begin = time.monotonic()
             output, errors = program.communicate(timeout=SECONDS_MAX)
-        self.assertLess(time.monotonic() - begin, 1.5 * SLOW)  # the TTL and a little
         self.assertEqual(program.returncode, 1)
-        self.assertRegex(errors, r"lost after \d+ steps")
+        lost = re.search(r"lost after (\d+) steps", errors)
+        self.assertIsNotNone(lost, errors)
+        self.assertLess(int(lost.group(1)), 300)
         self.assertNotIn("600 steps", output)
 
 
@@ -98,12 +99,10 @@ class PollLoop(unittest.TestCase):
             )
             os.close(lines)
             self.assertEqual(said.readline().strip(), "t:a: held")
-            begin = time.monotonic()
             program.send_signal(signal.SIGTERM)
             _, errors = program.communicate(timeout=SECONDS_MAX)
-        self.assertLess(time.monotonic() - begin, 2.0 * SLOW)  # it would have waited for three seconds
         self.assertEqual(program.returncode, 1)
-        self.assertIn("cancel", errors)
+        self.assertIn("cancel", errors)  # the end of the wait budget has another text
 
     def test_usage(self):
         self.assertEqual(example("poll_loop").returncode, 64)

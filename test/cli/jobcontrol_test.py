@@ -118,7 +118,7 @@ class JobControl(Case):
         self.assertEqual(self.servers.keys(), set())
 
     def test_ctrl_z_and_fg_again_and_again(self):
-        self.type('redlock run -t 2s j -- sh -c "$ASK"\n')
+        self.type('redlock run -t 3s j -- sh -c "$ASK"\n')
         child = self.child()
         self.has_terminal(child)
         value = set(self.servers.values("j"))
@@ -126,7 +126,7 @@ class JobControl(Case):
             self.type("\x1a")
             self.stopped(child)
             self.prompt()
-            end = time.monotonic() + 2.5
+            end = time.monotonic() + 3.5
             until(lambda end=end: time.monotonic() > end, "more than a TTL")
             self.assertEqual(set(self.servers.values("j")), value)
             self.assertEqual(state_of(child), "T")
@@ -273,7 +273,7 @@ class JobControl(Case):
 
     def test_a_shared_group(self):
         """The command is in the foreground group whenever redlock is."""
-        self.type('redlock run --foreground -t 2s j -- sh -c "$ASK"\n')
+        self.type('redlock run --foreground -t 3s j -- sh -c "$ASK"\n')
         child = self.child()
         until(lambda: stat_fields(child)[5] == stat_fields(child)[2], "the foreground")
         value = set(self.servers.values("j"))
@@ -281,7 +281,7 @@ class JobControl(Case):
             self.type("\x1a")
             self.stopped(child)
             self.prompt()
-            end = time.monotonic() + 2.5
+            end = time.monotonic() + 3.5
             until(lambda end=end: time.monotonic() > end, "more than a TTL")
             self.assertEqual(set(self.servers.values("j")), value)
             self.type("fg\n")

@@ -87,12 +87,12 @@ class Terminal(Case):
         self.assertEqual(self.wait(), 5)
 
     def test_ctrl_z_suspends_the_command_and_keeps_the_lock(self):
-        self.spawn("run", "-t", "1500ms", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line")
+        self.spawn("run", "-t", "3s", "t", "--", "sh", "-c", "echo pid=$$; read line; echo got $line")
         child = self.child()
         os.write(self.fd, b"\x1a")
         self.read_until("suspended")
         self.assertEqual(state_of(child), "T")
-        end = time.monotonic() + 2.5
+        end = time.monotonic() + 3.5
         until(lambda: time.monotonic() > end, "more than a TTL")
         self.assertEqual(len(set(self.servers.values("t"))), 1)
         self.assertEqual(state_of(child), "T")

@@ -182,7 +182,7 @@ END_TEST
 START_TEST(late_votes_are_given_back)
 {
     redlock_lock_t *lock = NULL;
-    begin(NODE_TIME_MS);
+    begin(SILENT_MS);
     rule(2, RL_VERB_ACQUIRE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
     ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_ENOQUORUM);
     trio_check_failed(0, "late votes", TIMEOUT);
@@ -197,7 +197,7 @@ END_TEST
 START_TEST(late_answers_of_the_second_round_do_not_count)
 {
     redlock_lock_t *lock = NULL;
-    begin(NODE_TIME_MS);
+    begin(SILENT_MS);
     rule(2, RL_VERB_RAISE, (struct fake_rule){.fault = FAKE_GATE, .times = 1});
     ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_ENOQUORUM);
     ck_assert(trio_wait_no_keys());

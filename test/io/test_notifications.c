@@ -165,9 +165,12 @@ END_TEST
 
 /* ---- on the open connection ---- */
 
-static void wait_until_watched(void)
+/* Waits until a server will tell of the next change. Returns its index. */
+static size_t wait_for_teller(void)
 {
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+    size_t node = TRIO;
+    ck_assert_msg(WAIT_UNTIL((node = waiter_teller()) < TRIO, PATIENCE_MS), "%s", waiter_states());
+    return node;
 }
 
 static size_t subscriptions(void)
@@ -222,8 +225,7 @@ static void check_spoilt(const struct evil *evil)
         return; /* nothing is wrong yet */
     waiter_connect_patient();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller(), before = subscriptions();
+    size_t node = wait_for_teller(), before = subscriptions();
     spoil(trio.fake[node], evil);
     ck_assert_msg(WAIT_UNTIL(subscriptions() > before, PATIENCE_MS), "%s:%s", evil->name,
                   waiter_states());
@@ -252,8 +254,7 @@ START_TEST(a_change_in_between)
 {
     waiter_connect_patient();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller();
+    size_t node = wait_for_teller();
     fake_redis_rule(trio.fake[node],
                     (struct fake_rule){.command = "SUBSCRIBE", .times = 3, .fault = FAKE_DROP});
     fake_redis_end_telling(trio.fake[node], false);
@@ -273,8 +274,7 @@ START_TEST(told_on_the_first_connection)
 
     waiter_connect_usual();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller();
+    size_t node = wait_for_teller();
     fake_redis_push(trio.fake[node], lines[_i]);
     ck_assert_msg(WAIT_UNTIL(trio_stats(node).reconnects > 0, PATIENCE_MS), "%s", waiter_states());
     ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
@@ -288,8 +288,7 @@ START_TEST(keys_of_others)
 {
     waiter_connect_patient();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller();
+    size_t node = wait_for_teller();
     uint64_t tried = waiter_attempts(), woken = waiter_wakeups(), told = trio_stats(node).pushes;
     size_t asked = fake_redis_count(trio.fake[node], "PTTL");
     for (unsigned i = 0; i < 100; i++) {
@@ -317,8 +316,7 @@ START_TEST(a_flood)
 
     waiter_connect_patient();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller();
+    size_t node = wait_for_teller();
     uint64_t told = trio_stats(node).pushes;
     char *flood = malloc(PUSHES_SENT * (sizeof push - 1));
     ck_assert_ptr_nonnull(flood);
@@ -334,7 +332,7 @@ START_TEST(a_flood)
     /* What comes while one is under way is one more question at most. */
     ck_assert_uint_lt(fake_redis_count(trio.fake[node], "SET " WAITER_KEY), PUSHES_SENT / 4);
     ck_assert(!waiter_is_done());
-    wait_until_watched();
+    (void)wait_for_teller();
     ck_assert_uint_eq(waiter_reconnects(), 0);
     waiter_let_go();
     waiter_check_had("flood");
@@ -349,7 +347,7 @@ START_TEST(a_server_that_never_tells)
         fake_redis_set_profile(
             trio.fake[i], &(struct fake_profile){.untold = true, .run_id = trio_stats(i).run_id});
     waiter_begin();
-    wait_until_watched();
+    (void)wait_for_teller();
     uint64_t before = waiter_attempts();
     ck_assert_msg(WAIT_UNTIL(waiter_attempts() >= before + 2, PATIENCE_MS), "%s", waiter_states());
     waiter_let_go();
@@ -363,15 +361,12 @@ START_TEST(servers_that_come_back)
 {
     waiter_connect_usual();
     waiter_begin();
-    wait_until_watched();
-    size_t node = waiter_teller();
+    size_t node = wait_for_teller();
     fake_redis_listen(trio.fake[node], false);
     fake_redis_drop_connections(trio.fake[node]);
     ck_assert(WAIT_UNTIL(trio_stats(node).may_vote == 0, PATIENCE_MS));
-    ck_assert_int_eq(trio_stats(node).wakeups, REDLOCK_WAKEUPS_IDLE);
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s",
-                  waiter_states()); /* another one tells */
-    ck_assert_uint_ne(waiter_teller(), node);
+    ck_assert(WAIT_UNTIL(trio_stats(node).wakeups == REDLOCK_WAKEUPS_IDLE, PATIENCE_MS));
+    ck_assert_uint_ne(wait_for_teller(), node);
     fake_redis_listen(trio.fake[node], true);
     ck_assert_msg(WAIT_UNTIL(trio_stats(node).wakeups == REDLOCK_WAKEUPS_ON &&
                                  fake_redis_tells(trio.fake[node], WAITER_KEY),

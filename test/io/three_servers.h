@@ -15,7 +15,7 @@
 #define TTL_MS      30000 /* longer than any wait here: what expires was not undone */
 #define UNDONE_MS   5000  /* a silent server is asked anew after 2 s. With scaling, below TTL_MS */
 /* Node and connect timeout; scaled. A busy machine is no silent server. */
-#define NODE_TIME_MS 500
+#define NODE_TIME_MS 1000
 /* The same, where a server is to be silent: longer than a pause of the machine, in which those that
  * are well do not answer either, and as short as it can be: a case waits for it. */
 #define SILENT_MS     400 /* where nothing is stretched */

@@ -171,6 +171,16 @@ START_TEST(the_number_of_extensions_is_limited)
 }
 END_TEST
 
+/* True if the lock is lost. Fails if it says that it is valid beyond that time. */
+static bool lost_within(const redlock_lock_t *lock, uint64_t end_ms)
+{
+    const uint64_t now_ms = wait_now_ms(); /* before the question: a pause makes the sum smaller */
+    const uint64_t left_ms = redlock_lock_remaining_ms(lock);
+    ck_assert_msg(left_ms == 0 || now_ms + left_ms <= end_ms, "%d ms too long",
+                  (int)(now_ms + left_ms - end_ms));
+    return seen(REDLOCK_EVENT_LOST) == 1;
+}
+
 START_TEST(the_time_of_holding_is_limited)
 {
     const uint64_t hold_ms = short_ms(1700);
@@ -180,11 +190,9 @@ START_TEST(the_time_of_holding_is_limited)
     const uint64_t from_ms = wait_now_ms();
     redlock_lock_t *lock = hold("limited", &opts);
     const uint64_t had_ms = wait_now_ms();
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(lost_within(lock, had_ms + hold_ms + 5), PATIENCE_MS));
     const uint64_t lost_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms;
-    /* An extension more would have kept it for most of a second. */
-    ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms && lost_ms < had_ms + hold_ms + short_ms(600),
-                  "%d to %d ms of %d", (int)(lost_ms - had_ms), (int)(lost_ms - from_ms),
+    ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms, "after %d ms of %d", (int)(lost_ms - from_ms),
                   (int)hold_ms);
     ck_assert_msg(seen(REDLOCK_EVENT_EXTENDED) >= 2, "%s", event_letters(&lock_events));
     ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
@@ -236,14 +244,12 @@ START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
     redlock_opts_t opts = holding(ttl_ms);
     opts.flags = REDLOCK_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms * 3 / 4; /* all of them are empty by then */
+    opts.margin_ms = ttl_ms / 10;       /* a loss by the deadline would be announced before */
     redlock_lock_t *lock = hold("emptied", &opts);
     ck_assert(WAIT_UNTIL(live_nodes_with("emptied") == NODES, PATIENCE_MS));
-    const uint64_t from_ms = wait_now_ms();
     for (unsigned i = 1; i < 4; i++)
         free(cluster_command(live.cluster, i, "FLUSHALL"));
     ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
-    const uint64_t after_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms - from_ms;
-    ck_assert_msg(after_ms < ttl_ms * 2 / 3, "after %d ms of %d", (int)after_ms, (int)ttl_ms);
     ck_assert_str_eq(event_letters(&lock_events), "AFL");
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert(live_wait_no_keys(PATIENCE_MS));

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define STREAK    24 /* blocking calls in a row: more than a caller needs to turn the loop itself */
-#define LATE_MS   2000 /* scaled */
+#define LATE_MS   6000 /* scaled */
 #define SILENT_MS 8000 /* node timeout; scaled by live_config() */
 
 struct caller {

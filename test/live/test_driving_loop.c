@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 
 #define STREAK    24   /* blocking calls in a row: more than a caller needs to get the wheel */
-#define LATE_MS   2000 /* what nobody needs to wait for is late then; scaled */
+#define LATE_MS   6000 /* what nobody needs to wait for is late then; scaled */
 #define SILENT_MS 8000 /* node timeout; scaled by live_config() */
 #define BURST     12
 #define BURSTS_MS 1500

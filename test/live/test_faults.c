@@ -62,7 +62,6 @@ END_TEST
 
 START_TEST(two_stopped_cost_nothing)
 {
-    live.silence = true;
     live_connect();
     live_pause((unsigned)_i, 2);
     check_works_at_once();
@@ -114,13 +113,12 @@ static void check_no_quorum(int cause)
     ck_assert_uint_lt(live_info().granted, QUORUM);
     ck_assert_uint_eq(live_info().validity_ms, 0);
 
-    /* The whole budget is used, and no more than it. The report counts to the end of the last
-     * attempt: a process that stands still then makes no other one. */
+    /* The whole budget is used; then the call returns, although the servers are still away. */
     const uint64_t budget_ms = live_brief_ms(500), from_ms = wait_now_ms();
     CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
-    const uint64_t took_ms = wait_now_ms() - from_ms, waited_ms = live_info().waited_us / 1000;
-    ck_assert_msg(took_ms >= budget_ms * 4 / 5 && waited_ms < budget_ms + wait_scaled_ms(500),
-                  "took %d ms, waited %d of %d", (int)took_ms, (int)waited_ms, (int)budget_ms);
+    const uint64_t took_ms = wait_now_ms() - from_ms;
+    ck_assert_msg(took_ms >= budget_ms * 4 / 5 && took_ms < budget_ms + wait_scaled_ms(PATIENCE_MS),
+                  "took %d ms of %d", (int)took_ms, (int)budget_ms);
     ck_assert_uint_gt(live_info().attempts, 1);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_int_eq(live_node(i).vote, REDLOCK_VOTE_FAILED);

@@ -12,7 +12,7 @@
 
 #define CALLERS   32
 #define SILENT_MS 8000 /* node timeout; scaled by live_config() */
-#define LATE_MS   2000 /* scaled */
+#define LATE_MS   6000 /* scaled */
 
 static void connect_patient(void)
 {
