@@ -108,7 +108,7 @@ ONLY = {
     # Programs in which threads meet; the others have one thread, or one that waits for the client's.
     ("tsan", "unit"): {"node_resolve", "platform_poller_wakeups"},
     ("tsan", "io"): {
-        "io_close_unread", "io_disk", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_secrets",
+        "io_close_unread", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_secrets",
         "io_unread_replies", "io_unresponsive",
     },
     ("tsan", "live"): {
