@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Calls that do not block: enter, start, leave. */
-#include "api/client.h"
+#include "api/handle.h"
+#include "api/operation.h"
+#include "api/opts.h"
 
 /* Without a token: acquire; with one: adopt. */
 static int take_start(redlock_t *rl, const char *resource, const char *token,

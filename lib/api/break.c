@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Breaking a lock: an inspection, then a compare-and-delete of each value that it saw. What another
  * client sets in between is left alone. */
-#include "api/client.h"
+#include "api/break.h"
+
+#include "api/dispatch.h"
+#include "api/names.h"
 
 #include <string.h>
 

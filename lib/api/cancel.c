@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Cancellation, also from a signal handler: a flag and a wake-up. */
+#include "api/cancel.h"
+
 #include "api/client.h"
 
 #include <errno.h>
@@ -19,6 +21,11 @@ void rl_cancel_drop(redlock_cancel_t *cancel)
         return;
     rl_free(&rl->mem, cancel);
     rl_client_drop(rl);
+}
+
+bool rl_cancel_is_triggered(const redlock_cancel_t *cancel)
+{
+    return cancel != NULL && atomic_load(&cancel->triggered);
 }
 
 REDLOCK_API int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl)

@@ -2,14 +2,14 @@
  * The client: made, entered, left, freed. */
 #include "api/client.h"
 
+#include "api/fence.h"
+#include "api/review.h"
+
 #include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FLUSH_SKIPS_MAX 16
-#define CROWD_MIN       2 /* callers that sleep */
 #define OWN_DESCRIPTORS 5 /* beside one for each node */
 
 struct redlock *rl_client_ref(struct redlock *rl)
@@ -55,20 +55,14 @@ void rl_client_drop(struct redlock *rl)
         return;
     if (rl->wake_fd >= 0)
         close(rl->wake_fd);
-    if (rl->news_fd >= 0)
-        close(rl->news_fd);
-    rl_wake_free(rl);
-    pthread_cond_destroy(&rl->park);
+    rl_dispatch_close(rl);
+    rl_wake_free(&rl->wakes);
+    rl_drive_free(rl);
     pthread_mutex_destroy(&rl->mutex);
     unmark_process(rl);
     struct rl_mem mem = rl->mem;
     redlock_config_free(rl->config);
     rl_free(&mem, rl);
-}
-
-static bool is_own_callback(const struct redlock *rl)
-{
-    return rl->in_callback && pthread_equal(rl->callback_thread, pthread_self());
 }
 
 static int enter(struct redlock *rl, bool blocks, bool timed)
@@ -77,10 +71,8 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
         return REDLOCK_EFORKED;
     if (blocks && rl->mode == REDLOCK_MODE_EMBEDDED)
         return REDLOCK_EMODE;
-    atomic_fetch_add(&rl->entering, 1);
-    pthread_mutex_lock(&rl->mutex);
-    atomic_fetch_sub(&rl->entering, 1);
-    bool deadlock = blocks && is_own_callback(rl);
+    rl_drive_enter(rl);
+    bool deadlock = blocks && rl_dispatch_is_own_callback(rl);
     if (deadlock || rl->closed) {
         rl_client_unlock(rl);
         return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
@@ -119,47 +111,17 @@ int rl_client_enter_blocking(struct redlock *rl)
     return enter(rl, true, true);
 }
 
-/* Where many callers sleep, more are about to come: what this one has to say waits for the I/O
- * thread, which says it for all, in one write for each node. */
-static bool leave_to_thread(struct redlock *rl)
-{
-    if (rl->sleepers < CROWD_MIN || !rl_io_is_dirty(&rl->io) || rl->caller_drives ||
-        !rl->thread_runs)
-        return false;
-    if (rl->polls)
-        rl_io_wake(&rl->io);
-    else
-        rl_drive_recall(rl);
-    rl->flush_owed = true;
-    rl->flush_skips = 0;
-    return true;
-}
-
 void rl_client_push(struct redlock *rl)
 {
     if (rl->closed)
         return;
     if (rl->mode == REDLOCK_MODE_EMBEDDED) {
         /* What was queued leaves with the tick: many starts, one write per node. */
-        if (!rl->in_process)
+        if (!rl->loop.turning)
             rl_io_wake(&rl->io);
         return;
     }
-    bool inside = rl->mode == REDLOCK_MODE_THREADED && is_own_callback(rl);
-    if (inside && rl->flush_skips == 0)
-        return; /* the loop goes on when the callback returns */
-    /* Another caller is at the door: it sends for both. But not for ever, and a callback that came
-     * in through that door sends what others left to it. */
-    if (!inside && atomic_load(&rl->entering) != 0 && rl->flush_skips < FLUSH_SKIPS_MAX) {
-        rl->flush_skips++;
-    } else if (inside || !leave_to_thread(rl)) {
-        rl->flush_skips = 0;
-        rl_io_flush(&rl->io);
-    }
-    if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_news(rl)) {
-        rl_io_wake(&rl->io);
-        rl_drive_recall(rl);
-    }
+    rl_drive_send(rl, rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_is_own_callback(rl));
 }
 
 void rl_client_leave(struct redlock *rl)
@@ -220,11 +182,8 @@ static int open_sets(struct redlock *rl)
         return error;
     }
     rl->wake_fd = fcntl(rl->io.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
-    if (rl->mode == REDLOCK_MODE_HYBRID)
-        rl->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    bool ok = rl->wake_fd >= 0 && (rl->mode != REDLOCK_MODE_HYBRID || rl->news_fd >= 0);
-    error = ok ? REDLOCK_OK : REDLOCK_ESYS;
-    if (ok && rl->mode != REDLOCK_MODE_EMBEDDED)
+    error = rl->wake_fd >= 0 ? rl_dispatch_open(rl) : REDLOCK_ESYS;
+    if (error == REDLOCK_OK && rl->mode != REDLOCK_MODE_EMBEDDED)
         error = rl_loop_start(rl);
     if (error != REDLOCK_OK)
         rl_io_close(&rl->io);
@@ -299,7 +258,8 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     if (rl == NULL)
         return refuse_start(config, REDLOCK_ENOMEM);
     rl->mem = config->mem;
-    rl->wake_fd = rl->news_fd = -1;
+    rl->wake_fd = -1;
+    rl_dispatch_init(rl);
     rl->mode = config->mode;
     rl->log = config->log;
     error = rl_config_copy(&rl->config, config);
@@ -309,6 +269,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     }
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
+    rl_wake_init(&rl->wakes, &rl->mem, &rl->mutex);
     rl_drive_init(rl);
     mark_process(rl);
     for (unsigned i = 0; i < rl->config->set_count; i++)
@@ -323,57 +284,17 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     return REDLOCK_OK;
 }
 
-void rl_client_forget_op(struct redlock *rl, struct redlock_lock *lock)
-{
-    struct redlock_lock *whole = rl_break_whole(lock);
-
-    if (whole != NULL) {
-        if (rl_break_leave(lock))
-            rl_client_forget_op(rl, whole);
-        rl_api_lock_drop(whole);
-    }
-    if (lock->op.kind == RL_OP_NONE)
-        return;
-    if (lock->op.waiter != NULL)
-        rl_client_drop(rl);
-    lock->op.kind = RL_OP_NONE;
-    rl_api_lock_drop(lock);
-}
-
-static void forget_client_ops(struct redlock *rl, struct rl_client_op *item)
-{
-    while (item != NULL) {
-        struct rl_client_op *next = item->next;
-        if (item->op.cancel != NULL)
-            rl_cancel_drop(item->op.cancel);
-        if (item->op.waiter != NULL)
-            rl_client_drop(rl); /* of the thread that slept in it */
-        rl_free(&rl->mem, item);
-        item = next;
-    }
-}
-
 /* The mutex may have been held by a thread that does not exist here: then the memory is left
  * alone, and only descriptors are closed. */
 static void free_in_child(struct redlock *rl)
 {
-    if (rl->news_fd >= 0)
-        close(rl->news_fd); /* shared with the parent: not to be written to */
-    rl->news_fd = -1;
+    rl_dispatch_close(rl); /* shared with the parent: not to be written to */
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
         rl_io_abandon(&rl->io);
         rl->closed = true;
         rl_client_unlock(rl);
-        while (rl->news_first != NULL) {
-            struct redlock_lock *lock = rl->news_first;
-            rl->news_first = lock->next_news;
-            rl_client_forget_op(rl, lock); /* done, but its caller has no result */
-            if (lock->news & RL_FX_ENDED)
-                rl_api_lock_drop(lock);
-            rl_api_lock_drop(lock);
-        }
-        forget_client_ops(rl, rl->client_ops);
-        forget_client_ops(rl, rl->client_done);
+        rl_dispatch_abandon(rl);
+        rl_review_abandon(rl, rl->client_ops);
         rl_client_drop(rl);
         return;
     }
@@ -390,7 +311,7 @@ REDLOCK_API int redlock_free(redlock_t *rl)
         return REDLOCK_OK;
     }
     pthread_mutex_lock(&rl->mutex);
-    bool inside = is_own_callback(rl);
+    bool inside = rl_dispatch_is_own_callback(rl);
     rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
@@ -417,13 +338,11 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl)
         return REDLOCK_EFORKED;
     if (rl->mode == REDLOCK_MODE_THREADED)
         return REDLOCK_EMODE;
-    return rl->mode == REDLOCK_MODE_HYBRID ? rl->news_fd : rl_poller_fd(&rl->io.poller);
+    return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_poller_fd(&rl->io.poller);
 }
 
 REDLOCK_API int redlock_process(redlock_t *rl)
 {
-    uint64_t count;
-
     if (rl == NULL)
         return REDLOCK_EINVAL;
     if (rl_client_is_forked(rl))
@@ -432,7 +351,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
         return REDLOCK_EMODE;
     pthread_testcancel(); /* whoever is cancelled in here takes the mutex with him */
     pthread_mutex_lock(&rl->mutex);
-    bool inside = is_own_callback(rl);
+    bool inside = rl_dispatch_is_own_callback(rl);
     if (!inside && rl->mode == REDLOCK_MODE_EMBEDDED)
         rl_loop_look(rl);
     rl_client_unlock(rl);
@@ -440,8 +359,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
         return REDLOCK_EDEADLK;
     if (rl->mode == REDLOCK_MODE_EMBEDDED)
         return REDLOCK_OK;
-    if (read(rl->news_fd, &count, sizeof count) < 0)
-        count = 0; /* nothing was signalled; look all the same */
+    rl_dispatch_clear(rl); /* nothing may have been signalled; look all the same */
     pthread_mutex_lock(&rl->mutex);
     rl_io_refresh(&rl->io);
     rl_dispatch(rl);

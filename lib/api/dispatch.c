@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * News: what the engine announces is noted under the mutex and told to the user without it. A
  * thread that waits in a blocking call is told at once. */
+#include "api/dispatch.h"
+
+#include "api/break.h"
 #include "api/client.h"
+#include "api/handle.h"
 #include "api/report.h"
+#include "api/review.h"
+#include "api/verify.h"
 #include "platform/callback.h"
 
 #include <errno.h>
@@ -10,11 +16,44 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+void rl_dispatch_init(struct redlock *rl)
+{
+    rl->news.fd = -1;
+}
+
+int rl_dispatch_open(struct redlock *rl)
+{
+    if (rl->mode != REDLOCK_MODE_HYBRID)
+        return REDLOCK_OK;
+    rl->news.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return rl->news.fd >= 0 ? REDLOCK_OK : REDLOCK_ESYS;
+}
+
+void rl_dispatch_close(struct redlock *rl)
+{
+    if (rl->news.fd >= 0)
+        close(rl->news.fd);
+    rl->news.fd = -1;
+}
+
+int rl_dispatch_fd(const struct redlock *rl)
+{
+    return rl->news.fd;
+}
+
+void rl_dispatch_clear(struct redlock *rl)
+{
+    uint64_t count;
+
+    if (read(rl->news.fd, &count, sizeof count) < 0)
+        return; /* it was not readable */
+}
+
 static void signal_news(struct redlock *rl)
 {
     const uint64_t one = 1;
 
-    if (rl->news_fd >= 0 && write(rl->news_fd, &one, sizeof one) < 0)
+    if (rl->news.fd >= 0 && write(rl->news.fd, &one, sizeof one) < 0)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
@@ -25,18 +64,23 @@ static void queue_news(struct redlock *rl, struct redlock_lock *lock, uint32_t n
         return;
     lock->queued = true;
     lock->next_news = NULL;
-    if (rl->news_last != NULL)
-        rl->news_last->next_news = lock;
+    if (rl->news.last != NULL)
+        rl->news.last->next_news = lock;
     else
-        rl->news_first = lock;
-    rl->news_last = lock;
+        rl->news.first = lock;
+    rl->news.last = lock;
     rl_api_lock_ref(lock);
     signal_news(rl);
 }
 
 bool rl_dispatch_has_news(const struct redlock *rl)
 {
-    return rl->news_first != NULL || rl->has_node_news || rl->client_done != NULL;
+    return rl->news.first != NULL || rl->news.of_nodes || rl->news.client_done != NULL;
+}
+
+bool rl_dispatch_is_own_callback(const struct redlock *rl)
+{
+    return rl->news.in_callback && pthread_equal(rl->news.callback_thread, pthread_self());
 }
 
 static bool wants_events(const struct redlock *rl, const struct redlock_lock *lock)
@@ -64,11 +108,7 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
     op->status = status;
     uint32_t news = wants_events(rl, lock) ? event_of_done(lock, status) : 0;
     if (op->waiter != NULL) {
-        op->waiter->done = true;
-        op->waiter->status = status;
-        rl_wake_note(rl, op->waiter);
-        if (rl->driver_sleeps)
-            rl_io_wake(&rl->io);
+        rl_drive_tell(rl, op->waiter, status);
         if (news != 0 &&
             op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
             queue_news(rl, lock, news);
@@ -95,8 +135,8 @@ static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
             rl_set_node_name(set, node), (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;
-    set->node_news[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
-    rl->has_node_news = true;
+    set->news.kind[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
+    rl->news.of_nodes = true;
     signal_news(rl);
 }
 
@@ -120,7 +160,7 @@ static void take_back(struct redlock *rl, struct redlock_lock *lock)
     op->done = false;
     if (op->waiter != NULL)
         op->waiter->done = false;
-    if (op->cancel != NULL && atomic_load(&op->cancel->triggered)) {
+    if (rl_cancel_is_triggered(op->cancel)) {
         atomic_store(&rl->cancels, true);
         rl_io_wake(&rl->io);
     }
@@ -156,7 +196,7 @@ static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int 
             rl_dispatch_done(rl, lock, status);
     }
     if (status == REDLOCK_EFORKED)
-        rl_client_forget_op(rl, lock);
+        rl_api_lock_forget_op(lock);
     if (flags & RL_FX_ENDED) {
         if (status != REDLOCK_EFORKED)
             rl_dispatch_end(rl, lock);
@@ -207,15 +247,15 @@ static void on_node(void *ctx, unsigned index)
 
     if (node.closed)
         return; /* the client is being closed */
-    if (votes && !set->node_was_up[index])
+    if (votes && !set->news.was_up[index])
         kind = REDLOCK_EVENT_NODE_UP;
-    else if (!up && set->node_was_up[index])
+    else if (!up && set->news.was_up[index])
         kind = REDLOCK_EVENT_NODE_DOWN;
-    else if (!votes && cause != set->node_last_cause[index] && (up || is_refusal(cause)))
+    else if (!votes && cause != set->news.last_cause[index] && (up || is_refusal(cause)))
         kind = REDLOCK_EVENT_NODE_REFUSED;
     if (up || node.down)
-        set->node_last_cause[index] = cause;
-    set->node_was_up[index] = votes;
+        set->news.last_cause[index] = cause;
+    set->news.was_up[index] = votes;
     if (kind == 0)
         return;
     log_node(set, index, &node, kind);
@@ -223,8 +263,8 @@ static void on_node(void *ctx, unsigned index)
         rl_sets_warn_shared(set, &node);
     if (rl->config->event_fn == NULL)
         return;
-    set->node_news[index] = kind;
-    rl->has_node_news = true;
+    set->news.kind[index] = kind;
+    rl->news.of_nodes = true;
     signal_news(rl);
 }
 
@@ -236,15 +276,15 @@ struct rl_engine_listener rl_dispatch_listener(struct rl_set *set)
 
 static void begin_callback(struct redlock *rl)
 {
-    rl->in_callback = true;
-    rl->callback_thread = pthread_self();
+    rl->news.in_callback = true;
+    rl->news.callback_thread = pthread_self();
     rl_client_unlock(rl);
 }
 
 static void end_callback(struct redlock *rl)
 {
     pthread_mutex_lock(&rl->mutex);
-    rl->in_callback = false;
+    rl->news.in_callback = false;
     if (!rl->closed)
         rl_io_refresh(&rl->io);
 }
@@ -432,8 +472,8 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
 static void tell_nodes(struct redlock *rl, struct rl_set *set)
 {
     for (unsigned i = 0; i < set->config->count; i++) {
-        uint8_t kind = set->node_news[i];
-        set->node_news[i] = 0;
+        uint8_t kind = set->news.kind[i];
+        set->news.kind[i] = 0;
         if (kind == 0 || rl->config->event_fn == NULL)
             continue;
         const redlock_event_t event = {
@@ -449,17 +489,17 @@ static void tell_nodes(struct redlock *rl, struct rl_set *set)
 
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
 {
-    item->next = rl->client_done;
-    rl->client_done = item;
+    item->next = rl->news.client_done;
+    rl->news.client_done = item;
     signal_news(rl);
 }
 
 static void tell_client_ops(struct redlock *rl)
 {
-    while (rl->client_done != NULL) {
-        struct rl_client_op *item = rl->client_done;
+    while (rl->news.client_done != NULL) {
+        struct rl_client_op *item = rl->news.client_done;
         struct rl_op op = item->op;
-        rl->client_done = item->next;
+        rl->news.client_done = item->next;
         rl_free(&rl->mem, item);
         if (op.fn != NULL) {
             begin_callback(rl);
@@ -480,18 +520,31 @@ void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock)
 
 void rl_dispatch(struct redlock *rl)
 {
-    while (rl->news_first != NULL) {
-        struct redlock_lock *lock = rl->news_first;
-        rl->news_first = lock->next_news;
-        if (rl->news_first == NULL)
-            rl->news_last = NULL;
+    while (rl->news.first != NULL) {
+        struct redlock_lock *lock = rl->news.first;
+        rl->news.first = lock->next_news;
+        if (rl->news.first == NULL)
+            rl->news.last = NULL;
         lock->queued = false;
         tell_lock(rl, lock);
         rl_api_lock_drop(lock); /* the queue's reference */
     }
-    bool tell = rl->has_node_news;
-    rl->has_node_news = false;
+    bool tell = rl->news.of_nodes;
+    rl->news.of_nodes = false;
     for (unsigned i = 0; tell && i < rl->set_count; i++)
         tell_nodes(rl, &rl->sets[i]);
     tell_client_ops(rl);
+}
+
+void rl_dispatch_abandon(struct redlock *rl)
+{
+    while (rl->news.first != NULL) {
+        struct redlock_lock *lock = rl->news.first;
+        rl->news.first = lock->next_news;
+        rl_api_lock_forget_op(lock); /* done, but its caller has no result */
+        if (lock->news & RL_FX_ENDED)
+            rl_api_lock_drop(lock);
+        rl_api_lock_drop(lock);
+    }
+    rl_review_abandon(rl, rl->news.client_done);
 }

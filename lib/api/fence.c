@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Fences as the user sees them, and the fingerprint of a configuration. */
-#include "core/fence.h"
-#include "api/client.h"
+#include "api/fence.h"
+
+#include "api/handle.h"
 #include "platform/hash.h"
 
 #include <string.h>

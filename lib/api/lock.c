@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * The handle of a lock: its life, and what can be asked of it without I/O. */
-#include "api/client.h"
+#include "api/handle.h"
 
+#include "api/break.h"
 #include "api/report.h"
+#include "api/review.h"
+#include "platform/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -59,6 +62,24 @@ void rl_api_lock_drop(struct redlock_lock *lock)
         rl_api_lock_drop(lock->subject);
     rl_free(&rl->mem, lock);
     rl_client_drop(rl);
+}
+
+void rl_api_lock_forget_op(struct redlock_lock *lock)
+{
+    struct redlock *rl = lock->set->rl;
+    struct redlock_lock *whole = rl_break_whole(lock);
+
+    if (whole != NULL) {
+        if (rl_break_leave(lock))
+            rl_api_lock_forget_op(whole);
+        rl_api_lock_drop(whole);
+    }
+    if (lock->op.kind == RL_OP_NONE)
+        return;
+    if (lock->op.waiter != NULL)
+        rl_client_drop(rl);
+    lock->op.kind = RL_OP_NONE;
+    rl_api_lock_drop(lock);
 }
 
 void rl_api_lock_publish(struct redlock_lock *lock)

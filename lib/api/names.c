@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The names of what is to be locked: one, or several that are taken together. */
-#include "api/client.h"
+#include "api/names.h"
+
+#include "api/handle.h"
 #include "api/report.h"
 #include "engine/slot.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The options of an acquisition: filled for callers that cannot use the inline function of the
  * header, and given up when nothing was started with them. */
-#include "api/client.h"
+#include "api/opts.h"
 #include "platform/callback.h"
 
 #define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))

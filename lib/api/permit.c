@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Permits as the user sees them: what is to be acquired, which slot it is, how that is called. */
-#include "api/client.h"
+#include "api/permit.h"
+
+#include "api/handle.h"
 #include "api/report.h"
 #include "engine/slot.h"
 

@@ -2,6 +2,8 @@
  * Reports. */
 #include "api/report.h"
 
+#include "api/break.h"
+#include "api/stats.h"
 #include "core/cause.h"
 
 #include <stdarg.h>

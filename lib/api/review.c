@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Operations of the client itself, waiting until it is ready and shutting down, and cancellation:
  * looked at after every tick. */
+#include "api/review.h"
+
 #include "api/client.h"
+#include "api/handle.h"
 
 static void finish(struct redlock *rl, struct rl_client_op *item, int status)
 {
@@ -15,11 +18,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     if (item->op.cancel != NULL)
         rl_cancel_drop(item->op.cancel);
     rl_free(&rl->mem, item);
-    waiter->done = true;
-    waiter->status = status;
-    rl_wake_note(rl, waiter);
-    if (rl->driver_sleeps)
-        rl_io_wake(&rl->io);
+    rl_drive_tell(rl, waiter, status);
 }
 
 /* 1: not over yet. */
@@ -59,7 +58,7 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
 
     if (item->op.kind == RL_OP_SHUTDOWN)
         return judge_shutdown(rl, late);
-    if (item->op.cancel != NULL && atomic_load(&item->op.cancel->triggered))
+    if (rl_cancel_is_triggered(item->op.cancel))
         return REDLOCK_ECANCELED;
     if (rl->draining)
         return REDLOCK_ECLOSED;
@@ -75,6 +74,15 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
     }
     bool told = !pending || (failed != REDLOCK_OK && item->op.kind == RL_OP_READY);
     return told ? failed : 1;
+}
+
+void rl_review_add(struct redlock *rl, struct rl_client_op *item)
+{
+    item->next = rl->client_ops;
+    rl->client_ops = item;
+    if (item->op.kind == RL_OP_SHUTDOWN)
+        rl_review_begin_shutdown(rl);
+    rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
 }
 
 static void review_client_ops(struct redlock *rl)
@@ -100,8 +108,8 @@ static void review_cancels(struct rl_engine *engine)
     for (struct rl_lock *item = rl_engine_first_lock(engine); item != NULL; item = next) {
         struct redlock_lock *lock = (struct redlock_lock *)item;
         next = rl_engine_next_lock(item);
-        bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done && lock->op.cancel != NULL &&
-                   atomic_load(&lock->op.cancel->triggered);
+        bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done &&
+                   rl_cancel_is_triggered(lock->op.cancel);
         if (hit)
             rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     }
@@ -126,6 +134,19 @@ void rl_review_end_all(struct redlock *rl, int status)
     }
 }
 
+void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
+{
+    while (item != NULL) {
+        struct rl_client_op *next = item->next;
+        if (item->op.cancel != NULL)
+            rl_cancel_drop(item->op.cancel);
+        if (item->op.waiter != NULL)
+            rl_client_drop(rl); /* of the thread that slept in it */
+        rl_free(&rl->mem, item);
+        item = next;
+    }
+}
+
 uint64_t rl_review_wake_ns(const struct redlock *rl)
 {
     uint64_t wake_ns = RL_NEVER;
@@ -135,8 +156,13 @@ uint64_t rl_review_wake_ns(const struct redlock *rl)
     return wake_ns;
 }
 
-/* Releases a held lock on nobody's behalf. An extension that runs on it ends with `status`: the
- * answer to the release must not be taken for its own. */
+void rl_review_arm(struct redlock *rl)
+{
+    if (rl->client_ops != NULL)
+        rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
+}
+
+/* The extension ends first, so that the answer to the release is not taken for its own. */
 void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status)
 {
     if (lock->op.kind == RL_OP_EXTEND)
@@ -159,7 +185,6 @@ static void end_locks(struct redlock *rl, struct rl_engine *engine)
     }
 }
 
-/* What waits is ended, what is held is released, nothing new starts. */
 void rl_review_begin_shutdown(struct redlock *rl)
 {
     if (rl->draining)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The sets of nodes of a client: which of them a name belongs to. Rendezvous hashing: each set
  * scores each name, and the highest score has it. */
+#include "api/sets.h"
+
 #include "api/client.h"
 #include "api/report.h"
 #include "core/group.h"

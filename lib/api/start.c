@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Starts operations: checks the arguments, makes the handle and sets the engine to work. The mutex
  * is held throughout. */
+#include "api/operation.h"
+
 #include "api/check.h"
-#include "api/client.h"
+#include "api/handle.h"
+#include "api/permit.h"
 #include "api/report.h"
+#include "api/review.h"
 
 #include <string.h>
 
@@ -74,11 +78,6 @@ static int launch(struct redlock_lock *lock, const struct rl_lease_params *param
     return error;
 }
 
-static bool is_canceled(const redlock_cancel_t *cancel)
-{
-    return cancel != NULL && atomic_load(&cancel->triggered);
-}
-
 static int check_call(struct redlock *rl, const struct rl_call *call)
 {
     if (rl->draining)
@@ -86,7 +85,7 @@ static int check_call(struct redlock *rl, const struct rl_call *call)
     if (call->cancel != NULL && call->cancel->rl != rl)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_EINVAL,
                                 "the cancel object belongs to another client");
-    if (is_canceled(call->cancel))
+    if (rl_cancel_is_triggered(call->cancel))
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ECANCELED,
                                 "the cancel object was triggered before the call");
     return REDLOCK_OK;
@@ -300,10 +299,6 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
         .cancel = call->cancel != NULL ? rl_cancel_ref(call->cancel) : NULL,
     };
     item->until = rl_later(rl_client_now(rl), ms_to_ns(budget_ms));
-    item->next = rl->client_ops;
-    rl->client_ops = item;
-    if (kind == RL_OP_SHUTDOWN)
-        rl_review_begin_shutdown(rl);
-    rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
+    rl_review_add(rl, item);
     return REDLOCK_OK;
 }

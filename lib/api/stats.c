@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Statistics: copies taken under the mutex. */
+#include "api/stats.h"
+
 #include "api/client.h"
 
 #include <string.h>

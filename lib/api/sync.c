@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Calls that block: enter, start, sleep until told. The waiting thread builds its own report and
  * looks at the clock once more before it believes a grant. */
-#include "api/client.h"
+#include "api/handle.h"
+#include "api/operation.h"
+#include "api/opts.h"
 #include "api/report.h"
 #include "platform/callback.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The end of a verification: what its outcome means for the lock that it is about. */
-#include "api/client.h"
+#include "api/verify.h"
+
+#include "api/handle.h"
 
 void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status)
 {

@@ -6,7 +6,7 @@
  * A thread may find by itself that it was told, and be gone before it is woken. Its stack is not
  * ours then, so what it sleeps at belongs to the client and is used again by the next sleeper, who
  * looks again after a wake-up that was not meant for it. */
-#include "api/client.h"
+#include "api/wake.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -29,78 +29,84 @@ static void wake(struct rl_word *word)
     futex(&word->value, FUTEX_WAKE, INT_MAX);
 }
 
-static struct rl_word *take_word(struct redlock *rl)
+static struct rl_word *take_word(struct rl_wakes *wakes)
 {
-    struct rl_word *word = rl->words_free;
+    struct rl_word *word = wakes->words_free;
 
     if (word != NULL) {
-        rl->words_free = word->free_next;
+        wakes->words_free = word->free_next;
         return word;
     }
-    word = rl_alloc(&rl->mem, sizeof *word);
+    word = rl_alloc(wakes->mem, sizeof *word);
     if (word == NULL)
-        return &rl->word_shared;
-    word->all_next = rl->words_all;
-    rl->words_all = word;
+        return &wakes->shared;
+    word->all_next = wakes->words_all;
+    wakes->words_all = word;
     return word;
 }
 
-static void give_word(struct redlock *rl, struct rl_word *word)
+static void give_word(struct rl_wakes *wakes, struct rl_word *word)
 {
-    if (word == &rl->word_shared)
+    if (word == &wakes->shared)
         return;
-    word->free_next = rl->words_free;
-    rl->words_free = word;
+    word->free_next = wakes->words_free;
+    wakes->words_free = word;
 }
 
-void rl_wake_free(struct redlock *rl)
+void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mutex_t *mutex)
 {
-    while (rl->words_all != NULL) {
-        struct rl_word *next = rl->words_all->all_next;
-        rl_free(&rl->mem, rl->words_all);
-        rl->words_all = next;
-    }
-    rl->words_free = NULL;
+    wakes->mem = mem;
+    wakes->mutex = mutex;
 }
 
-void rl_wake_note(struct redlock *rl, struct rl_waiter *waiter)
+void rl_wake_free(struct rl_wakes *wakes)
+{
+    while (wakes->words_all != NULL) {
+        struct rl_word *next = wakes->words_all->all_next;
+        rl_free(wakes->mem, wakes->words_all);
+        wakes->words_all = next;
+    }
+    wakes->words_free = NULL;
+}
+
+void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
     if (waiter->word == NULL)
         return; /* it is awake, and looks before it sleeps */
     atomic_fetch_add(&waiter->word->value, 1);
-    if (rl->wake_count == RL_WAKES_MAX)
-        wake(rl->wakes[--rl->wake_count]);
-    rl->wakes[rl->wake_count++] = waiter->word;
+    if (wakes->count == RL_WAKES_MAX)
+        wake(wakes->noted[--wakes->count]);
+    wakes->noted[wakes->count++] = waiter->word;
 }
 
-void rl_wake_noted(struct redlock *rl)
+void rl_wake_noted(struct rl_wakes *wakes)
 {
-    while (rl->wake_count > 0)
-        wake(rl->wakes[--rl->wake_count]);
+    while (wakes->count > 0)
+        wake(wakes->noted[--wakes->count]);
 }
 
-void rl_client_unlock(struct redlock *rl)
+void rl_wake_unlock(struct rl_wakes *wakes)
 {
     struct rl_word *words[RL_WAKES_MAX];
-    unsigned count = rl->wake_count;
+    unsigned count = wakes->count;
 
     for (unsigned i = 0; i < count; i++)
-        words[i] = rl->wakes[i];
-    rl->wake_count = 0;
-    pthread_mutex_unlock(&rl->mutex);
+        words[i] = wakes->noted[i];
+    wakes->count = 0;
+    pthread_mutex_unlock(wakes->mutex);
     for (unsigned i = 0; i < count; i++)
         wake(words[i]);
 }
 
-void rl_wake_sleep(struct redlock *rl, struct rl_waiter *waiter)
+void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
-    struct rl_word *word = take_word(rl);
+    struct rl_word *word = take_word(wakes);
     unsigned before = atomic_load(&word->value);
 
     waiter->word = word;
-    rl_client_unlock(rl);
+    rl_wake_unlock(wakes);
     futex(&word->value, FUTEX_WAIT, before);
-    pthread_mutex_lock(&rl->mutex);
+    pthread_mutex_lock(wakes->mutex);
     waiter->word = NULL;
-    give_word(rl, word);
+    give_word(wakes, word);
 }

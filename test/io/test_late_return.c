@@ -163,7 +163,7 @@ END_TEST
 static uint64_t clients_now_ns(void)
 {
     pthread_mutex_lock(&trio.client->mutex);
-    uint64_t now_ns = trio.client->in_callback ? 0 : rl_client_now(trio.client).boot_ns;
+    uint64_t now_ns = trio.client->news.in_callback ? 0 : rl_client_now(trio.client).boot_ns;
     pthread_mutex_unlock(&trio.client->mutex);
     return now_ns;
 }

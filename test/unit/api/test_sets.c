@@ -3,6 +3,7 @@
  * function is a published one: the vectors were computed by another program. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/client.h"
+#include "api/fence.h"
 #include "core/group.h"
 #include "platform/hash.h"
 
