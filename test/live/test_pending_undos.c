@@ -74,7 +74,7 @@ END_TEST
 /* The key stays as long as it was asked for, counted from the call and not from the restart. */
 START_TEST(a_release_after_is_repeated_after_a_restart)
 {
-    const int64_t delay_ms = (int64_t)wait_scaled_ms(3000);
+    const int64_t delay_ms = (int64_t)wait_scaled_ms(5000), away_ms = 1000;
     live_connect();
     redlock_lock_t *lock = lock_on_all("kept", LONG_TTL_MS);
     if (_i == 0)
@@ -83,16 +83,19 @@ START_TEST(a_release_after_is_repeated_after_a_restart)
         live_pause(0, 1);
     CHECK_STATUS(redlock_release_after(lock, (uint64_t)delay_ms, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    if (_i == 2)
+    /* A server that is only stopped has the command already, and counts from when it goes on. */
+    if (_i == 2) {
         live_resume_all();
-    else
+    } else {
+        ck_assert(WAIT_UNTIL(pttl(4, "kept") <= delay_ms - away_ms, PATIENCE_MS));
         bring_back(0);
+    }
     ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, PATIENCE_MS));
     /* The one that was away is asked last: a pause between the two makes it no later. */
     const int64_t other_ms = pttl(4, "kept"), late_ms = pttl(0, "kept");
     ck_assert_msg(late_ms > 0 && late_ms <= delay_ms, "%" PRId64 " ms are left", late_ms);
-    ck_assert_msg(late_ms <= other_ms + 100, "%" PRId64 " ms on the one that was away, %" PRId64,
-                  late_ms, other_ms);
+    ck_assert_msg(_i == 2 || late_ms <= other_ms + away_ms / 2,
+                  "%" PRId64 " ms on the one that was away, %" PRId64, late_ms, other_ms);
     ck_assert_uint_eq(live_nodes_with("kept"), NODES);
     cluster_command_all(live.cluster, "DEL kept");
 }
