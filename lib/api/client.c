@@ -5,7 +5,6 @@
 #include "api/fence.h"
 #include "api/review.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -181,7 +180,7 @@ static int open_sets(struct redlock *rl)
         rl_io_close(&rl->io);
         return error;
     }
-    rl->wake_fd = fcntl(rl->io.poller.wake_fd, F_DUPFD_CLOEXEC, 0);
+    rl->wake_fd = rl_io_copy_wake_fd(&rl->io);
     error = rl->wake_fd >= 0 ? rl_dispatch_open(rl) : REDLOCK_ESYS;
     if (error == REDLOCK_OK && rl->mode != REDLOCK_MODE_EMBEDDED)
         error = rl_loop_start(rl);
@@ -338,7 +337,7 @@ REDLOCK_API int redlock_get_fd(redlock_t *rl)
         return REDLOCK_EFORKED;
     if (rl->mode == REDLOCK_MODE_THREADED)
         return REDLOCK_EMODE;
-    return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_poller_fd(&rl->io.poller);
+    return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_io_fd(&rl->io);
 }
 
 REDLOCK_API int redlock_process(redlock_t *rl)

@@ -159,7 +159,7 @@ uint64_t rl_review_wake_ns(const struct redlock *rl)
 void rl_review_arm(struct redlock *rl)
 {
     if (rl->client_ops != NULL)
-        rl_poller_arm(&rl->io.poller, rl_review_wake_ns(rl));
+        rl_io_wake_at(&rl->io, rl_review_wake_ns(rl));
 }
 
 /* The extension ends first, so that the answer to the release is not taken for its own. */

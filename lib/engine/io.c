@@ -5,6 +5,8 @@
 #include "platform/clock.h"
 #include "redlock/redlock.h"
 
+#include <fcntl.h>
+
 static struct rl_now now(void *ctx)
 {
     struct rl_io_side *side = ctx;
@@ -140,4 +142,19 @@ void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
         rl_sockets_tick(&io->sides[i]->sockets);
         rl_engine_tick(io->sides[i]->engine);
     }
+}
+
+int rl_io_fd(const struct rl_io *io)
+{
+    return rl_poller_fd(&io->poller);
+}
+
+int rl_io_copy_wake_fd(const struct rl_io *io)
+{
+    return fcntl(io->poller.wake_fd, F_DUPFD_CLOEXEC, 0);
+}
+
+void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns)
+{
+    rl_poller_arm(&io->poller, boot_ns);
 }

@@ -45,6 +45,14 @@ bool rl_io_is_dirty(const struct rl_io *io);
 /* rl_engine_flush() of all. */
 void rl_io_flush(struct rl_io *io);
 
+/* Returns a descriptor that is readable when rl_io_wait() would return. */
+int rl_io_fd(const struct rl_io *io);
+/* Duplicates the descriptor that rl_io_wake() writes to, for a writer that may outlive the poller.
+ * The caller closes it. -1: no descriptor. */
+int rl_io_copy_wake_fd(const struct rl_io *io);
+/* Has the wait end at this boot time at the latest. */
+void rl_io_wake_at(struct rl_io *io, uint64_t boot_ns);
+
 /* Waits until something is ready, due or woken. No mutex. */
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms);
 /* Ends the wait that runs, or the next one. No mutex. */
