@@ -2,8 +2,6 @@
  * Ranks, and the memory of having met others. */
 #include "core/contest.h"
 
-#include "core/rule.h"
-
 #include <string.h>
 
 /* Below one in a hundred, so that the ninety-ninth percentile of a client that is alone does not
@@ -60,8 +58,6 @@ static void heat(struct rl_contest *contest, uint64_t now_ns)
 
 static void pass_over(struct rl_contest *contest, rl_nodes first)
 {
-    if (!RL_RULE(TIE_PASSED))
-        return;
     contest->passed |= first;
     if (contest->passed == rl_nodes_all(contest->nodes))
         contest->passed = first; /* they cannot all be wrong */
@@ -160,7 +156,7 @@ void rl_contest_released(struct rl_contest *contest, uint64_t round_trip_ns, uin
     bool for_long = contest->in_a_row > 0 && rl_sub_sat(now_ns, contest->row_ns) >= row_max_ns;
 
     contest->released_ns = now_ns;
-    if (!RL_RULE(YIELD) || (!hot && contest->in_a_row < limit && !for_long))
+    if (!hot && contest->in_a_row < limit && !for_long)
         return;
     /* What denied us may be left by a client that is dead: then nobody comes. */
     if (!hot && contest->met)

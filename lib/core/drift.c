@@ -2,7 +2,6 @@
  * Validity arithmetic. Every rounding errs on the side of "not held any more". */
 #include "core/drift.h"
 
-#include "core/rule.h"
 #define PPM            UINT64_C(1000000)
 #define LOST_MARGIN_NS (5 * RL_MS)
 
@@ -28,7 +27,7 @@ uint64_t rl_lost_margin_ns(uint64_t ttl_ns)
 
 uint64_t rl_usable_ns(uint64_t ttl_ns, const struct rl_drift *drift)
 {
-    uint64_t left = rl_sub_sat(ttl_ns, RL_RULE(DRIFT) ? rl_drift_ns(ttl_ns, drift) : 0);
+    uint64_t left = rl_sub_sat(ttl_ns, rl_drift_ns(ttl_ns, drift));
     return rl_sub_sat(left, rl_lost_margin_ns(ttl_ns));
 }
 
@@ -58,8 +57,7 @@ uint64_t rl_remaining_ns(struct rl_now deadline, struct rl_now now)
 {
     uint64_t raw_ns = rl_sub_sat(deadline.raw_ns, now.raw_ns);
 
-    return RL_RULE(BOTH_CLOCKS) ? rl_min_u64(rl_sub_sat(deadline.boot_ns, now.boot_ns), raw_ns)
-                                : raw_ns;
+    return rl_min_u64(rl_sub_sat(deadline.boot_ns, now.boot_ns), raw_ns);
 }
 
 uint64_t rl_elapsed_ns(struct rl_now since, struct rl_now now)

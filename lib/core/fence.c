@@ -2,8 +2,6 @@
  * Choosing a fence. */
 #include "core/fence.h"
 
-#include "core/rule.h"
-
 #include <string.h>
 
 #define DIGITS_MAX 16 /* of numbers below 2^53 */
@@ -28,7 +26,7 @@ void rl_fence_begin(struct rl_fence *fence, uint64_t proposal)
 bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bool accepted)
 {
     /* Strictly larger: two attempts that propose the same number must not both succeed with it. */
-    bool stored = accepted && (fence->proposal > previous || !RL_RULE(ACCEPT_LARGER_ONLY));
+    bool stored = accepted && fence->proposal > previous;
     uint64_t now = rl_max_u64(previous, stored ? fence->proposal : 0);
 
     RL_ASSERT(previous < RL_FENCE_CORRUPT);
@@ -48,7 +46,7 @@ rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quor
         fence->number = fence->proposal;
         return 0;
     }
-    fence->number = fence->top + (RL_RULE(FENCE_ABOVE_SEEN) ? 1 : 0);
+    fence->number = fence->top + 1;
     fence->raising = true;
     return fence->used;
 }
@@ -66,7 +64,7 @@ enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes coun
 {
     if (fence->number == 0)
         return RL_FENCE_OPEN;
-    if (!fence->raising || !RL_RULE(FENCE_ACKED))
+    if (!fence->raising)
         return RL_FENCE_AGREED;
     rl_nodes agreed = fence->acked & counted;
     rl_nodes open = (fence->used & counted & ~(fence->acked | fence->failed)) | pending;

@@ -4,7 +4,6 @@
 
 #include "core/lease_hold.h"
 #include "core/patience.h"
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -162,8 +161,8 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
     if (!rl_lease_is_held(lease))
         return;
     lease->untold = false;
-    if (!RL_RULE(RECHECK) || rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
-                                 lease->terms->validity_min_ns)
+    if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
+        lease->terms->validity_min_ns)
         return;
     lease->untold = true;
     rl_hold_untold(lease, view, fx);

@@ -2,7 +2,6 @@
  * One attempt to take a lock: whom it asks, what the votes mean, and how it is taken back. */
 #include "core/lease_hold.h"
 
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -28,9 +27,7 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
     uint64_t delay = rl_backoff_ns(&terms->backoff, lease->failures, view->round_trip_ns, random);
 
     if (rl_wait_is_told(lease, view))
-        delay = RL_RULE(POLL_TIMER)
-                    ? rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS))
-                    : RL_NEVER;
+        delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
     return rl_max_u64(delay, 1); /* 0 means the end */
 }
 
@@ -85,9 +82,8 @@ static void note_denied(struct rl_lease *lease, const struct rl_view *view)
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx)
 {
-    rl_nodes asked = RL_RULE(UNDO_UNANSWERED) ? lease->ours : lease->round.granted;
-    if (lease->terms->kind == RL_LEASE_ACQUIRE && RL_RULE(UNDO))
-        fx->undo |= (asked & ~fx->ask) | /* what this very step was to send does not leave */
+    if (lease->terms->kind == RL_LEASE_ACQUIRE)
+        fx->undo |= (lease->ours & ~fx->ask) | /* what this very step was to send does not leave */
                     lease->remnants;
     fx->ask = 0;
     lease->ours = lease->remnants = 0;
@@ -173,10 +169,8 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
             return;
     }
     struct rl_now deadline = attempt_deadline(lease);
-    if (!RL_RULE(T1_FIRST))
-        deadline = rl_deadline(view->now, lease->terms->ttl_ns, &lease->terms->drift);
-    if (RL_RULE(VALIDITY_MIN) && rl_lease_left_ns(lease, deadline, lease->round.t1_wall_us, view) <
-                                     lease->terms->validity_min_ns) {
+    if (rl_lease_left_ns(lease, deadline, lease->round.t1_wall_us, view) <
+        lease->terms->validity_min_ns) {
         rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
         return;
     }
@@ -346,8 +340,7 @@ void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct 
         return;
     }
     if (!too_slow) {
-        if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0 &&
-            RL_RULE(TIE_HEDGE)) {
+        if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0) {
             ask_later(lease, view, fx);
             rl_attempt_judge(lease, view, fx);
         }

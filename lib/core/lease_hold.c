@@ -9,7 +9,6 @@
  * the attempt's grants and counts at once. */
 #include "core/lease_hold.h"
 
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 /* Far from a due time it is looked at again after seven eighths of the wait: the timer runs on one
@@ -33,7 +32,7 @@ uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, 
     uint64_t slack_us = lease->terms->wall_slack_us;
     bool ahead = view->wall_us > wall_us && (uint64_t)(view->wall_us - wall_us) > slack_us;
 
-    if (slack_us != 0 && ahead && RL_RULE(WALL_WATCHED))
+    if (slack_us != 0 && ahead)
         return 0;
     return rl_remaining_ns(deadline, view->now);
 }
@@ -62,7 +61,7 @@ static bool may_extend(const struct rl_lease *lease)
 
     if (!terms->auto_extend || lease->deadline.boot_ns == lease->hold_end.boot_ns)
         return false;
-    return terms->extends_max == 0 || lease->extends < terms->extends_max || !RL_RULE(EXTEND_LIMIT);
+    return terms->extends_max == 0 || lease->extends < terms->extends_max;
 }
 
 /* Locks that were taken together would be extended together, for ever, and those that were not, one
@@ -169,7 +168,7 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
 
     /* The deciding vote must come before the old validity ends: afterwards another client may
      * have been in between, whatever the nodes say now. */
-    if (RL_RULE(EXTEND_IN_TIME) && left_ns(lease, view) == 0) {
+    if (left_ns(lease, view) == 0) {
         lose(lease, view, fx);
         return;
     }
@@ -248,10 +247,10 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
 {
     ttl_ns = extension_ttl_ns(lease, ttl_ns, view);
     /* A SET without an answer by now may still run late, and its vote is not heard any more. */
-    if (lease->round.verb == RL_VERB_ACQUIRE && RL_RULE(LATE_SET_COUNTS_LATER))
+    if (lease->round.verb == RL_VERB_ACQUIRE)
         lease->fresh |= rl_round_pending(&lease->round);
     /* The giver's SET may run late as well. */
-    if (lease->adopted && RL_RULE(LATE_SET_COUNTS_LATER))
+    if (lease->adopted)
         lease->fresh |= lease->ours & ~lease->round.granted;
     lease->adopted = false;
     rl_nodes seen = lease->fresh & lease->confirmed;
@@ -260,7 +259,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->fresh &= ~seen;
     lease->confirmed = 0;
     /* Where our key is known not to be, nobody waits for the answer either. */
-    rl_nodes healed = RL_RULE(HEAL_COUNTS_LATER) ? lease->fresh | lease->probation : 0;
+    rl_nodes healed = lease->fresh | lease->probation;
     rl_nodes barred = healed | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
@@ -290,7 +289,7 @@ void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 {
     uint64_t left = left_ns(lease, view);
 
-    if (left == 0 && RL_RULE(LOST_IN_TIME)) {
+    if (left == 0) {
         lose(lease, view, fx);
         return;
     }
@@ -306,7 +305,7 @@ void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
 {
     lease->ours &= ~RL_NODE(node);
     lease->backing &= ~RL_NODE(node);
-    if (lease->keys > 1 && RL_RULE(REMNANTS_UNDONE))
+    if (lease->keys > 1)
         lease->remnants |= RL_NODE(node);
 }
 
@@ -331,7 +330,7 @@ void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
 
     if (ballot->vote == RL_VOTE_DENIED || ballot->unsent)
         lease->ours &= ~bit;
-    else if (ballot->vote == RL_VOTE_FAILED && RL_RULE(LATE_SET_COUNTS_LATER))
+    else if (ballot->vote == RL_VOTE_FAILED)
         lease->fresh |= bit; /* executed or not, and when: unknown */
 }
 

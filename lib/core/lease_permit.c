@@ -14,7 +14,6 @@
  * asked: the preferred node may have keys that their owners left there. */
 #include "core/lease_hold.h"
 
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@ bool rl_permit_is(const struct rl_lease *lease)
 
 static unsigned count_of(const struct rl_lease *lease)
 {
-    return lease->terms->permits + (RL_RULE(PERMITS_COUNTED) ? 0u : 1u);
+    return lease->terms->permits;
 }
 
 static unsigned window(const struct rl_lease *lease)
@@ -101,7 +100,7 @@ static void go(struct rl_lease *lease, unsigned slot, rl_nodes first, const stru
     /* Our own SET uses up the promise to tell, and answers to older questions are not read. */
     permit->watched &= ~(bit | permit->looked);
     permit->looked = 0;
-    rl_attempt_begin(lease, RL_RULE(TIE_FIRST) ? first : 0, view, fx);
+    rl_attempt_begin(lease, first, view, fx);
 }
 
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -175,7 +174,7 @@ static unsigned take_turn(struct rl_lease *lease)
     unsigned permits = count_of(lease), windows = windows_of(lease);
 
     permit->turn++;
-    unsigned place = RL_RULE(PERMITS_IN_TURN) ? permit->turn / windows % window(lease) : 0;
+    unsigned place = permit->turn / windows % window(lease);
     open_window(lease, (permit->origin + permit->turn % windows * WINDOW_MAX) % permits);
     return rl_permit_slot(lease, place);
 }

@@ -4,7 +4,6 @@
  * all of them again in any case: that node may be wrong, or stop. */
 #include "core/lease_hold.h"
 
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -12,7 +11,7 @@
 /* Nodes that would not hold anybody up. */
 static rl_nodes quick(const struct rl_view *view)
 {
-    return view->up & view->voters & ~(RL_RULE(TIE_QUICK) ? view->slow : 0);
+    return view->up & view->voters & ~view->slow;
 }
 
 rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
@@ -62,8 +61,7 @@ static void begin_hot(struct rl_lease *lease, const struct rl_view *view, struct
     if (rl_permit_is(lease))
         rl_permit_begin(lease, view, fx);
     else
-        rl_attempt_begin(lease, hot && RL_RULE(TIE_FIRST) ? rl_wait_first(lease, view) : 0, view,
-                         fx);
+        rl_attempt_begin(lease, hot ? rl_wait_first(lease, view) : 0, view, fx);
 }
 
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -102,7 +100,7 @@ static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *vie
  * rl_contest_pause_ns(). */
 static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
-    bool split = lease->round.granted != 0 || !RL_RULE(PAUSE_ONCE);
+    bool split = lease->round.granted != 0;
     unsigned spare = lease->keys > 1 ? 0 : 1; /* the first is mended without it */
 
     if (!split || rl_contest_splits(lease->contest) <= spare)
@@ -119,8 +117,6 @@ static void line_up(struct rl_lease *lease, const struct rl_view *view)
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
     struct rl_wait *wait = &lease->wait;
 
-    if (!RL_RULE(PAUSE_ONCE))
-        wait->go_ns = pause_until_ns(lease, view);
     wait->free = true;
     wait->all = may_go_ahead(lease, view) && rl_contest_goes_ahead(lease->contest, random);
     if (wait->all)
@@ -153,8 +149,6 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
     if (is_held_elsewhere(lease, view))
         fx->want |= rl_contest_first(contest, quick(view) & lease->round.denied);
     wait->go_ns = pause_until_ns(lease, view);
-    if (!RL_RULE(WATCH))
-        return;
     wait->watched = teller_of(lease, view);
     if (piped != wait->watched)
         fx->watch = wait->watched;
@@ -165,12 +159,10 @@ void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *vie
 /* The node that all ask first has said that the key is not there any more, or it has changed. */
 static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    bool all = lease->wait.all || !RL_RULE(TIE_FIRST);
-
     if (!lease->wait.free || lease->wait.go_ns > view->now.boot_ns)
         return;
     rl_nodes first = rl_wait_first(lease, view);
-    rl_attempt_begin(lease, all ? 0 : first, view, fx);
+    rl_attempt_begin(lease, lease->wait.all ? 0 : first, view, fx);
     lease->wait.first = first & lease->round.asked; /* on its word, in any case */
 }
 
@@ -224,7 +216,7 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (ballot->vote == RL_VOTE_GRANTED && ballot->pttl_ms != 0 &&
         ballot->pttl_ms < RL_NEVER / RL_MS) {
         struct rl_now expired = rl_later(view->now, ballot->pttl_ms * RL_MS + RL_MS);
-        if (expired.boot_ns < lease->next.boot_ns && RL_RULE(POLL_TIMER))
+        if (expired.boot_ns < lease->next.boot_ns)
             lease->next = expired;
     }
 }
@@ -252,7 +244,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     }
     /* Where no majority has answered, the key is not in the way. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
-    if (denied && lease->wait.watched == 0 && RL_RULE(WATCH)) /* it can tell only now */
+    if (denied && lease->wait.watched == 0) /* it can tell only now */
         lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
     else if (denied && lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
              (nodes & view->telling) != 0 &&

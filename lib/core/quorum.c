@@ -2,7 +2,6 @@
  * Counting votes. The quorum is a property of the configured set, never of the reachable nodes. */
 #include "core/quorum.h"
 
-#include "core/rule.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -189,12 +188,9 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
 
     if (round->later != 0 && round->denied != 0)
         return RL_OUTCOME_FAILED; /* the first one's answer is for all */
-    unsigned quorum =
-        RL_RULE(QUORUM_CONFIGURED) ? round->quorum : rl_nodes_count(round->asked) / 2 + 1;
-
-    if (granted >= quorum)
-        return RL_RULE(EARLY_SUCCESS) || open == 0 ? RL_OUTCOME_WON : RL_OUTCOME_OPEN;
-    if (granted + open >= quorum || (!RL_RULE(FAIL_FAST) && open > 0))
+    if (granted >= round->quorum)
+        return RL_OUTCOME_WON;
+    if (granted + open >= round->quorum)
         return RL_OUTCOME_OPEN;
     return RL_OUTCOME_FAILED;
 }

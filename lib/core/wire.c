@@ -2,7 +2,6 @@
  * What is said to a node, word by word, and what its answer means. */
 #include "core/wire.h"
 
-#include "core/rule.h"
 #include "core/wire_fence.h"
 
 #include <redlock/redlock.h>
@@ -220,7 +219,7 @@ static struct rl_answer answer_to_error(enum rl_verb verb, enum rl_form form, co
         if (verb == RL_VERB_EXTEND || verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN)
             return vote(RL_VOTE_DENIED);
     }
-    return RL_RULE(ERROR_IS_NO_VOTE) ? failed(cause) : vote(RL_VOTE_GRANTED);
+    return failed(cause);
 }
 
 static bool is_status(const struct rl_reply *reply, const char *word)
@@ -235,7 +234,7 @@ static struct rl_answer answer_to_set(const struct rl_reply *reply)
     if (is_status(reply, "OK"))
         return vote(RL_VOTE_GRANTED);
     if (reply->kind == RL_REPLY_NIL)
-        return vote(RL_RULE(NIL_IS_NO_VOTE) ? RL_VOTE_DENIED : RL_VOTE_GRANTED);
+        return vote(RL_VOTE_DENIED);
     return failed(REDLOCK_CAUSE_PROTOCOL);
 }
 

@@ -2,7 +2,6 @@
  * One tick: read, decide, write. Time is read once at its start. */
 #include "engine/engine.h"
 
-#include "core/rule.h"
 #include "engine/slot.h"
 #include "platform/hash.h"
 #include "redlock/redlock.h"
@@ -411,8 +410,6 @@ void rl_engine_flush(struct rl_engine *engine)
     send_queued(engine);
     if (!is_wake_known(engine))
         find_wake(engine);
-    else if (RL_CHECKED)
-        RL_ASSERT(engine->common.wake_ns <= nodes_due_ns(engine));
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
     due_ns = rl_min_u64(due_ns, rl_records_wake_ns(engine));

@@ -2,7 +2,6 @@
  * The first start of the fence records. */
 #include "engine/first_start.h"
 
-#include "core/rule.h"
 #include "engine/engine.h"
 
 static bool is_new(const struct rl_record *record)
@@ -49,7 +48,7 @@ rl_nodes rl_first_start_rest(const struct rl_engine *engine)
     const struct rl_records *records = engine->records;
     rl_nodes rest = 0;
 
-    for (unsigned i = 0; i < engine->count && RL_RULE(START_GOES_ON); i++)
+    for (unsigned i = 0; i < engine->count; i++)
         rest |= records->nodes[i].first && is_new(&records->nodes[i]) ? RL_NODE(i) : 0;
     return rest & records->answered;
 }

@@ -2,7 +2,6 @@
  * Events to the core, and what its effects mean for the client: outcomes, turns, announcements. */
 #include "engine/lock.h"
 
-#include "core/rule.h"
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 #include "engine/slot.h"
@@ -410,7 +409,7 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
         return;
     /* The vote that decides an extension must have come before the old deadline: not the time of
      * the tick, now. */
-    if (lock->lease.state == RL_STATE_EXTENDING && RL_RULE(FRESH_CLOCK))
+    if (lock->lease.state == RL_STATE_EXTENDING)
         rl_engine_refresh(engine);
     rl_lock_step(engine, lock, &event);
 }

@@ -2,7 +2,6 @@
  * Effects of the core to requests. */
 #include "engine/lock_send.h"
 
-#include "core/rule.h"
 #include "engine/engine.h"
 #include "engine/slot.h"
 #include "platform/hash.h"
@@ -96,15 +95,13 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
         if (claim == NULL)
             return false;
         claim->slot = slot;
-        if (!RL_RULE(FRESH_TOKEN))
-            rl_claim_set_token(claim, rl_claim_token(lock->claim));
         rl_lock_abandon_claim(lock);
         lock->claim = claim;
     }
     struct rl_claim *claim = lock->claim;
     engine->common.cache.claim = NULL;
     RL_ASSERT(!lock->own_token || lock->lease.attempts == 1);
-    if (!lock->own_token && (RL_RULE(FRESH_TOKEN) || claim->token_len == 0)) {
+    if (!lock->own_token) {
         size_t len =
             rl_token_make(&engine->random, engine->params.owner, engine->params.owner_len, token);
         rl_claim_set_token(claim, (struct rl_arg){token, len});

@@ -2,7 +2,6 @@
  * A hash table of resources, each with a queue; the idle ones are forgotten, the oldest first. */
 #include "engine/place.h"
 
-#include "core/rule.h"
 #include "engine/engine.h"
 #include "platform/hash.h"
 
@@ -131,9 +130,8 @@ static struct rl_place *make(struct rl_engine *engine, struct rl_arg key, uint64
     place->word = word;
     place->key_len = (uint16_t)key.len;
     memcpy(place->key, key.data, key.len);
-    uint64_t own = RL_RULE(TIE_AGREED) ? 0 : places->secret; /* an order that nobody else has */
     for (unsigned i = 0; i < engine->count; i++)
-        scores[i] = mix(word ^ engine->node_words[i] ^ own);
+        scores[i] = mix(word ^ engine->node_words[i]);
     uint8_t *order = (uint8_t *)place->key + key.len;
     rl_contest_init(&place->contest, order, engine->count, scores);
     put(places, place);

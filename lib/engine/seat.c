@@ -3,7 +3,6 @@
 #include "engine/seat.h"
 
 #include "core/patience.h"
-#include "core/rule.h"
 #include "engine/engine.h"
 #include "redlock/redlock.h"
 
@@ -69,7 +68,7 @@ static bool is_idle(const struct rl_place *place)
 int rl_seats_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
                    unsigned count)
 {
-    bool never_waits = lock->lease.wait_ns == 0 || !RL_RULE(ONE_CONTENDER), idle = true;
+    bool never_waits = lock->lease.wait_ns == 0, idle = true;
 
     if (!find_places(engine, lock, keys, count))
         return REDLOCK_OK; /* no memory for good manners */

@@ -2,7 +2,6 @@
  * Names of slots, and questions about several of them at once. */
 #include "engine/slot.h"
 
-#include "core/rule.h"
 #include "engine/engine.h"
 #include "engine/lock_send.h"
 
@@ -24,7 +23,7 @@ struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsig
     char digits[4];
     size_t count = 0, at = name.len;
 
-    RL_ASSERT(slot < RL_PERMITS_MAX || !RL_RULE(PERMITS_COUNTED));
+    RL_ASSERT(slot < RL_PERMITS_MAX);
     RL_ASSERT(name.len + RL_SUFFIX_MAX <= RL_SLOT_KEY_MAX);
     memcpy(bytes, name.data, name.len);
     bytes[at++] = '{';

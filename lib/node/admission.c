@@ -2,8 +2,6 @@
  * May this node's votes be counted? */
 #include "node/admission.h"
 
-#include "core/rule.h"
-
 #include <redlock/redlock.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,8 +68,7 @@ uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules)
 {
     uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);
 
-    return RL_RULE(GUARD_WHOLE) ? rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift))
-                                : ttl_ns / 4;
+    return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
 void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on)
@@ -122,9 +119,9 @@ static void begin_guard(struct rl_admission *admission, const struct rl_info *in
     admission->credit_ns = 0;
     if (admission->durable)
         return;
-    if (promoted && RL_RULE(PROMOTED_GUARD)) {
+    if (promoted) {
         admission->guard = RL_BAR_PROMOTED; /* how old its data are, uptime does not say */
-    } else if (restarted && !(first && admission->fresh) && RL_RULE(RESTART_GUARD)) {
+    } else if (restarted && !(first && admission->fresh)) {
         admission->guard = RL_BAR_RESTARTED;
         if (first)
             admission->credit_ns = believed_age_ns(admission->rules, info);
@@ -134,7 +131,7 @@ static void begin_guard(struct rl_admission *admission, const struct rl_info *in
 bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *info, uint64_t now_ns)
 {
     bool anonymous = info->refused || info->run_id[0] == '\0';
-    bool evicts = rl_info_evicts(info) && RL_RULE(EVICTING_REFUSED);
+    bool evicts = rl_info_evicts(info);
 
     rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
     rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);

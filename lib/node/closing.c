@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The end of a connection: how it is closed, what becomes of the requests that were under way, and
  * when the next one is tried. */
-#include "core/rule.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -67,11 +66,8 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         if (claim == NULL)
             continue;
         bool undoes = request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN;
-        if (undoes && RL_RULE(UNDO_AFTER_RECONNECT))
+        if (undoes)
             rl_debts_add(node, claim, now_ns);
-        if (!RL_RULE(SET_ONCE) && request.verb == RL_VERB_ACQUIRE && claim->owner != NULL)
-            (void)rl_node_send_request(node, claim, request.round, RL_VERB_ACQUIRE,
-                                       (enum rl_form)request.form, now_ns);
         if (!request.told && request.round != 0 && claim->owner != NULL) {
             struct rl_ballot ballot = {
                 .node = node->index,
@@ -94,10 +90,7 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
  * not. */
 static bool is_abortive(const struct rl_node *node, bool retry)
 {
-    if (!RL_RULE(ABORT_BARE_SET))
-        return false;
-    return retry && RL_RULE(ABORT_TO_COME_BACK) ? rl_pipeline_has_set(&node->pipe)
-                                                : rl_pipeline_has_bare_set(&node->pipe);
+    return retry ? rl_pipeline_has_set(&node->pipe) : rl_pipeline_has_bare_set(&node->pipe);
 }
 
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns)

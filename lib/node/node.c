@@ -2,8 +2,6 @@
  * Connection states, sending, time limits; how a connection ends is in closing.c. */
 #include "node/node.h"
 
-#include "core/rule.h"
-
 #include "node/node_parts.h"
 #include "platform/token.h"
 #include "redlock/redlock.h"

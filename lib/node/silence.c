@@ -2,7 +2,6 @@
  * A node that owes answers. Silence makes it suspect: it is asked nothing new, and what waits for
  * its votes is told that they may not come. The votes themselves fail later, when the longest limit
  * for one answer is over: on a busy machine an answer that is late is better than none. */
-#include "core/rule.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -80,11 +79,6 @@ static void doubt_vote(struct rl_node *node, uint64_t at, bool is_late)
         return;
     struct rl_request copy = *request;
     rl_claim_ref(copy.claim);
-    if (is_late && !RL_RULE(TOMBSTONES)) {
-        request->removed = true;
-        request->claim = NULL;
-        rl_claim_drop(copy.claim);
-    }
     rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
     rl_claim_drop(copy.claim);
 }
@@ -149,7 +143,7 @@ void rl_silence_note(struct rl_node *node, uint64_t now_ns)
 
 uint64_t rl_silence_wake_ns(struct rl_node *node)
 {
-    if (node->state != RL_NODE_READY || !RL_RULE(NODE_TIMEOUT))
+    if (node->state != RL_NODE_READY)
         return RL_NEVER;
     uint64_t oldest = rl_pipeline_oldest_untold(&node->pipe);
     bool waits = oldest != node->pipe.tail;

@@ -2,7 +2,6 @@
  * Taking back what was set. An undo goes out behind its own SET on the same connection, where it
  * cannot overtake it; what cannot be sent, or is not known to have been executed when a connection
  * ends, is owed and sent on the next one. Repeating is safe: every attempt has its own token. */
-#include "core/rule.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -208,12 +207,6 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
     if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
         rl_debts_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
-        return RL_VOTE_FAILED;
-    }
-    if (!RL_RULE(UNDO_SAME_CONNECTION) && node->state == RL_NODE_READY) {
-        rl_debts_add(node, claim, now_ns);
-        node->due_ns = now_ns; /* closes, and the undo goes out on the next connection */
-        *ret_cause = REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
     (void)rl_debts_reserve(node); /* if the answer does not come; without memory it is sent, too */

@@ -215,16 +215,6 @@ class Symbols(unittest.TestCase):
                         wrong.append(f"{source_of(path)}: {name} belongs to {', '.join(places)}")
         self.complain(wrong)
 
-    def test_rules_cannot_be_switched_off_in_the_library(self):
-        """lib/core/rule.h: only the simulator's own build has variables there."""
-        wrong = []
-        for floor in tree.FLOORS:
-            for path in self.objects[floor]:
-                for name in sorted(tree.undefined(path) | tree.defined_globally(path)):
-                    if name.startswith("rl_rule"):
-                        wrong.append(f"{source_of(path)}: {name}")
-        self.complain(wrong)
-
     def test_no_writable_globals(self):
         """A pointer table that the loader relocates is not writable afterwards and does not count."""
         wrong = []

@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim crowd live bench scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim crowd mutations live bench scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -128,12 +128,12 @@ ONLY = {
 }  # fmt: skip
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
-COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "abi"}
+COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "mutations", "abi"}
 
 
 # So long that they begin first: else the end of all is one of them, alone.
 LONG_TESTS = {
-    "sim", "teeth", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
+    "sim", "mutations", "chaos", "io_hostile", "live_fence_records", "torture_syscalls", "torture_syscalls_threaded",
     "oom_lock", "oom_threaded", "cli_Waiting", "bench_smoke", "live_every_lock_kind",
 }
 

@@ -99,10 +99,19 @@ static void plan_turn(struct sim_client *client, uint64_t at_ns)
     sim_plan_event(world, at_ns, SIM_TURN, client->index, 0, ++client->turn_stamp, NULL);
 }
 
+/* Checks that the engine's stored wake-up time is not later than the earliest limit of its nodes.
+ * The engine does not compute it anew in each turn. */
+static void check_wake(struct rl_engine *engine)
+{
+    for (unsigned i = 0; i < engine->count; i++)
+        RL_ASSERT(engine->common.wake_ns <= rl_node_wake_ns(&engine->nodes[i]));
+}
+
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
     struct sim_client *client = ctx;
 
+    check_wake(&client->engine);
     if (boot_ns != RL_NEVER)
         plan_turn(client, sim_clock_when(&client->boot, boot_ns));
 }

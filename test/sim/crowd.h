@@ -62,6 +62,9 @@ const struct sim_case *sim_case_find(const char *name);
  */
 bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
                   struct sim_crowd *crowd);
+/* Prints one line: what the run of the case measured. */
+void sim_case_print(const struct sim_case *it, const struct sim_world *world,
+                    const struct sim_crowd *crowd);
 
 /* Jain's index of the numbers of grants, of 1000. */
 uint64_t sim_crowd_jain(const struct sim_world *world);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The cases that the rules of contention were made for, each with bounds that follow from what it
- * has set up. rules.txt says which rule is needed for which of them. */
+ * has set up. test/mutations/rules.txt says which rule is needed for which of them. */
 #include "crowd.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The simulator by hand: one seed, printed, or a campaign on all processors. */
+ * The simulator by hand: one seed, printed, a case of contention, or a campaign on all processors.
+ */
 #include "campaign.h"
+#include "crowd.h"
 #include "world.h"
 
 #include <getopt.h>
@@ -18,11 +20,13 @@
 struct options {
     uint64_t seed, runs, seconds, jobs;
     bool one, trace;
+    const char *case_name; /* NULL: no case of contention; "all": each of them */
 };
 
 static void usage(FILE *to)
 {
     fprintf(to, "usage: redlock-sim [--seed N] [--trace]        one run, the same every time\n"
+                "       redlock-sim --case NAME|all [--seed N] [--trace]   measures contention\n"
                 "       redlock-sim [--first N] [--runs N] [--minutes M] [--hours H] [--jobs J]\n");
 }
 
@@ -41,15 +45,11 @@ static uint64_t number(const char *text)
 static void parse(struct options *options, int argc, char **argv)
 {
     static const struct option names[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"first", required_argument, NULL, 'f'},
-        {"runs", required_argument, NULL, 'r'},
-        {"minutes", required_argument, NULL, 'm'},
-        {"hours", required_argument, NULL, 'h'},
-        {"jobs", required_argument, NULL, 'j'},
-        {"trace", no_argument, NULL, 't'},
-        {"help", no_argument, NULL, '?'},
-        {NULL, 0, NULL, 0},
+        {"seed", required_argument, NULL, 's'},    {"case", required_argument, NULL, 'c'},
+        {"first", required_argument, NULL, 'f'},   {"runs", required_argument, NULL, 'r'},
+        {"minutes", required_argument, NULL, 'm'}, {"hours", required_argument, NULL, 'h'},
+        {"jobs", required_argument, NULL, 'j'},    {"trace", no_argument, NULL, 't'},
+        {"help", no_argument, NULL, '?'},          {NULL, 0, NULL, 0},
     };
     int option;
 
@@ -61,6 +61,9 @@ static void parse(struct options *options, int argc, char **argv)
         case 's':
             options->one = true;
             options->seed = number(optarg);
+            break;
+        case 'c':
+            options->case_name = optarg;
             break;
         case 'f':
             options->seed = number(optarg);
@@ -85,7 +88,7 @@ static void parse(struct options *options, int argc, char **argv)
             exit(64);
         }
     }
-    if (options->trace && !options->one) {
+    if (options->trace && !options->one && options->case_name == NULL) {
         fprintf(stderr, "redlock-sim: --trace prints one run: say which one with --seed N\n");
         exit(64);
     }
@@ -108,6 +111,41 @@ static int run_one(const struct options *options)
            good ? "no violation" : world->violation);
     sim_world_free(world);
     free(world);
+    return good ? 0 : 1;
+}
+
+static bool run_case(const struct sim_case *it, uint64_t seed, bool trace)
+{
+    struct sim_world *world = malloc(sizeof *world);
+    struct sim_crowd *crowd = malloc(sizeof *crowd);
+
+    if (world == NULL || crowd == NULL)
+        abort();
+    bool good = sim_case_run(it, seed, trace, world, crowd);
+    sim_case_print(it, world, crowd);
+    if (!good)
+        printf("    %s\n", world->violation);
+    sim_world_free(world);
+    free(world);
+    free(crowd);
+    return good;
+}
+
+/* Runs the cases that the options name. Returns the exit status: 0 if all stay within their bounds.
+ */
+static int run_cases(const struct options *options)
+{
+    bool all = strcmp(options->case_name, "all") == 0, good = true;
+    uint64_t seed = options->one ? options->seed : 1;
+
+    if (!all && sim_case_find(options->case_name) == NULL) {
+        fprintf(stderr, "redlock-sim: no case is called '%s'\n", options->case_name);
+        return 64;
+    }
+    for (unsigned i = 0; i < sim_case_count; i++) {
+        if (all || strcmp(options->case_name, sim_cases[i].name) == 0)
+            good = run_case(&sim_cases[i], seed, options->trace) && good;
+    }
     return good ? 0 : 1;
 }
 
@@ -188,5 +226,7 @@ int main(int argc, char **argv)
     if (sodium_init() < 0)
         return 1;
     parse(&options, argc, argv);
+    if (options.case_name != NULL)
+        return run_cases(&options);
     return options.one ? run_one(&options) : run_campaign(&options);
 }

@@ -2,7 +2,6 @@
  * The scripts over several keys, as a modelled server runs them. Like the others they are known by
  * their whole text. */
 #include "command.h"
-#include "core/rule.h"
 #include "token.h"
 
 enum script { ACQUIRE, HEAL, EXTEND, RELEASE, SHORTEN, SCRIPTS };
@@ -64,8 +63,6 @@ static void acquire(struct sim_call *call, const struct keys *keys)
         sim_key_asked(call, sim_key_of(call, keys->names[i]));
         if (!is_there(call, keys, i))
             continue;
-        if (!RL_RULE(MANY_ALL_FREE) && i > 0)
-            break;
         sim_say_number(call, -(int64_t)(i + 1));
         return;
     }
@@ -106,7 +103,7 @@ static void extend(struct sim_call *call, const struct keys *keys)
     int64_t end_ms = sim_server_now_ms(call->world, call->conn->node) + keys->ttl_ms;
 
     for (unsigned i = 0; i < keys->count; i++) {
-        if (is_ours(call, keys, i) || (i > 0 && !RL_RULE(MANY_ALL_OURS)))
+        if (is_ours(call, keys, i))
             continue;
         sim_say_number(call, 0);
         return;

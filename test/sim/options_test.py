@@ -33,6 +33,14 @@ class Options(unittest.TestCase):
         self.assertTrue(out.splitlines()[-1].startswith("seed 7: "))
         self.assertEqual(run("--trace", "--seed", "7")[1], out)
 
+    def test_a_case_of_contention_is_measured(self):
+        status, out, _ = run("--case", "waiting")
+        self.assertEqual(status, 0)
+        self.assertRegex(out, r"^waiting +\d+ grants")
+        self.assertEqual(run("--case", "waiting", "--seed", "1")[1], out)
+        self.assertIn("no case is called 'queue'", run("--case", "queue")[2])
+        self.assertEqual(run("--case", "queue")[0], 64)
+
     def test_a_campaign_that_is_ended_says_what_it_did(self):
         for sig in signal.SIGINT, signal.SIGTERM:
             campaign = subprocess.Popen([os.environ["SIMULATOR"], "--first", "1", "--hours", "1", "--jobs", "2"],

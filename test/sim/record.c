@@ -3,7 +3,6 @@
  * real server is the business of test/unit/core/test_scripts_fence.c. */
 #include "record.h"
 
-#include "core/rule.h"
 #include "core/wire_fence.h"
 #include "permit.h"
 #include "platform/hash.h"
@@ -54,7 +53,7 @@ static bool is_in_use(struct sim_call *call, struct sim_word config)
 {
     const struct sim_record *record = &call->server->record;
 
-    if (record->cfg[0] == '\0' && RL_RULE(RECORD_IN_USE)) {
+    if (record->cfg[0] == '\0') {
         say_letter(call, "M");
         return false;
     }
@@ -92,7 +91,7 @@ static void vote(struct sim_call *call)
     if (record->cfg[0] == '\0')
         sim_token_at(call->world, sim_token_find(call->world, words[5].text, words[5].len))
             ->without_record |= (uint8_t)(1u << call->conn->node);
-    bool accepted = RL_RULE(ACCEPT_LARGER_ONLY) ? proposal > previous : proposal >= previous;
+    bool accepted = proposal > previous;
     if (accepted)
         write_number(record, stripe, proposal);
     len = snprintf(text, sizeof text, "%s %" PRIu64 " %s", accepted ? "A" : "G", previous,

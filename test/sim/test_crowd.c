@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Each case of crowd_cases.c stays within its bounds. That it would not without its rule is seen
- * by test_teeth.c. */
+ * Checks that each case of crowd_cases.c stays within its bounds. test/mutations/ checks that it
+ * leaves them without its rule. */
 #include "crowd.h"
 #include "suite.h"
 #include "wait.h"
