@@ -108,8 +108,8 @@ ONLY = {
     # Programs in which threads meet; the others have one thread, or one that waits for the client's.
     ("tsan", "unit"): {"node_resolve", "platform_poller_wakeups"},
     ("tsan", "io"): {
-        "io_close_unread", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_secrets",
-        "io_unread_replies", "io_unresponsive",
+        "io_close_unread", "io_fence_rounds", "io_late_return", "io_many_addresses", "io_notifications", "io_reports",
+        "io_secrets", "io_unread_replies", "io_unresponsive",
     },
     ("tsan", "live"): {
         "live_auto_extend", "live_calls_ended", "live_cancel", "live_client_lifecycle", "live_client_modes", "live_driving_loop",
