@@ -9,11 +9,11 @@ static int take_start(redlock_t *rl, const char *resource, const char *token,
                       const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata};
-    struct redlock_lock *lock;
+    struct redlock_lock *handle;
 
     int error = rl != NULL && fn != NULL ? rl_client_enter(rl) : REDLOCK_EINVAL;
     if (error == REDLOCK_OK) {
-        error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
+        error = rl_start_acquire(rl, resource, token, opts, &call, &handle);
         rl_client_leave(rl);
     }
     if (error != REDLOCK_OK)
@@ -34,45 +34,45 @@ REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const c
     return take_start(rl, resource, token != NULL ? token : "", opts, fn, userdata);
 }
 
-REDLOCK_API int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms, redlock_done_fn fn,
+REDLOCK_API int redlock_extend_start(redlock_lock_t *handle, uint64_t ttl_ms, redlock_done_fn fn,
                                      void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata};
 
-    if (lock == NULL || fn == NULL)
+    if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(lock->set->rl);
+    int error = rl_client_enter(handle->set->rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_extend(lock, ttl_ms, &call);
-    rl_client_leave(lock->set->rl);
+    error = rl_start_extend(handle, ttl_ms, &call);
+    rl_client_leave(handle->set->rl);
     return error;
 }
 
-static int release_start(redlock_lock_t *lock, bool keep, uint64_t delay_ms, redlock_done_fn fn,
+static int release_start(redlock_lock_t *handle, bool keep, uint64_t delay_ms, redlock_done_fn fn,
                          void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata};
 
-    if (lock == NULL)
+    if (handle == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(lock->set->rl);
+    int error = rl_client_enter(handle->set->rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_release(lock, keep, delay_ms, &call);
-    rl_client_leave(lock->set->rl);
+    error = rl_start_release(handle, keep, delay_ms, &call);
+    rl_client_leave(handle->set->rl);
     return error;
 }
 
-REDLOCK_API int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn, void *userdata)
+REDLOCK_API int redlock_release_start(redlock_lock_t *handle, redlock_done_fn fn, void *userdata)
 {
-    return release_start(lock, false, 0, fn, userdata);
+    return release_start(handle, false, 0, fn, userdata);
 }
 
-REDLOCK_API int redlock_release_after_start(redlock_lock_t *lock, uint64_t delay_ms,
+REDLOCK_API int redlock_release_after_start(redlock_lock_t *handle, uint64_t delay_ms,
                                             redlock_done_fn fn, void *userdata)
 {
-    return release_start(lock, true, delay_ms, fn, userdata);
+    return release_start(handle, true, delay_ms, fn, userdata);
 }
 
 static int question_start(redlock_t *rl, const char *const *resources, size_t count,
@@ -80,14 +80,14 @@ static int question_start(redlock_t *rl, const char *const *resources, size_t co
                           redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
-    struct redlock_lock *lock;
+    struct redlock_lock *handle;
 
     if (rl == NULL || fn == NULL)
         return REDLOCK_EINVAL;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resources, count, token, kind, &call, &lock);
+    error = rl_start_question(rl, resources, count, token, kind, &call, &handle);
     rl_client_leave(rl);
     return error;
 }
@@ -119,19 +119,19 @@ REDLOCK_API int redlock_break_start(redlock_t *rl, const char *resource, redlock
     return question_start(rl, &resource, 1, NULL, RL_OP_BREAK, cancel, fn, userdata);
 }
 
-REDLOCK_API int redlock_verify_start(redlock_lock_t *lock, redlock_cancel_t *cancel,
+REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *cancel,
                                      redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
     struct redlock_lock *asked;
 
-    if (lock == NULL || fn == NULL)
+    if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = lock->set->rl;
+    struct redlock *rl = handle->set->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_verify(lock, &call, &asked);
+    error = rl_start_verify(handle, &call, &asked);
     rl_client_leave(rl);
     return error;
 }

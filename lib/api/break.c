@@ -9,9 +9,9 @@
 #include <string.h>
 
 /* What all parts together did is a release round of its own. */
-static bool begin_merge(struct redlock *rl, struct redlock_lock *lock)
+static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
 {
-    const struct rl_round *seen = rl_lock_round(&lock->engine);
+    const struct rl_round *seen = rl_lock_round(&handle->lock);
     size_t nodes = seen->nodes;
     struct rl_break *breaking =
         rl_alloc(&rl->mem, sizeof *breaking + nodes * (sizeof(uint32_t) + sizeof(uint8_t)));
@@ -28,17 +28,17 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *lock)
     merged->denied = seen->denied; /* there was no key */
     memcpy(merged->rtt_us, seen->rtt_us, nodes * sizeof *merged->rtt_us);
     memcpy(merged->cause, seen->cause, nodes * sizeof *merged->cause);
-    breaking->whole = lock;
-    lock->breaking = breaking;
+    breaking->whole = handle;
+    handle->breaking = breaking;
     return true;
 }
 
-static void end(struct redlock *rl, struct redlock_lock *lock)
+static void end(struct redlock *rl, struct redlock_lock *handle)
 {
-    const struct rl_round *merged = &lock->breaking->merged;
+    const struct rl_round *merged = &handle->breaking->merged;
     unsigned clean = rl_nodes_count(merged->granted | merged->denied);
 
-    rl_dispatch_done(rl, lock, clean >= merged->quorum ? REDLOCK_OK : REDLOCK_ENOQUORUM);
+    rl_dispatch_done(rl, handle, clean >= merged->quorum ? REDLOCK_OK : REDLOCK_ENOQUORUM);
 }
 
 bool rl_break_leave(struct redlock_lock *part)
@@ -61,63 +61,63 @@ static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
 /* A release of what was seen on node `index`, on all nodes, on behalf of the parent. */
 static void start_part(struct redlock_lock *parent, unsigned index)
 {
-    const struct rl_seen *seen = &rl_lock_seen(&parent->engine)[index];
+    const struct rl_seen *seen = &rl_lock_seen(&parent->lock)[index];
     struct rl_arg value = {seen->value, seen->len};
     struct rl_keys keys;
-    struct rl_lease_params params = {.terms = *rl_lock_terms(&parent->engine)};
+    struct rl_lease_params params = {.terms = *rl_lock_terms(&parent->lock)};
     const struct rl_names names = {
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
 
     params.terms.kind = RL_LEASE_RELEASE;
     struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *part = rl_api_lock_new(parent->set, &names, &room);
+    struct redlock_lock *part = rl_handle_new(parent->set, &names, &room);
     if (part == NULL)
         return;
     (void)rl_names_keys(part, &keys); /* one needs no memory */
     part->breaking = parent->breaking;
     part->part = (uint8_t)index;
     parent->breaking->running++;
-    rl_api_lock_ref(parent);
-    if (rl_lock_start(&parent->set->engine, &part->engine, &params, &room, keys.list[0], value) !=
+    rl_handle_ref(parent);
+    if (rl_lock_start(&parent->set->engine, &part->lock, &params, &room, keys.list[0], value) !=
         REDLOCK_OK) {
         (void)rl_break_leave(part); /* not the last: the operation itself counts, too */
-        rl_api_lock_drop(part);
-        rl_api_lock_drop(parent);
+        rl_handle_drop(part);
+        rl_handle_drop(parent);
     }
 }
 
-void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock)
+void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
 {
-    const struct rl_round *round = rl_lock_round(&lock->engine);
-    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
+    const struct rl_round *round = rl_lock_round(&handle->lock);
+    const struct rl_seen *seen = rl_lock_seen(&handle->lock);
 
-    if (rl_lock_status(&lock->engine) != REDLOCK_OK) {
-        rl_dispatch_done(rl, lock, rl_lock_status(&lock->engine));
+    if (rl_lock_status(&handle->lock) != REDLOCK_OK) {
+        rl_dispatch_done(rl, handle, rl_lock_status(&handle->lock));
         return;
     }
-    if (!begin_merge(rl, lock)) {
-        rl_dispatch_done(rl, lock, REDLOCK_ENOMEM);
+    if (!begin_merge(rl, handle)) {
+        rl_dispatch_done(rl, handle, REDLOCK_ENOMEM);
         return;
     }
-    struct rl_break *breaking = lock->breaking;
+    struct rl_break *breaking = handle->breaking;
     breaking->running = 1; /* held until all are started */
     for (unsigned i = 0; i < round->nodes; i++) {
         if (seen[i].foreign_kind) {
             breaking->merged.failed |= RL_NODE(i);
             breaking->merged.cause[i] = REDLOCK_CAUSE_WRONGTYPE;
         } else if (is_first_of_its_kind(seen, i)) {
-            start_part(lock, i);
+            start_part(handle, i);
         }
     }
     if (--breaking->running == 0)
-        end(rl, lock);
+        end(rl, handle);
 }
 
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
 {
     struct redlock_lock *whole = rl_break_whole(part);
-    const struct rl_seen *seen = rl_lock_seen(&whole->engine);
-    const struct rl_round *round = rl_lock_round(&part->engine);
+    const struct rl_seen *seen = rl_lock_seen(&whole->lock);
+    const struct rl_round *round = rl_lock_round(&part->lock);
     struct rl_round *merged = &whole->breaking->merged;
 
     merged->granted |= round->granted;
@@ -134,5 +134,5 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
     }
     if (rl_break_leave(part))
         end(rl, whole);
-    rl_api_lock_drop(whole);
+    rl_handle_drop(whole);
 }

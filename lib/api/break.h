@@ -13,14 +13,15 @@ struct rl_break {
 };
 
 /* Returns the operation that a release is a part of; NULL: it is none. */
-static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *lock)
+static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *handle)
 {
-    return lock->breaking != NULL && lock->breaking->whole != lock ? lock->breaking->whole : NULL;
+    return handle->breaking != NULL && handle->breaking->whole != handle ? handle->breaking->whole
+                                                                         : NULL;
 }
 /* Takes a part out of the operation. Returns whether it was the last one. */
 bool rl_break_leave(struct redlock_lock *part);
 /* Continues after the inspection: releases each value that it saw. */
-void rl_break_inspected(struct redlock *rl, struct redlock_lock *lock);
+void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle);
 /* Ends a part, and with the last one the operation. */
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 

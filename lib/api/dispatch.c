@@ -57,19 +57,19 @@ static void signal_news(struct redlock *rl)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
-static void queue_news(struct redlock *rl, struct redlock_lock *lock, uint32_t news)
+static void queue_news(struct redlock *rl, struct redlock_lock *handle, uint32_t news)
 {
-    lock->news |= news;
-    if (lock->queued)
+    handle->news |= news;
+    if (handle->queued)
         return;
-    lock->queued = true;
-    lock->next_news = NULL;
+    handle->queued = true;
+    handle->next_news = NULL;
     if (rl->news.last != NULL)
-        rl->news.last->next_news = lock;
+        rl->news.last->next_news = handle;
     else
-        rl->news.first = lock;
-    rl->news.last = lock;
-    rl_api_lock_ref(lock);
+        rl->news.first = handle;
+    rl->news.last = handle;
+    rl_handle_ref(handle);
     signal_news(rl);
 }
 
@@ -83,14 +83,14 @@ bool rl_dispatch_is_own_callback(const struct redlock *rl)
     return rl->news.in_callback && pthread_equal(rl->news.callback_thread, pthread_self());
 }
 
-static bool wants_events(const struct redlock *rl, const struct redlock_lock *lock)
+static bool wants_events(const struct redlock *rl, const struct redlock_lock *handle)
 {
-    return lock->event_fn != NULL || rl->config->event_fn != NULL;
+    return handle->event_fn != NULL || rl->config->event_fn != NULL;
 }
 
-static uint32_t event_of_done(const struct redlock_lock *lock, int status)
+static uint32_t event_of_done(const struct redlock_lock *handle, int status)
 {
-    uint8_t kind = lock->op.kind;
+    uint8_t kind = handle->op.kind;
 
     if (kind == RL_OP_RELEASE)
         return RL_NEWS_RELEASED;
@@ -98,29 +98,29 @@ static uint32_t event_of_done(const struct redlock_lock *lock, int status)
     return acquired && status == REDLOCK_OK ? RL_NEWS_ACQUIRED : 0;
 }
 
-void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status)
+void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status)
 {
-    struct rl_op *op = &lock->op;
+    struct rl_op *op = &handle->op;
 
     if (op->kind == RL_OP_NONE || op->done)
         return;
     op->done = true;
     op->status = status;
-    uint32_t news = wants_events(rl, lock) ? event_of_done(lock, status) : 0;
+    uint32_t news = wants_events(rl, handle) ? event_of_done(handle, status) : 0;
     if (op->waiter != NULL) {
         rl_drive_tell(rl, op->waiter, status);
         if (news != 0 &&
             op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
-            queue_news(rl, lock, news);
+            queue_news(rl, handle, news);
         return;
     }
-    queue_news(rl, lock, RL_FX_DONE | news);
+    queue_news(rl, handle, RL_FX_DONE | news);
 }
 
-void rl_dispatch_end(struct redlock *rl, struct redlock_lock *lock)
+void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
 {
-    if (lock->event_end_fn != NULL)
-        queue_news(rl, lock, RL_NEWS_END);
+    if (handle->event_end_fn != NULL)
+        queue_news(rl, handle, RL_NEWS_END);
 }
 
 /* Something lives longer than any lock of ours may. */
@@ -140,23 +140,23 @@ static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
     signal_news(rl);
 }
 
-static void note_long_ttls(const struct redlock_lock *lock)
+static void note_long_ttls(const struct redlock_lock *handle)
 {
-    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
-    rl_nodes longer = rl_engine_note_ttls(&lock->set->engine, &lock->engine);
+    const struct rl_seen *seen = rl_lock_seen(&handle->lock);
+    rl_nodes longer = rl_engine_note_ttls(&handle->set->engine, &handle->lock);
 
     for (; longer != 0; longer &= longer - 1) {
         unsigned node = (unsigned)__builtin_ctz(longer);
-        on_long_ttl(lock->set, node, (uint64_t)seen[node].pttl_ms);
+        on_long_ttl(handle->set, node, (uint64_t)seen[node].pttl_ms);
     }
 }
 
 /* Whoever waits for the lock goes on waiting; with the grant at hand a cancel was not heeded. */
-static void take_back(struct redlock *rl, struct redlock_lock *lock)
+static void take_back(struct redlock *rl, struct redlock_lock *handle)
 {
-    struct rl_op *op = &lock->op;
+    struct rl_op *op = &handle->op;
 
-    lock->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
+    handle->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
     op->done = false;
     if (op->waiter != NULL)
         op->waiter->done = false;
@@ -166,44 +166,44 @@ static void take_back(struct redlock *rl, struct redlock_lock *lock)
     }
 }
 
-static void on_lock(void *ctx, struct rl_lock *engine_lock, uint32_t flags, int status)
+static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
 {
     struct redlock *rl = ((struct rl_set *)ctx)->rl;
-    struct redlock_lock *lock = (struct redlock_lock *)engine_lock;
+    struct redlock_lock *handle = (struct redlock_lock *)lock;
     uint32_t events =
         RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
 
     if (flags & (RL_FX_DEADLINE | RL_FX_HELD | RL_FX_ENDED))
-        rl_api_lock_publish(lock);
+        rl_handle_publish(handle);
     if (flags & RL_FX_LOST)
-        rl_api_lock_signal_lost(lock);
+        rl_handle_signal_lost(handle);
     if (flags & RL_FX_WAITING) /* a grant that ended before it was told was none */
-        take_back(rl, lock);
-    if ((flags & events) != 0 && wants_events(rl, lock)) {
+        take_back(rl, handle);
+    if ((flags & events) != 0 && wants_events(rl, handle)) {
         if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
-            lock->news_status = status;
-        queue_news(rl, lock, flags & events);
+            handle->news_status = status;
+        queue_news(rl, handle, flags & events);
     }
     if (flags & RL_FX_DONE) {
-        note_long_ttls(lock);
-        if (lock->op.kind == RL_OP_BREAK)
-            rl_break_inspected(rl, lock);
-        else if (rl_break_whole(lock) != NULL)
-            rl_break_part_done(rl, lock);
-        else if (lock->subject != NULL)
-            rl_verify_done(rl, lock, status);
+        note_long_ttls(handle);
+        if (handle->op.kind == RL_OP_BREAK)
+            rl_break_inspected(rl, handle);
+        else if (rl_break_whole(handle) != NULL)
+            rl_break_part_done(rl, handle);
+        else if (handle->subject != NULL)
+            rl_verify_done(rl, handle, status);
         else
-            rl_dispatch_done(rl, lock, status);
+            rl_dispatch_done(rl, handle, status);
     }
     if (status == REDLOCK_EFORKED)
-        rl_api_lock_forget_op(lock);
+        rl_handle_forget_op(handle);
     if (flags & RL_FX_ENDED) {
         if (status != REDLOCK_EFORKED)
-            rl_dispatch_end(rl, lock);
-        if (atomic_load(&lock->refs) > 1)
-            rl_api_lock_drop(lock); /* the engine's reference; not the last one */
+            rl_dispatch_end(rl, handle);
+        if (atomic_load(&handle->refs) > 1)
+            rl_handle_drop(handle); /* the engine's reference; not the last one */
         else
-            queue_news(rl, lock, RL_FX_ENDED);
+            queue_news(rl, handle, RL_FX_ENDED);
     }
 }
 
@@ -289,24 +289,24 @@ static void end_callback(struct redlock *rl)
         rl_io_refresh(&rl->io);
 }
 
-static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, int status)
+static void tell_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
 {
     struct redlock_report report;
-    redlock_event_fn lock_fn = lock->event_fn, client_fn = rl->config->event_fn;
-    void *lock_userdata = lock->event_userdata;
+    redlock_event_fn lock_fn = handle->event_fn, client_fn = rl->config->event_fn;
+    void *lock_userdata = handle->event_userdata;
 
     if (lock_fn == NULL && client_fn == NULL)
         return;
-    rl_report_fill(&report, rl, lock, status);
+    rl_report_fill(&report, rl, handle, status);
     const redlock_event_t event = {
         .size = sizeof event,
         .kind = kind,
         .status = status,
-        .lock = lock->owned_by_user ? lock : NULL,
-        .resource = lock->bytes,
+        .lock = handle->owned_by_user ? handle : NULL,
+        .resource = handle->bytes,
         .report = &report,
         .remaining_ms =
-            rl_lock_remaining_ns(&lock->engine, rl_engine_now(&lock->set->engine)) / RL_MS,
+            rl_lock_remaining_ns(&handle->lock, rl_engine_now(&handle->set->engine)) / RL_MS,
     };
     begin_callback(rl);
     if (lock_fn != NULL)
@@ -317,43 +317,43 @@ static void tell_event(struct redlock *rl, struct redlock_lock *lock, int kind, 
     end_callback(rl);
 }
 
-static void tell_done(struct redlock *rl, struct redlock_lock *lock)
+static void tell_done(struct redlock *rl, struct redlock_lock *handle)
 {
     struct redlock_report report;
-    struct rl_op op = lock->op;
+    struct rl_op op = handle->op;
     bool makes_lock = op.kind == RL_OP_ACQUIRE || op.kind == RL_OP_ADOPT;
     bool gives_lock = makes_lock && op.status == REDLOCK_OK;
     bool has_lock = op.kind == RL_OP_EXTEND || op.kind == RL_OP_RELEASE ||
                     op.kind == RL_OP_UNRETAIN || op.kind == RL_OP_VERIFY;
-    struct redlock_lock *about = lock->subject != NULL ? lock->subject : lock;
+    struct redlock_lock *about = handle->subject != NULL ? handle->subject : handle;
 
     if (op.kind == RL_OP_NONE || !op.done)
         return;
     if (gives_lock)
-        lock->owned_by_user = true;
-    lock->op = (struct rl_op){.kind = RL_OP_NONE};
+        handle->owned_by_user = true;
+    handle->op = (struct rl_op){.kind = RL_OP_NONE};
     if (op.fn != NULL) {
-        redlock_lock_t *handle = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
-        rl_report_fill(&report, rl, lock, op.status);
+        redlock_lock_t *told = gives_lock || (has_lock && about->owned_by_user) ? about : NULL;
+        rl_report_fill(&report, rl, handle, op.status);
         begin_callback(rl);
-        rl_call_done(op.fn, rl, op.status, handle, &report, op.userdata);
+        rl_call_done(op.fn, rl, op.status, told, &report, op.userdata);
         rl_report_done(&report);
         end_callback(rl);
     }
     if (op.cancel != NULL)
         rl_cancel_drop(op.cancel);
     if (!gives_lock)
-        rl_api_lock_drop(lock); /* the operation's reference; with a grant it becomes the user's */
+        rl_handle_drop(handle); /* the operation's reference; with a grant it becomes the user's */
 }
 
 /* Runs the notice that no event of the lock follows, and sees to it that none does. */
-static void tell_end(struct redlock *rl, struct redlock_lock *lock)
+static void tell_end(struct redlock *rl, struct redlock_lock *handle)
 {
-    redlock_event_end_fn fn = lock->event_end_fn;
-    void *userdata = lock->event_userdata;
+    redlock_event_end_fn fn = handle->event_end_fn;
+    void *userdata = handle->event_userdata;
 
-    lock->event_fn = NULL;
-    lock->event_end_fn = NULL;
+    handle->event_fn = NULL;
+    handle->event_end_fn = NULL;
     if (fn == NULL)
         return;
     begin_callback(rl);
@@ -362,10 +362,10 @@ static void tell_end(struct redlock *rl, struct redlock_lock *lock)
 }
 
 /* A grant that was not told yet is none any more: a shutdown releases it, or it is lost. */
-void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
+void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle)
 {
-    struct rl_op *op = &lock->op;
-    bool held = !rl->closed && rl_lock_is_held(&lock->engine);
+    struct rl_op *op = &handle->op;
+    bool held = !rl->closed && rl_lock_is_held(&handle->lock);
 
     if (!op->done || op->status != REDLOCK_OK || held)
         return;
@@ -374,60 +374,60 @@ void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock)
         op->waiter->status = op->status;
 }
 
-bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock)
+bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
 {
     bool gave_up;
 
-    lock->op.done = false; /* whoever fails it now tells again */
-    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_CONFIRM, 0, 0);
-    gave_up = lock->op.done;
-    bool retries = rl_lock_is_active(&lock->engine) && rl_lock_is_between_attempts(&lock->engine);
-    lock->op.done = gave_up || !retries;
-    rl_dispatch_disown(rl, lock);
-    return lock->op.done;
+    handle->op.done = false; /* whoever fails it now tells again */
+    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_CONFIRM, 0, 0);
+    gave_up = handle->op.done;
+    bool retries = rl_lock_is_active(&handle->lock) && rl_lock_is_between_attempts(&handle->lock);
+    handle->op.done = gave_up || !retries;
+    rl_dispatch_disown(rl, handle);
+    return handle->op.done;
 }
 
 /* Time may have passed since the vote: what is told must be true when it is told. */
-static void confirm(struct redlock *rl, struct redlock_lock *lock)
+static void confirm(struct redlock *rl, struct redlock_lock *handle)
 {
-    bool grant = lock->op.done && lock->op.status == REDLOCK_OK &&
-                 (lock->op.kind == RL_OP_ACQUIRE || lock->op.kind == RL_OP_ADOPT);
+    bool grant = handle->op.done && handle->op.status == REDLOCK_OK &&
+                 (handle->op.kind == RL_OP_ACQUIRE || handle->op.kind == RL_OP_ADOPT);
 
     if (!grant)
         return;
     if (!rl->closed)
-        rl_engine_refresh(&lock->set->engine);
-    if (rl->closed || !rl_lock_is_active(&lock->engine))
-        rl_dispatch_disown(rl, lock);
+        rl_engine_refresh(&handle->set->engine);
+    if (rl->closed || !rl_lock_is_active(&handle->lock))
+        rl_dispatch_disown(rl, handle);
     else
-        (void)rl_dispatch_confirm(rl, lock);
+        (void)rl_dispatch_confirm(rl, handle);
 }
 
-static int status_of_news(const struct redlock_lock *lock, uint32_t flag)
+static int status_of_news(const struct redlock_lock *handle, uint32_t flag)
 {
     switch (flag) {
     case RL_FX_LOST:
         return REDLOCK_ELOST;
     case RL_FX_WAITING:
     case RL_FX_EXTEND_FAILED:
-        return lock->news_status;
+        return handle->news_status;
     case RL_NEWS_RELEASED:
-        return rl_lock_status(&lock->engine);
+        return rl_lock_status(&handle->lock);
     default:
         return REDLOCK_OK;
     }
 }
 
 /* Also of a lock that was released since: whoever hears of the release hears of this first. */
-static bool was_acquired(const struct redlock_lock *lock)
+static bool was_acquired(const struct redlock_lock *handle)
 {
-    bool pending = (lock->news & RL_FX_DONE) != 0 &&
-                   (lock->op.kind == RL_OP_ACQUIRE || lock->op.kind == RL_OP_ADOPT);
+    bool pending = (handle->news & RL_FX_DONE) != 0 &&
+                   (handle->op.kind == RL_OP_ACQUIRE || handle->op.kind == RL_OP_ADOPT);
 
-    return (lock->news & RL_NEWS_ACQUIRED) != 0 && (!pending || lock->op.status == REDLOCK_OK);
+    return (handle->news & RL_NEWS_ACQUIRED) != 0 && (!pending || handle->op.status == REDLOCK_OK);
 }
 
-static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
+static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
 {
     static const struct {
         uint32_t flag;
@@ -441,32 +441,32 @@ static void tell_lock(struct redlock *rl, struct redlock_lock *lock)
         {RL_NEWS_RELEASED, REDLOCK_EVENT_RELEASED},
     };
 
-    if (lock->news & RL_FX_DONE)
-        confirm(rl, lock);
-    uint32_t news = lock->news;
-    bool acquired = was_acquired(lock);
-    bool listened_to = wants_events(rl, lock);
-    lock->news = 0;
+    if (handle->news & RL_FX_DONE)
+        confirm(rl, handle);
+    uint32_t news = handle->news;
+    bool acquired = was_acquired(handle);
+    bool listened_to = wants_events(rl, handle);
+    handle->news = 0;
     if (acquired)
-        tell_event(rl, lock, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
+        tell_event(rl, handle, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if ((news & table[i].flag) == 0)
             continue;
         /* What happened to a lock that was never told of happened to nobody. */
         bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_NEWS_RELEASED;
-        if (of_holder && !lock->owned_by_user && !acquired)
+        if (of_holder && !handle->owned_by_user && !acquired)
             continue;
-        tell_event(rl, lock, table[i].kind, status_of_news(lock, table[i].flag));
+        tell_event(rl, handle, table[i].kind, status_of_news(handle, table[i].flag));
     }
     if (news & RL_FX_DONE) {
         if (listened_to)
-            confirm(rl, lock); /* the callbacks above may have taken their time */
-        tell_done(rl, lock);
+            confirm(rl, handle); /* the callbacks above may have taken their time */
+        tell_done(rl, handle);
     }
     if (news & RL_NEWS_END)
-        tell_end(rl, lock);
+        tell_end(rl, handle);
     if (news & RL_FX_ENDED)
-        rl_api_lock_drop(lock); /* the engine's reference */
+        rl_handle_drop(handle); /* the engine's reference */
 }
 
 static void tell_nodes(struct redlock *rl, struct rl_set *set)
@@ -512,22 +512,22 @@ static void tell_client_ops(struct redlock *rl)
 }
 
 /* An acquisition of a blocking call, told to those who listen to events. */
-void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock)
+void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
 {
-    if (wants_events(rl, lock))
-        queue_news(rl, lock, RL_NEWS_ACQUIRED);
+    if (wants_events(rl, handle))
+        queue_news(rl, handle, RL_NEWS_ACQUIRED);
 }
 
 void rl_dispatch(struct redlock *rl)
 {
     while (rl->news.first != NULL) {
-        struct redlock_lock *lock = rl->news.first;
-        rl->news.first = lock->next_news;
+        struct redlock_lock *handle = rl->news.first;
+        rl->news.first = handle->next_news;
         if (rl->news.first == NULL)
             rl->news.last = NULL;
-        lock->queued = false;
-        tell_lock(rl, lock);
-        rl_api_lock_drop(lock); /* the queue's reference */
+        handle->queued = false;
+        tell_handle(rl, handle);
+        rl_handle_drop(handle); /* the queue's reference */
     }
     bool tell = rl->news.of_nodes;
     rl->news.of_nodes = false;
@@ -539,12 +539,12 @@ void rl_dispatch(struct redlock *rl)
 void rl_dispatch_abandon(struct redlock *rl)
 {
     while (rl->news.first != NULL) {
-        struct redlock_lock *lock = rl->news.first;
-        rl->news.first = lock->next_news;
-        rl_api_lock_forget_op(lock); /* done, but its caller has no result */
-        if (lock->news & RL_FX_ENDED)
-            rl_api_lock_drop(lock);
-        rl_api_lock_drop(lock);
+        struct redlock_lock *handle = rl->news.first;
+        rl->news.first = handle->next_news;
+        rl_handle_forget_op(handle); /* done, but its caller has no result */
+        if (handle->news & RL_FX_ENDED)
+            rl_handle_drop(handle);
+        rl_handle_drop(handle);
     }
     rl_review_abandon(rl, rl->news.client_done);
 }

@@ -57,15 +57,15 @@ bool rl_dispatch_has_news(const struct redlock *rl);
 bool rl_dispatch_is_own_callback(const struct redlock *rl);
 
 /* Ends the operation of the handle: tells the waiter, or queues the callback. */
-void rl_dispatch_done(struct redlock *rl, struct redlock_lock *lock, int status);
+void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status);
 /* A grant is about to be told: still good? false: it was not, and the next attempt follows. */
-bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *lock);
+bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle);
 /* Takes back a grant that is done, not told, and not held any more. */
-void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *lock);
+void rl_dispatch_disown(const struct redlock *rl, struct redlock_lock *handle);
 /* Queues the ACQUIRED event of a blocking call. */
-void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *lock);
+void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle);
 /* Queues the notice that no event of the lock follows, unless there is none or it has run. */
-void rl_dispatch_end(struct redlock *rl, struct redlock_lock *lock);
+void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle);
 /* Queues the callback of an operation of the client that is over, and takes the item. */
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item);
 

@@ -68,7 +68,7 @@ size_t rl_fence_config_text(const struct redlock_config *config, const struct rl
                                      });
 }
 
-REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *lock)
+REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *handle)
 {
-    return lock != NULL ? rl_lock_fence(&lock->engine) : 0;
+    return handle != NULL ? rl_lock_fence(&handle->lock) : 0;
 }

@@ -10,8 +10,8 @@
 /* Lives until its user, the engine and the operation that runs on it have let go. The client's
  * mutex guards all that is not atomic. */
 struct redlock_lock {
-    struct rl_lock engine; /* first: the engine's pointer is ours */
-    struct rl_set *set;    /* where all of this happens; its client is referenced */
+    struct rl_lock lock; /* first: the engine's pointer to it is ours */
+    struct rl_set *set;  /* where all of this happens; its client is referenced */
     atomic_uint refs;
     atomic_int lost_fd; /* -1: none yet */
     atomic_uint_fast64_t deadline_boot_ns, deadline_raw_ns;
@@ -36,16 +36,16 @@ struct redlock_lock {
 };
 
 /* Makes a handle with one reference, and what `room` needs behind it. NULL: no memory. */
-struct redlock_lock *rl_api_lock_new(struct rl_set *set, const struct rl_names *names,
-                                     struct rl_room *room);
-void rl_api_lock_ref(struct redlock_lock *lock);
-void rl_api_lock_drop(struct redlock_lock *lock);
+struct redlock_lock *rl_handle_new(struct rl_set *set, const struct rl_names *names,
+                                   struct rl_room *room);
+void rl_handle_ref(struct redlock_lock *handle);
+void rl_handle_drop(struct redlock_lock *handle);
 /* Publishes the deadline to threads that read it without the mutex. */
-void rl_api_lock_publish(struct redlock_lock *lock);
+void rl_handle_publish(struct redlock_lock *handle);
 /* Makes the descriptor of redlock_lock_fd() readable. */
-void rl_api_lock_signal_lost(struct redlock_lock *lock);
+void rl_handle_signal_lost(struct redlock_lock *handle);
 /* Drops, in a forked child, the references of the handle's operation and of the thread that slept
  * in it. No thread of the child finishes the operation. */
-void rl_api_lock_forget_op(struct redlock_lock *lock);
+void rl_handle_forget_op(struct redlock_lock *handle);
 
 #endif

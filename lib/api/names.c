@@ -110,57 +110,57 @@ static int by_key(const void *a, const void *b)
     return order != 0 ? order : left->len < right->len ? -1 : 1;
 }
 
-bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret)
+bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
 {
-    const struct redlock *rl = lock->set->rl;
+    const struct redlock *rl = handle->set->rl;
     size_t prefix_len = rl->config->prefix_len;
-    const char *name = lock->bytes;
+    const char *name = handle->bytes;
 
-    ret->count = lock->names;
+    ret->count = handle->names;
     ret->allocated = NULL;
     char *to = ret->bytes;
-    if (lock->names > 1)
-        to = ret->allocated = rl_alloc(&rl->mem, lock->names * prefix_len + lock->names_len);
+    if (handle->names > 1)
+        to = ret->allocated = rl_alloc(&rl->mem, handle->names * prefix_len + handle->names_len);
     if (to == NULL)
         return false;
-    for (unsigned i = 0; i < lock->names; i++) {
-        size_t len = lock->names > 1 ? strlen(name) : lock->names_len - 1u;
+    for (unsigned i = 0; i < handle->names; i++) {
+        size_t len = handle->names > 1 ? strlen(name) : handle->names_len - 1u;
         memcpy(to, rl->config->prefix, prefix_len);
         memcpy(to + prefix_len, name, len);
         ret->list[i] = (struct rl_arg){to, prefix_len + len};
         to += prefix_len + len;
         name += len + 1;
     }
-    if (lock->names > 1)
+    if (handle->names > 1)
         qsort(ret->list, ret->count, sizeof ret->list[0], by_key);
     return true;
 }
 
-void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys)
+void rl_names_keys_done(const struct redlock_lock *handle, struct rl_keys *keys)
 {
-    rl_free(&lock->set->rl->mem, keys->allocated);
+    rl_free(&handle->set->rl->mem, keys->allocated);
 }
 
-const char *rl_names_taken(const struct redlock_lock *lock)
+const char *rl_names_taken(const struct redlock_lock *handle)
 {
-    unsigned taken = rl_lock_taken(&lock->engine);
+    unsigned taken = rl_lock_taken(&handle->lock);
 
-    for (unsigned i = 0; i < lock->names && taken != 0; i++) {
-        const char *name = redlock_lock_resource(lock, i);
+    for (unsigned i = 0; i < handle->names && taken != 0; i++) {
+        const char *name = redlock_lock_resource(handle, i);
         unsigned smaller = 0;
-        for (unsigned j = 0; j < lock->names; j++)
-            smaller += strcmp(redlock_lock_resource(lock, j), name) < 0;
+        for (unsigned j = 0; j < handle->names; j++)
+            smaller += strcmp(redlock_lock_resource(handle, j), name) < 0;
         if (smaller + 1 == taken)
             return name;
     }
     return NULL;
 }
 
-REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t index)
+REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *handle, size_t index)
 {
-    if (lock == NULL || index >= lock->names)
+    if (handle == NULL || index >= handle->names)
         return NULL;
-    const char *name = lock->bytes;
+    const char *name = handle->bytes;
     for (; index > 0; index--)
         name += strlen(name) + 1;
     return name;

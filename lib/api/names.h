@@ -33,9 +33,9 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
 int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
                           redlock_report_t **refusal);
 /* Makes the keys of the lock's names. false: no memory. */
-bool rl_names_keys(const struct redlock_lock *lock, struct rl_keys *ret);
-void rl_names_keys_done(const struct redlock_lock *lock, struct rl_keys *keys);
+bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret);
+void rl_names_keys_done(const struct redlock_lock *handle, struct rl_keys *keys);
 /* Returns the name that was taken when an attempt on several failed; NULL: unknown. */
-const char *rl_names_taken(const struct redlock_lock *lock);
+const char *rl_names_taken(const struct redlock_lock *handle);
 
 #endif

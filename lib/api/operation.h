@@ -53,17 +53,17 @@ struct rl_call {
 
 int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
                      const redlock_opts_t *opts, const struct rl_call *call,
-                     struct redlock_lock **ret_lock);
-int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call);
-int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
+                     struct redlock_lock **ret_handle);
+int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct rl_call *call);
+int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call);
 /* Starts a release by token, an inspection or a break (`kind`) of `count` resources. */
 int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
                       const char *token, uint8_t kind, const struct rl_call *call,
-                      struct redlock_lock **ret_lock);
+                      struct redlock_lock **ret_handle);
 /* Asks the servers whether they still have `subject`. */
 int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
-                    struct redlock_lock **ret_lock);
+                    struct redlock_lock **ret_handle);
 /* Starts an operation of the client. */
 int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
                        const struct rl_call *call);

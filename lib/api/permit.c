@@ -56,11 +56,11 @@ int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts
     return check_permits(rl, resource, opts->permits, refusal);
 }
 
-REDLOCK_API int redlock_lock_permit(const redlock_lock_t *lock)
+REDLOCK_API int redlock_lock_permit(const redlock_lock_t *handle)
 {
-    if (lock == NULL || rl_lock_terms(&lock->engine)->permits == 0)
+    if (handle == NULL || rl_lock_terms(&handle->lock)->permits == 0)
         return REDLOCK_EINVAL;
-    return rl_lock_slot(&lock->engine);
+    return rl_lock_slot(&handle->lock);
 }
 
 REDLOCK_API int redlock_permit_name(char *ret_name, size_t size, const char *resource,

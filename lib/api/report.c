@@ -131,10 +131,10 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
     }
 }
 
-static void fill_texts(struct redlock_report *report, const struct redlock_lock *lock)
+static void fill_texts(struct redlock_report *report, const struct redlock_lock *handle)
 {
     unsigned nodes = report->round.nodes;
-    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
+    const struct rl_seen *seen = rl_lock_seen(&handle->lock);
 
     report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
     if (report->texts == NULL)
@@ -143,9 +143,9 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
         char *text = report->texts + (size_t)i * RL_TEXT_MAX;
         bool looked = seen != NULL && report->round.verb == RL_VERB_GET &&
                       ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
-        if (looked && lock->subject != NULL && !is_uncounted(&report->round, i))
+        if (looked && handle->subject != NULL && !is_uncounted(&report->round, i))
             describe_verified(text, &seen[i]);
-        else if (looked && lock->subject == NULL)
+        else if (looked && handle->subject == NULL)
             describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
         else
             describe_vote(text, report, i);
@@ -180,9 +180,9 @@ static void fill_records(struct redlock_report *report)
             report->record[i] = record_of(rl_records_state(&report->set->engine, i));
 }
 
-static void fill_seen(struct redlock_report *report, const struct redlock_lock *lock)
+static void fill_seen(struct redlock_report *report, const struct redlock_lock *handle)
 {
-    const struct rl_seen *seen = rl_lock_seen(&lock->engine);
+    const struct rl_seen *seen = rl_lock_seen(&handle->lock);
     unsigned nodes = report->round.nodes;
 
     for (unsigned i = 0; i < nodes; i++) {
@@ -190,7 +190,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         report->pttl_ms[i] = seen == NULL ? UINT64_MAX : pttl_of(&seen[i]);
         report->key[i] = seen != NULL && answered ? key_of(&seen[i]) : REDLOCK_KEY_UNKNOWN;
     }
-    if (seen == NULL || lock->subject != NULL)
+    if (seen == NULL || handle->subject != NULL)
         return;
     if (report->info.status == REDLOCK_OK)
         report->info.state = judge_state(&report->round, seen);
@@ -242,12 +242,12 @@ static int print_votes(char *to, size_t size, const struct redlock_report *repor
 
 /* Writes the subject of the line: what happened, and to which of several locks. */
 static int print_status(char *to, size_t size, const struct redlock_report *report,
-                        const struct redlock_lock *lock)
+                        const struct redlock_lock *handle)
 {
     int status = report->info.status;
-    unsigned permits = rl_lock_terms(&lock->engine)->permits;
-    const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(lock) : NULL;
-    const char *text = status == REDLOCK_OK ? success_text(report, lock->breaking != NULL)
+    unsigned permits = rl_lock_terms(&handle->lock)->permits;
+    const char *taken = status == REDLOCK_ECONTENDED ? rl_names_taken(handle) : NULL;
+    const char *text = status == REDLOCK_OK ? success_text(report, handle->breaking != NULL)
                                             : redlock_strerror(status);
     char which[128] = "";
 
@@ -255,22 +255,22 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
         snprintf(which, sizeof which, " ('%.80s')", taken);
     if (permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
-                 permits, (unsigned)rl_lock_slot(&lock->engine));
-    if (rl_lock_behind(&lock->engine) == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
+                 permits, (unsigned)rl_lock_slot(&handle->lock));
+    if (rl_lock_behind(&handle->lock) == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
         return snprintf(to, size, "held by another lock of this client%s", which);
-    if (rl_lock_behind(&lock->engine) == RL_BEHIND_WAITER)
+    if (rl_lock_behind(&handle->lock) == RL_BEHIND_WAITER)
         snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
     return snprintf(to, size, "%s%s", text, which);
 }
 
 /* Names the nodes that stood in the way, as many as fit. */
-static void fill_line(struct redlock_report *report, const struct redlock_lock *lock)
+static void fill_line(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_round *round = &report->round;
     int size = (int)sizeof report->line;
 
-    int at = print_status(report->line, sizeof report->line, report, lock);
-    if (rl_lock_behind(&lock->engine) == RL_BEHIND_HOLDER) {
+    int at = print_status(report->line, sizeof report->line, report, handle);
+    if (rl_lock_behind(&handle->lock) == RL_BEHIND_HOLDER) {
         snprintf(report->line + at, (size_t)(size - at), "%s",
                  report->info.status == REDLOCK_ECONTENDED
                      ? "; no server was asked"
@@ -280,7 +280,7 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     rl_nodes missing = round->failed;
     if (report->info.status == REDLOCK_ENOQUORUM || report->info.status == REDLOCK_ETOOSLOW)
         missing |= rl_round_pending(round);
-    at += print_votes(report->line + at, (size_t)(size - at), report, lock->breaking != NULL);
+    at += print_votes(report->line + at, (size_t)(size - at), report, handle->breaking != NULL);
     for (unsigned i = 0; report->texts != NULL && report->info.status != REDLOCK_OK &&
                          i < round->nodes && at < size;
          i++) {
@@ -294,15 +294,15 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
 }
 
 void rl_report_fill(struct redlock_report *report, struct redlock *rl,
-                    const struct redlock_lock *lock, int status)
+                    const struct redlock_lock *handle, int status)
 {
-    const struct rl_lock *work = &lock->engine;
-    struct rl_now now = rl_engine_now(&lock->set->engine);
-    const struct rl_progress progress = rl_lock_progress(work, now);
+    const struct rl_lock *lock = &handle->lock;
+    struct rl_now now = rl_engine_now(&handle->set->engine);
+    const struct rl_progress progress = rl_lock_progress(lock, now);
 
     memset(&report->info, 0, sizeof report->info);
     report->rl = rl;
-    report->set = lock->set;
+    report->set = handle->set;
     report->mem = rl->mem;
     atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
@@ -311,12 +311,12 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
     memset(report->record, 0, sizeof report->record);
     const struct rl_round *round =
-        lock->breaking != NULL ? &lock->breaking->merged : rl_lock_evidence(work);
+        handle->breaking != NULL ? &handle->breaking->merged : rl_lock_evidence(lock);
     rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
     rl_round_copy(&report->round, round);
     report->info.status = status;
-    report->info.set = lock->set->config->name;
-    report->info.node_first = lock->set->config->first;
+    report->info.set = handle->set->config->name;
+    report->info.node_first = handle->set->config->first;
     report->info.nodes = round->nodes;
     report->info.quorum = round->quorum;
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
@@ -324,20 +324,20 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->info.rounds = progress.rounds;
     report->info.waited_us = progress.waited_ns / RL_US;
     report->info.elapsed_us = progress.elapsed_ns / RL_US;
-    uint64_t remaining_ns = lock->subject != NULL
-                                ? rl_lock_remaining_ns(&lock->subject->engine, now)
+    uint64_t remaining_ns = handle->subject != NULL
+                                ? rl_lock_remaining_ns(&handle->subject->lock, now)
                                 : progress.remaining_ns;
     report->info.validity_ms = remaining_ns / RL_MS;
-    fill_seen(report, lock);
+    fill_seen(report, handle);
     fill_records(report);
     /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
-    if (status == REDLOCK_OK && rl_lock_seen(&lock->engine) == NULL && lock->breaking == NULL) {
+    if (status == REDLOCK_OK && rl_lock_seen(&handle->lock) == NULL && handle->breaking == NULL) {
         const char *text = success_text(report, false);
         memcpy(report->line, text, strlen(text) + 1);
         return;
     }
-    fill_texts(report, lock);
-    fill_line(report, lock);
+    fill_texts(report, handle);
+    fill_line(report, handle);
 }
 
 void rl_report_done(struct redlock_report *report)
@@ -347,16 +347,16 @@ void rl_report_done(struct redlock_report *report)
     report->texts = report->owners = NULL;
 }
 
-redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *lock, int status)
+redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *handle, int status)
 {
     struct redlock_report *report = rl_alloc(&rl->mem, sizeof *report);
 
     if (report == NULL)
         return NULL;
-    rl_report_fill(report, rl, lock, status);
+    rl_report_fill(report, rl, handle, status);
     if (report->texts == NULL)
-        fill_texts(report, lock);
-    fill_line(report, lock);
+        fill_texts(report, handle);
+    fill_line(report, handle);
     atomic_init(&report->refs, 1);
     rl_client_ref(rl);
     return report;

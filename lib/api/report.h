@@ -28,12 +28,12 @@ struct redlock_report {
 
 /* Fills a report that lives on the caller's stack; mutex held. */
 void rl_report_fill(struct redlock_report *report, struct redlock *rl,
-                    const struct redlock_lock *lock, int status);
+                    const struct redlock_lock *handle, int status);
 /* Frees what rl_report_fill() allocated. */
 void rl_report_done(struct redlock_report *report);
 
 /* The same as an object of its own for the user; NULL: no memory. */
-redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *lock, int status);
+redlock_report_t *rl_report_new(struct redlock *rl, const struct redlock_lock *handle, int status);
 
 /* Returns the report of a call that could not begin: static, and never changed, because the client
  * may be gone or may belong to another process. NULL: there is none for this error. */

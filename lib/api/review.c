@@ -106,10 +106,10 @@ static void review_cancels(struct rl_engine *engine)
     struct rl_lock *next;
 
     for (struct rl_lock *item = rl_engine_first_lock(engine); item != NULL; item = next) {
-        struct redlock_lock *lock = (struct redlock_lock *)item;
+        struct redlock_lock *handle = (struct redlock_lock *)item;
         next = rl_engine_next_lock(item);
-        bool hit = lock->op.kind != RL_OP_NONE && !lock->op.done &&
-                   rl_cancel_is_triggered(lock->op.cancel);
+        bool hit = handle->op.kind != RL_OP_NONE && !handle->op.done &&
+                   rl_cancel_is_triggered(handle->op.cancel);
         if (hit)
             rl_lock_event(engine, item, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     }
@@ -163,13 +163,13 @@ void rl_review_arm(struct redlock *rl)
 }
 
 /* The extension ends first, so that the answer to the release is not taken for its own. */
-void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status)
+void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status)
 {
-    if (lock->op.kind == RL_OP_EXTEND)
-        rl_dispatch_done(rl, lock, status);
+    if (handle->op.kind == RL_OP_EXTEND)
+        rl_dispatch_done(rl, handle, status);
     if (status == REDLOCK_ECLOSED)
-        rl_api_lock_signal_lost(lock); /* its holder has not asked for this */
-    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_RELEASE, 0, 0);
+        rl_handle_signal_lost(handle); /* its holder has not asked for this */
+    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_RELEASE, 0, 0);
 }
 
 static void end_locks(struct redlock *rl, struct rl_engine *engine)

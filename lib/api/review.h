@@ -22,6 +22,6 @@ void rl_review_abandon(struct redlock *rl, struct rl_client_op *item);
 /* Begins the shutdown: ends what waits, releases what is held; nothing new starts. */
 void rl_review_begin_shutdown(struct redlock *rl);
 /* Releases a held lock on behalf of the client. An extension that runs on it ends with `status`. */
-void rl_review_release(struct redlock *rl, struct redlock_lock *lock, int status);
+void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status);
 
 #endif

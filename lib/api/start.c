@@ -45,9 +45,9 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
     return params;
 }
 
-static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_call *call)
+static void begin_op(struct redlock_lock *handle, uint8_t kind, const struct rl_call *call)
 {
-    lock->op = (struct rl_op){
+    handle->op = (struct rl_op){
         .kind = kind,
         .fn = call->fn,
         .userdata = call->userdata,
@@ -58,23 +58,23 @@ static void begin_op(struct redlock_lock *lock, uint8_t kind, const struct rl_ca
 
 /* Sets the engine to work on a new lock with the keys of its names. On failure the lock is freed.
  */
-static int launch(struct redlock_lock *lock, const struct rl_lease_params *params,
+static int launch(struct redlock_lock *handle, const struct rl_lease_params *params,
                   const struct rl_room *room, const char *token)
 {
     struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
 
     int error = REDLOCK_ENOMEM;
-    if (rl_names_keys(lock, &keys)) {
-        rl_api_lock_ref(lock); /* the engine's reference */
-        error = rl_lock_start_many(&lock->set->engine, &lock->engine, params, room, keys.list,
+    if (rl_names_keys(handle, &keys)) {
+        rl_handle_ref(handle); /* the engine's reference */
+        error = rl_lock_start_many(&handle->set->engine, &handle->lock, params, room, keys.list,
                                    keys.count, words);
         if (error != REDLOCK_OK)
-            rl_api_lock_drop(lock);
-        rl_names_keys_done(lock, &keys);
+            rl_handle_drop(handle);
+        rl_names_keys_done(handle, &keys);
     }
     if (error != REDLOCK_OK)
-        rl_api_lock_drop(lock);
+        rl_handle_drop(handle);
     return error;
 }
 
@@ -93,7 +93,7 @@ static int check_call(struct redlock *rl, const struct rl_call *call)
 
 int rl_start_acquire(struct redlock *rl, const char *resource, const char *token,
                      const redlock_opts_t *opts, const struct rl_call *call,
-                     struct redlock_lock **ret_lock)
+                     struct redlock_lock **ret_handle)
 {
     redlock_opts_t own;
     struct rl_names names;
@@ -128,46 +128,46 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     struct rl_lease_params params =
         lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
     struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
-    if (lock == NULL)
+    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+    if (handle == NULL)
         return REDLOCK_ENOMEM;
-    lock->event_fn = own.event_fn;
-    lock->event_end_fn = own.event_end_fn;
-    lock->event_userdata = own.event_userdata;
-    begin_op(lock, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
-    *ret_lock = lock;
-    return launch(lock, &params, &room, adopt ? token : own.token);
+    handle->event_fn = own.event_fn;
+    handle->event_end_fn = own.event_end_fn;
+    handle->event_userdata = own.event_userdata;
+    begin_op(handle, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
+    *ret_handle = handle;
+    return launch(handle, &params, &room, adopt ? token : own.token);
 }
 
 /* May this call of the user touch the lock now? */
-static int check_lock(struct redlock_lock *lock)
+static int check_handle(struct redlock_lock *handle)
 {
-    if (lock->op.kind != RL_OP_NONE)
+    if (handle->op.kind != RL_OP_NONE)
         return REDLOCK_EBUSY;
-    return rl_lock_is_held(&lock->engine) ? REDLOCK_OK : REDLOCK_ELOST;
+    return rl_lock_is_held(&handle->lock) ? REDLOCK_OK : REDLOCK_ELOST;
 }
 
-int rl_start_extend(struct redlock_lock *lock, uint64_t ttl_ms, const struct rl_call *call)
+int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct rl_call *call)
 {
-    struct redlock *rl = lock->set->rl;
+    struct redlock *rl = handle->set->rl;
     redlock_report_t **refusal = call->ret_refusal;
 
     int error = rl_check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
     if (error != REDLOCK_OK)
         return error;
-    error = check_lock(lock);
+    error = check_handle(handle);
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
-    rl_api_lock_ref(lock);
-    begin_op(lock, RL_OP_EXTEND, call);
-    rl_lock_event(&lock->set->engine, &lock->engine, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
+    rl_handle_ref(handle);
+    begin_op(handle, RL_OP_EXTEND, call);
+    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
-int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
+int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call)
 {
-    struct redlock *rl = lock->set->rl;
+    struct redlock *rl = handle->set->rl;
     redlock_report_t **refusal = call->ret_refusal;
     int error = REDLOCK_OK;
 
@@ -175,25 +175,25 @@ int rl_start_release(struct redlock_lock *lock, bool keep, uint64_t delay_ms,
         error = rl_check_ttl(rl, "delay_ms", delay_ms, 0, refusal);
     if (error != REDLOCK_OK)
         return error;
-    error = check_lock(lock);
+    error = check_handle(handle);
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
-    rl_api_lock_ref(lock);
-    if (lock->retained != 0) {
-        lock->retained--;
-        begin_op(lock, RL_OP_UNRETAIN, call);
-        rl_dispatch_done(rl, lock, REDLOCK_OK);
+    rl_handle_ref(handle);
+    if (handle->retained != 0) {
+        handle->retained--;
+        begin_op(handle, RL_OP_UNRETAIN, call);
+        rl_dispatch_done(rl, handle, REDLOCK_OK);
         return REDLOCK_OK;
     }
-    begin_op(lock, RL_OP_RELEASE, call);
+    begin_op(handle, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
-    rl_lock_event(&lock->set->engine, &lock->engine, kind, delay_ms * RL_MS, 0);
+    rl_lock_event(&handle->set->engine, &handle->lock, kind, delay_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
 int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
                       const char *token, uint8_t kind, const struct rl_call *call,
-                      struct redlock_lock **ret_lock)
+                      struct redlock_lock **ret_handle)
 {
     redlock_report_t **refusal = call->ret_refusal;
     redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
@@ -217,16 +217,16 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     struct rl_lease_params params =
         lease_params(set, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
     struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
-    if (lock == NULL)
+    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+    if (handle == NULL)
         return REDLOCK_ENOMEM;
-    begin_op(lock, kind, call);
-    *ret_lock = lock;
-    return launch(lock, &params, &room, release ? token : NULL);
+    begin_op(handle, kind, call);
+    *ret_handle = handle;
+    return launch(handle, &params, &room, release ? token : NULL);
 }
 
 int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
-                    struct redlock_lock **ret_lock)
+                    struct redlock_lock **ret_handle)
 {
     struct rl_set *set = subject->set;
     struct redlock *rl = set->rl;
@@ -236,7 +236,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     int error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
-    if (!rl_lock_is_held(&subject->engine) || redlock_lock_check(subject, 0) != REDLOCK_OK)
+    if (!rl_lock_is_held(&subject->lock) || redlock_lock_check(subject, 0) != REDLOCK_OK)
         return rl_report_refuse(rl, call->ret_refusal, REDLOCK_ELOST, "%s",
                                 redlock_strerror(REDLOCK_ELOST));
     for (unsigned i = 0; i < names.count; i++) {
@@ -245,18 +245,18 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     }
     struct rl_lease_params params = lease_params(set, RL_LEASE_VERIFY, &opts);
     struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *lock = rl_api_lock_new(set, &names, &room);
-    if (lock == NULL)
+    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+    if (handle == NULL)
         return REDLOCK_ENOMEM;
-    rl_api_lock_ref(subject);
-    lock->subject = subject;
-    begin_op(lock, RL_OP_VERIFY, call);
-    *ret_lock = lock;
-    rl_api_lock_ref(lock); /* the engine's reference */
-    error = rl_lock_start_verify(&set->engine, &lock->engine, &params, &room, &subject->engine);
+    rl_handle_ref(subject);
+    handle->subject = subject;
+    begin_op(handle, RL_OP_VERIFY, call);
+    *ret_handle = handle;
+    rl_handle_ref(handle); /* the engine's reference */
+    error = rl_lock_start_verify(&set->engine, &handle->lock, &params, &room, &subject->lock);
     if (error != REDLOCK_OK) {
-        rl_api_lock_drop(lock);
-        rl_api_lock_drop(lock);
+        rl_handle_drop(handle);
+        rl_handle_drop(handle);
     }
     return error;
 }

@@ -15,19 +15,19 @@ static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
 }
 
 /* A grant counts if it is still good now, not when the vote came in. */
-static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_waiter *waiter)
+static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter)
 {
     for (;;) {
         sleep_until_done(rl, waiter);
         if (waiter->status != REDLOCK_OK)
             return;
-        if (rl->closed || !rl_lock_is_active(&lock->engine)) {
-            rl_dispatch_disown(rl, lock);
+        if (rl->closed || !rl_lock_is_active(&handle->lock)) {
+            rl_dispatch_disown(rl, handle);
             return;
         }
-        rl_engine_refresh(&lock->set->engine);
+        rl_engine_refresh(&handle->set->engine);
         waiter->done = false;
-        if (rl_dispatch_confirm(rl, lock)) {
+        if (rl_dispatch_confirm(rl, handle)) {
             waiter->done = true;
             return; /* confirmed, or given up for good; the status says which */
         }
@@ -35,15 +35,15 @@ static void confirm(struct redlock *rl, struct redlock_lock *lock, struct rl_wai
 }
 
 /* Mutex held: takes the operation off the lock and gives its reference back. */
-static int finish(struct redlock *rl, struct redlock_lock *lock, struct rl_waiter *waiter,
+static int finish(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter,
                   redlock_report_t **ret_report)
 {
     int status = waiter->status;
-    redlock_cancel_t *cancel = lock->op.cancel;
+    redlock_cancel_t *cancel = handle->op.cancel;
 
     if (ret_report != NULL)
-        *ret_report = rl_report_new(rl, lock, status);
-    lock->op = (struct rl_op){.kind = RL_OP_NONE};
+        *ret_report = rl_report_new(rl, handle, status);
+    handle->op = (struct rl_op){.kind = RL_OP_NONE};
     if (cancel != NULL)
         rl_cancel_drop(cancel);
     return status;
@@ -75,7 +75,7 @@ static int take(redlock_t *rl, const char *resource, const char *token, const re
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
-    struct redlock_lock *lock;
+    struct redlock_lock *handle;
 
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK) {
@@ -85,17 +85,17 @@ static int take(redlock_t *rl, const char *resource, const char *token, const re
     if (ret_lock == NULL)
         error = rl_report_refuse(rl, ret_report, REDLOCK_EINVAL, "ret_lock is NULL");
     else
-        error = rl_start_acquire(rl, resource, token, opts, &call, &lock);
+        error = rl_start_acquire(rl, resource, token, opts, &call, &handle);
     bool started = error == REDLOCK_OK;
     if (started) {
-        confirm(rl, lock, &waiter);
-        error = finish(rl, lock, &waiter, ret_report);
+        confirm(rl, handle, &waiter);
+        error = finish(rl, handle, &waiter, ret_report);
         if (error == REDLOCK_OK) {
-            lock->owned_by_user = true; /* the operation's reference becomes the user's */
-            rl_dispatch_acquired(rl, lock);
-            *ret_lock = lock;
+            handle->owned_by_user = true; /* the operation's reference becomes the user's */
+            rl_dispatch_acquired(rl, handle);
+            *ret_lock = handle;
         } else {
-            rl_api_lock_drop(lock);
+            rl_handle_drop(handle);
         }
     }
     leave_blocking(rl);
@@ -118,52 +118,54 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
 }
 
 /* Operations on a lock that the user holds a handle of. */
-static int wait_on_lock(struct redlock_lock *lock, struct rl_waiter *waiter, int error,
-                        redlock_report_t **ret_report)
+static int wait_on_handle(struct redlock_lock *handle, struct rl_waiter *waiter, int error,
+                          redlock_report_t **ret_report)
 {
-    struct redlock *rl = lock->set->rl;
+    struct redlock *rl = handle->set->rl;
 
     if (error == REDLOCK_OK) {
         sleep_until_done(rl, waiter);
-        error = finish(rl, lock, waiter, ret_report);
-        rl_api_lock_drop(lock);
+        error = finish(rl, handle, waiter, ret_report);
+        rl_handle_drop(handle);
     }
     leave_blocking(rl);
     return error;
 }
 
-REDLOCK_API int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms, redlock_report_t **ret_report)
+REDLOCK_API int redlock_extend(redlock_lock_t *handle, uint64_t ttl_ms,
+                               redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(lock != NULL ? lock->set->rl : NULL, ret_report);
+    int error = enter_blocking(handle != NULL ? handle->set->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    return wait_on_lock(lock, &waiter, rl_start_extend(lock, ttl_ms, &call), ret_report);
+    return wait_on_handle(handle, &waiter, rl_start_extend(handle, ttl_ms, &call), ret_report);
 }
 
-static int release(redlock_lock_t *lock, bool keep, uint64_t delay_ms,
+static int release(redlock_lock_t *handle, bool keep, uint64_t delay_ms,
                    redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(lock != NULL ? lock->set->rl : NULL, ret_report);
+    int error = enter_blocking(handle != NULL ? handle->set->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    return wait_on_lock(lock, &waiter, rl_start_release(lock, keep, delay_ms, &call), ret_report);
+    return wait_on_handle(handle, &waiter, rl_start_release(handle, keep, delay_ms, &call),
+                          ret_report);
 }
 
-REDLOCK_API int redlock_release(redlock_lock_t *lock, redlock_report_t **ret_report)
+REDLOCK_API int redlock_release(redlock_lock_t *handle, redlock_report_t **ret_report)
 {
-    return release(lock, false, 0, ret_report);
+    return release(handle, false, 0, ret_report);
 }
 
-REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
+REDLOCK_API int redlock_release_after(redlock_lock_t *handle, uint64_t delay_ms,
                                       redlock_report_t **ret_report)
 {
-    return release(lock, true, delay_ms, ret_report);
+    return release(handle, true, delay_ms, ret_report);
 }
 
 static int question(redlock_t *rl, const char *const *resources, size_t count, const char *token,
@@ -171,17 +173,17 @@ static int question(redlock_t *rl, const char *const *resources, size_t count, c
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
-    struct redlock_lock *lock;
+    struct redlock_lock *handle;
 
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resources, count, token, kind, &call, &lock);
+    error = rl_start_question(rl, resources, count, token, kind, &call, &handle);
     if (error != REDLOCK_OK) {
         leave_blocking(rl);
         return error;
     }
-    return wait_on_lock(lock, &waiter, error, ret_report);
+    return wait_on_handle(handle, &waiter, error, ret_report);
 }
 
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
@@ -206,22 +208,22 @@ REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_repor
     return question(rl, &resource, 1, NULL, RL_OP_BREAK, ret_report);
 }
 
-REDLOCK_API int redlock_verify(redlock_lock_t *lock, redlock_report_t **ret_report)
+REDLOCK_API int redlock_verify(redlock_lock_t *handle, redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
-    struct redlock *rl = lock != NULL ? lock->set->rl : NULL;
+    struct redlock *rl = handle != NULL ? handle->set->rl : NULL;
     struct redlock_lock *asked;
 
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_verify(lock, &call, &asked);
+    error = rl_start_verify(handle, &call, &asked);
     if (error != REDLOCK_OK) {
         leave_blocking(rl);
         return error;
     }
-    return wait_on_lock(asked, &waiter, error, ret_report);
+    return wait_on_handle(asked, &waiter, error, ret_report);
 }
 
 static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
@@ -260,7 +262,7 @@ REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_
                              int *ret_body, redlock_report_t **ret_report, redlock_body_fn body,
                              void *userdata)
 {
-    redlock_lock_t *lock;
+    redlock_lock_t *handle;
     int error;
 
     if (body == NULL) {
@@ -273,15 +275,15 @@ REDLOCK_API int redlock_with(redlock_t *rl, const char *resource, const redlock_
         rl_opts_refused(opts);
         return error;
     }
-    error = redlock_acquire(rl, resource, opts, &lock, ret_report);
+    error = redlock_acquire(rl, resource, opts, &handle, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    int result = rl_call_body(body, lock, userdata);
+    int result = rl_call_body(body, handle, userdata);
     if (ret_body != NULL)
         *ret_body = result;
     if (ret_report != NULL)
         redlock_report_free(*ret_report);
-    error = redlock_release(lock, ret_report);
-    redlock_lock_free(lock);
+    error = redlock_release(handle, ret_report);
+    redlock_lock_free(handle);
     return error;
 }

@@ -4,15 +4,15 @@
 
 #include "api/handle.h"
 
-void rl_verify_done(struct redlock *rl, struct redlock_lock *lock, int status)
+void rl_verify_done(struct redlock *rl, struct redlock_lock *handle, int status)
 {
-    struct redlock_lock *subject = lock->subject;
-    struct rl_lock *held = &subject->engine;
+    struct redlock_lock *subject = handle->subject;
+    struct rl_lock *held = &subject->lock;
 
     if (status == REDLOCK_ELOST && rl_lock_is_held(held))
-        rl_lock_disprove(&subject->set->engine, held, rl_lock_round(&lock->engine)->denied);
+        rl_lock_disprove(&subject->set->engine, held, rl_lock_round(&handle->lock)->denied);
     bool ended_early = status == REDLOCK_ECANCELED || status == REDLOCK_ECLOSED;
     if (!ended_early && redlock_lock_check(subject, 0) == REDLOCK_ELOST)
         status = REDLOCK_ELOST;
-    rl_dispatch_done(rl, lock, status);
+    rl_dispatch_done(rl, handle, status);
 }

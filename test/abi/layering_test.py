@@ -41,7 +41,7 @@ ONLY_IN = {
 CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/group.h", "core/types.h"}
 NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
 NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
-ENGINE_FIELDS = re.compile(r"\b(engine|io)(\.|->)\w+")
+ENGINE_FIELDS = re.compile(r"(\b(engine|io)|->lock)(\.|->)\w+")
 
 
 def floor_of(name):

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT
+ * The handle of a lock: its life, and what can be asked of it without I/O. */
+#include "api/handle.h"
+
+#include "api/break.h"
+#include "api/report.h"
+#include "api/review.h"
+#include "platform/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct redlock_lock *rl_handle_new(struct rl_set *set, const struct rl_names *names,
+                                   struct rl_room *room)
+{
+    struct redlock *rl = set->rl;
+    size_t len = 0;
+    for (unsigned i = 0; i < names->count; i++)
+        len += names->lens[i] + 1u;
+    size_t room_at = offsetof(struct redlock_lock, bytes) + len;
+    room_at = (room_at + RL_ROOM_ALIGN - 1) / RL_ROOM_ALIGN * RL_ROOM_ALIGN;
+    struct redlock_lock *handle = rl_alloc(&rl->mem, room_at + room->size);
+
+    if (handle == NULL)
+        return NULL;
+    room->at = (char *)handle + room_at;
+    handle->set = set;
+    (void)rl_client_ref(rl);
+    atomic_init(&handle->refs, 1);
+    atomic_init(&handle->lost_fd, -1);
+    handle->names = (uint8_t)names->count;
+    for (unsigned i = 0; i < names->count; i++) {
+        size_t size = names->lens[i] + 1u;
+        memcpy(handle->bytes + handle->names_len, names->list[i], size);
+        handle->names_len = (uint16_t)(handle->names_len + size);
+    }
+    return handle;
+}
+
+void rl_handle_ref(struct redlock_lock *handle)
+{
+    atomic_fetch_add_explicit(&handle->refs, 1, memory_order_relaxed);
+}
+
+void rl_handle_drop(struct redlock_lock *handle)
+{
+    struct redlock *rl = handle->set->rl;
+
+    if (atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    int fd = atomic_load(&handle->lost_fd);
+    if (fd >= 0)
+        close(fd);
+    rl_lock_dispose(&handle->set->engine, &handle->lock);
+    if (handle->breaking != NULL && handle->breaking->whole == handle)
+        rl_free(&rl->mem, handle->breaking);
+    if (handle->op.cancel != NULL)
+        rl_cancel_drop(handle->op.cancel);
+    if (handle->subject != NULL)
+        rl_handle_drop(handle->subject);
+    rl_free(&rl->mem, handle);
+    rl_client_drop(rl);
+}
+
+void rl_handle_forget_op(struct redlock_lock *handle)
+{
+    struct redlock *rl = handle->set->rl;
+    struct redlock_lock *whole = rl_break_whole(handle);
+
+    if (whole != NULL) {
+        if (rl_break_leave(handle))
+            rl_handle_forget_op(whole);
+        rl_handle_drop(whole);
+    }
+    if (handle->op.kind == RL_OP_NONE)
+        return;
+    if (handle->op.waiter != NULL)
+        rl_client_drop(rl);
+    handle->op.kind = RL_OP_NONE;
+    rl_handle_drop(handle);
+}
+
+void rl_handle_publish(struct redlock_lock *handle)
+{
+    const struct rl_validity now = rl_lock_validity(&handle->lock);
+
+    atomic_store_explicit(&handle->deadline_boot_ns, now.deadline.boot_ns, memory_order_relaxed);
+    atomic_store_explicit(&handle->deadline_raw_ns, now.deadline.raw_ns, memory_order_relaxed);
+    atomic_store_explicit(&handle->wall_us, now.wall_us, memory_order_relaxed);
+    atomic_store_explicit(&handle->held, now.held, memory_order_release);
+}
+
+void rl_handle_signal_lost(struct redlock_lock *handle)
+{
+    const uint64_t one = 1;
+    int fd = atomic_load(&handle->lost_fd);
+
+    if (fd >= 0 && write(fd, &one, sizeof one) < 0)
+        RL_ASSERT(errno == EAGAIN); /* readable already */
+}
+
+/* Local on purpose: no mutex, so that it may be asked before each side effect, from any thread. A
+ * torn read of the two deadlines gives the earlier one on one of the clocks, which is safe. */
+static uint64_t remaining_ns(const redlock_lock_t *handle)
+{
+    if (rl_client_is_forked(handle->set->rl))
+        return 0;
+    if (!atomic_load_explicit(&handle->held, memory_order_acquire))
+        return 0;
+    struct rl_now deadline = {
+        .boot_ns = atomic_load_explicit(&handle->deadline_boot_ns, memory_order_relaxed),
+        .raw_ns = atomic_load_explicit(&handle->deadline_raw_ns, memory_order_relaxed),
+    };
+    struct rl_now now;
+    int64_t slack_us = (int64_t)handle->set->rl->config->clock_slack_ms * 1000;
+    int64_t wall_us = atomic_load_explicit(&handle->wall_us, memory_order_relaxed);
+    int64_t ahead_us = rl_clock_now_and_wall(&now) - wall_us;
+    return slack_us != 0 && ahead_us > slack_us ? 0 : rl_remaining_ns(deadline, now);
+}
+
+REDLOCK_API int redlock_lock_check(const redlock_lock_t *handle, uint64_t margin_ms)
+{
+    if (handle == NULL)
+        return REDLOCK_EINVAL;
+    if (rl_client_is_forked(handle->set->rl))
+        return REDLOCK_EFORKED;
+    uint64_t left_ns = remaining_ns(handle);
+    return left_ns > 0 && left_ns / RL_MS >= margin_ms ? REDLOCK_OK : REDLOCK_ELOST;
+}
+
+REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *handle)
+{
+    return handle != NULL ? remaining_ns(handle) / RL_MS : 0;
+}
+
+REDLOCK_API int redlock_lock_fd(redlock_lock_t *handle)
+{
+    if (handle == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = handle->set->rl;
+    if (rl_client_is_forked(rl))
+        return REDLOCK_EFORKED;
+    pthread_mutex_lock(&rl->mutex);
+    int fd = atomic_load(&handle->lost_fd);
+    if (fd < 0) {
+        fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd >= 0) {
+            atomic_store(&handle->lost_fd, fd);
+            if (rl_lock_is_lost(&handle->lock))
+                rl_handle_signal_lost(handle);
+        }
+    }
+    rl_client_unlock(rl);
+    return fd >= 0 ? fd : REDLOCK_ESYS;
+}
+
+REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *handle)
+{
+    return handle != NULL ? rl_lock_token(&handle->lock) : NULL;
+}
+
+REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
+{
+    if (handle == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = handle->set->rl;
+    int error = rl_client_enter(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    if (handle->op.kind != RL_OP_NONE)
+        error = REDLOCK_EBUSY;
+    else if (!rl_lock_is_held(&handle->lock))
+        error = REDLOCK_ELOST;
+    else
+        rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_DETACH, 0, 0);
+    rl_client_leave(rl);
+    return error;
+}
+
+REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
+{
+    if (handle == NULL)
+        return REDLOCK_EINVAL;
+    struct redlock *rl = handle->set->rl;
+    int error = rl_client_look(rl);
+    if (error != REDLOCK_OK)
+        return error;
+    if (!rl_lock_is_held(&handle->lock))
+        error = REDLOCK_ELOST;
+    else if (handle->retained == UINT32_MAX)
+        error = REDLOCK_EINVAL;
+    else
+        handle->retained++;
+    rl_client_unlock(rl);
+    return error;
+}
+
+REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
+{
+    if (handle == NULL)
+        return;
+    struct redlock *rl = rl_client_ref(handle->set->rl); /* the mutex must outlive this call */
+    bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
+    if (entered) {
+        bool held = rl_lock_is_held(&handle->lock);
+        /* Nobody will hear of it any more. */
+        handle->owned_by_user = false;
+        handle->event_fn = NULL;
+        rl_dispatch_end(rl, handle);
+        if (held && rl_lock_is_active(&handle->lock)) {
+            rl_io_refresh(&rl->io);
+            rl_review_release(rl, handle, REDLOCK_ECANCELED);
+        }
+    }
+    rl_handle_drop(handle); /* under the mutex: the engine may be letting go of it as well */
+    if (entered)
+        rl_client_leave(rl);
+    rl_client_drop(rl);
+}
