@@ -5,8 +5,8 @@
 #ifndef RL_CORE_QUORUM_H
 #define RL_CORE_QUORUM_H
 
+#include "core/protocol.h"
 #include "core/types.h"
-#include "core/wire.h"
 
 enum rl_outcome {
     RL_OUTCOME_OPEN = 0,   /* votes that matter are still missing */

@@ -44,7 +44,7 @@ static const struct code PHRASES[] = {
 
 static const char WRAPPER[] = "ERR Error running script";
 
-static bool starts_with(const char *text, size_t len, const char *words)
+bool rl_wire_starts_with(const char *text, size_t len, const char *words)
 {
     size_t words_len = strlen(words);
     return len >= words_len && memcmp(text, words, words_len) == 0;
@@ -53,8 +53,9 @@ static bool starts_with(const char *text, size_t len, const char *words)
 static bool is_code(const char *text, size_t len, const char *word)
 {
     size_t word_len = strlen(word);
-    return starts_with(text, len, word) && (len == word_len || text[word_len] == ' ' ||
-                                            text[word_len] == '\r' || text[word_len] == '\n');
+    return rl_wire_starts_with(text, len, word) &&
+           (len == word_len || text[word_len] == ' ' || text[word_len] == '\r' ||
+            text[word_len] == '\n');
 }
 
 /* NONE if the text does not begin with anything known. */
@@ -68,7 +69,7 @@ static int cause_at(const char *text, size_t len)
         len -= 4;
     }
     for (size_t i = 0; i < sizeof PHRASES / sizeof PHRASES[0]; i++)
-        if (starts_with(text, len, PHRASES[i].word))
+        if (rl_wire_starts_with(text, len, PHRASES[i].word))
             return PHRASES[i].cause;
     return REDLOCK_CAUSE_NONE;
 }
@@ -90,6 +91,7 @@ static int cause_in_wrapper(const char *text, size_t len)
 
 int rl_wire_error_cause(const char *text, size_t len)
 {
-    int cause = starts_with(text, len, WRAPPER) ? cause_in_wrapper(text, len) : cause_at(text, len);
+    int cause =
+        rl_wire_starts_with(text, len, WRAPPER) ? cause_in_wrapper(text, len) : cause_at(text, len);
     return cause == REDLOCK_CAUSE_NONE ? REDLOCK_CAUSE_ERROR_REPLY : cause;
 }

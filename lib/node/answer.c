@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * Answers: each belongs to the request at the head of the pipeline, and to no other. */
-#include "core/wire_many.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -9,45 +8,22 @@
 #define UNDO_RETRY_NS RL_SECOND
 #define REPEATED_MIN  4 /* so much of a token in a text is no chance */
 
-static bool is_undo(const struct rl_request *request)
-{
-    return request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
-}
-
-/* Anybody may have stored anything under the key that is looked at. */
 void rl_answer_expect(struct rl_node *node)
 {
-    node->decoder.bulk_max = RL_BULK_MAX;
-    node->decoder.elements_max = 0;
-    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        if (request->removed)
-            continue;
-        if (request->verb == RL_VERB_GET || request->verb == RL_VERB_INFO ||
-            request->verb == RL_VERB_READ)
-            node->decoder.bulk_max = RL_INFO_MAX;
-        if (request->verb == RL_VERB_TIME)
-            node->decoder.elements_max = 2;
-        return;
-    }
-}
+    const struct rl_pipeline *pipe = &node->pipe;
+    uint64_t next = pipe->head;
 
-static unsigned feature_of(enum rl_form form)
-{
-    switch (form) {
-    case RL_FORM_DELEX:
-        return RL_FEATURE_DELEX;
-    case RL_FORM_DELIFEQ:
-        return RL_FEATURE_DELIFEQ;
-    default:
-        return 0;
-    }
+    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
+        next++;
+    unsigned verb = next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
+    node->decoder.bulk_max = rl_protocol[verb].long_reply ? RL_INFO_MAX : RL_BULK_MAX;
+    node->decoder.elements_max = rl_protocol[verb].elements;
 }
 
 static void learn_features(struct rl_node *node, const struct rl_request *request,
                            const struct rl_answer *answer)
 {
-    unsigned bit = feature_of((enum rl_form)request->form);
+    unsigned bit = rl_forms[request->form].feature;
 
     if (bit == 0)
         return;
@@ -108,14 +84,6 @@ static void count(struct rl_node *node, const struct rl_request *request,
         node->failures = 0; /* a real answer: the server is reached */
 }
 
-/* True if the request changes nothing on the server, so its place among the others does not matter.
- */
-static bool only_reads(const struct rl_request *request)
-{
-    return request->verb == RL_VERB_GET || request->verb == RL_VERB_PTTL ||
-           request->verb == RL_VERB_REGISTER;
-}
-
 /* Returns true if no vote is expected of the request any more, or if a later request of the same
  * claim depends on what it does: an undo, sent or pending, or an extension that will find no key.
  */
@@ -125,7 +93,8 @@ static bool is_over(const struct rl_node *node, const struct rl_request *request
         return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
-        if (later->claim == request->claim && !later->removed && !only_reads(later))
+        if (later->claim == request->claim && !later->removed &&
+            !rl_protocol[later->verb].only_reads)
             return true;
     }
     return false;
@@ -142,7 +111,7 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
     /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
      * own it would leave a key that nobody takes back, and behind an extension one that its owner
      * believes not to be there. */
-    if (request->verb == RL_VERB_ACQUIRE && is_over(node, request)) {
+    if (rl_protocol[request->verb].creates_key && is_over(node, request)) {
         answer->vote = RL_VOTE_FAILED;
         answer->cause = REDLOCK_CAUSE_ERROR_REPLY;
         request->unsent = true;
@@ -155,7 +124,7 @@ static bool ask_again(struct rl_node *node, struct rl_request *request, struct r
         return false;
     }
     if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
-                             answer->form, now_ns)) {
+                             (enum rl_form)answer->form, now_ns)) {
         struct rl_request *again = rl_pipeline_at(&node->pipe, place);
         request->claim->asked_ns = now_ns; /* this one may be unsent, too, when it is taken back */
         again->told = request->told;
@@ -211,12 +180,25 @@ static void keep_words(struct rl_node *node, const struct rl_reply *reply,
 
 static struct rl_answer answer_of(const struct rl_request *request, const struct rl_reply *reply)
 {
-    const struct rl_claim *claim = request->claim;
-    enum rl_verb verb = (enum rl_verb)request->verb;
+    unsigned keys = request->claim != NULL ? rl_claim_key_count(request->claim) : 0;
 
-    if (claim != NULL && claim->more != 0 && verb != RL_VERB_PTTL)
-        return rl_wire_many_answer(verb, rl_claim_key_count(claim), reply);
-    return rl_wire_answer(verb, (enum rl_form)request->form, reply);
+    return rl_protocol_answer((enum rl_verb)request->verb, (enum rl_form)request->form, keys,
+                              reply);
+}
+
+/* Takes a reply that is not a vote. */
+static void take_information(struct rl_node *node, const struct rl_request *request,
+                             const struct rl_reply *reply, uint64_t now_ns)
+{
+    if (request->verb == RL_VERB_TRACK)
+        rl_tracker_answer(node, reply, now_ns);
+    else if (request->verb == RL_VERB_REGISTER)
+        rl_tracker_registered(node, reply, now_ns);
+    else
+        rl_watch_answer(node, request, reply, now_ns);
+    rl_claim_drop(request->claim);
+    if (node->state == RL_NODE_READY)
+        rl_silence_review(node, now_ns);
 }
 
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
@@ -229,27 +211,16 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
     node->heard_ns = now_ns;
-    if (request.verb == RL_VERB_TIME || request.verb == RL_VERB_INFO) {
-        rl_watch_answer(node, &request, reply, now_ns);
-        if (node->state == RL_NODE_READY)
-            rl_silence_review(node, now_ns);
-        return;
-    }
-    if (request.verb == RL_VERB_TRACK || request.verb == RL_VERB_REGISTER) {
-        if (request.verb == RL_VERB_TRACK)
-            rl_tracker_answer(node, reply, now_ns);
-        else
-            rl_tracker_registered(node, reply, now_ns);
-        rl_claim_drop(request.claim);
-        if (node->state == RL_NODE_READY)
-            rl_silence_review(node, now_ns);
+    const struct rl_protocol_row *row = &rl_protocol[request.verb];
+    if (row->informs) {
+        take_information(node, &request, reply, now_ns);
         return;
     }
     struct rl_answer answer = answer_of(&request, reply);
     learn_features(node, &request, &answer);
     if (request.claim != NULL) {
         rl_debts_note_read(node, request.claim);
-        if (rl_verb_renews((enum rl_verb)request.verb))
+        if (row->resets_ttl)
             request.claim->renewed_ns = now_ns; /* at the latest */
         check_run(node, &request, &answer);
     }
@@ -262,9 +233,9 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         count(node, &request, &answer);
         if (answer.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
             keep_words(node, reply, request.claim);
-        if (is_undo(&request) && answer.vote == RL_VOTE_FAILED) {
+        if (row->is_undo && answer.vote == RL_VOTE_FAILED) {
             rl_debts_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
-        } else if (is_undo(&request)) {
+        } else if (row->is_undo) {
             node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DONE);
         }
         /* Whoever still waits for a record takes the late answer. */

@@ -1,19 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a node is asked, and in which form. */
-#include "core/wire_many.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
-
-/* An extension is always the script, which keeps a later expiry: a request of a closed connection
- * may be executed after a newer, longer one. */
-static enum rl_form choose_form(const struct rl_claim *claim, enum rl_verb verb)
-{
-    if (verb >= RL_VERB_RAISE || (verb == RL_VERB_ACQUIRE && claim->fenced))
-        return RL_FORM_SHA;
-    if (claim->more != 0 && verb != RL_VERB_PTTL)
-        return RL_FORM_EVAL;
-    return verb == RL_VERB_EXTEND ? RL_FORM_SHA : RL_FORM_PLAIN;
-}
 
 static int cause_of(const struct rl_node *node)
 {
@@ -36,7 +24,7 @@ static int send_question(struct rl_node *node, struct rl_claim *claim, uint32_t 
     if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes) || !rl_debts_reserve(node))
         return REDLOCK_CAUSE_NO_MEMORY;
     claim->asked_ns = now_ns;
-    enum rl_form form = choose_form(claim, verb);
+    enum rl_form form = rl_protocol_first_form(verb, claim->fenced, claim->more != 0);
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
     /* Who asks a suspect node knows that the answer may not come. */

@@ -7,8 +7,8 @@
 #ifndef RL_NODE_CLAIM_H
 #define RL_NODE_CLAIM_H
 
+#include "core/protocol.h"
 #include "core/types.h"
-#include "core/wire.h"
 #include "platform/memory.h"
 
 struct rl_claim {

@@ -54,8 +54,7 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         struct rl_request *request = rl_pipeline_at(pipe, i);
         request->unsent = rl_request_is_unsent(pipe, request);
         request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
-        if (request->claim != NULL && !request->unsent &&
-            rl_verb_renews((enum rl_verb)request->verb))
+        if (request->claim != NULL && !request->unsent && rl_protocol[request->verb].resets_ttl)
             request->claim->unsure |= RL_NODE(node->index);
     }
     pipe->sent = 0;
@@ -65,8 +64,7 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
         struct rl_claim *claim = request.claim;
         if (claim == NULL)
             continue;
-        bool undoes = request.verb == RL_VERB_RELEASE || request.verb == RL_VERB_SHORTEN;
-        if (undoes)
+        if (rl_protocol[request.verb].is_undo)
             rl_debts_add(node, claim, now_ns);
         if (!request.told && request.round != 0 && claim->owner != NULL) {
             struct rl_ballot ballot = {

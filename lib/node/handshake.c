@@ -62,7 +62,8 @@ static bool append_select(struct rl_node *node)
 static bool append_script(struct rl_node *node, enum rl_verb verb)
 {
     return append(node, STEP_SCRIPT, 3,
-                  (struct rl_arg[]){word("SCRIPT"), word("LOAD"), word(rl_wire_script(verb))});
+                  (struct rl_arg[]){word("SCRIPT"), word("LOAD"),
+                                    word(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
 /* A section at a time: servers before Redis 7 take no more. */

@@ -2,7 +2,7 @@
  * INFO: lines of `name:value`. */
 #include "node/info.h"
 
-#include "core/wire.h"
+#include "core/protocol.h"
 
 #include <stdio.h>
 #include <string.h>

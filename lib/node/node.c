@@ -80,6 +80,16 @@ const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const st
                                                                       : NULL;
 }
 
+const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
+                                          struct rl_arg word)
+{
+    const struct rl_arguments arguments = {.word = word};
+    struct rl_command command;
+
+    rl_protocol_say(&command, verb, RL_FORM_PLAIN, &arguments);
+    return rl_node_say(node, command.count, command.args);
+}
+
 /* Apart: most commands of a round are those that the first node was sent. */
 __attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_node *node,
                                                                       const struct rl_claim *claim,
@@ -142,7 +152,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 
     if (encoded == NULL || !rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len))
         return false;
-    if (rl_verb_renews(verb))
+    if (rl_protocol[verb].resets_ttl)
         claim->renewed_ns = now_ns;
     node->counters.requests++;
     rl_silence_note(node, now_ns);
@@ -244,7 +254,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
         if (request->claim == NULL)
             continue;
         request->claim->asked_ns = now_ns; /* on this connection */
-        if (rl_verb_renews((enum rl_verb)request->verb))
+        if (rl_protocol[request->verb].resets_ttl)
             request->claim->renewed_ns = now_ns;
     }
     if (cause != REDLOCK_CAUSE_NONE) {

@@ -57,12 +57,6 @@ void rl_watch_send(struct rl_node *node, uint64_t now_ns);
 void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
                      const struct rl_reply *reply, uint64_t now_ns);
 
-/* True if the request creates the key or resets its TTL. */
-static inline bool rl_verb_renews(enum rl_verb verb)
-{
-    return verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL || verb == RL_VERB_EXTEND;
-}
-
 /* undo.c: room for what is under way, and for one more. false: no memory. */
 bool rl_debts_reserve(struct rl_node *node);
 /* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory,
@@ -92,6 +86,9 @@ uint64_t rl_debts_wake_ns(const struct rl_node *node);
 
 /* node.c: a command of these words, good until the next one; NULL: no memory. */
 const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args);
+/* The same for a verb without a claim, in its plain form; `word` is rl_arguments.word. */
+const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
+                                          struct rl_arg word);
 bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           enum rl_verb verb, enum rl_form form, uint64_t now_ns);
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);

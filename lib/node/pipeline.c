@@ -130,16 +130,12 @@ bool rl_pipeline_cut(struct rl_pipeline *pipe, const struct rl_claim *claim)
     return cut_acquire;
 }
 
-static bool is_set(const struct rl_request *request)
-{
-    return request->verb == RL_VERB_ACQUIRE || request->verb == RL_VERB_HEAL;
-}
-
 bool rl_pipeline_has_set(const struct rl_pipeline *pipe)
 {
     for (uint64_t i = pipe->head; i != pipe->tail; i++) {
         const struct rl_request *request = rl_pipeline_at(pipe, i);
-        if (request->claim != NULL && is_set(request) && !rl_request_is_unsent(pipe, request))
+        if (request->claim != NULL && rl_protocol[request->verb].creates_key &&
+            !rl_request_is_unsent(pipe, request))
             return true;
     }
     return false;
@@ -169,10 +165,9 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
         struct rl_request *request = rl_pipeline_at(pipe, i - 1);
         if (request->claim == NULL || rl_request_is_unsent(pipe, request))
             continue;
-        bool undo = request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
-        if (undo && rl_request_is_whole(pipe, request))
+        if (rl_protocol[request->verb].is_undo && rl_request_is_whole(pipe, request))
             request->claim->mark = true;
-        else if (is_set(request))
+        else if (rl_protocol[request->verb].creates_key)
             bare |= !request->claim->mark;
     }
     return bare;

@@ -101,12 +101,12 @@ static void doubt_votes(struct rl_node *node, uint64_t now_ns)
 
 static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
-    static const char PING[] = "*1\r\n$4\r\nPING\r\n";
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .told = true};
 
     if (node->probing || node->pipe.out_len >= RL_UNSENT_MAX)
         return;
-    node->probing = rl_pipeline_push(&node->pipe, &request, PING, sizeof PING - 1);
+    const struct rl_encoded *ping = rl_node_say_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
+    node->probing = ping != NULL && rl_pipeline_push(&node->pipe, &request, ping->bytes, ping->len);
     if (node->probing)
         node->common->listener.dirty(node->common->listener.ctx, node);
 }

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHANNEL          "__redis__:invalidate"
+#define CHANNEL "__redis__:invalidate"
+/* The words of RL_VERB_REGISTER, already encoded: they are sent before each PTTL of a waiter, whose
+ * own words stay in the cache. */
 #define REGISTER         "*3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n"
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (5 * RL_SECOND)
@@ -219,11 +221,8 @@ static void track(struct rl_node *node, uint64_t now_ns)
     char id[24];
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
-    const struct rl_arg words[] = {word("CLIENT"),   word("TRACKING"), word("ON"),
-                                   word("REDIRECT"), word(id),         word("OPTIN"),
-                                   word("NOLOOP")};
     if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
-        (encoded = rl_node_say(node, sizeof words / sizeof words[0], words)) == NULL) {
+        (encoded = rl_node_say_verb(node, RL_VERB_TRACK, word(id))) == NULL) {
         fail(node, now_ns);
         return;
     }

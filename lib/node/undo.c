@@ -152,7 +152,7 @@ static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
 static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round, uint64_t now_ns)
 {
     enum rl_verb verb = undo_verb(claim, now_ns);
-    enum rl_form form = claim->more != 0 ? RL_FORM_EVAL : RL_FORM_SHA;
+    enum rl_form form = claim->more != 0 ? RL_FORM_MANY : RL_FORM_SHA;
 
     if (verb == RL_VERB_RELEASE && claim->more == 0) {
         unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
@@ -223,8 +223,7 @@ unsigned rl_node_undos_pending(const struct rl_node *node)
     unsigned pending = (unsigned)node->debts.count;
 
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
-        const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
-        pending += request->verb == RL_VERB_RELEASE || request->verb == RL_VERB_SHORTEN;
+        pending += rl_protocol[rl_pipeline_at(&node->pipe, i)->verb].is_undo;
     }
     return pending;
 }

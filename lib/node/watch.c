@@ -97,15 +97,8 @@ static bool ask(struct rl_node *node, enum rl_verb verb, uint8_t section, uint64
     struct rl_request request = {
         .sent_ns = now_ns, .verb = (uint8_t)verb, .form = section, /* see rl_watch_answer() */
     };
-    struct rl_arg args[] = {{"TIME", 4}, {NULL, 0}};
-    size_t count = 1;
-
-    if (verb == RL_VERB_INFO) {
-        args[0] = (struct rl_arg){"INFO", 4};
-        args[1] = (struct rl_arg){sections[section], strlen(sections[section])};
-        count = 2;
-    }
-    const struct rl_encoded *encoded = rl_node_say(node, count, args);
+    const struct rl_encoded *encoded =
+        rl_node_say_verb(node, verb, (struct rl_arg){sections[section], strlen(sections[section])});
     bool ok =
         encoded != NULL && rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
     node->beat_pending += ok;

@@ -10,6 +10,7 @@
 #include "ledger_node.h"
 #include "server.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include "alloc_fail.h"

@@ -7,7 +7,7 @@
  *     then the stream */
 #include "fuzz.h"
 
-#include "core/wire_many.h"
+#include "core/protocol.h"
 #include "judge_fence.h"
 #include "node/codec.h"
 
@@ -96,7 +96,7 @@ static void judge_many(const struct rl_reply *reply)
         enum rl_verb verb = verbs[i / 3];
         unsigned count = counts[i % 3];
         bool counted = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
-        struct rl_answer answer = rl_wire_many_answer(verb, count, reply);
+        struct rl_answer answer = rl_protocol_answer(verb, RL_FORM_MANY, count, reply);
         if (answer.vote == RL_VOTE_GRANTED)
             MUST(reply->kind == RL_REPLY_INTEGER && reply->integer == (counted ? count : 1));
         MUST(answer.vote != RL_VOTE_NONE && answer.vote != RL_VOTE_AGAIN);
@@ -122,7 +122,7 @@ static void judge(const struct rl_reply *reply)
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct rl_answer answer = rl_wire_answer(table[i].verb, table[i].form, reply);
+        struct rl_answer answer = rl_protocol_answer(table[i].verb, table[i].form, 1, reply);
         if (answer.vote == RL_VOTE_GRANTED)
             MUST(may_grant(table[i].verb, reply));
         MUST(answer.vote != RL_VOTE_NONE);

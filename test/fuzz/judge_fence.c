@@ -74,7 +74,7 @@ static void judge_failure(const struct rl_reply *reply, const struct rl_answer *
 
 static void judge_one(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
 {
-    struct rl_answer answer = rl_wire_answer(verb, form, reply);
+    struct rl_answer answer = rl_protocol_answer(verb, form, 1, reply);
     uint64_t number = 0;
     enum rl_vote expected = expected_vote(verb, reply, &number);
 
@@ -108,7 +108,7 @@ static void judge_record(const struct rl_reply *reply)
 
     if (first != NULL)
         second = memchr(first + 1, '\n', (size_t)(end - first) - 1);
-    struct rl_answer answer = rl_wire_answer(RL_VERB_READ, RL_FORM_EVAL, reply);
+    struct rl_answer answer = rl_protocol_answer(RL_VERB_READ, RL_FORM_EVAL, 1, reply);
     MUST((answer.vote == RL_VOTE_GRANTED) == (second != NULL));
     if (second == NULL)
         return;

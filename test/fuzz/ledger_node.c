@@ -2,6 +2,7 @@
  * Votes judged by what was asked and executed. */
 #include "ledger_node.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
  * Commands in, replies out. */
 #include "server.h"
 
-#include "core/wire.h"
+#include "core/protocol.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -169,7 +169,8 @@ static void run_script(struct server *server, const struct server_command *comma
     }
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         if (!server_word_is(command, 1,
-                            whole ? rl_wire_script(verbs[i]) : rl_wire_script_sha(verbs[i])))
+                            whole ? rl_protocol_script(verbs[i], RL_FORM_SHA)->text
+                                  : rl_protocol_script(verbs[i], RL_FORM_SHA)->sha))
             continue;
         if (verbs[i] == RL_VERB_RELEASE)
             delete (server, command, 4);

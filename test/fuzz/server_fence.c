@@ -2,6 +2,7 @@
  * The scripts of fences, as the server of a fuzzed node runs them. */
 #include "server.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include <stdarg.h>
@@ -166,7 +167,9 @@ static bool is_script(const struct server_command *command, enum rl_verb verb)
     bool whole = server_word_is(command, 0, "EVAL");
 
     return (whole || server_word_is(command, 0, "EVALSHA")) &&
-           server_word_is(command, 1, whole ? rl_wire_script(verb) : rl_wire_script_sha(verb));
+           server_word_is(command, 1,
+                          whole ? rl_protocol_script(verb, RL_FORM_SHA)->text
+                                : rl_protocol_script(verb, RL_FORM_SHA)->sha);
 }
 
 /* Asked at most once, unless the server said that it does not know the script; and never after it

@@ -2,6 +2,7 @@
  * An honest server of fenced votes. Numbers are below 2^53, as the library's scripts keep them. */
 #include "fake_fence.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include <stdio.h>

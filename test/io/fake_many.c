@@ -2,7 +2,7 @@
  * An honest server of locks on several keys: all or none. */
 #include "fake_many.h"
 
-#include "core/wire_many.h"
+#include "core/protocol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,8 @@ static size_t index_of(struct fake_arg text)
 {
     size_t i = 0;
 
-    while (i < SCRIPTS && !fake_arg_is(text, rl_wire_many_script(scripts[i].verb)))
+    while (i < SCRIPTS &&
+           !fake_arg_is(text, rl_protocol_script(scripts[i].verb, RL_FORM_MANY)->text))
         i++;
     return i;
 }

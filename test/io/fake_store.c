@@ -2,7 +2,7 @@
  * The keys of a fake server and the commands that touch them. */
 #include "fake_store.h"
 
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "fake_fence.h"
 #include "fake_many.h"
 
@@ -193,8 +193,8 @@ static const char *const script_names[] = {"release", "extend", "shorten", "vote
 static int script_index(struct fake_arg text_or_sha)
 {
     for (int i = 0; i < (int)(sizeof scripted / sizeof scripted[0]); i++) {
-        if (fake_arg_is(text_or_sha, rl_wire_script_sha(scripted[i])) ||
-            fake_arg_is(text_or_sha, rl_wire_script(scripted[i])))
+        if (fake_arg_is(text_or_sha, rl_protocol_script(scripted[i], RL_FORM_SHA)->sha) ||
+            fake_arg_is(text_or_sha, rl_protocol_script(scripted[i], RL_FORM_SHA)->text))
             return i;
     }
     return -1;
@@ -214,7 +214,7 @@ static void do_script(struct call *call)
         return;
     }
     call->store->scripts |= 1u << index;
-    const char *sha = rl_wire_script_sha(scripted[index]);
+    const char *sha = rl_protocol_script(scripted[index], RL_FORM_SHA)->sha;
     say_bulk(call, sha, strlen(sha));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The fake server itself: an honest one where no rule applies, and every fault as it is described.
  * A plain blocking socket plays the client; every read has a deadline. */
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "fake_redis.h"
 #include "suite.h"
 
@@ -144,11 +144,11 @@ END_TEST
 START_TEST(runs_our_scripts)
 {
     char line[256], answer[64];
-    const char *sha = rl_wire_script_sha(RL_VERB_RELEASE);
+    const char *sha = rl_protocol_script(RL_VERB_RELEASE, RL_FORM_SHA)->sha;
     ask("SET k t1 PX 60000", "+OK\r\n");
     snprintf(line, sizeof line, "EVALSHA %s 1 k t2", sha);
     ask(line, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    const char *script = rl_wire_script(RL_VERB_RELEASE);
+    const char *script = rl_protocol_script(RL_VERB_RELEASE, RL_FORM_SHA)->text;
     char wire[512];
     int len = snprintf(wire, sizeof wire, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
                        strlen(script), script);
@@ -170,7 +170,7 @@ END_TEST
 static void eval(enum rl_verb verb, const char *rest, const char *answer)
 {
     char line[512], wire[1024];
-    const char *script = rl_wire_script(verb);
+    const char *script = rl_protocol_script(verb, RL_FORM_SHA)->text;
     size_t words = 2, at;
     for (const char *c = rest; *c != '\0'; c++)
         words += *c == ' ';

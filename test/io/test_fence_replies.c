@@ -4,7 +4,7 @@
  * One of three servers is broken, and the lock is had with a fence all the same; or two, and the
  * caller is told why. Then they behave, and the same client works with all of them and has left no
  * key. */
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"
@@ -123,14 +123,14 @@ static const struct evil seeds[] = {
 static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
 {
     struct fake_rule rule = {.command = "EVALSHA",
-                             .argument = rl_wire_script_sha(verb),
+                             .argument = rl_protocol_script(verb, RL_FORM_SHA)->sha,
                              .fault = evil->fault,
                              .bytes = evil->bytes};
 
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(trio.fake[i], rule);
     rule.command = "EVAL";
-    rule.argument = rl_wire_script(verb);
+    rule.argument = rl_protocol_script(verb, RL_FORM_SHA)->text;
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(trio.fake[i], rule);
 }

@@ -2,7 +2,7 @@
  * Between the two rounds of a fenced attempt: answers that are late or come byte by byte,
  * connections that end, keys and records that vanish, the last number there is. */
 #include "core/fence.h"
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"
@@ -15,7 +15,7 @@
 static void rule(size_t servers, enum rl_verb verb, struct fake_rule what)
 {
     what.command = "EVALSHA";
-    what.argument = rl_wire_script_sha(verb);
+    what.argument = rl_protocol_script(verb, RL_FORM_SHA)->sha;
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(trio.fake[i], what);
 }

@@ -3,7 +3,7 @@
  * servers, silence, lost connections; and to what a permit asks. From one of three servers: the
  * lock is had, extended and given back all the same; from two: the caller is told why. Then they
  * behave, and the same client works with all of them and has left no key. */
-#include "core/wire_many.h"
+#include "core/protocol.h"
 #include "hostile_replies.h"
 #include "suite.h"
 #include "wait.h"
@@ -89,11 +89,12 @@ static const struct wrong *generic(int i)
 static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
 {
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "EVAL",
-                                                         .argument = rl_wire_many_script(verb),
-                                                         .fault = evil->fault,
-                                                         .bytes = evil->bytes,
-                                                         .len = evil->len});
+        fake_redis_rule(trio.fake[i],
+                        (struct fake_rule){.command = "EVAL",
+                                           .argument = rl_protocol_script(verb, RL_FORM_MANY)->text,
+                                           .fault = evil->fault,
+                                           .bytes = evil->bytes,
+                                           .len = evil->len});
 }
 
 static void begin(const struct evil *evil)

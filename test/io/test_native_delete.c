@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Native compare-and-delete (DELEX, DELIFEQ), learned for each node by itself, and the script that
  * takes its place within the same round where a server does not know it or forbids it. */
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

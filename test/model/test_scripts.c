@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster.h"
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 #include "model.h"
 #include "suite.h"
@@ -89,15 +90,23 @@ static struct rl_answer answer_to(enum rl_verb verb, const redisReply *reply)
     struct rl_reply text = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
 
     ck_assert_int_eq(reply->type, REDIS_REPLY_STRING);
-    return rl_wire_fence_answer(verb, &text);
+    return rl_protocol_answer(verb, RL_FORM_EVAL, 1, &text);
 }
 
 static struct rl_answer ask(enum rl_verb verb, const char *key, const char *token, uint64_t number)
 {
-    const struct rl_fence_words words = {TEXT(RECORD), TEXT(CONFIG), STRIPE, number};
+    const struct rl_arguments arguments = {
+        .key = TEXT(key),
+        .token = TEXT(token),
+        .ttl_ms = TTL_MS,
+        .record = TEXT(RECORD),
+        .config = TEXT(CONFIG),
+        .number = number,
+        .stripe = STRIPE,
+    };
     struct rl_command command;
 
-    rl_wire_vote_command(&command, verb, RL_FORM_EVAL, TEXT(key), TEXT(token), TTL_MS, &words);
+    rl_protocol_say(&command, verb, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
     struct rl_answer answer = answer_to(verb, reply);
     freeReplyObject(reply);
@@ -110,9 +119,14 @@ static struct rl_answer seed(const struct world *world, const char *mark, unsign
     char numbers[32];
 
     snprintf(numbers, sizeof numbers, "%d:%llu", STRIPE, (unsigned long long)large(world, small));
-    const struct rl_record_words words = {TEXT(RECORD), TEXT(CONFIG), TEXT(mark), TEXT(RUN),
-                                          TEXT(numbers)};
-    rl_wire_record_command(&command, RL_VERB_SEED, RL_FORM_EVAL, &words);
+    const struct rl_arguments arguments = {
+        .record = TEXT(RECORD),
+        .config = TEXT(CONFIG),
+        .mark = TEXT(mark),
+        .run = TEXT(RUN),
+        .numbers = TEXT(numbers),
+    };
+    rl_protocol_say(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
     struct rl_answer answer = answer_to(RL_VERB_SEED, reply);
     freeReplyObject(reply);
@@ -127,9 +141,9 @@ static void read_record(struct world *world, unsigned r)
     char mark[RL_RECORD_MARK_LEN + 1];
 
     snprintf(mark, sizeof mark, "mark-%u", world->marks++);
-    const struct rl_record_words words = {
+    const struct rl_arguments arguments = {
         .record = TEXT(RECORD), .config = TEXT(CONFIG), .run = TEXT(RUN), .mark = TEXT(mark)};
-    rl_wire_record_command(&command, RL_VERB_READ, RL_FORM_EVAL, &words);
+    rl_protocol_say(&command, RL_VERB_READ, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
     struct rl_reply got = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
     ck_assert(rl_wire_record_parse(&got, &text));
@@ -186,8 +200,11 @@ static void delete_key(const struct world *world, unsigned a)
 {
     struct rl_command command;
 
-    rl_wire_command(&command, RL_VERB_RELEASE, RL_FORM_EVAL,
-                    TEXT(KEYS[model_key(&world->model, a)]), TEXT(TOKENS[a]), 0);
+    const struct rl_arguments arguments = {
+        .key = TEXT(KEYS[model_key(&world->model, a)]),
+        .token = TEXT(TOKENS[a]),
+    };
+    rl_protocol_say(&command, RL_VERB_RELEASE, RL_FORM_EVAL, &arguments);
     freeReplyObject(run(&command));
 }
 

@@ -3,6 +3,7 @@
  * real server is the business of test/unit/core/test_scripts_fence.c. */
 #include "record.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 #include "permit.h"
 #include "platform/hash.h"
@@ -243,8 +244,9 @@ bool sim_record_script(struct sim_call *call, bool by_sha)
 {
     for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
         unsigned bit = 1u << (SCRIPT_BIT + i);
-        if (!sim_is(call->words[1],
-                    by_sha ? rl_wire_script_sha(scripts[i].verb) : rl_wire_script(scripts[i].verb)))
+        if (!sim_is(call->words[1], by_sha
+                                        ? rl_protocol_script(scripts[i].verb, RL_FORM_SHA)->sha
+                                        : rl_protocol_script(scripts[i].verb, RL_FORM_SHA)->text))
             continue;
         if (by_sha && (call->server->scripts & bit) == 0) {
             sim_say(call, "-NOSCRIPT No matching script. Please use EVAL.");
@@ -264,10 +266,10 @@ bool sim_record_script(struct sim_call *call, bool by_sha)
 const char *sim_record_load(struct sim_call *call, struct sim_word text)
 {
     for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        if (!sim_is(text, rl_wire_script(scripts[i].verb)))
+        if (!sim_is(text, rl_protocol_script(scripts[i].verb, RL_FORM_SHA)->text))
             continue;
         call->server->scripts |= 1u << (SCRIPT_BIT + i);
-        return rl_wire_script_sha(scripts[i].verb);
+        return rl_protocol_script(scripts[i].verb, RL_FORM_SHA)->sha;
     }
     return NULL;
 }

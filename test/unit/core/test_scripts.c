@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scripts on a real server: their SHA1, what they do to a key, and what a server's own error
  * texts are taken for. */
-#include "core/wire.h"
+#include "core/protocol.h"
 
 #include <hiredis/hiredis.h>
 #include <redlock/redlock.h>
@@ -38,7 +38,9 @@ static struct rl_answer ask(enum rl_verb verb, enum rl_form form, const char *ke
     const char *argv[RL_ARGS_MAX];
     size_t lens[RL_ARGS_MAX];
 
-    rl_wire_command(&command, verb, form, TEXT(key), TEXT(token), ttl_ms);
+    rl_protocol_say(
+        &command, verb, form,
+        &(struct rl_arguments){.key = TEXT(key), .token = TEXT(token), .ttl_ms = ttl_ms});
     for (size_t i = 0; i < command.count; i++) {
         argv[i] = command.args[i].data;
         lens[i] = command.args[i].len;
@@ -64,7 +66,7 @@ static struct rl_answer ask(enum rl_verb verb, enum rl_form form, const char *ke
         reply.kind = got->type == REDIS_REPLY_NIL ? RL_REPLY_NIL : RL_REPLY_ARRAY;
         break;
     }
-    struct rl_answer answer = rl_wire_answer(verb, form, &reply);
+    struct rl_answer answer = rl_protocol_answer(verb, form, 1, &reply);
     freeReplyObject(got);
     return answer;
 }
@@ -86,8 +88,9 @@ START_TEST(sha_is_what_the_server_computes)
         struct rl_answer answer = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
         ck_assert_int_eq(answer.vote, RL_VOTE_AGAIN); /* NOSCRIPT: not loaded yet */
         ck_assert_int_eq(answer.form, RL_FORM_EVAL);
-        ck_assert(cluster_replies(cluster, 0, rl_wire_script_sha(scripted[i]), "SCRIPT LOAD %s",
-                                  rl_wire_script(scripted[i])));
+        ck_assert(cluster_replies(cluster, 0, rl_protocol_script(scripted[i], RL_FORM_SHA)->sha,
+                                  "SCRIPT LOAD %s",
+                                  rl_protocol_script(scripted[i], RL_FORM_SHA)->text));
         answer = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
         ck_assert_int_eq(answer.vote, RL_VOTE_DENIED); /* runs, and there is no key */
     }

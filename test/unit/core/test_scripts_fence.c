@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scripts of fences on a real server: what they store, what they refuse, and that they need no
  * more rights than the minimal user has. */
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include <hiredis/hiredis.h>
@@ -56,40 +57,51 @@ static struct rl_answer say(enum rl_verb verb, const struct rl_command *command,
         .text = last->str,
         .len = (size_t)last->len,
     };
-    return rl_wire_answer(verb, RL_FORM_EVAL, ret);
+    return rl_protocol_answer(verb, RL_FORM_EVAL, 1, ret);
+}
+
+static struct rl_answer ask(enum rl_verb verb, const char *token, uint64_t number)
+{
+    const struct rl_arguments arguments = {
+        .key = TEXT("key"),
+        .token = TEXT(token),
+        .ttl_ms = 30000,
+        .record = TEXT("rec"),
+        .config = TEXT(CFG),
+        .number = number,
+        .stripe = 7,
+    };
+    struct rl_command command;
+    struct rl_reply reply;
+
+    rl_protocol_say(&command, verb, RL_FORM_EVAL, &arguments);
+    return say(verb, &command, &reply);
 }
 
 static struct rl_answer vote(const char *token, uint64_t number)
 {
-    const struct rl_fence_words words = {TEXT("rec"), TEXT(CFG), 7, number};
-    struct rl_command command;
-    struct rl_reply reply;
-
-    rl_wire_vote_command(&command, RL_VERB_ACQUIRE, RL_FORM_EVAL, TEXT("key"), TEXT(token), 30000,
-                         &words);
-    return say(RL_VERB_ACQUIRE, &command, &reply);
+    return ask(RL_VERB_ACQUIRE, token, number);
 }
 
 static struct rl_answer raise_to(const char *token, uint64_t number)
 {
-    const struct rl_fence_words words = {TEXT("rec"), TEXT(CFG), 7, number};
-    struct rl_command command;
-    struct rl_reply reply;
-
-    rl_wire_vote_command(&command, RL_VERB_RAISE, RL_FORM_EVAL, TEXT("key"), TEXT(token), 0,
-                         &words);
-    return say(RL_VERB_RAISE, &command, &reply);
+    return ask(RL_VERB_RAISE, token, number);
 }
 
 static struct rl_answer record(enum rl_verb verb, const char *config, const char *run,
                                const char *mark, const char *numbers, struct rl_record_text *text)
 {
-    const struct rl_record_words words = {TEXT("rec"), TEXT(config), TEXT(mark), TEXT(run),
-                                          TEXT(numbers)};
+    const struct rl_arguments words = {
+        .record = TEXT("rec"),
+        .config = TEXT(config),
+        .mark = TEXT(mark),
+        .run = TEXT(run),
+        .numbers = TEXT(numbers),
+    };
     struct rl_command command;
     struct rl_reply reply;
 
-    rl_wire_record_command(&command, verb, RL_FORM_EVAL, &words);
+    rl_protocol_say(&command, verb, RL_FORM_EVAL, &words);
     struct rl_answer answer = say(verb, &command, &reply);
     if (text != NULL)
         ck_assert(rl_wire_record_parse(&reply, text));

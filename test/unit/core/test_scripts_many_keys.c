@@ -2,7 +2,7 @@
  * The scripts over several keys on a real server: all or none, in every state that the keys can be
  * in. */
 #define SUITE_MANY_ASSERTIONS
-#include "core/wire_many.h"
+#include "core/protocol.h"
 
 #include <hiredis/hiredis.h>
 #include <redlock/redlock.h>
@@ -38,7 +38,9 @@ static struct rl_answer ask(enum rl_verb verb, uint64_t ttl_ms)
     const char *argv[RL_ARGS_MAX];
     size_t lens[RL_ARGS_MAX];
 
-    rl_wire_many_command(&command, verb, keys, KEYS, (struct rl_arg){"mine", 4}, ttl_ms);
+    rl_protocol_say(&command, verb, RL_FORM_MANY,
+                    &(struct rl_arguments){
+                        .keys = keys, .key_count = KEYS, .token = {"mine", 4}, .ttl_ms = ttl_ms});
     for (size_t i = 0; i < command.count; i++) {
         argv[i] = command.args[i].data;
         lens[i] = command.args[i].len;
@@ -49,7 +51,7 @@ static struct rl_answer ask(enum rl_verb verb, uint64_t ttl_ms)
     reply.kind = got->type == REDIS_REPLY_INTEGER ? RL_REPLY_INTEGER
                  : got->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
                                                   : RL_REPLY_NIL;
-    struct rl_answer answer = rl_wire_many_answer(verb, KEYS, &reply);
+    struct rl_answer answer = rl_protocol_answer(verb, RL_FORM_MANY, KEYS, &reply);
     freeReplyObject(got);
     return answer;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The words of every verb in every form, and the meaning of every reply to each. */
-#include "core/wire.h"
+#include "core/protocol.h"
 
 #include <redlock/redlock.h>
 #include <string.h>
@@ -25,6 +25,10 @@ static const struct said SAID[] = {
     {RL_VERB_GET, RL_FORM_PLAIN, 0, "GET|key"},
     {RL_VERB_PTTL, RL_FORM_PLAIN, 7, "PTTL|key"},
     {RL_VERB_PING, RL_FORM_PLAIN, 0, "PING"},
+    {RL_VERB_TIME, RL_FORM_PLAIN, 0, "TIME"},
+    {RL_VERB_INFO, RL_FORM_PLAIN, 0, "INFO|word"},
+    {RL_VERB_TRACK, RL_FORM_PLAIN, 0, "CLIENT|TRACKING|ON|REDIRECT|word|OPTIN|NOLOOP"},
+    {RL_VERB_REGISTER, RL_FORM_PLAIN, 0, "CLIENT|CACHING|YES"},
     {RL_VERB_EXTEND, RL_FORM_SHA, 1, "EVALSHA|<sha>|1|key|tok|1"},
     {RL_VERB_EXTEND, RL_FORM_EVAL, 86400000, "EVAL|<script>|1|key|tok|86400000"},
     {RL_VERB_RELEASE, RL_FORM_SHA, 99, "EVALSHA|<sha>|1|key|tok"},
@@ -39,19 +43,25 @@ static const struct said SAID[] = {
 START_TEST(words_are_exact)
 {
     const struct said *said = &SAID[_i];
+    const struct rl_arg key = TEXT("key");
     struct rl_command command;
     char joined[256] = "";
 
     memset(&command, 0xff, sizeof command);
-    rl_wire_command(&command, said->verb, said->form, TEXT("key"), TEXT("tok"), said->ttl_ms);
+    rl_protocol_say(
+        &command, said->verb, said->form,
+        &(struct rl_arguments){
+            .key = key, .token = TEXT("tok"), .ttl_ms = said->ttl_ms, .word = TEXT("word")});
     ck_assert_uint_le(command.count, RL_ARGS_MAX);
     for (size_t i = 0; i < command.count; i++) {
         const struct rl_arg *arg = &command.args[i];
         const char *word = arg->data;
         size_t len = arg->len;
-        if (i == 1 && said->form == RL_FORM_SHA && arg->data == rl_wire_script_sha(said->verb))
+        if (i == 1 && said->form == RL_FORM_SHA &&
+            arg->data == rl_protocol_script(said->verb, RL_FORM_SHA)->sha)
             word = "<sha>", len = 5;
-        if (i == 1 && said->form == RL_FORM_EVAL && arg->data == rl_wire_script(said->verb)) {
+        if (i == 1 && said->form == RL_FORM_EVAL &&
+            arg->data == rl_protocol_script(said->verb, RL_FORM_SHA)->text) {
             ck_assert_uint_eq(arg->len, strlen(arg->data));
             word = "<script>", len = 8;
         }
@@ -65,12 +75,14 @@ END_TEST
 /* Keys and tokens are bytes with a length: borrowed, not copied, and never looked into. */
 START_TEST(keys_are_binary)
 {
-    static const char key[] = {'a', '\0', '\r', '\n', '%', 's'};
+    static const char bytes[] = {'a', '\0', '\r', '\n', '%', 's'};
+    const struct rl_arg key = {.data = bytes, .len = sizeof bytes};
     struct rl_command command;
-    rl_wire_command(&command, RL_VERB_ACQUIRE, RL_FORM_PLAIN,
-                    (struct rl_arg){.data = key, .len = sizeof key}, TEXT("tok"), 10);
-    ck_assert_ptr_eq(command.args[1].data, key);
-    ck_assert_uint_eq(command.args[1].len, sizeof key);
+
+    rl_protocol_say(&command, RL_VERB_ACQUIRE, RL_FORM_PLAIN,
+                    &(struct rl_arguments){.key = key, .token = TEXT("tok"), .ttl_ms = 10});
+    ck_assert_ptr_eq(command.args[1].data, bytes);
+    ck_assert_uint_eq(command.args[1].len, sizeof bytes);
 }
 END_TEST
 
@@ -80,7 +92,7 @@ START_TEST(sha_is_that_of_the_script)
     static const enum rl_verb scripted[] = {RL_VERB_EXTEND,  RL_VERB_RELEASE, RL_VERB_SHORTEN,
                                             RL_VERB_ACQUIRE, RL_VERB_RAISE,   RL_VERB_READ,
                                             RL_VERB_SEED};
-    const char *script = rl_wire_script(scripted[_i]);
+    const char *script = rl_protocol_script(scripted[_i], RL_FORM_SHA)->text;
     char path[] = "/tmp/redlock-script-XXXXXX";
     char line[128];
 
@@ -95,10 +107,32 @@ START_TEST(sha_is_that_of_the_script)
     ck_assert_int_eq(pclose(pipe), 0);
     unlink(path);
 
-    ck_assert_uint_eq(strlen(rl_wire_script_sha(scripted[_i])), 40);
+    ck_assert_uint_eq(strlen(rl_protocol_script(scripted[_i], RL_FORM_SHA)->sha), 40);
     line[40] = '\0';
-    ck_assert_str_eq(rl_wire_script_sha(scripted[_i]), line);
+    ck_assert_str_eq(rl_protocol_script(scripted[_i], RL_FORM_SHA)->sha, line);
     ck_assert_ptr_null(strstr(script, "#!"));
+}
+END_TEST
+
+/* Every form that exists has its words and, unless the verb informs, a judge. */
+START_TEST(rows_are_whole)
+{
+    const struct rl_protocol_row *row = &rl_protocol[_i];
+    unsigned forms = 0;
+
+    for (unsigned form = 0; form < RL_FORM_ROWS; form++) {
+        const struct rl_phrase *phrase = &row->forms[form];
+        bool exists = phrase->words[0].kind != RL_WORD_NONE;
+        bool scripted = form == RL_FORM_SHA || form == RL_FORM_MANY;
+        forms += exists;
+        ck_assert(phrase->words[RL_PHRASE_WORDS - 1].kind == RL_WORD_NONE);
+        ck_assert((phrase->judge != NULL) == (exists && !row->informs));
+        ck_assert((phrase->script != NULL) == (exists && scripted));
+        ck_assert(phrase->script == NULL || (phrase->script->sha != NULL) == (form == RL_FORM_SHA));
+    }
+    ck_assert((forms > 0) == (_i != RL_VERB_NONE));
+    ck_assert(!row->creates_key || row->resets_ttl);
+    ck_assert(!row->only_reads || (!row->resets_ttl && !row->is_undo));
 }
 END_TEST
 
@@ -119,7 +153,7 @@ static struct rl_reply reply_number(int64_t integer)
 static void expect(enum rl_verb verb, enum rl_form form, struct rl_reply reply, enum rl_vote vote,
                    int cause)
 {
-    struct rl_answer answer = rl_wire_answer(verb, form, &reply);
+    struct rl_answer answer = rl_protocol_answer(verb, form, 1, &reply);
     ck_assert_msg(answer.vote == vote && answer.cause == cause,
                   "verb %d form %d, reply kind %d \"%.*s\" %lld: vote %d cause %d, expected %d %d",
                   verb, form, reply.kind, (int)reply.len, reply.text != NULL ? reply.text : "",
@@ -310,7 +344,7 @@ END_TEST
 START_TEST(errors_to_every_question)
 {
     struct question q = QUESTIONS[_i];
-    bool native = q.form >= RL_FORM_DELEX;
+    bool native = q.form == RL_FORM_DELEX || q.form == RL_FORM_DELIFEQ;
 
     for (size_t i = 0; i < ERROR_COUNT; i++) {
         const char *text = ERRORS[i].text;
@@ -371,7 +405,7 @@ START_TEST(again_says_how)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rl_reply reply = reply_text(RL_REPLY_ERROR, cases[i].text);
-        struct rl_answer answer = rl_wire_answer(cases[i].verb, cases[i].form, &reply);
+        struct rl_answer answer = rl_protocol_answer(cases[i].verb, cases[i].form, 1, &reply);
         ck_assert_int_eq(answer.vote, RL_VOTE_AGAIN);
         ck_assert_int_eq(answer.form, cases[i].next);
         ck_assert_uint_eq(answer.forget, cases[i].forget);
@@ -385,6 +419,7 @@ static void add_commands(Suite *suite)
     suite_add_tcase(suite, tcase);
     tcase_add_loop_test(tcase, words_are_exact, 0, (int)SAID_COUNT);
     tcase_add_test(tcase, keys_are_binary);
+    tcase_add_loop_test(tcase, rows_are_whole, 0, RL_VERB_COUNT);
     tcase_add_loop_test(tcase, sha_is_that_of_the_script, 0, 7);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The words of fences, and what answers to them mean: garbage is never a vote. */
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 
 #include <redlock/redlock.h>
@@ -26,24 +27,30 @@ static const char *joined(const struct rl_command *command)
 
 START_TEST(words_are_exact)
 {
-    const struct rl_fence_words words = {TEXT("rec"), TEXT("cfg;"), 1023, 1787500000123456};
+    const struct rl_arguments arguments = {
+        .key = TEXT("key"),
+        .token = TEXT("tok"),
+        .ttl_ms = 30000,
+        .record = TEXT("rec"),
+        .config = TEXT("cfg;"),
+        .number = 1787500000123456,
+        .stripe = 1023,
+        .mark = TEXT("m1"),
+        .run = TEXT("r1"),
+        .numbers = TEXT("0:1 5:9"),
+    };
     struct rl_command command;
 
-    rl_wire_vote_command(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, TEXT("key"), TEXT("tok"), 30000,
-                         &words);
+    rl_protocol_say(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, &arguments);
     ck_assert_str_eq(joined(&command),
                      "EVALSHA|<script>|2|key|rec|tok|30000|1023|1787500000123456|cfg;");
-    ck_assert_ptr_eq(command.args[1].data, rl_wire_script_sha(RL_VERB_ACQUIRE));
-    rl_wire_vote_command(&command, RL_VERB_RAISE, RL_FORM_EVAL, TEXT("key"), TEXT("tok"), 30000,
-                         &words);
+    ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_ACQUIRE, RL_FORM_SHA)->sha);
+    rl_protocol_say(&command, RL_VERB_RAISE, RL_FORM_EVAL, &arguments);
     ck_assert_str_eq(joined(&command), "EVAL|<script>|2|key|rec|tok|1023|1787500000123456|cfg;");
-    ck_assert_ptr_eq(command.args[1].data, rl_wire_script(RL_VERB_RAISE));
-
-    const struct rl_record_words record = {TEXT("rec"), TEXT("cfg;"), TEXT("m1"), TEXT("r1"),
-                                           TEXT("0:1 5:9")};
-    rl_wire_record_command(&command, RL_VERB_READ, RL_FORM_SHA, &record);
+    ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_RAISE, RL_FORM_SHA)->text);
+    rl_protocol_say(&command, RL_VERB_READ, RL_FORM_SHA, &arguments);
     ck_assert_str_eq(joined(&command), "EVALSHA|<script>|1|rec|cfg;|r1|m1|1024");
-    rl_wire_record_command(&command, RL_VERB_SEED, RL_FORM_EVAL, &record);
+    rl_protocol_say(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
     ck_assert_str_eq(joined(&command), "EVAL|<script>|1|rec|cfg;|r1|m1|0:1 5:9");
 }
 END_TEST
@@ -52,7 +59,7 @@ static struct rl_answer answer(enum rl_verb verb, enum rl_reply_kind kind, const
 {
     const struct rl_reply reply = {.kind = kind, .text = text, .len = strlen(text), .integer = 1};
 
-    return rl_wire_answer(verb, RL_FORM_SHA, &reply);
+    return rl_protocol_answer(verb, RL_FORM_SHA, 1, &reply);
 }
 
 START_TEST(votes)
@@ -176,7 +183,8 @@ START_TEST(records_are_taken_apart)
     uint64_t number;
     size_t at = 0;
 
-    ck_assert_int_eq(rl_wire_answer(RL_VERB_READ, RL_FORM_EVAL, &reply).vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(rl_protocol_answer(RL_VERB_READ, RL_FORM_EVAL, 1, &reply).vote,
+                     RL_VOTE_GRANTED);
     ck_assert(rl_wire_record_parse(&reply, &text));
     ck_assert_uint_eq(text.config.len, 7);
     ck_assert_uint_eq(text.mark.len, 4);

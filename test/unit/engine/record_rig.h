@@ -39,8 +39,10 @@ static void on_open(void *ctx, unsigned node)
 static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
 {
     (void)ctx;
-    read_it[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_READ), 40) != NULL;
-    seeded[node] |= memmem(bytes, len, rl_wire_fence_sha(RL_VERB_SEED), 40) != NULL;
+    read_it[node] |=
+        memmem(bytes, len, rl_protocol_script(RL_VERB_READ, RL_FORM_SHA)->sha, 40) != NULL;
+    seeded[node] |=
+        memmem(bytes, len, rl_protocol_script(RL_VERB_SEED, RL_FORM_SHA)->sha, 40) != NULL;
     const char *first = memmem(bytes, len, FIRST_STRIPE, sizeof FIRST_STRIPE - 1);
     const char *last = memmem(bytes, len, LAST_STRIPE, sizeof LAST_STRIPE - 1);
     seeded_all[node] |= first != NULL && last != NULL;

@@ -258,7 +258,7 @@ void rig_greet_as(struct rig *rig, const char *server, const char *replication)
     reply_bulk(rig, "used_cpu_user_main_thread:1.5\r\n");
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
-        reply_bulk(rig, rl_wire_script_sha(scripts[i]));
+        reply_bulk(rig, rl_protocol_script(scripts[i], RL_FORM_SHA)->sha);
 }
 
 void rig_greet(struct rig *rig)
@@ -356,10 +356,10 @@ static const char *name_of(const char *text, size_t len)
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const char *script = rl_wire_script(table[i].verb);
+        const char *script = rl_protocol_script(table[i].verb, RL_FORM_SHA)->text;
         if (len == strlen(script) && memcmp(text, script, len) == 0)
             return table[i].script;
-        if (len == 40 && memcmp(text, rl_wire_script_sha(table[i].verb), 40) == 0)
+        if (len == 40 && memcmp(text, rl_protocol_script(table[i].verb, RL_FORM_SHA)->sha, 40) == 0)
             return table[i].sha;
     }
     return NULL;

@@ -4,6 +4,7 @@
  * garbage. */
 #include "node_rig.h"
 
+#include "core/protocol.h"
 #include "core/wire_fence.h"
 #include "suite.h"
 
@@ -213,7 +214,7 @@ START_TEST(not_asked_again_while_its_undo_is_owed)
 {
     static char key[64 * 1024];
     struct rl_claim *wide = rl_claim_new(&rig->mem, (struct rl_arg){key, sizeof key}, 64);
-    const char *script = rl_wire_script(RL_VERB_ACQUIRE);
+    const char *script = rl_protocol_script(RL_VERB_ACQUIRE, RL_FORM_SHA)->text;
 
     ck_assert_ptr_nonnull(wide);
     rl_claim_set_token(wide, (struct rl_arg){"w", 1});

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/wire.h"
+#include "core/protocol.h"
 #include "suite.h"
 
 static struct rl_info parse(const char *text)

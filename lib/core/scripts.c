@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * The Lua scripts. Any change of a byte changes the SHA1 behind it (test/unit/test_wire.c computes
+ * them).
+ *
+ * Scripts carry no "#!lua" line: with one, a server at maxmemory refuses them before they could
+ * delete. Scripts that grant always write, so that a server that has become a replica refuses them
+ * (READONLY) instead of confirming a key that is no longer its own.
+ *
+ * Fences: a record is one hash. `cfg` is the fingerprint and behind it the run of the server that
+ * the record is bound to (nothing if it survives restarts); `mark` is left by the client that first
+ * saw that the record is not in use; and there is a number for each stripe. Numbers go in and out
+ * as decimal strings: Lua keeps 14 digits when it formats a number, and has doubles only, which are
+ * exact below 2^53. Answers are one bulk string, put together in the script: the reader refuses
+ * arrays. Only GET, SET, PTTL, HGET and HSET are called.
+ *
+ * Several keys: a script looks at all keys before it writes the first, so that an error (memory,
+ * rights, another type) leaves all as it was. Whether a key exists is asked with PTTL, which works
+ * with every type. */
+#include "core/scripts.h"
+
+/* ---- one key. KEYS: lock. ARGV: token, ttl ---- */
+
+/* Keeps a later expiry: a request of a closed connection may be executed after a newer, longer one.
+ */
+const struct rl_script rl_script_extend = {
+    .text = "if redis.call('GET',KEYS[1])==ARGV[1] then "
+            "local left=redis.call('PTTL',KEYS[1]) local ttl=tonumber(ARGV[2]) "
+            "if left>ttl then ttl=left end "
+            "redis.call('PEXPIRE',KEYS[1],ttl) return 1 end return 0",
+    .sha = "367d0abe679838553ab6fab13be5d9b0cfae092b",
+};
+
+const struct rl_script rl_script_release = {
+    .text =
+        "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
+    .sha = "5c714dd8ed5b943a1f472132e06290c53ab22693",
+};
+
+const struct rl_script rl_script_shorten = {
+    .text = "if redis.call('GET',KEYS[1])==ARGV[1] then "
+            "return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 0",
+    .sha = "68acc660facaa8309b44ff34c73caa7e7a12688a",
+};
+
+/* ---- fences ---- */
+
+/* KEYS: lock, record. ARGV: token, ttl, stripe, proposal, fingerprint. */
+const struct rl_script rl_script_vote = {
+    .text = "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
+            "if string.sub(cfg,1,#ARGV[5])~=ARGV[5] then return 'R '..string.sub(cfg,1,200) end "
+            "local prev=redis.call('HGET',KEYS[2],ARGV[3]) or '0' "
+            "if #prev>16 or not string.find(prev,'^%d+$') or tonumber(prev)>=9007199254740990 then "
+            "return 'C' end "
+            "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then "
+            "return 'D '..prev..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) end "
+            "local word='G ' if tonumber(ARGV[4])>tonumber(prev) then "
+            "redis.call('HSET',KEYS[2],ARGV[3],ARGV[4]) word='A ' end "
+            "return word..prev..' '..string.sub(cfg,#ARGV[5]+1,#ARGV[5]+64)",
+    .sha = "b3659dbccbcfec4dd1be8999af160b93c1a9d32e",
+};
+
+/* KEYS: lock, record. ARGV: token, stripe, number, fingerprint. The key of a lock that is not ours
+ * may be of any type. */
+const struct rl_script rl_script_raise = {
+    .text = "local held=redis.pcall('GET',KEYS[1]) if held~=ARGV[1] then return 'L' end "
+            "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
+            "if string.sub(cfg,1,#ARGV[4])~=ARGV[4] then return 'R '..string.sub(cfg,1,200) end "
+            "local prev=redis.call('HGET',KEYS[2],ARGV[2]) or '0' "
+            "if #prev>16 or not string.find(prev,'^%d+$') or tonumber(prev)>=9007199254740990 then "
+            "return 'C' end "
+            "if tonumber(ARGV[3])>tonumber(prev) then prev=ARGV[3] end "
+            "redis.call('HSET',KEYS[2],ARGV[2],prev) "
+            "return 'A '..string.sub(cfg,#ARGV[4]+1,#ARGV[4]+64)",
+    .sha = "705b295dfba164dd0fb148ebc566c5595f4b2f2b",
+};
+
+/* KEYS: record. ARGV: fingerprint, run, mark, stripes. Leaves the mark on a record that is not in
+ * use, or was not in use by this run, and of no other configuration. */
+const struct rl_script rl_script_read = {
+    .text =
+        "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' "
+        "local mark=redis.call('HGET',f,'mark') or '' "
+        "if mark=='' and cfg~=ARGV[1]..ARGV[2] and "
+        "(cfg=='' or string.sub(cfg,1,#ARGV[1])==ARGV[1]) then "
+        "mark=ARGV[3] redis.call('HSET',f,'mark',mark) end "
+        "local out={} for s=0,ARGV[4]-1 do local v=redis.call('HGET',f,s) "
+        "if v then out[#out+1]=s..':'..string.sub(v,1,17) end end "
+        "return string.sub(cfg,1,200)..'\\n'..string.sub(mark,1,64)..'\\n'..table.concat(out,' ')",
+    .sha = "5b310c57df1827ef796482604c9cf009e895cdef",
+};
+
+/* KEYS: record. ARGV: fingerprint, run, mark ('*': whatever is there), numbers. The fingerprint is
+ * written last: until then the record is not in use. */
+const struct rl_script rl_script_seed = {
+    .text =
+        "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' if ARGV[3]~='*' then "
+        "if cfg==ARGV[1]..ARGV[2] then return 'A '..ARGV[2] end "
+        "if cfg~='' and string.sub(cfg,1,#ARGV[1])~=ARGV[1] then return 'R "
+        "'..string.sub(cfg,1,200) "
+        "end if redis.call('HGET',f,'mark')~=ARGV[3] then return 'S' end end "
+        "for s,v in string.gmatch(ARGV[4],'(%d+):(%d+)') do "
+        "local n=tonumber(redis.call('HGET',f,s) or '0') "
+        "if not n or n>=9007199254740990 or tonumber(v)>n then redis.call('HSET',f,s,v) end end "
+        "redis.call('HSET',f,'mark','') redis.call('HSET',f,'cfg',ARGV[1]..ARGV[2]) "
+        "return 'A '..ARGV[2]",
+    .sha = "edafb61863f48b312dd09ef842ea5eea04ae418f",
+};
+
+/* ---- several keys. KEYS: all of the lock. ARGV: token, ttl ---- */
+
+const struct rl_script rl_script_acquire_many = {
+    .text = "for i,k in ipairs(KEYS) do if redis.call('PTTL',k)~=-2 then return -i end end "
+            "for _,k in ipairs(KEYS) do redis.call('SET',k,ARGV[1],'PX',ARGV[2]) end return 1",
+};
+
+/* Keys that are ours are no obstacle, and do not get a shorter TTL. */
+const struct rl_script rl_script_heal_many = {
+    .text = "for _,k in ipairs(KEYS) do local v=redis.call('GET',k) "
+            "if v and v~=ARGV[1] then return 0 end end local ttl=tonumber(ARGV[2]) "
+            "for _,k in ipairs(KEYS) do if redis.call('PTTL',k)<ttl then "
+            "redis.call('SET',k,ARGV[1],'PX',ARGV[2]) end end return 1",
+};
+
+const struct rl_script rl_script_extend_many = {
+    .text = "for _,k in ipairs(KEYS) do if redis.call('GET',k)~=ARGV[1] then return 0 end end "
+            "local ttl=tonumber(ARGV[2]) for _,k in ipairs(KEYS) do "
+            "local left=redis.call('PTTL',k) if left<ttl then left=ttl end "
+            "redis.call('PEXPIRE',k,left) end return 1",
+};
+
+/* A key of another type must not keep the others from being deleted. */
+const struct rl_script rl_script_release_many = {
+    .text = "local n=0 for _,k in ipairs(KEYS) do local v=redis.pcall('GET',k) "
+            "if v==ARGV[1] then n=n+redis.call('DEL',k) "
+            "elseif type(v)=='table' and string.sub(v.err,1,9)~='WRONGTYPE' then return v end end "
+            "return n",
+};
+
+const struct rl_script rl_script_shorten_many = {
+    .text = "local n=0 for _,k in ipairs(KEYS) do local v=redis.pcall('GET',k) "
+            "if v==ARGV[1] then n=n+redis.call('PEXPIRE',k,ARGV[2]) "
+            "elseif type(v)=='table' and string.sub(v.err,1,9)~='WRONGTYPE' then return v end end "
+            "return n",
+};
+
+/* Compares and writes nothing. */
+const struct rl_script rl_script_get_many = {
+    .text =
+        "for _,k in ipairs(KEYS) do if redis.call('GET',k)~=ARGV[1] then return 0 end end return 1",
+};
