@@ -61,7 +61,7 @@ enum rl_error_rule {
 };
 
 /* Judges a reply that is no error; `keys` is the number of keys that the request was about. */
-typedef struct rl_answer rl_judge_fn(const struct rl_reply *reply, unsigned keys);
+typedef struct rl_answer rl_judge(const struct rl_reply *reply, unsigned keys);
 
 /* One word of a request, or what stands for it. */
 enum rl_word_kind {
@@ -83,7 +83,7 @@ struct rl_phrase_word {
 struct rl_phrase {
     struct rl_phrase_word words[RL_PHRASE_WORDS]; /* behind the script, if there is one */
     const struct rl_script *script;               /* NULL: the words are the whole command */
-    rl_judge_fn *judge;                           /* NULL: the verb informs */
+    rl_judge *judge;                              /* NULL: the verb informs */
     enum rl_error_rule error_rule;
 };
 
