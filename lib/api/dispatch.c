@@ -9,6 +9,7 @@
 #include "api/report.h"
 #include "api/review.h"
 #include "api/verify.h"
+#include "core/cause.h"
 #include "platform/callback.h"
 
 #include <errno.h>
@@ -207,11 +208,12 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
     }
 }
 
+/* The server is reached, and unfit. */
 static bool is_refusal(uint8_t cause)
 {
-    return cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
-           cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_LOADING ||
-           cause == REDLOCK_CAUSE_CLUSTER;
+    int status = rl_cause_of(cause)->status;
+
+    return status == REDLOCK_EAUTH || status == REDLOCK_EREFUSED;
 }
 
 static void log_node(const struct rl_set *set, unsigned index, const struct rl_node_status *node,

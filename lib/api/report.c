@@ -118,7 +118,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
         return;
     if (round->failed & bit || is_uncounted(round, i)) {
         if (report->rl->closed)
-            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_text(round->cause[i]));
+            snprintf(text, RL_TEXT_MAX, "%s", rl_cause_of(round->cause[i])->text);
         else
             rl_engine_failure_text(&report->set->engine, i, round->cause[i], text, RL_TEXT_MAX);
     } else if (denied) {
@@ -439,7 +439,7 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
                         : vote == REDLOCK_VOTE_DENIED ? "denied"
                         : vote == REDLOCK_VOTE_NONE && !is_uncounted(round, i)
                             ? unanswered_text(round, i)
-                            : rl_cause_text(cause);
+                            : rl_cause_of(cause)->text;
     const redlock_node_report_t node = {
         .node = rl_set_node_name(report->set, i),
         .vote = vote,

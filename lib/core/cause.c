@@ -1,58 +1,60 @@
 /* SPDX-License-Identifier: MIT
- * Names and words for the reasons why a node gave no vote. */
+ * The table of causes. */
 #include "core/cause.h"
 
 #include <redlock/redlock.h>
 
-#define CAUSE(name, text) [REDLOCK_CAUSE_##name] = {"REDLOCK_CAUSE_" #name, text}
+#define CAUSE(name, ...) [REDLOCK_CAUSE_##name] = {"REDLOCK_CAUSE_" #name, __VA_ARGS__}
 
-/* Indexed by number: the numbers are 0 to the last one, without a gap. */
-static const struct {
-    const char *name, *text;
-} causes[] = {
+/* Indexed by number: the numbers are 0 to the last one, without a gap. LOADING and READONLY are not
+ * retried slowly: a server that loads will be ready soon, and the next greeting finds out what a
+ * server has become that is read-only. */
+static const struct rl_cause causes[] = {
     CAUSE(NONE, "no failure"),
-    CAUSE(TIMEOUT, "no answer in time"),
+    CAUSE(TIMEOUT, "no answer in time", .unanswered = true),
     CAUSE(RESOLVE, "host name not found"),
     CAUSE(CONNECT, "connection refused or not possible"),
-    CAUSE(DISCONNECT, "connection lost"),
+    CAUSE(DISCONNECT, "connection lost", .unanswered = true),
     CAUSE(PROTOCOL, "answer is not valid Redis protocol"),
-    CAUSE(AUTH, "user or password refused"),
-    CAUSE(NOPERM, "user may not run this command on this key"),
-    CAUSE(READONLY, "server is read-only"),
+    CAUSE(AUTH, "user or password refused", .status = REDLOCK_EAUTH, .retry_slowly = true),
+    CAUSE(NOPERM, "user may not run this command on this key", .status = REDLOCK_EAUTH,
+          .own_words = true),
+    CAUSE(READONLY, "server is read-only", .status = REDLOCK_EREFUSED),
     CAUSE(OOM, "server is out of memory"),
     CAUSE(BUSY, "server is busy running a script"),
     CAUSE(WRONGTYPE, "key is not a string"),
-    CAUSE(ERROR_REPLY, "server answered with an error"),
-    CAUSE(RESTARTED, "server was restarted and may have lost keys"),
-    CAUSE(REPLICA, "server is a replica, not a master"),
-    CAUSE(LOADING, "server is loading its data"),
-    CAUSE(PROMOTED, "server has the data of another master"),
-    CAUSE(EVICTING, "server evicts keys when its memory is full"),
-    CAUSE(DUPLICATE, "same server as another address in the list"),
-    CAUSE(CLOCK_STEP, "clock of the server jumped"),
-    CAUSE(NO_INFO, "server does not tell who it is"),
-    CAUSE(FENCE, "fence record is not usable"),
-    CAUSE(NO_MEMORY, "out of memory in this process"),
-    CAUSE(CLUSTER, "server is part of a Redis Cluster"),
+    CAUSE(ERROR_REPLY, "server answered with an error", .own_words = true),
+    CAUSE(RESTARTED, "server was restarted and may have lost keys", .is_bar = true),
+    CAUSE(REPLICA, "server is a replica, not a master", .status = REDLOCK_EREFUSED,
+          .retry_slowly = true),
+    CAUSE(LOADING, "server is loading its data", .status = REDLOCK_EREFUSED),
+    CAUSE(PROMOTED, "server has the data of another master", .is_bar = true),
+    CAUSE(EVICTING, "server evicts keys when its memory is full", .is_bar = true),
+    CAUSE(DUPLICATE, "same server as another address in the list", .status = REDLOCK_EREFUSED,
+          .retry_slowly = true),
+    CAUSE(CLOCK_STEP, "clock of the server jumped", .is_bar = true),
+    CAUSE(NO_INFO, "server does not tell who it is", .is_bar = true),
+    CAUSE(FENCE, "fence record is not usable", .is_bar = true),
+    CAUSE(NO_MEMORY, "out of memory in this process", .status = REDLOCK_ENOMEM),
+    CAUSE(CLUSTER, "server is part of a Redis Cluster", .status = REDLOCK_EREFUSED,
+          .retry_slowly = true),
     CAUSE(HEALED, "key was put back and does not count yet"),
     CAUSE(FENCE_UNREAD, "its fence record is in use, but too few of the others were read in time"),
     CAUSE(NO_SOCKET, "no socket can be made in this process"),
 };
 #define CAUSE_COUNT (sizeof causes / sizeof causes[0])
 
-static bool is_known(int cause)
+const struct rl_cause *rl_cause_of(int cause)
 {
-    return cause >= 0 && (size_t)cause < CAUSE_COUNT;
-}
+    static const struct rl_cause unknown = {.name = "REDLOCK_CAUSE_UNKNOWN",
+                                            .text = "unknown cause"};
 
-const char *rl_cause_text(int cause)
-{
-    return is_known(cause) ? causes[cause].text : "unknown cause";
+    return cause >= 0 && (size_t)cause < CAUSE_COUNT ? &causes[cause] : &unknown;
 }
 
 REDLOCK_API const char *redlock_cause_name(int cause)
 {
-    return is_known(cause) ? causes[cause].name : "REDLOCK_CAUSE_UNKNOWN";
+    return rl_cause_of(cause)->name;
 }
 
 REDLOCK_API size_t redlock_cause_count(void)

@@ -2,6 +2,7 @@
  * Counting votes. The quorum is a property of the configured set, never of the reachable nodes. */
 #include "core/quorum.h"
 
+#include "core/cause.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
@@ -269,14 +270,6 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
     return outcome;
 }
 
-/* Causes of nodes that are there but not counted: with them there might have been a majority. */
-static bool is_bar(uint8_t cause)
-{
-    return cause == REDLOCK_CAUSE_RESTARTED || cause == REDLOCK_CAUSE_PROMOTED ||
-           cause == REDLOCK_CAUSE_EVICTING || cause == REDLOCK_CAUSE_CLOCK_STEP ||
-           cause == REDLOCK_CAUSE_NO_INFO || cause == REDLOCK_CAUSE_FENCE;
-}
-
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
@@ -291,13 +284,13 @@ int rl_round_status(const struct rl_round *round)
         unsigned node = (unsigned)__builtin_ctz(without);
         uint8_t cause = round->cause[node];
         failed++;
-        barred += (round->failed & RL_NODE(node)) == 0 && is_bar(cause);
-        memory += cause == REDLOCK_CAUSE_NO_MEMORY;
+        int status = rl_cause_of(cause)->status;
+        /* With those that are barred there might have been a majority. */
+        barred += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->is_bar;
         fence += cause == REDLOCK_CAUSE_FENCE;
-        auth += cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_NOPERM;
-        refused += cause == REDLOCK_CAUSE_REPLICA || cause == REDLOCK_CAUSE_DUPLICATE ||
-                   cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_READONLY ||
-                   cause == REDLOCK_CAUSE_CLUSTER;
+        memory += status == REDLOCK_ENOMEM;
+        auth += status == REDLOCK_EAUTH;
+        refused += status == REDLOCK_EREFUSED;
     }
     if (memory > spare)
         return REDLOCK_ENOMEM;

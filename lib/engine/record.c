@@ -2,6 +2,7 @@
  * Reading records, and taking them into use. */
 #include "engine/record.h"
 
+#include "core/cause.h"
 #include "engine/engine.h"
 #include "engine/first_start.h"
 #include "engine/record_init.h"
@@ -359,8 +360,7 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
         ballot->vote == RL_VOTE_SILENT)
         return; /* a slow node is waited for: only the first start and gaps depend on it */
     records->late &= ~bit;
-    if (ballot->vote == RL_VOTE_FAILED &&
-        (ballot->cause == REDLOCK_CAUSE_TIMEOUT || ballot->cause == REDLOCK_CAUSE_DISCONNECT))
+    if (ballot->vote == RL_VOTE_FAILED && rl_cause_of(ballot->cause)->unanswered)
         records->late |= bit;
     if (rl_record_init_waits(engine, ballot->node))
         return;

@@ -48,15 +48,14 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
 {
     const struct rl_node *node = &engine->nodes[index];
     bool own_words =
-        node->text[0] != '\0' && (cause == node->cause || cause == REDLOCK_CAUSE_ERROR_REPLY ||
-                                  cause == REDLOCK_CAUSE_NOPERM);
+        node->text[0] != '\0' && (cause == node->cause || rl_cause_of(cause)->own_words);
 
     if (cause == REDLOCK_CAUSE_DUPLICATE)
         snprintf(text, size, "same server as %.120s", engine->nodes[node->duplicate_of].name);
     else if (cause == REDLOCK_CAUSE_FENCE)
         rl_records_text(engine, index, text, size);
     else
-        snprintf(text, size, "%s", own_words ? node->text : rl_cause_text(cause));
+        snprintf(text, size, "%s", own_words ? node->text : rl_cause_of(cause)->text);
 }
 
 static uint32_t facts_of(const struct rl_node *node)
@@ -150,9 +149,9 @@ int rl_engine_unready_status(const struct rl_engine *engine)
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
         bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
-        auth += node->cause == REDLOCK_CAUSE_AUTH;
-        refused += barred || node->cause == REDLOCK_CAUSE_REPLICA ||
-                   node->cause == REDLOCK_CAUSE_LOADING || node->cause == REDLOCK_CAUSE_CLUSTER;
+        int status = rl_cause_of(node->cause)->status;
+        auth += status == REDLOCK_EAUTH;
+        refused += barred || status == REDLOCK_EREFUSED;
     }
     unsigned spare = engine->count - engine->quorum;
     return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;

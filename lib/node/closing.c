@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The end of a connection: how it is closed, what becomes of the requests that were under way, and
  * when the next one is tried. */
+#include "core/cause.h"
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -8,13 +9,6 @@
 
 #define RECONNECT_MIN_NS (50 * RL_MS)
 #define RECONNECT_MAX_NS (2 * RL_SECOND)
-
-/* The server is there but not fit to vote: it is asked again about once a second. */
-static bool is_refusal(int cause)
-{
-    return cause == REDLOCK_CAUSE_AUTH || cause == REDLOCK_CAUSE_REPLICA ||
-           cause == REDLOCK_CAUSE_DUPLICATE || cause == REDLOCK_CAUSE_CLUSTER;
-}
 
 /* True if the connection that ends now was a good one: greeted, ready for long enough, and
  * answering to the end. */
@@ -34,7 +28,7 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
         delay_ns = 0;
     } else {
         delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
-        if (is_refusal(cause))
+        if (rl_cause_of(cause)->retry_slowly)
             delay_ns = RECONNECT_MAX_NS / 2;
         /* Clients that lost the same server do not come back together. */
         delay_ns -= (node->common->random >> 7) % (delay_ns / 4 + 1);
@@ -113,7 +107,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     rl_greeting_free(node);
     rl_tracker_node_lost(node, retry);
     if (retry) {
-        plan_reconnect(node, was_ready && !is_refusal(cause), cause, now_ns);
+        plan_reconnect(node, was_ready && !rl_cause_of(cause)->retry_slowly, cause, now_ns);
     } else {
         node->fell = true;
         node->due_ns = RL_NEVER;

@@ -311,6 +311,17 @@ END_TEST
 
 /* ---- what takes the vote away ---- */
 
+/* A right that is missing is the user's, as a wrong password is. */
+START_TEST(database_without_the_right)
+{
+    rule(TRIO, (struct fake_rule){.command = "SELECT",
+                                  .fault = FAKE_REPLY,
+                                  .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    trio_connect_as(NULL, "/3");
+    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
+}
+END_TEST
+
 /* A SET behind a SELECT that failed would land in database 0. */
 START_TEST(database_that_does_not_exist)
 {
@@ -457,6 +468,7 @@ int main(void)
     tcase_add_loop_test(users, one_refuses_and_one_is_down, 0, 2);
     tcase_add_test(users, a_password_is_needed);
     tcase_add_test(users, a_password_is_not_wanted);
+    tcase_add_test(votes, database_without_the_right);
     tcase_add_test(votes, database_that_does_not_exist);
     tcase_add_test(votes, loading_servers_wait);
     tcase_add_test(votes, replicas_do_not_vote);

@@ -164,14 +164,27 @@ START_TEST(causes_have_names_and_distinct_texts)
     ck_assert_uint_eq(redlock_cause_count(), CAUSE_COUNT);
     for (int i = 0; i < (int)CAUSE_COUNT; i++) {
         ck_assert_str_eq(redlock_cause_name(i), CAUSES[i]);
-        ck_assert_str_ne(rl_cause_text(i), "unknown cause");
+        ck_assert_str_ne(rl_cause_of(i)->text, "unknown cause");
         for (int j = 0; j < i; j++)
-            ck_assert_str_ne(rl_cause_text(i), rl_cause_text(j));
+            ck_assert_str_ne(rl_cause_of(i)->text, rl_cause_of(j)->text);
     }
     for (int cause = -100; cause <= 100; cause++) {
         const bool known = is_cause_of_header(cause);
-        ck_assert_int_eq(strcmp(rl_cause_text(cause), "unknown cause") != 0, known);
+        ck_assert_int_eq(strcmp(rl_cause_of(cause)->text, "unknown cause") != 0, known);
         ck_assert_int_eq(strcmp(redlock_cause_name(cause), "REDLOCK_CAUSE_UNKNOWN") != 0, known);
+    }
+}
+END_TEST
+
+/* A cause says what became of the request, or of the server: not both. */
+START_TEST(causes_are_of_one_class)
+{
+    for (int i = -1; i <= (int)CAUSE_COUNT; i++) {
+        const struct rl_cause *cause = rl_cause_of(i);
+        ck_assert_int_le((cause->status != 0) + cause->is_bar + cause->unanswered, 1);
+        ck_assert(!cause->retry_slowly || cause->status != 0);
+        if (i <= 0 || i == (int)CAUSE_COUNT)
+            ck_assert(cause->status == 0 && !cause->is_bar && !cause->unanswered);
     }
 }
 END_TEST
@@ -188,5 +201,6 @@ int main(void)
     tcase_add_test(tcase, version_is_the_project_s);
     tcase_add_test(tcase, build_text_names_the_libraries_compiled_with);
     tcase_add_test(tcase, causes_have_names_and_distinct_texts);
+    tcase_add_test(tcase, causes_are_of_one_class);
     return suite_run(suite);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Admission, row by row, in virtual time: what a server tells of itself, and from when on its votes
  * count. */
+#include "core/cause.h"
 #include "node/admission.h"
 #include "suite.h"
 
@@ -124,6 +125,13 @@ START_TEST(restart_is_timed_by_us)
     /* Once more, and back to the one before: nobody knows where it was meanwhile. */
     ck_assert(greet("a", 86400));
     check_guard(RL_BAR_RESTARTED, GUARD_NS);
+}
+END_TEST
+
+START_TEST(causes_of_bars_are_bars)
+{
+    for (unsigned i = 0; RL_BAR_RESTARTED >> i != 0; i++)
+        ck_assert(rl_cause_of(rl_admission_cause(1u << i))->is_bar);
 }
 END_TEST
 
@@ -407,6 +415,7 @@ static Suite *admission_suite(void)
     tcase_add_loop_test(tcase, first_contact_with_an_old_server, 0, 4);
     tcase_add_test(tcase, reconnect);
     tcase_add_test(tcase, restart_is_timed_by_us);
+    tcase_add_test(tcase, causes_of_bars_are_bars);
     tcase_add_test(tcase, durable_servers_need_no_guard);
     tcase_add_test(tcase, fresh_servers_need_no_first_guard);
     tcase_add_test(tcase, a_longer_ttl_was_seen);
