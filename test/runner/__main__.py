@@ -187,7 +187,8 @@ def prepare(build, names, totals):
         return None
     started = time.monotonic()
     try:
-        niceness = lanes.NICENESS[lanes.COMPUTING]
+        # Nothing waits for the processor yet when the first directory is compiled.
+        niceness = lanes.NICENESS[lanes.COMPUTING] if totals.checked else 0
         targets = builddir.everything if build.whole else lambda directory: needed(directory, build, names)
         builddir.ensure(build.directory, SOURCE, build.options, build.compiler, niceness, targets)
     except builddir.BuildFailure as failure:
