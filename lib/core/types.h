@@ -40,6 +40,17 @@ struct rl_now {
     uint64_t raw_ns;
 };
 
+#define RL_BUCKETS 32
+
+/* Counts a duration in a histogram: bucket i holds those in [2^i, 2^(i+1)) us, the last one all
+ * longer ones, the first one also 0. */
+static inline void rl_count_us(uint64_t hist[RL_BUCKETS], uint64_t us)
+{
+    unsigned bucket = us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(us);
+
+    hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
+}
+
 static inline unsigned rl_nodes_count(rl_nodes set)
 {
     /* By hand: without -mpopcnt the compiler calls a function, several times for each vote. */

@@ -435,15 +435,6 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
     return ready >= engine->quorum;
 }
 
-unsigned rl_engine_undos_pending(const struct rl_engine *engine)
-{
-    unsigned pending = 0;
-
-    for (unsigned i = 0; i < engine->count; i++)
-        pending += rl_node_undos_pending(&engine->nodes[i]);
-    return pending;
-}
-
 static bool node_is_settled(const struct rl_node *node)
 {
     if (rl_node_undos_pending(node) == 0)

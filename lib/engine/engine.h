@@ -132,8 +132,6 @@ void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *
 
 /* A quorum of nodes has completed its greeting and may vote. */
 bool rl_engine_is_ready(const struct rl_engine *engine);
-/* Undos that are owed to nodes or in flight. */
-unsigned rl_engine_undos_pending(const struct rl_engine *engine);
 
 /* Nothing is left to do that can be done now: no lock is worked on, and no undo waits for a node
  * that can be reached. What a stopped server has in its queue will be executed without us. */

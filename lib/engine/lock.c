@@ -62,8 +62,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     if (lease->terms->kind != RL_LEASE_ACQUIRE || !(before == RL_STATE_NEW || is_waiting(before)))
         return;
     uint64_t wait_us = rl_elapsed_ns(lease->begun, engine->view.now) / RL_US;
-    unsigned bucket = wait_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(wait_us);
-    stats->wait_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
+    rl_count_us(stats->wait_us_hist, wait_us);
     stats->acquired += fx->status == REDLOCK_OK;
     if (fx->status == REDLOCK_OK && lease->terms->fence)
         *(lease->fence->raising ? &stats->fence_two_rounds : &stats->fence_one_round) += 1;

@@ -64,14 +64,15 @@ bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int
     return true;
 }
 
-uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules)
+/* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
+static uint64_t guard_ns(const struct rl_admission_rules *rules)
 {
     uint64_t ttl_ns = rl_max_u64(rules->max_ttl_ns, rules->ttl_seen_ns);
 
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
-void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on)
+static void set_bar(struct rl_admission *admission, enum rl_bar bar, bool on)
 {
     if (on)
         admission->facts |= (uint32_t)bar;
@@ -133,8 +134,8 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info);
 
-    rl_admission_set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
-    rl_admission_set_bar(admission, RL_BAR_EVICTING, evicts);
+    set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
+    set_bar(admission, RL_BAR_EVICTING, evicts);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */
@@ -211,7 +212,7 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 
 static uint64_t guard_end_ns(const struct rl_admission *admission)
 {
-    uint64_t wait_ns = rl_sub_sat(rl_admission_guard_ns(admission->rules), admission->credit_ns);
+    uint64_t wait_ns = rl_sub_sat(guard_ns(admission->rules), admission->credit_ns);
 
     /* Whoever asks may be in a tick that is older than the answer: no guard is none for him, too.
      */
@@ -220,7 +221,7 @@ static uint64_t guard_end_ns(const struct rl_admission *admission)
 
 static uint64_t step_end_ns(const struct rl_admission *admission)
 {
-    uint64_t wait_ns = rl_admission_guard_ns(admission->rules);
+    uint64_t wait_ns = guard_ns(admission->rules);
 
     return admission->stepped ? rl_add_sat(admission->stepped_ns, wait_ns) : 0;
 }
@@ -250,8 +251,8 @@ uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars
 uint8_t rl_admission_cause(uint32_t bars)
 {
     static const uint8_t causes[] = {
-        REDLOCK_CAUSE_NO_INFO,    REDLOCK_CAUSE_EVICTING, REDLOCK_CAUSE_FENCE,
-        REDLOCK_CAUSE_CLOCK_STEP, REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
+        REDLOCK_CAUSE_NO_INFO,  REDLOCK_CAUSE_EVICTING,  REDLOCK_CAUSE_CLOCK_STEP,
+        REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
     };
 
     return bars == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(bars)];
@@ -326,9 +327,6 @@ void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint
     case RL_BAR_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
                  admission->policy);
-        break;
-    case RL_BAR_FENCE:
-        snprintf(text, size, "its record of fences is missing");
         break;
     case RL_BAR_CLOCK_STEP:
         step_text(admission, left_ns, now_ns, text, size);

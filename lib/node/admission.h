@@ -37,16 +37,13 @@
 enum rl_bar {
     RL_BAR_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
     RL_BAR_EVICTING = 1 << 1,   /* removes keys for want of memory */
-    RL_BAR_FENCE = 1 << 2,      /* its record of fences is missing: fenced grants do not count */
-    RL_BAR_CLOCK_STEP = 1 << 3, /* its clock jumped: keys may have expired early; ends */
-    RL_BAR_PROMOTED = 1 << 4,   /* has the data of another master, from some time; ends */
-    RL_BAR_RESTARTED = 1 << 5   /* may have lost keys; ends */
+    RL_BAR_CLOCK_STEP = 1 << 2, /* its clock jumped: keys may have expired early; ends */
+    RL_BAR_PROMOTED = 1 << 3,   /* has the data of another master, from some time; ends */
+    RL_BAR_RESTARTED = 1 << 4   /* may have lost keys; ends */
 };
 #define RL_BARS_TIMED (RL_BAR_CLOCK_STEP | RL_BAR_PROMOTED | RL_BAR_RESTARTED)
 /* Grants of a new lock do not count ... */
 #define RL_BARS_ACQUIRE (RL_BARS_EXTEND | RL_BARS_TIMED)
-/* ... nor, for a fenced lock, with one of these ... */
-#define RL_BARS_FENCED (RL_BARS_ACQUIRE | RL_BAR_FENCE)
 /* ... but that our key is still there is evidence, whatever was forgotten before it was set. */
 #define RL_BARS_EXTEND (RL_BAR_NO_INFO | RL_BAR_EVICTING)
 
@@ -101,9 +98,6 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
 bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_t sent_ns,
                        uint64_t received_ns);
 
-/* Sets or clears a bar that is not admission's own (RL_BAR_FENCE). */
-void rl_admission_set_bar(struct rl_admission *admission, enum rl_bar bar, bool on);
-
 /* A node showed a key that lives for so long: somebody has a larger max_ttl, or its clock was set
  * back. Guards grow to what a majority shows at the same time, up to a day: a key that lives longer
  * is no lock. true: it exceeds max_ttl. */
@@ -111,9 +105,6 @@ bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64
                           uint64_t now_ns);
 /* Is it worth a word? A key is told of once: it gets shorter from then on. */
 bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
-
-/* How long a guard lasts: max_ttl, or the longest time to live that was seen, with drift. */
-uint64_t rl_admission_guard_ns(const struct rl_admission_rules *rules);
 
 /* enum rl_bar: all that hold now. */
 uint32_t rl_admission_bars(const struct rl_admission *admission, uint64_t now_ns);

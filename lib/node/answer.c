@@ -40,10 +40,9 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
 {
     uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
     uint64_t rtt_us = rtt_ns / RL_US;
-    unsigned bucket = rtt_us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(rtt_us);
 
     rl_node_note_trip(node, rtt_ns, now_ns);
-    node->counters.rtt_us_hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
+    rl_count_us(node->counters.rtt_us_hist, rtt_us);
     return rtt_us;
 }
 

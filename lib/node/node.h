@@ -27,7 +27,6 @@
 #define RL_UNSENT_MAX ((size_t)1 << 20)
 #define RL_RELIEF     ((size_t)60 << 10) /* so much is written before the tick ends */
 #define RL_TEXT_MAX   160
-#define RL_BUCKETS    32
 
 enum rl_node_state {
     RL_NODE_DOWN = 0,
@@ -111,7 +110,6 @@ struct rl_node {
     uint8_t state; /* enum rl_node_state */
     bool suspect;
     bool probing;     /* the one probe of a suspect node is in flight */
-    bool was_up;      /* announced as up */
     bool asked_again; /* something in the pipeline is older than what was asked before it */
     bool connected_once;
     uint8_t cause;  /* enum redlock_cause: why it is not up, or may not vote */

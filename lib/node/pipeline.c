@@ -189,13 +189,6 @@ void rl_pipeline_trim(struct rl_pipeline *pipe)
     }
 }
 
-void rl_pipeline_reset(struct rl_pipeline *pipe)
-{
-    RL_ASSERT(pipe->head == pipe->tail);
-    pipe->out_len = 0;
-    pipe->sent = 0;
-}
-
 void rl_pipeline_free(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail)

@@ -100,8 +100,6 @@ uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
 /* Gives the memory of a burst back when nothing is under way any more. */
 void rl_pipeline_trim(struct rl_pipeline *pipe);
 
-/* Empties the stream; requests must have been popped. */
-void rl_pipeline_reset(struct rl_pipeline *pipe);
 void rl_pipeline_free(struct rl_pipeline *pipe);
 
 #endif

@@ -16,7 +16,7 @@ struct rl_transport {
     /* Starts a connection to the node; how that ends is told by rl_node_opened(), maybe from inside
      * this call. The last connection was closed before. */
     void (*open)(void *ctx, unsigned node);
-    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_writable() follows), or -1:
+    /* Bytes taken (may be fewer, or 0 if the way is blocked; rl_node_flush() follows), or -1:
      * the connection is broken. */
     ssize_t (*send)(void *ctx, unsigned node, const char *bytes, size_t len);
     /* abortive: undelivered bytes are thrown away and the peer sees a reset. */

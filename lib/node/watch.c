@@ -76,7 +76,7 @@ int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_step
 
 static bool needs_mending(const struct rl_node *node)
 {
-    return (node->bars & ~(uint32_t)(RL_BARS_TIMED | RL_BAR_FENCE)) != 0;
+    return (node->bars & ~(uint32_t)RL_BARS_TIMED) != 0;
 }
 
 uint64_t rl_watch_due_ns(const struct rl_node *node)

@@ -168,8 +168,3 @@ void rl_poller_wake(struct rl_poller *poller)
     (void)rc; /* fails only if the counter is full, and then it is readable */
     errno = saved_errno;
 }
-
-int rl_poller_wake_fd(const struct rl_poller *poller)
-{
-    return poller->wake_fd;
-}

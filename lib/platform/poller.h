@@ -58,8 +58,4 @@ void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns);
  * was written to memory before the call is seen after the wait that it ends. */
 void rl_poller_wake(struct rl_poller *poller);
 
-/* An eventfd: 8 bytes written to it end a wait, too. For threads that may outlive the poller and
- * therefore write to a duplicate of their own. */
-int rl_poller_wake_fd(const struct rl_poller *poller);
-
 #endif

@@ -24,7 +24,7 @@ struct events {
     struct noted_event list[EVENTS_MAX];
 };
 
-/* Two places to write to; live_events_reset() empties both. */
+/* Two places to write to; events_reset() empties both. */
 extern struct events client_events, lock_events;
 void events_reset(void);
 

@@ -310,7 +310,8 @@ START_TEST(waiting_is_ended)
 }
 END_TEST
 
-/* A minimum hold, as release_after() keeps it: the slot stays taken, and is taken again after. */
+/* A minimum hold, as redlock_release_after() keeps it: the slot stays taken, and is taken again
+ * after. */
 START_TEST(kept_for_a_while)
 {
     redlock_lock_t *lock = NULL, *next = NULL;

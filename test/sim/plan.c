@@ -25,7 +25,7 @@ static unsigned outside_of(unsigned kind)
         return SIM_OUTSIDE_STEP;
     case SIM_RATE:
         return SIM_OUTSIDE_RATE;
-    case SIM_FREEZE: /* most of them: choose_corrections() */
+    case SIM_FREEZE: /* most of them: choose_correction() */
         return SIM_OUTSIDE_FREEZE;
     default:
         return 0;

@@ -186,13 +186,22 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     }
 }
 
+static unsigned undos_pending(const struct rl_engine *engine)
+{
+    unsigned pending = 0;
+
+    for (unsigned i = 0; i < engine->count; i++)
+        pending += rl_node_undos_pending(&engine->nodes[i]);
+    return pending;
+}
+
 static bool is_over(const struct sim_world *world)
 {
     if (!world->healed || sim_link_holds(world))
         return false;
     for (unsigned i = 0; i < world->plan.clients; i++) {
         const struct sim_client *client = &world->clients[i];
-        if (!sim_user_is_idle(client) || rl_engine_undos_pending(&client->engine) != 0)
+        if (!sim_user_is_idle(client) || undos_pending(&client->engine) != 0)
             return false;
         for (unsigned j = 0; j < world->plan.nodes; j++) {
             if (client->engine.nodes[j].state != RL_NODE_READY)

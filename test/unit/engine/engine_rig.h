@@ -22,7 +22,7 @@ struct rig_lock {
     struct rl_lock lock;
     uint64_t room[64];
     unsigned client;
-    uint32_t flags; /* RL_FX_*, all since the start or the last rig_forget() */
+    uint32_t flags; /* RL_FX_*, all since the start */
     int status;     /* of the start if that failed, else of the last announcement with DONE */
     bool told;      /* CONFIRM was given */
 };

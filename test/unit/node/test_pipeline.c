@@ -399,7 +399,8 @@ START_TEST(random_operations)
         }
         while (rl_pipeline_count(&pipe) > 0)
             rl_claim_drop(rl_pipeline_pop(&pipe).claim);
-        rl_pipeline_reset(&pipe);
+        rl_pipeline_free(&pipe);
+        init(&pipe);
         for (int i = 0; i < CLAIMS; i++)
             ck_assert_uint_eq(claims[i]->refs, 1);
     }
