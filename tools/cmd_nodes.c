@@ -54,13 +54,6 @@ char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *s
     return name;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-    return (left > right) - (left < right);
-}
-
 static bool is_late(redlock_t *rl, size_t number)
 {
     redlock_node_stats_t node;
@@ -102,8 +95,7 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     free(name);
     read_nodes(rl, exam);
     for (size_t i = 0; i < exam->count; i++) {
-        qsort(times[i], answers[i], sizeof times[i][0], by_size);
-        exam->rtt_us[i] = answers[i] ? times[i][answers[i] / 2] : exam->nodes[i].rtt_us;
+        exam->rtt_us[i] = answers[i] ? doctor_median(times[i], answers[i]) : exam->nodes[i].rtt_us;
     }
 }
 

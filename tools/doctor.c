@@ -192,6 +192,12 @@ static int by_size(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+uint64_t doctor_median(uint64_t *values, size_t count)
+{
+    qsort(values, count, sizeof values[0], by_size);
+    return count ? values[count / 2] : 0;
+}
+
 static uint64_t median_rtt_us(const struct examination *exam)
 {
     uint64_t times[REDLOCK_NODES_MAX];
@@ -200,8 +206,7 @@ static uint64_t median_rtt_us(const struct examination *exam)
     for (size_t i = 0; i < exam->count; i++)
         if (exam->rtt_us[i])
             times[count++] = exam->rtt_us[i];
-    qsort(times, count, sizeof times[0], by_size);
-    return count ? times[count / 2] : 0;
+    return doctor_median(times, count);
 }
 
 static void check_time(struct examination *exam, size_t i, uint64_t median_us)

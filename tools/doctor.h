@@ -75,6 +75,9 @@ void doctor_compare(struct examination *exams, size_t sets);
  * and rtt_us are set. */
 void doctor_judge(struct examination *exam);
 
+/* Sorts the values, and returns the middle one; 0 of none. */
+uint64_t doctor_median(uint64_t *values, size_t count);
+
 /* One line about the whole: "4 of 5 servers may vote, 3 are needed". */
 void doctor_verdict(const struct examination *exam, char *text, size_t size);
 

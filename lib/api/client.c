@@ -329,25 +329,31 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     return REDLOCK_OK;
 }
 
-REDLOCK_API int redlock_get_fd(redlock_t *rl)
+/* Refuses a client whose loop the caller cannot drive: EINVAL, EFORKED, EMODE. */
+static int check_driven(const struct redlock *rl)
 {
     if (rl == NULL)
         return REDLOCK_EINVAL;
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
-    if (rl->mode == REDLOCK_MODE_THREADED)
-        return REDLOCK_EMODE;
+    return rl->mode == REDLOCK_MODE_THREADED ? REDLOCK_EMODE : REDLOCK_OK;
+}
+
+REDLOCK_API int redlock_get_fd(redlock_t *rl)
+{
+    int error = check_driven(rl);
+
+    if (error != REDLOCK_OK)
+        return error;
     return rl->mode == REDLOCK_MODE_HYBRID ? rl_dispatch_fd(rl) : rl_io_fd(&rl->io);
 }
 
 REDLOCK_API int redlock_process(redlock_t *rl)
 {
-    if (rl == NULL)
-        return REDLOCK_EINVAL;
-    if (rl_client_is_forked(rl))
-        return REDLOCK_EFORKED;
-    if (rl->mode == REDLOCK_MODE_THREADED)
-        return REDLOCK_EMODE;
+    int error = check_driven(rl);
+
+    if (error != REDLOCK_OK)
+        return error;
     pthread_testcancel(); /* whoever is cancelled in here takes the mutex with him */
     pthread_mutex_lock(&rl->mutex);
     bool inside = rl_dispatch_is_own_callback(rl);

@@ -45,9 +45,9 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
     return params;
 }
 
-static void begin_op(struct redlock_lock *handle, uint8_t kind, const struct rl_call *call)
+static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
 {
-    handle->op = (struct rl_op){
+    *op = (struct rl_op){
         .kind = kind,
         .fn = call->fn,
         .userdata = call->userdata,
@@ -134,7 +134,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     handle->event_fn = own.event_fn;
     handle->event_end_fn = own.event_end_fn;
     handle->event_userdata = own.event_userdata;
-    begin_op(handle, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
+    begin_op(&handle->op, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
     *ret_handle = handle;
     return launch(handle, &params, &room, adopt ? token : own.token);
 }
@@ -159,7 +159,7 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
     if (error != REDLOCK_OK)
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
     rl_handle_ref(handle);
-    begin_op(handle, RL_OP_EXTEND, call);
+    begin_op(&handle->op, RL_OP_EXTEND, call);
     rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
@@ -181,11 +181,11 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
     rl_handle_ref(handle);
     if (handle->retained != 0) {
         handle->retained--;
-        begin_op(handle, RL_OP_UNRETAIN, call);
+        begin_op(&handle->op, RL_OP_UNRETAIN, call);
         rl_dispatch_done(rl, handle, REDLOCK_OK);
         return REDLOCK_OK;
     }
-    begin_op(handle, RL_OP_RELEASE, call);
+    begin_op(&handle->op, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
     rl_lock_event(&handle->set->engine, &handle->lock, kind, delay_ms * RL_MS, 0);
     return REDLOCK_OK;
@@ -220,7 +220,7 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     struct redlock_lock *handle = rl_handle_new(set, &names, &room);
     if (handle == NULL)
         return REDLOCK_ENOMEM;
-    begin_op(handle, kind, call);
+    begin_op(&handle->op, kind, call);
     *ret_handle = handle;
     return launch(handle, &params, &room, release ? token : NULL);
 }
@@ -250,7 +250,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
         return REDLOCK_ENOMEM;
     rl_handle_ref(subject);
     handle->subject = subject;
-    begin_op(handle, RL_OP_VERIFY, call);
+    begin_op(&handle->op, RL_OP_VERIFY, call);
     *ret_handle = handle;
     rl_handle_ref(handle); /* the engine's reference */
     error = rl_lock_start_verify(&set->engine, &handle->lock, &params, &room, &subject->lock);
@@ -291,13 +291,7 @@ int rl_start_client_op(struct redlock *rl, uint8_t kind, uint64_t budget_ms,
         rl_free(&rl->mem, item);
         return REDLOCK_ENOMEM;
     }
-    item->op = (struct rl_op){
-        .kind = kind,
-        .fn = call->fn,
-        .userdata = call->userdata,
-        .waiter = call->waiter,
-        .cancel = call->cancel != NULL ? rl_cancel_ref(call->cancel) : NULL,
-    };
+    begin_op(&item->op, kind, call);
     item->until = rl_later(rl_client_now(rl), ms_to_ns(budget_ms));
     rl_review_add(rl, item);
     return REDLOCK_OK;

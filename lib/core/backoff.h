@@ -20,10 +20,7 @@ uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint6
  * same tick must not come back together. */
 static inline uint64_t rl_jitter(uint64_t random, uint64_t salt, uint64_t count)
 {
-    uint64_t word = (random ^ salt) + count * UINT64_C(0x9e3779b97f4a7c15);
-    word = (word ^ (word >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ (word >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return word ^ (word >> 31);
+    return rl_mix((random ^ salt) + count * RL_MIX_STEP);
 }
 
 #endif

@@ -75,6 +75,16 @@ static inline uint64_t rl_add_sat(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* Spreads a counter or a key over all bits: the output function of SplitMix64. Counters advance by
+ * RL_MIX_STEP. */
+#define RL_MIX_STEP UINT64_C(0x9e3779b97f4a7c15)
+static inline uint64_t rl_mix(uint64_t word)
+{
+    word = (word ^ (word >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    word = (word ^ (word >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return word ^ (word >> 31);
+}
+
 static inline uint64_t rl_min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;

@@ -10,16 +10,9 @@
 #define BUCKETS_MIN 64u
 #define IDLE_MAX    256u
 
-static uint64_t mix(uint64_t word)
-{
-    word = (word ^ (word >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    word = (word ^ (word >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return word ^ (word >> 31);
-}
-
 static struct rl_place **bucket_of(const struct rl_places *places, uint64_t word)
 {
-    return &places->buckets[mix(word ^ places->secret) & (places->bucket_count - 1)];
+    return &places->buckets[rl_mix(word ^ places->secret) & (places->bucket_count - 1)];
 }
 
 static void put(struct rl_places *places, struct rl_place *place)
@@ -131,7 +124,7 @@ static struct rl_place *make(struct rl_engine *engine, struct rl_arg key, uint64
     place->key_len = (uint16_t)key.len;
     memcpy(place->key, key.data, key.len);
     for (unsigned i = 0; i < engine->count; i++)
-        scores[i] = mix(word ^ engine->node_words[i]);
+        scores[i] = rl_mix(word ^ engine->node_words[i]);
     uint8_t *order = (uint8_t *)place->key + key.len;
     rl_contest_init(&place->contest, order, engine->count, scores);
     put(places, place);

@@ -8,6 +8,14 @@
 #include "core/wire.h"
 #include "platform/memory.h"
 
+#include <string.h>
+
+/* Makes an argument of a string, which stays the caller's. */
+static inline struct rl_arg rl_arg_of(const char *text)
+{
+    return (struct rl_arg){text, strlen(text)};
+}
+
 /* The buffer is kept for the next command. It holds a token, or a password: it is wiped when it is
  * given up. All zero is a good start. */
 struct rl_encoded {

@@ -34,19 +34,16 @@ static bool append(struct rl_node *node, enum step step, size_t argc, const stru
     return true;
 }
 
-static struct rl_arg word(const char *text)
-{
-    return (struct rl_arg){text, strlen(text)};
-}
-
 static bool append_auth(struct rl_node *node)
 {
     if (node->password == NULL)
         return true;
     if (node->user == NULL)
-        return append(node, STEP_AUTH, 2, (struct rl_arg[]){word("AUTH"), word(node->password)});
-    return append(node, STEP_AUTH, 3,
-                  (struct rl_arg[]){word("AUTH"), word(node->user), word(node->password)});
+        return append(node, STEP_AUTH, 2,
+                      (struct rl_arg[]){rl_arg_of("AUTH"), rl_arg_of(node->password)});
+    return append(
+        node, STEP_AUTH, 3,
+        (struct rl_arg[]){rl_arg_of("AUTH"), rl_arg_of(node->user), rl_arg_of(node->password)});
 }
 
 static bool append_select(struct rl_node *node)
@@ -56,20 +53,20 @@ static bool append_select(struct rl_node *node)
     if (node->db == 0)
         return true;
     snprintf(number, sizeof number, "%u", node->db);
-    return append(node, STEP_SELECT, 2, (struct rl_arg[]){word("SELECT"), word(number)});
+    return append(node, STEP_SELECT, 2, (struct rl_arg[]){rl_arg_of("SELECT"), rl_arg_of(number)});
 }
 
 static bool append_script(struct rl_node *node, enum rl_verb verb)
 {
     return append(node, STEP_SCRIPT, 3,
-                  (struct rl_arg[]){word("SCRIPT"), word("LOAD"),
-                                    word(rl_protocol_script(verb, RL_FORM_SHA)->text)});
+                  (struct rl_arg[]){rl_arg_of("SCRIPT"), rl_arg_of("LOAD"),
+                                    rl_arg_of(rl_protocol_script(verb, RL_FORM_SHA)->text)});
 }
 
 /* A section at a time: servers before Redis 7 take no more. */
 static bool append_info(struct rl_node *node, enum step step, const char *section)
 {
-    return append(node, step, 2, (struct rl_arg[]){word("INFO"), word(section)});
+    return append(node, step, 2, (struct rl_arg[]){rl_arg_of("INFO"), rl_arg_of(section)});
 }
 
 bool rl_greeting_prepare(struct rl_node *node)
@@ -77,13 +74,14 @@ bool rl_greeting_prepare(struct rl_node *node)
     rl_greeting_free(node);
     bool ok = append_auth(node) && append_select(node) &&
               append(node, STEP_SETNAME, 3,
-                     (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock")}) &&
+                     (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
+                                       rl_arg_of("redlock")}) &&
               append_info(node, STEP_INFO_SERVER, "server") &&
               append_info(node, STEP_INFO_REPLICATION, "replication") &&
               append_info(node, STEP_INFO_MEMORY, "memory") &&
               append_info(node, STEP_INFO_PERSISTENCE, "persistence") &&
               append_info(node, STEP_INFO_CPU, "cpu") &&
-              append(node, STEP_TIME, 1, (struct rl_arg[]){word("TIME")}) &&
+              append(node, STEP_TIME, 1, (struct rl_arg[]){rl_arg_of("TIME")}) &&
               append_script(node, RL_VERB_RELEASE) && append_script(node, RL_VERB_EXTEND) &&
               append_script(node, RL_VERB_SHORTEN);
     if (!ok)

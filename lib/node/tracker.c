@@ -25,11 +25,6 @@ static unsigned lane(const struct rl_node *node)
     return node->index | RL_PUSH_LANE;
 }
 
-static struct rl_arg word(const char *text)
-{
-    return (struct rl_arg){text, strlen(text)};
-}
-
 void rl_tracker_init(struct rl_node *node)
 {
     node->tracker = (struct rl_tracker){.due_ns = RL_NEVER};
@@ -160,8 +155,9 @@ static bool prepare(struct rl_node *node)
 {
     const struct rl_mem *mem = node->common->mem;
     struct rl_encoded *to = &node->tracker.greeting;
-    const struct rl_arg auth[] = {word("AUTH"), word(node->user != NULL ? node->user : ""),
-                                  word(node->password != NULL ? node->password : "")};
+    const struct rl_arg auth[] = {rl_arg_of("AUTH"),
+                                  rl_arg_of(node->user != NULL ? node->user : ""),
+                                  rl_arg_of(node->password != NULL ? node->password : "")};
     bool ok = true;
 
     if (node->password != NULL && node->user != NULL)
@@ -170,11 +166,12 @@ static bool prepare(struct rl_node *node)
         ok = rl_encode_behind(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
     node->tracker.step = node->password != NULL ? STEP_AUTH : STEP_SETNAME;
     return ok &&
-           rl_encode_behind(
-               mem, to, 3,
-               (struct rl_arg[]){word("CLIENT"), word("SETNAME"), word("redlock-wake")}) &&
-           rl_encode_behind(mem, to, 2, (struct rl_arg[]){word("CLIENT"), word("ID")}) &&
-           rl_encode_behind(mem, to, 2, (struct rl_arg[]){word("SUBSCRIBE"), word(CHANNEL)});
+           rl_encode_behind(mem, to, 3,
+                            (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
+                                              rl_arg_of("redlock-wake")}) &&
+           rl_encode_behind(mem, to, 2, (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("ID")}) &&
+           rl_encode_behind(mem, to, 2,
+                            (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)});
 }
 
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
@@ -222,7 +219,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
 
     snprintf(id, sizeof id, "%llu", (unsigned long long)tracker->id);
     if (node->state != RL_NODE_READY || node->pipe.out_len >= RL_UNSENT_MAX ||
-        (encoded = rl_node_say_verb(node, RL_VERB_TRACK, word(id))) == NULL) {
+        (encoded = rl_node_say_verb(node, RL_VERB_TRACK, rl_arg_of(id))) == NULL) {
         fail(node, now_ns);
         return;
     }

@@ -33,13 +33,9 @@ void rl_random_seed(struct rl_random *random, struct rl_entropy entropy)
     entropy.fill(entropy.ctx, &random->word, sizeof random->word);
 }
 
-/* SplitMix64: a counter with an odd step, hashed. */
 uint64_t rl_random_word(struct rl_random *random)
 {
-    uint64_t z = random->word += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    return rl_mix(random->word += RL_MIX_STEP);
 }
 
 /* A fresh seed from the kernel each time, stretched by ChaCha20: the kernel's own bytes cost seven
