@@ -57,16 +57,14 @@ static void find_duplicates(struct rl_engine *engine)
 {
     engine->view.duplicate = false;
     for (unsigned i = 0; i < engine->count; i++) {
-        struct rl_node *node = &engine->nodes[i];
-        node->duplicate = false;
-        for (unsigned j = 0; j < i && !node->duplicate; j++) {
-            const struct rl_node *first = &engine->nodes[j];
-            if (first->run_id[0] == '\0' || strcmp(first->run_id, node->run_id) != 0)
-                continue;
-            node->duplicate = true;
-            node->duplicate_of = (uint8_t)j;
-            engine->view.duplicate = true;
+        const struct rl_node *node = &engine->nodes[i], *first = NULL;
+        for (unsigned j = 0; j < i && first == NULL; j++) {
+            const struct rl_node *other = &engine->nodes[j];
+            if (other->run_id[0] != '\0' && strcmp(other->run_id, node->run_id) == 0)
+                first = other;
         }
+        rl_node_set_duplicate(&engine->nodes[i], first);
+        engine->view.duplicate = engine->view.duplicate || first != NULL;
     }
 }
 
@@ -91,10 +89,9 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
                                        : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
 }
 
-static void on_changed(void *ctx, struct rl_node *node)
+/* Updates what the engine knows of the nodes after this one has changed. */
+static void take_change(struct rl_engine *engine, struct rl_node *node)
 {
-    struct rl_engine *engine = ctx;
-
     if (node->state == RL_NODE_READY)
         find_duplicates(engine);
     for (unsigned i = 0; i < engine->count; i++)
@@ -102,63 +99,86 @@ static void on_changed(void *ctx, struct rl_node *node)
     update_times(engine);
     rl_records_changed(engine, node);
     engine->listener.node(engine->listener.ctx, node->index);
-    for (unsigned i = 0; i < engine->count; i++) {
-        struct rl_node *other = &engine->nodes[i];
-        if (other != node && other->duplicate && other->state == RL_NODE_READY)
-            rl_node_close(other, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true,
-                          engine->view.now.boot_ns);
-    }
 }
 
-static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
-                    const struct rl_reply *reply)
+/* Hands a vote to the owner of its claim, if there still is one, and drops the claim. */
+static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vote *vote,
+                             const struct rl_reply *reply)
 {
-    struct rl_engine *engine = ctx;
+    struct rl_claim *claim = vote->claim;
+    const struct rl_ballot *ballot = &vote->ballot;
 
-    if (claim->is_record) {
+    if (claim->owner != NULL && claim->is_record) {
         rl_records_vote(engine, ballot, reply);
-        return;
+    } else if (claim->owner != NULL) {
+        if (claim->fenced) {
+            uint64_t *hint = &engine->records->hints[claim->stripe];
+            *hint = rl_max_u64(*hint, ballot->number);
+            rl_records_note(engine, ballot);
+        }
+        rl_lock_vote(engine, claim->owner, ballot, reply);
     }
-    if (claim->fenced) {
-        uint64_t *hint = &engine->records->hints[claim->stripe];
-        *hint = rl_max_u64(*hint, ballot->number);
-        rl_records_note(engine, ballot);
+    rl_claim_drop(claim);
+}
+
+/* Takes what is seldom there: the first of all that waits. Apart, so that the loop of the replies
+ * keeps its registers. */
+__attribute__((noinline)) static void take_other(struct rl_engine *engine, uint64_t now_ns)
+{
+    struct rl_inbox *inbox = &engine->common.inbox;
+    enum rl_inbox_kind kind = (enum rl_inbox_kind)__builtin_ctz(inbox->waiting);
+    struct rl_inbox_vote vote;
+    struct rl_arg key;
+    unsigned node;
+
+    switch (kind) {
+    case RL_INBOX_VOTES:
+        vote = rl_inbox_take_vote(inbox);
+        take_vote(engine, &vote, NULL);
+        break;
+    case RL_INBOX_NOTIFIED:
+        node = rl_inbox_take_key(inbox, &key);
+        rl_lock_wake(engine, node, key);
+        break;
+    case RL_INBOX_CHANGED:
+        take_change(engine, &engine->nodes[rl_inbox_take_node(inbox, kind)]);
+        break;
+    case RL_INBOX_STEPPED:
+        rl_lock_doubt(engine, RL_NODE(rl_inbox_take_node(inbox, kind)));
+        break;
+    default:
+        RL_ASSERT(kind == RL_INBOX_PUSH_UNREAD);
+        rl_tracker_next(&engine->nodes[rl_inbox_first(inbox, kind)], now_ns);
+        break;
     }
-    rl_lock_vote(engine, claim->owner, ballot, reply);
 }
 
-static void on_dirty(void *ctx, struct rl_node *node)
+void rl_engine_drain_all(struct rl_engine *engine)
 {
-    struct rl_engine *engine = ctx;
+    struct rl_inbox *inbox = &engine->common.inbox;
+    const uint64_t now_ns = engine->view.now.boot_ns;
 
-    engine->dirty |= RL_NODE(node->index);
+    RL_ASSERT(!engine->draining);
+    engine->draining = true;
+    while (inbox->waiting != 0) {
+        if (rl_inbox_is_first(inbox, RL_INBOX_REPLIED))
+            take_vote(engine, rl_inbox_take_replied(inbox), inbox->reply);
+        else if (rl_inbox_is_first(inbox, RL_INBOX_UNREAD))
+            rl_node_next(&engine->nodes[rl_inbox_first(inbox, RL_INBOX_UNREAD)], now_ns);
+        else
+            take_other(engine, now_ns);
+    }
+    engine->draining = false;
 }
 
-static void on_undone(void *ctx, struct rl_node *node, enum rl_undo_end end)
+static void count_undos(struct rl_engine *engine)
 {
-    struct rl_engine *engine = ctx;
+    uint64_t *undos = engine->common.inbox.undos;
 
-    (void)node;
-    engine->stats.undone += end == RL_UNDO_DONE;
-    engine->stats.undo_expired += end == RL_UNDO_EXPIRED;
-    engine->stats.undo_dropped += end == RL_UNDO_DROPPED;
-}
-
-static uint64_t on_clock(void *ctx)
-{
-    struct rl_engine *engine = ctx;
-
-    return engine->outside.now(engine->outside.ctx).boot_ns;
-}
-
-static void on_stepped(void *ctx, struct rl_node *node)
-{
-    rl_lock_doubt(ctx, RL_NODE(node->index));
-}
-
-static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
-{
-    rl_lock_wake(ctx, node->index, key);
+    engine->stats.undone += undos[RL_UNDO_DONE];
+    engine->stats.undo_expired += undos[RL_UNDO_EXPIRED];
+    engine->stats.undo_dropped += undos[RL_UNDO_DROPPED];
+    undos[RL_UNDO_DONE] = undos[RL_UNDO_EXPIRED] = undos[RL_UNDO_DROPPED] = 0;
 }
 
 static int open_nodes(struct rl_engine *engine)
@@ -202,8 +222,8 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
     engine->common = (struct rl_node_common){
         .mem = params->mem,
         .log = params->log,
-        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, on_pushed,
-                     engine},
+        .clocks = {outside->now, outside->ctx},
+        .inbox = {.mem = params->mem},
         .text = &engine->text,
         .transport = outside->transport,
         .fence_record = params->fence_record,
@@ -227,6 +247,7 @@ static void free_all(struct rl_engine *engine)
         engine->nodes[i].state = RL_NODE_DOWN;
         rl_node_free(&engine->nodes[i]);
     }
+    rl_inbox_free(&engine->common.inbox);
     rl_free(engine->mem, engine->nodes);
     engine->nodes = NULL;
     engine->count = 0;
@@ -348,23 +369,29 @@ static void tick_locks(struct rl_engine *engine)
 static void send_queued(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
+    rl_nodes *dirty = &engine->common.inbox.dirty;
 
     rl_places_turn(engine);
-    while (engine->dirty != 0) {
-        unsigned node = (unsigned)__builtin_ctz(engine->dirty);
-        engine->dirty &= engine->dirty - 1;
+    while (*dirty != 0) {
+        unsigned node = (unsigned)__builtin_ctz(*dirty);
+        *dirty &= *dirty - 1;
         rl_node_flush(&engine->nodes[node], now_ns);
+        rl_engine_drain(engine);
     }
 }
 
 void rl_engine_tick(struct rl_engine *engine)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
+
+    rl_engine_drain(engine);
     if (engine->common.wake_ns <= now_ns) {
         engine->common.wake_known = false;
         engine->outside.catch_up(engine->outside.ctx);
-        for (unsigned i = 0; i < engine->count; i++)
+        for (unsigned i = 0; i < engine->count; i++) {
             rl_node_tick(&engine->nodes[i], now_ns);
+            rl_engine_drain(engine);
+        }
     }
     if (now_ns - engine->times_ns >= TIMES_NS)
         update_times(engine);
@@ -407,7 +434,9 @@ bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
 
 void rl_engine_flush(struct rl_engine *engine)
 {
+    rl_engine_drain(engine);
     send_queued(engine);
+    count_undos(engine);
     if (!is_wake_known(engine))
         find_wake(engine);
     const struct rl_lock *first = rl_heap_first(&engine->timers);

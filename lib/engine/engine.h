@@ -69,7 +69,7 @@ struct rl_engine {
     struct rl_records *records;        /* NULL until fences are used */
     struct rl_lock *locks;             /* all active ones */
     uint32_t lock_count;
-    rl_nodes dirty;
+    bool draining;     /* in rl_engine_drain_all(), which does not call itself */
     bool wake_wanted;  /* common.wanted when common.wake_ns was found out */
     uint64_t times_ns; /* when round trips were looked at last */
     struct rl_engine_stats stats;
@@ -89,6 +89,16 @@ void rl_engine_abandon(struct rl_engine *engine);
 void rl_engine_refresh(struct rl_engine *engine);
 /* The same, but takes what another engine has just read. */
 void rl_engine_refresh_from(struct rl_engine *engine, const struct rl_engine *other);
+
+/* Empties the inbox of the nodes, and takes the replies that they have not read yet, until nothing
+ * is left. Follows every event of the transport that a node was told of: opened, received, closed,
+ * writable. */
+void rl_engine_drain_all(struct rl_engine *engine);
+static inline void rl_engine_drain(struct rl_engine *engine)
+{
+    if (engine->common.inbox.waiting != 0)
+        rl_engine_drain_all(engine);
+}
 
 /* Does what is due, then sends. The clocks were read and what arrived was handed over before. The
  * timer is as it was: rl_engine_flush() follows before anybody waits for it. */

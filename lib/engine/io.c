@@ -7,6 +7,9 @@
 
 #include <fcntl.h>
 
+/* One node with much to say must not keep the others waiting. */
+#define RECEIVES_PER_TICK 8
+
 static struct rl_now now(void *ctx)
 {
     struct rl_io_side *side = ctx;
@@ -22,10 +25,20 @@ static uint64_t wall_us(void *ctx)
     return rl_clock_wall_us();
 }
 
+static void take_up_one(struct rl_io_side *side, const struct rl_ready *ready)
+{
+    bool more = true;
+
+    for (unsigned i = 0; more && i < RECEIVES_PER_TICK; i++) {
+        more = rl_sockets_ready(&side->sockets, ready);
+        rl_engine_drain(side->engine);
+    }
+}
+
 static void take_up(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     for (int i = 0; i < count; i++)
-        rl_sockets_ready(&io->sides[ready[i].tag / RL_SOCKET_TAGS]->sockets, &ready[i]);
+        take_up_one(io->sides[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
 }
 
 /* `ready` of the tick may be older than the time we had to wait for the client, and what its
@@ -114,7 +127,7 @@ bool rl_io_is_dirty(const struct rl_io *io)
     bool dirty = false;
 
     for (unsigned i = 0; i < io->count; i++)
-        dirty |= io->sides[i]->engine->dirty != 0;
+        dirty |= io->sides[i]->engine->common.inbox.dirty != 0;
     return dirty;
 }
 

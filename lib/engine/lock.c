@@ -116,7 +116,8 @@ static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t b
         rl_seats_leave(engine, lock);
 }
 
-void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
+static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
+                 struct rl_unsent *unsent)
 {
     struct rl_effects fx;
     uint8_t before = lock->lease.state;
@@ -146,17 +147,28 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         unlink_lock(engine, lock);
         lock->claim->owner = NULL; /* nobody counts its votes any more */
     }
-    /* The announcements come first: a request that cannot be sent is a vote, and that may announce
-     * more. */
     uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
     if (news != 0)
         engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
     if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
-        rl_lock_send_round(engine, lock, &fx);
+        rl_lock_send_round(engine, lock, &fx, unsent);
     for (rl_nodes rest = fx.want; rest != 0; rest &= rest - 1)
         rl_tracker_want(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
     if (fx.watch != 0 && is_waiting(lock->lease.state))
         rl_lock_send_watch(engine, lock, &fx);
+}
+
+void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
+{
+    struct rl_unsent unsent;
+    struct rl_event vote;
+
+    unsent.round = 0;
+    unsent.taken = unsent.count = 0;
+    do {
+        step(engine, lock, event, &unsent);
+        event = &vote;
+    } while (lock->lease.state != RL_STATE_ENDED && rl_lock_take_unsent(&unsent, &vote));
 }
 
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)

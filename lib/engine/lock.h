@@ -91,7 +91,7 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);
 /* What these nodes said before now is in doubt: all locks look again at what they rest on. */
 void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes);
 
-/* A vote of a node (listener of the node floor). */
+/* Counts a vote of a node; `reply` is the raw reply, or NULL. */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
                   const struct rl_reply *reply);
 

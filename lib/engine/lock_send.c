@@ -130,10 +130,21 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
     }
 }
 
-/* One request of the round to one node; false if it could not be sent, then the ballot says what
- * that means. */
-static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, enum rl_verb verb,
-                struct rl_ballot *ballot)
+static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb verb,
+                       enum rl_vote vote, int cause)
+{
+    unsigned at = unsent->count++;
+
+    RL_ASSERT(at < sizeof unsent->list / sizeof unsent->list[0]);
+    unsent->list[at].node = (uint8_t)node;
+    unsent->list[at].verb = (uint8_t)verb;
+    unsent->list[at].vote = (uint8_t)vote;
+    unsent->list[at].cause = (uint8_t)cause;
+}
+
+/* Sends one request of the round to one node, or adds it to those that were not sent. */
+static void ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, enum rl_verb verb,
+                struct rl_unsent *unsent)
 {
     struct rl_node *node = &engine->nodes[index];
     uint32_t round = lock->lease.round.number;
@@ -151,24 +162,28 @@ static bool ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, 
             cause = rl_node_ask_late(node, lock->claim, round, RL_VERB_PTTL, now_ns);
         vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
     }
-    *ballot = (struct rl_ballot){
-        .node = (uint8_t)index,
-        .vote = (uint8_t)vote,
-        .cause = (uint8_t)cause,
-        .verb = (uint8_t)verb,
-        .round = round,
-        .unsent = true,
-    };
-    return vote == RL_VOTE_NONE;
+    if (vote != RL_VOTE_NONE)
+        add_unsent(unsent, index, verb, vote, cause);
 }
 
-static void feed(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballots,
-                 unsigned count)
+bool rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret)
 {
-    for (unsigned i = 0; i < count && lock->lease.state != RL_STATE_ENDED; i++) {
-        struct rl_event event = {.kind = RL_EVENT_VOTE, .ballot = ballots[i]};
-        rl_lock_step(engine, lock, &event);
-    }
+    if (unsent->taken == unsent->count)
+        return false;
+    unsigned at = unsent->taken++;
+    *ret = (struct rl_event){
+        .kind = RL_EVENT_VOTE,
+        .ballot =
+            {
+                .node = unsent->list[at].node,
+                .vote = unsent->list[at].vote,
+                .cause = unsent->list[at].cause,
+                .verb = unsent->list[at].verb,
+                .round = unsent->round,
+                .unsent = true,
+            },
+    };
+    return true;
 }
 
 static void prepare_claim(struct rl_lock *lock)
@@ -190,14 +205,15 @@ static void prepare_claim(struct rl_lock *lock)
     }
 }
 
-/* Sends what the effects ask for. What could not be sent is counted as a vote afterwards, when all
- * requests of the round are out. */
-void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
+                        struct rl_unsent *unsent)
 {
-    struct rl_ballot unsent[3 * RL_NODES_MAX];
-    unsigned count = 0;
+    enum rl_verb verb = (enum rl_verb)lock->lease.round.verb;
     bool ready = true;
 
+    if (unsent->round != lock->lease.round.number)
+        unsent->taken = unsent->count = 0;
+    unsent->round = lock->lease.round.number;
     if (fx->flags & RL_FX_ATTEMPT) {
         engine->stats.attempts++;
         ready = renew_claim(engine, lock);
@@ -206,33 +222,17 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
         prepare_claim(lock);
     for (rl_nodes rest = fx->ask; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
-        struct rl_ballot *ballot = &unsent[count];
-        if (!ready)
-            *ballot = (struct rl_ballot){
-                .node = (uint8_t)node,
-                .vote = RL_VOTE_FAILED,
-                .cause = REDLOCK_CAUSE_NO_MEMORY,
-                .verb = lock->lease.round.verb,
-                .round = lock->lease.round.number,
-                .unsent = true,
-            };
-        else if (ask(engine, lock, node, (enum rl_verb)lock->lease.round.verb, ballot))
-            continue;
-        count++;
+        if (ready)
+            ask(engine, lock, node, verb, unsent);
+        else
+            add_unsent(unsent, node, verb, RL_VOTE_FAILED, REDLOCK_CAUSE_NO_MEMORY);
     }
-    for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        if (!ask(engine, lock, node, RL_VERB_HEAL, &unsent[count]))
-            count++;
-    }
+    for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1)
+        ask(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_HEAL, unsent);
     if (fx->raise != 0)
         lock->claim->number = rl_lease_fence_number(&lock->lease);
-    for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1) {
-        unsigned node = (unsigned)__builtin_ctz(rest);
-        if (!ask(engine, lock, node, RL_VERB_RAISE, &unsent[count]))
-            count++;
-    }
-    feed(engine, lock, unsent, count);
+    for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1)
+        ask(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
 }
 
 /* What cannot be asked now is found out by the timer. */

@@ -6,7 +6,17 @@
 
 #include "engine/lock.h"
 
-/* lock.c: one event in, its effects carried out. */
+/* Requests of one round that could not be sent, and what that means as a vote. */
+struct rl_unsent {
+    uint32_t round;
+    uint8_t taken, count; /* list[taken] to list[count - 1] were not counted yet */
+    struct {
+        uint8_t node, verb, vote, cause; /* as in struct rl_ballot */
+    } list[3 * RL_NODES_MAX];            /* of each node: the question, HEAL and RAISE */
+};
+
+/* lock.c: carries out one event and its effects, then those of the votes for requests that could
+ * not be sent. */
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event);
 
 /* Of a token that is made here, or of one that is brought along, with a NUL behind it. */
@@ -19,10 +29,12 @@ void rl_lock_abandon_claim(struct rl_lock *lock);
 void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock);
 
 void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
-/* Sends what the effects ask for. What could not be sent is counted as a vote afterwards, when all
- * requests of the round are out. */
-void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock,
-                        const struct rl_effects *fx);
+/* Sends what the effects ask for, and adds to `unsent` each request that could not be sent. Drops
+ * those of an earlier round from there. */
+void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
+                        struct rl_unsent *unsent);
+/* Takes the vote for the first request that could not be sent. false: there is none. */
+bool rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret);
 void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_effects *fx);
 

@@ -46,15 +46,16 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     return rtt_us;
 }
 
-void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
-                       const struct rl_answer *answer, const struct rl_reply *reply,
-                       uint64_t rtt_us)
+static bool is_counted(const struct rl_request *request)
 {
-    const struct rl_node_listener *listener = &node->common->listener;
+    return request->round != 0 && request->claim->owner != NULL;
+}
 
-    if (request->round == 0 || request->claim->owner == NULL)
-        return;
-    struct rl_ballot ballot = {
+static inline void fill_ballot(const struct rl_node *node, const struct rl_request *request,
+                               const struct rl_answer *answer, uint64_t rtt_us,
+                               struct rl_ballot *ballot)
+{
+    *ballot = (struct rl_ballot){
         .node = node->index,
         .vote = (uint8_t)answer->vote,
         .cause = (uint8_t)answer->cause,
@@ -69,7 +70,27 @@ void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
         .pttl_ms = answer->pttl_ms,
         .rtt_us = (uint32_t)rl_min_u64(rtt_us, UINT32_MAX),
     };
-    listener->vote(listener->ctx, request->claim, &ballot, reply);
+}
+
+void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
+                       const struct rl_answer *answer, uint64_t rtt_us)
+{
+    if (is_counted(request))
+        fill_ballot(node, request, answer, rtt_us,
+                    rl_inbox_add_vote(&node->common->inbox, request->claim));
+}
+
+/* The same with the reply, unless the vote failed: then the connection may be closed, which frees
+ * the reply. */
+static void give_reply(struct rl_node *node, const struct rl_request *request,
+                       const struct rl_answer *answer, const struct rl_reply *reply,
+                       uint64_t rtt_us)
+{
+    if (answer->vote == RL_VOTE_FAILED)
+        reply = NULL;
+    if (is_counted(request))
+        fill_ballot(node, request, answer, rtt_us,
+                    rl_inbox_add_replied(&node->common->inbox, request->claim, reply));
 }
 
 static void count(struct rl_node *node, const struct rl_request *request,
@@ -235,12 +256,12 @@ void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t
         if (row->is_undo && answer.vote == RL_VOTE_FAILED) {
             rl_debts_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
         } else if (row->is_undo) {
-            node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DONE);
+            node->common->inbox.undos[RL_UNDO_DONE]++;
         }
         /* Whoever still waits for a record takes the late answer. */
         bool in_time = !request.told || request.claim->is_record;
         if (in_time)
-            rl_node_give_vote(node, &request, &answer, reply, rtt_us);
+            give_reply(node, &request, &answer, reply, rtt_us);
     }
     rl_claim_drop(request.claim);
     if (answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_PROTOCOL)

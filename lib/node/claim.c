@@ -94,12 +94,7 @@ bool rl_claim_has_token(const struct rl_claim *claim, struct rl_arg token)
     return own.len == token.len && memcmp(own.data, token.data, token.len) == 0;
 }
 
-void rl_claim_drop(struct rl_claim *claim)
+void rl_claim_free(struct rl_claim *claim)
 {
-    if (claim == NULL)
-        return;
-    RL_ASSERT(claim->refs > 0);
-    if (--claim->refs > 0)
-        return;
     rl_free_wiped(claim->mem, claim, sizeof *claim + claim->token_at + claim->token_len);
 }

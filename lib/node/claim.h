@@ -50,8 +50,17 @@ struct rl_claim *rl_claim_new_many(const struct rl_mem *mem, const struct rl_arg
                                    unsigned count, size_t token_max);
 /* On the keys of another claim. */
 struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_max);
-/* One reference less; the token is wiped with the last one: it is the right to delete the key. */
-void rl_claim_drop(struct rl_claim *claim);
+/* Frees a claim without references, and wipes the token: it is the right to delete the key. */
+void rl_claim_free(struct rl_claim *claim);
+/* Drops one reference, and frees the claim with the last one. `claim` may be NULL. */
+static inline void rl_claim_drop(struct rl_claim *claim)
+{
+    if (claim == NULL)
+        return;
+    RL_ASSERT(claim->refs > 0);
+    if (--claim->refs == 0)
+        rl_claim_free(claim);
+}
 
 void rl_claim_set_token(struct rl_claim *claim, struct rl_arg token);
 

@@ -38,8 +38,9 @@ static void plan_reconnect(struct rl_node *node, bool was_ready, int cause, uint
     node->due_ns = rl_add_sat(now_ns, delay_ns);
 }
 
-/* Gives the votes of a connection that is gone, and keeps what must be undone on the next one. */
-static void drain(struct rl_node *node, int cause, uint64_t now_ns)
+/* Ends the requests of a connection that is gone: their votes fail, and their undos are kept for
+ * the next connection. */
+static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
 {
     struct rl_pipeline *pipe = &node->pipe;
     uint64_t end = pipe->tail;
@@ -47,7 +48,6 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
     for (uint64_t i = pipe->head; i != end; i++) {
         struct rl_request *request = rl_pipeline_at(pipe, i);
         request->unsent = rl_request_is_unsent(pipe, request);
-        request->removed = true; /* whoever looks at the pipeline from a callback passes over it */
         if (request->claim != NULL && !request->unsent && rl_protocol[request->verb].resets_ttl)
             request->claim->unsure |= RL_NODE(node->index);
     }
@@ -60,8 +60,8 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
             continue;
         if (rl_protocol[request.verb].is_undo)
             rl_debts_add(node, claim, now_ns);
-        if (!request.told && request.round != 0 && claim->owner != NULL) {
-            struct rl_ballot ballot = {
+        if (!request.told && request.round != 0 && claim->owner != NULL)
+            *rl_inbox_add_vote(&node->common->inbox, claim) = (struct rl_ballot){
                 .node = node->index,
                 .vote = RL_VOTE_FAILED,
                 .cause = (uint8_t)cause,
@@ -69,8 +69,6 @@ static void drain(struct rl_node *node, int cause, uint64_t now_ns)
                 .round = request.round,
                 .unsent = request.unsent,
             };
-            node->common->listener.vote(node->common->listener.ctx, claim, &ballot, NULL);
-        }
         rl_claim_drop(claim);
     }
 }
@@ -100,6 +98,8 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
     node->pipe.out_len = 0;
     node->state = RL_NODE_DOWN;
     node->suspect = false;
+    node->is_new = false;
+    rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     node->cause = (uint8_t)cause;
     if (text != NULL)
         rl_node_set_text(node, text, strlen(text));
@@ -113,7 +113,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         node->due_ns = RL_NEVER;
     }
     rl_node_notify_changed(node);
-    drain(node, cause, now_ns);
+    end_requests(node, cause, now_ns);
 }
 
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns)

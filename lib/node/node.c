@@ -14,6 +14,7 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->common = common;
     node->index = index;
     node->pipe.mem = common->mem;
+    node->pipe.inbox = &common->inbox;
     rl_debt_heap_init(&node->debts, common->mem);
     node->due_ns = RL_NEVER;
     node->debts_due_ns = RL_NEVER;
@@ -62,7 +63,7 @@ bool rl_node_answers(const struct rl_node *node)
 void rl_node_notify_changed(struct rl_node *node)
 {
     rl_node_replan(node);
-    node->common->listener.changed(node->common->listener.ctx, node);
+    rl_inbox_note(&node->common->inbox, RL_INBOX_CHANGED, node->index);
 }
 
 void rl_node_start(struct rl_node *node, uint64_t now_ns)
@@ -121,8 +122,9 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
 }
 
 /* A burst, as when thousands of locks are given back in one tick, is written piece by piece: it
- * must not meet the limit of what may wait, and need not be stored. What the transport says against
- * it it says again when the tick ends: nothing may be closed, and no vote given, in here. */
+ * must not meet the limit of what may wait, and need not be stored. If the transport fails, the
+ * flush at the end of the tick closes the connection, because the caller still uses the pipeline.
+ */
 static void relieve(struct rl_node *node, size_t before)
 {
     const struct rl_transport *transport = &node->common->transport;
@@ -157,7 +159,7 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     node->counters.requests++;
     rl_silence_note(node, now_ns);
     if (node->state == RL_NODE_READY)
-        node->common->listener.dirty(node->common->listener.ctx, node);
+        rl_node_note_dirty(node);
     if (node->pipe.out_len >= RL_RELIEF)
         relieve(node, before);
     return true;
@@ -262,15 +264,19 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
         return;
     }
     rl_node_notify_changed(node);
-    if (node->duplicate) {
-        rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
-        return;
-    }
-    if (stepped)
-        rl_watch_tell_step(node);
+    node->is_new = true;
+    node->stepped = stepped;
+}
+
+/* Begins to use a connection that became ready with the last reply. */
+static void begin_use(struct rl_node *node, uint64_t now_ns)
+{
+    node->is_new = false;
+    if (node->stepped)
+        rl_watch_note_step(node);
     rl_debts_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
-    node->common->listener.dirty(node->common->listener.ctx, node);
+    rl_node_note_dirty(node);
 }
 
 static void close_unreadable(struct rl_node *node, uint64_t now_ns)
@@ -283,53 +289,81 @@ static void close_unreadable(struct rl_node *node, uint64_t now_ns)
 
 static void end_receiving(struct rl_node *node)
 {
+    rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     if (rl_pipeline_count(&node->pipe) != 0)
         return;
     node->asked_again = false;
     rl_pipeline_trim(&node->pipe);
-    rl_debts_trim(node);
+    if (node->debts.cap > RL_DEBTS_OWN)
+        rl_debts_trim(node);
+}
+
+static void take_greeting(struct rl_node *node, uint64_t now_ns)
+{
+    const struct rl_clocks *clocks = &node->common->clocks;
+
+    if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
+        rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
+    uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
+    int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
+    if (cause != REDLOCK_CAUSE_NONE)
+        rl_node_close(node, cause, NULL, true, now_ns);
+    else if (node->greeting_done == node->greeting_steps)
+        become_ready(node, now_ns);
+}
+
+/* Takes the next reply, and notes whether there may be another one. */
+static void take_reply(struct rl_node *node, uint64_t now_ns)
+{
+    bool greeting = node->state == RL_NODE_GREETING;
+
+    if (greeting)
+        rl_greeting_expect(node);
+    else
+        rl_answer_expect(node);
+    int got = rl_decoder_next(&node->decoder);
+    if (got < 0)
+        close_unreadable(node, now_ns);
+    else if (got > 0 && greeting)
+        take_greeting(node, now_ns);
+    else if (got > 0)
+        rl_node_answer(node, &node->decoder.reply, now_ns);
+    if (node->decoder.reader == NULL)
+        return; /* closed */
+    if (got == 0 || (!greeting && rl_decoder_is_done(&node->decoder)))
+        end_receiving(node);
+    else
+        rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }
 
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     if (node->state != RL_NODE_GREETING && node->state != RL_NODE_READY)
         return;
-    if (!rl_decoder_feed(&node->decoder, bytes, len)) {
+    if (rl_decoder_feed(&node->decoder, bytes, len))
+        take_reply(node, now_ns);
+    else
         close_unreadable(node, now_ns);
+}
+
+void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
+{
+    node->duplicate = first != NULL;
+    if (first == NULL)
         return;
-    }
-    while (node->decoder.reader != NULL) {
-        bool greeting = node->state == RL_NODE_GREETING;
-        if (greeting)
-            rl_greeting_expect(node);
-        else
-            rl_answer_expect(node);
-        int got = rl_decoder_next(&node->decoder);
-        if (got == 0) {
-            end_receiving(node);
-            return;
-        }
-        if (got < 0) {
-            close_unreadable(node, now_ns);
-            return;
-        }
-        if (!greeting) {
-            rl_node_answer(node, &node->decoder.reply, now_ns);
-            if (node->decoder.reader == NULL || !rl_decoder_is_done(&node->decoder))
-                continue;
-            end_receiving(node);
-            return;
-        }
-        if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
-            rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
-        const struct rl_node_listener *listener = &node->common->listener;
-        uint64_t read_ns = listener->clock(listener->ctx);
-        int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
-        if (cause != REDLOCK_CAUSE_NONE)
-            rl_node_close(node, cause, NULL, true, now_ns);
-        else if (node->greeting_done == node->greeting_steps)
-            become_ready(node, now_ns);
-    }
+    node->duplicate_of = first->index;
+    if (node->state == RL_NODE_READY)
+        rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
+}
+
+void rl_node_next(struct rl_node *node, uint64_t now_ns)
+{
+    if (node->duplicate && node->state == RL_NODE_READY)
+        rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
+    else if (node->is_new)
+        begin_use(node, now_ns);
+    else
+        take_reply(node, now_ns);
 }
 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns)

@@ -18,6 +18,7 @@
 #include "node/codec.h"
 #include "node/debt_heap.h"
 #include "node/encode.h"
+#include "node/inbox.h"
 #include "node/info.h"
 #include "node/pipeline.h"
 #include "node/tracker.h"
@@ -37,39 +38,13 @@ enum rl_node_state {
 
 struct rl_node;
 
-/* What became of an undo. */
-enum rl_undo_end {
-    RL_UNDO_DONE = 0,
-    RL_UNDO_EXPIRED = 1, /* its key expired before the node executed it */
-    RL_UNDO_DROPPED = 2  /* there was no memory to keep it: its key stays until it is over */
-};
-
-/* What a node tells its engine. */
-struct rl_node_listener {
-    /* The answer to a request whose claim still has an owner and whose round is not 0. `reply` is
-     * the raw answer, NULL for time-outs and lost connections. */
-    void (*vote)(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
-                 const struct rl_reply *reply);
-    /* Whether it may be asked, may vote, or why not, has changed. */
-    void (*changed)(void *ctx, struct rl_node *node);
-    /* Bytes are waiting: call rl_node_flush() before the tick ends. */
-    void (*dirty)(void *ctx, struct rl_node *node);
-    void (*undone)(void *ctx, struct rl_node *node, enum rl_undo_end end);
-    /* The boot clock, read now: an answer is younger than the tick that reads it. */
-    uint64_t (*clock)(void *ctx);
-    /* Its clock has jumped ahead: keys that were set before may expire early, or be gone. */
-    void (*stepped)(void *ctx, struct rl_node *node);
-    /* A key that was asked about has changed; an empty one: any may have. */
-    void (*pushed)(void *ctx, struct rl_node *node, struct rl_arg key);
-    void *ctx;
-};
-
 /* What all nodes of a client have in common; outlives them. */
 struct rl_node_common {
     const struct rl_mem *mem;
     const struct rl_log *log;
     struct rl_transport transport;
-    struct rl_node_listener listener;
+    struct rl_clocks clocks;
+    struct rl_inbox inbox; /* what the nodes report */
     struct rl_reply_text *text;
     /* Fences: the same words in every vote. */
     struct rl_arg fence_record, fence_config;
@@ -112,9 +87,11 @@ struct rl_node {
     bool probing;     /* the one probe of a suspect node is in flight */
     bool asked_again; /* something in the pipeline is older than what was asked before it */
     bool connected_once;
-    uint8_t cause;  /* enum redlock_cause: why it is not up, or may not vote */
-    bool fell;      /* the last connection attempt failed: known to be down */
-    bool duplicate; /* set by the engine: another address shows the same server */
+    bool is_new;   /* READY since the last reply: what waits for the connection was not sent yet */
+    bool stepped;  /* with `is_new`: the clock of the server has jumped since the last connection */
+    uint8_t cause; /* enum redlock_cause: why it is not up, or may not vote */
+    bool fell;     /* the last connection attempt failed: known to be down */
+    bool duplicate; /* another address shows the same server: see rl_node_set_duplicate() */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
     unsigned failures;         /* connections in a row that ended without an answer to a request */
@@ -176,8 +153,7 @@ bool rl_node_answers(const struct rl_node *node);
  */
 int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
                 uint64_t now_ns);
-/* Queues a PTTL, and has the node tell when the key changes (rl_node_listener.pushed), if it can.
- */
+/* Queues a PTTL, and has the node notify of changes of the key (RL_INBOX_NOTIFIED), if it can. */
 int rl_node_ask_and_watch(struct rl_node *node, struct rl_claim *claim, uint32_t round,
                           uint64_t now_ns);
 /* As rl_node_ask(), and a suspect node is asked, too: for what must not be left out because it is
@@ -198,7 +174,15 @@ void rl_node_flush(struct rl_node *node, uint64_t now_ns);
 
 /* Events of the transport. `cause` and `text` (may be NULL) say why it failed. */
 void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, uint64_t now_ns);
+/* Takes the first reply of these bytes. If there may be more, adds the node to RL_INBOX_UNREAD; the
+ * bytes stay valid until rl_node_next() has removed it. */
 void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
+/* Takes the next reply of those bytes, begins to use a connection that has become ready, or closes
+ * that of a duplicate. Removes the node from RL_INBOX_UNREAD when nothing is left to do. */
+void rl_node_next(struct rl_node *node, uint64_t now_ns);
+/* Notes that the node `first`, or none (NULL), shows the same server. The connection of a duplicate
+ * is closed by rl_node_next(). */
+void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first);
 void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t now_ns);
 
 /* Does what is due; rl_node_wake_ns() says when (boot clock, RL_NEVER: nothing is due). */

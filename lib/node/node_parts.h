@@ -22,15 +22,19 @@ void rl_greeting_free(struct rl_node *node);
 void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 /* Tells the decoder what the next answer may be. */
 void rl_answer_expect(struct rl_node *node);
-/* Tells the owner of the request's claim, if somebody counts the answer. */
+/* Puts a vote without a reply in the inbox, if the claim has an owner and it belongs to a round. */
 void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
-                       const struct rl_answer *answer, const struct rl_reply *reply,
-                       uint64_t rtt_us);
+                       const struct rl_answer *answer, uint64_t rtt_us);
 
 /* silence.c: an answer took so long; now it is there. What took longer than any answer may, as this
  * process was stopped meanwhile or the server stood still, tells nothing of the way: whoever waits
  * for some round trips out of manners would wait for minutes. */
 void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
+
+static inline void rl_node_note_dirty(const struct rl_node *node)
+{
+    node->common->inbox.dirty |= RL_NODE(node->index);
+}
 
 /* Something has changed that rl_node_wake_ns() depends on; all but what rl_silence_note() knows. */
 static inline void rl_node_replan(struct rl_node *node)
@@ -50,7 +54,7 @@ void rl_silence_review(struct rl_node *node, uint64_t now_ns);
 /* watch.c: what the greeting has taught: 0, or why the connection is of no use. */
 int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
                      uint64_t now_ns);
-void rl_watch_tell_step(struct rl_node *node);
+void rl_watch_note_step(const struct rl_node *node);
 /* When the next heartbeat is due (RL_NEVER: none is), sends it, takes an answer to it. */
 uint64_t rl_watch_due_ns(const struct rl_node *node);
 void rl_watch_send(struct rl_node *node, uint64_t now_ns);

@@ -7,9 +7,6 @@
 
 #define RING_MIN 32
 #define OUT_MIN  4096
-/* So much is kept: a few hundred locks in flight shall not allocate anew each time. */
-#define RING_KEPT 512
-#define OUT_KEPT  ((size_t)64 << 10)
 
 static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
 {
@@ -17,9 +14,14 @@ static bool grow_ring(struct rl_pipeline *pipe, uint64_t needed)
 
     while (cap < needed)
         cap *= 2;
-    struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
-    if (ring == NULL)
+    uint32_t more = cap - pipe->ring_cap;
+    if (!rl_inbox_reserve(pipe->inbox, more))
         return false;
+    struct rl_request *ring = rl_realloc_array(pipe->mem, NULL, cap, sizeof *ring);
+    if (ring == NULL) {
+        rl_inbox_release(pipe->inbox, more);
+        return false;
+    }
     for (uint64_t i = pipe->head; i != pipe->tail; i++)
         ring[i & (cap - 1)] = *rl_pipeline_at(pipe, i);
     rl_free(pipe->mem, pipe->ring);
@@ -173,16 +175,21 @@ bool rl_pipeline_has_bare_set(const struct rl_pipeline *pipe)
     return bare;
 }
 
-void rl_pipeline_trim(struct rl_pipeline *pipe)
+static void free_ring(struct rl_pipeline *pipe)
+{
+    rl_inbox_release(pipe->inbox, pipe->ring_cap);
+    rl_free(pipe->mem, pipe->ring);
+    pipe->ring = NULL;
+    pipe->ring_cap = 0;
+}
+
+void rl_pipeline_free_burst(struct rl_pipeline *pipe)
 {
     if (pipe->head != pipe->tail)
         return;
-    if (pipe->ring_cap > RING_KEPT) {
-        rl_free(pipe->mem, pipe->ring);
-        pipe->ring = NULL;
-        pipe->ring_cap = 0;
-    }
-    if (pipe->out_len == 0 && pipe->out_cap > OUT_KEPT) {
+    if (pipe->ring_cap > RL_RING_KEPT)
+        free_ring(pipe);
+    if (pipe->out_len == 0 && pipe->out_cap > RL_OUT_KEPT) {
         rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);
         pipe->out = NULL;
         pipe->out_cap = 0;
@@ -194,9 +201,7 @@ void rl_pipeline_free(struct rl_pipeline *pipe)
     while (pipe->head != pipe->tail)
         rl_claim_drop(rl_pipeline_pop(pipe).claim);
     rl_free_wiped(pipe->mem, pipe->out, pipe->out_cap);
-    rl_free(pipe->mem, pipe->ring);
+    free_ring(pipe);
     pipe->out = NULL;
-    pipe->ring = NULL;
-    pipe->out_cap = pipe->ring_cap = 0;
-    pipe->out_len = 0;
+    pipe->out_len = pipe->out_cap = 0;
 }

@@ -10,6 +10,7 @@
 #define RL_NODE_PIPELINE_H
 
 #include "node/claim.h"
+#include "node/inbox.h"
 
 struct rl_request {
     struct rl_claim *claim; /* NULL: a probe or a heartbeat */
@@ -27,7 +28,8 @@ struct rl_request {
 
 struct rl_pipeline {
     const struct rl_mem *mem;
-    char *out; /* bytes not taken by the transport yet */
+    struct rl_inbox *inbox; /* has room for a vote for each place of the ring */
+    char *out;              /* bytes not taken by the transport yet */
     size_t out_len, out_cap;
     uint64_t sent;            /* bytes taken so far: place of out[0] */
     uint64_t unsent_since_ns; /* boot time at which `out` stopped being empty */
@@ -97,8 +99,17 @@ bool rl_pipeline_has_set(const struct rl_pipeline *pipe);
 /* Bytes that were sent and may not have been read yet: nothing behind them was answered. */
 uint64_t rl_pipeline_unread(const struct rl_pipeline *pipe);
 
+/* So much is kept: a few hundred locks in flight shall not allocate anew each time. */
+#define RL_RING_KEPT 512
+#define RL_OUT_KEPT  ((size_t)64 << 10)
+
 /* Gives the memory of a burst back when nothing is under way any more. */
-void rl_pipeline_trim(struct rl_pipeline *pipe);
+void rl_pipeline_free_burst(struct rl_pipeline *pipe);
+static inline void rl_pipeline_trim(struct rl_pipeline *pipe)
+{
+    if (pipe->ring_cap > RL_RING_KEPT || pipe->out_cap > RL_OUT_KEPT)
+        rl_pipeline_free_burst(pipe);
+}
 
 void rl_pipeline_free(struct rl_pipeline *pipe);
 

@@ -77,16 +77,11 @@ static void doubt_vote(struct rl_node *node, uint64_t at, bool is_late)
     request->doubted = true;
     if (request->claim == NULL) /* a heartbeat: nobody waits for it */
         return;
-    struct rl_request copy = *request;
-    rl_claim_ref(copy.claim);
-    rl_node_give_vote(node, &copy, is_late ? &late : &silent, NULL, 0);
-    rl_claim_drop(copy.claim);
+    rl_node_give_vote(node, request, is_late ? &late : &silent, 0);
 }
 
 /* Votes that are over their limit fail; of the others their owners learn that they may not come.
- * Requests stay as tombstones. By index: a vote may queue undos behind, or remove what was not
- * sent.
- */
+ * Requests stay as tombstones. */
 static void doubt_votes(struct rl_node *node, uint64_t now_ns)
 {
     uint64_t end = node->pipe.tail;
@@ -108,7 +103,7 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
     const struct rl_encoded *ping = rl_node_say_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
     node->probing = ping != NULL && rl_pipeline_push(&node->pipe, &request, ping->bytes, ping->len);
     if (node->probing)
-        node->common->listener.dirty(node->common->listener.ctx, node);
+        rl_node_note_dirty(node);
 }
 
 static void become_suspect(struct rl_node *node, uint64_t now_ns)

@@ -13,8 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* One node with much to say must not keep the others waiting. */
-#define RECEIVES_PER_TICK 8
 /* What a peer may send while we leave, before it is left all the same. */
 #define DISCARDS_MAX 256
 
@@ -289,42 +287,39 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
     tell_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
 }
 
-static void receive(struct rl_sockets *sockets, struct rl_socket *sock)
+static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
 {
-    for (unsigned i = 0; i < RECEIVES_PER_TICK && sock->fd >= 0; i++) {
-        ssize_t got = recv(sock->fd, sockets->buffer, sizeof sockets->buffer, MSG_DONTWAIT);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return;
-        if (got <= 0) {
-            const char *text = got == 0 ? "connection closed by the server" : "connection reset";
-            tell_closed(sockets, sock, text);
-            return;
-        }
+    ssize_t got;
+
+    do {
+        got = recv(sock->fd, sockets->buffer, sizeof sockets->buffer, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return false;
+    if (got > 0)
         tell_received(sockets, sock, (size_t)got);
-        if ((size_t)got < sizeof sockets->buffer)
-            return;
-    }
+    else
+        tell_closed(sockets, sock,
+                    got == 0 ? "connection closed by the server" : "connection reset");
+    return got == (ssize_t)sizeof sockets->buffer;
 }
 
-void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
+bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
 {
     struct rl_socket *sock = &sockets->list[ready->tag - sockets->tag];
 
     if (sock->fd < 0)
-        return; /* closed earlier in this tick */
+        return false; /* closed earlier in this tick, maybe because of the last bytes */
     if (sock->connecting) {
         finish_connect(sockets, sock);
-        return;
+        return false;
     }
     if (ready->writable && sock->want_write) {
         sock->want_write = false;
         if (rl_poller_change(sockets->poller, sock->fd, ready->tag, false) == REDLOCK_OK)
             tell_writable(sockets, sock);
     }
-    if (sock->fd >= 0 && (ready->readable || ready->broken))
-        receive(sockets, sock);
+    return sock->fd >= 0 && (ready->readable || ready->broken) && receive(sockets, sock);
 }
 
 void rl_sockets_abandon(struct rl_sockets *sockets)

@@ -42,8 +42,10 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
 /* ctx: struct rl_sockets */
 struct rl_transport rl_sockets_transport(struct rl_sockets *sockets);
 
-/* What the poller said of the socket with the tag `ready->tag`. */
-void rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready);
+/* Tells the node what the poller said of the socket with the tag `ready->tag`, and receives once.
+ * Bytes that the node is handed stay valid until the next call for any socket. true: more may have
+ * come, call again when the node has read those. */
+bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready);
 /* Takes up name look-ups that are done; once in every tick. */
 void rl_sockets_tick(struct rl_sockets *sockets);
 

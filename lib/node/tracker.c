@@ -54,6 +54,8 @@ static void close_lane(struct rl_node *node)
         transport->close(transport->ctx, lane(node), false);
     rl_decoder_close(&tracker->decoder);
     forget_greeting(node);
+    rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
+    tracker->next_key = 0;
     tracker->state = RL_TRACKER_OFF;
     tracker->due_ns = RL_NEVER;
     tracker->on = false;
@@ -228,7 +230,7 @@ static void track(struct rl_node *node, uint64_t now_ns)
     ok = ok && rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
     tracker->asked += ok;
     if (ok)
-        node->common->listener.dirty(node->common->listener.ctx, node);
+        rl_node_note_dirty(node);
     else
         fail(node, now_ns);
 }
@@ -241,7 +243,6 @@ static bool is_ok(const struct rl_reply *reply)
 void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    const struct rl_node_listener *listener = &node->common->listener;
 
     RL_ASSERT(tracker->asked > 0);
     if (--tracker->asked > 1 || tracker->state != RL_TRACKER_LISTENING)
@@ -262,7 +263,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
     tracker->harmful = false;
     rl_node_notify_changed(node);
     /* What has changed before now, nobody told. */
-    listener->pushed(listener->ctx, node, (struct rl_arg){NULL, 0});
+    rl_inbox_add_key(&node->common->inbox, node->index, (struct rl_arg){NULL, 0});
 }
 
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
@@ -288,19 +289,19 @@ static bool is_word(struct rl_arg arg, const char *text)
     return arg.data != NULL && arg.len == strlen(text) && memcmp(arg.data, text, arg.len) == 0;
 }
 
-static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+static void take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_words *words = &tracker->words;
 
     if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
         refuse(node, reply, now_ns);
-        return false;
+        return;
     }
     switch (tracker->step++) {
     case STEP_AUTH:
     case STEP_SETNAME:
-        return true;
+        return;
     case STEP_ID:
         tracker->id = reply->kind == RL_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
         break;
@@ -308,46 +309,49 @@ static bool take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
         if (reply->kind != RL_REPLY_ARRAY || words->count != 3 ||
             !is_word(words->list[0], "subscribe")) {
             refuse(node, reply, now_ns);
-            return false;
+            return;
         }
         tracker->state = RL_TRACKER_LISTENING;
         rl_node_replan(node);
         tracker->due_ns = RL_NEVER;
         forget_greeting(node);
         track(node, now_ns);
-        return tracker->state == RL_TRACKER_LISTENING;
+        return;
     }
-    if (tracker->id != 0)
-        return true;
-    refuse(node, reply, now_ns);
-    return false;
+    if (tracker->id == 0)
+        refuse(node, reply, now_ns);
 }
 
-static bool take_push(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+/* Reports the next key of the notification at hand. */
+static void notify(struct rl_node *node)
+{
+    struct rl_tracker *tracker = &node->tracker;
+    struct rl_arg key = tracker->words.list[tracker->next_key++];
+
+    if (key.data == NULL)
+        key.len = 0;
+    if (tracker->next_key == tracker->words.count)
+        tracker->next_key = 0;
+    rl_inbox_add_key(&node->common->inbox, node->index, key);
+}
+
+static void take_push(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     const struct rl_words *words = &node->tracker.words;
-    const struct rl_node_listener *listener = &node->common->listener;
 
     if (reply->kind != RL_REPLY_ARRAY || words->count < 3 || !is_word(words->list[0], "message") ||
         !is_word(words->list[1], CHANNEL)) {
         fail(node, now_ns);
-        return false;
+        return;
     }
     node->counters.pushes++;
-    /* The listener may lead to another answer being read: the words are taken one by one. */
-    for (unsigned i = 2; i < words->count && node->tracker.state == RL_TRACKER_LISTENING; i++) {
-        struct rl_arg key = words->list[i];
-        if (key.data == NULL)
-            key.len = 0;
-        listener->pushed(listener->ctx, node, key);
-    }
-    return node->tracker.state == RL_TRACKER_LISTENING;
+    node->tracker.next_key = 2;
+    notify(node);
 }
 
 void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    bool goes_on = true;
 
     if (tracker->state != RL_TRACKER_GREETING && tracker->state != RL_TRACKER_LISTENING)
         return;
@@ -355,18 +359,26 @@ void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, ui
         fail(node, now_ns);
         return;
     }
-    while (goes_on) {
-        int got = rl_decoder_next(&tracker->decoder);
-        if (got == 0)
-            return;
-        if (got < 0) {
-            fail(node, now_ns);
-            return;
-        }
-        goes_on = tracker->state == RL_TRACKER_GREETING
-                      ? take_greeting(node, &tracker->decoder.reply, now_ns)
-                      : take_push(node, &tracker->decoder.reply, now_ns);
+    rl_inbox_note(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
+}
+
+void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_tracker *tracker = &node->tracker;
+
+    if (tracker->next_key != 0) {
+        notify(node);
+        return;
     }
+    int got = rl_decoder_next(&tracker->decoder);
+    if (got == 0)
+        rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
+    else if (got < 0)
+        fail(node, now_ns);
+    else if (tracker->state == RL_TRACKER_GREETING)
+        take_greeting(node, &tracker->decoder.reply, now_ns);
+    else
+        take_push(node, &tracker->decoder.reply, now_ns);
 }
 
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)

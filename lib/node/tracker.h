@@ -36,6 +36,7 @@ struct rl_tracker {
     char text[96]; /* ... for people */
     struct rl_decoder decoder;
     struct rl_words words;
+    unsigned next_key; /* in `words`: reported next; 0: all were */
 };
 
 struct rl_claim;
@@ -62,7 +63,12 @@ void rl_tracker_registered(struct rl_node *node, const struct rl_reply *reply, u
 
 /* Events of its own transport. */
 void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns);
+/* Takes bytes, and adds the node to RL_INBOX_PUSH_UNREAD: they stay valid until rl_tracker_next()
+ * has removed it. */
 void rl_tracker_received(struct rl_node *node, const char *bytes, size_t len, uint64_t now_ns);
+/* Takes the next reply of those bytes, or the next key of a notification. Removes the node from
+ * RL_INBOX_PUSH_UNREAD when there is none. */
+void rl_tracker_next(struct rl_node *node, uint64_t now_ns);
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns);
 void rl_tracker_flush(struct rl_node *node, uint64_t now_ns);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * What a node needs of the world: connect, send, close. One implementation is sockets (socket.c);
- * another may be a simulated network. Events come back through rl_node_opened(), rl_node_received()
- * and rl_node_closed(); for the second connection of a node, whose number is that of the node and
- * RL_PUSH_LANE, through those of node/tracker.h. */
+ * What a node needs of the world: connect, send, close, and the clocks. One implementation is
+ * sockets (socket.c); another may be a simulated network. Events come back through
+ * rl_node_opened(), rl_node_received() and rl_node_closed(); for the second connection of a node,
+ * whose number is that of the node and RL_PUSH_LANE, through those of node/tracker.h. */
 #ifndef RL_NODE_TRANSPORT_H
 #define RL_NODE_TRANSPORT_H
+
+#include "core/types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,6 +23,12 @@ struct rl_transport {
     ssize_t (*send)(void *ctx, unsigned node, const char *bytes, size_t len);
     /* abortive: undelivered bytes are thrown away and the peer sees a reset. */
     void (*close)(void *ctx, unsigned node, bool abortive);
+    void *ctx;
+};
+
+/* Reads the clocks now: a reply may be younger than the tick that takes it. */
+struct rl_clocks {
+    struct rl_now (*now)(void *ctx);
     void *ctx;
 };
 

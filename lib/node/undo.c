@@ -55,7 +55,7 @@ static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns
                 "%s: no memory for undos that wait for this node; keys will stay until they expire",
                 node->name);
     node->dropped_until_ns = rl_max_u64(node->dropped_until_ns, expires_ns);
-    node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_DROPPED);
+    node->common->inbox.undos[RL_UNDO_DROPPED]++;
 }
 
 void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
@@ -65,7 +65,7 @@ void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
         return;
     uint64_t expires_ns = expiry_ns(node, claim);
     if (expires_ns <= now_ns) {
-        node->common->listener.undone(node->common->listener.ctx, node, RL_UNDO_EXPIRED);
+        node->common->inbox.undos[RL_UNDO_EXPIRED]++;
         return;
     }
     if (!rl_debt_heap_reserve(&node->debts, node->debts.count + 1)) {
@@ -113,13 +113,11 @@ void rl_debts_greeted(struct rl_node *node, uint64_t now_ns)
 
 void rl_debts_expire(struct rl_node *node, uint64_t now_ns)
 {
-    const struct rl_node_listener *listener = &node->common->listener;
-
     if (rl_debt_heap_first_ns(&node->debts) > now_ns)
         return;
     while (rl_debt_heap_first_ns(&node->debts) <= now_ns) {
         settle(node, rl_debt_heap_take_first(&node->debts));
-        listener->undone(listener->ctx, node, RL_UNDO_EXPIRED);
+        node->common->inbox.undos[RL_UNDO_EXPIRED]++;
     }
     rl_debts_trim(node);
 }

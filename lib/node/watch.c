@@ -31,10 +31,10 @@ void rl_node_review(struct rl_node *node, uint64_t now_ns)
 }
 
 /* A clock that jumps back makes keys live longer: a nuisance, but nobody loses anything by it. */
-void rl_watch_tell_step(struct rl_node *node)
+void rl_watch_note_step(const struct rl_node *node)
 {
     if (node->admission.step_us > 0)
-        node->common->listener.stepped(node->common->listener.ctx, node);
+        rl_inbox_note(&node->common->inbox, RL_INBOX_STEPPED, node->index);
 }
 
 /* Guards begin when we hold the answer in our hands. The time of the tick may be older, by as much
@@ -42,9 +42,9 @@ void rl_watch_tell_step(struct rl_node *node)
  */
 static uint64_t learned_ns(const struct rl_node *node)
 {
-    const struct rl_node_listener *listener = &node->common->listener;
+    const struct rl_clocks *clocks = &node->common->clocks;
 
-    return listener->clock(listener->ctx);
+    return clocks->now(clocks->ctx).boot_ns;
 }
 
 /* What the greeting has taught about the server. 0, or why the connection is of no use. */
@@ -132,7 +132,7 @@ void rl_watch_send(struct rl_node *node, uint64_t now_ns)
     for (uint8_t i = 0; ok && i < count; i++)
         ok = ask(node, RL_VERB_INFO, i, now_ns);
     if (node->beat_pending != 0)
-        node->common->listener.dirty(node->common->listener.ctx, node);
+        rl_node_note_dirty(node);
 }
 
 static void take_time(struct rl_node *node, const struct rl_request *request,
@@ -145,7 +145,7 @@ static void take_time(struct rl_node *node, const struct rl_request *request,
     if (!rl_admission_time(&node->admission, time_us, request->sent_ns, learned_ns(node)))
         return;
     rl_node_review(node, now_ns);
-    rl_watch_tell_step(node);
+    rl_watch_note_step(node);
 }
 
 /* All sections are in. */

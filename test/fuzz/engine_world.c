@@ -145,6 +145,7 @@ void world_deliver(unsigned client, size_t most)
             conn->open = ok;
             rl_node_opened(&engine->nodes[i], ok, ok ? 0 : REDLOCK_CAUSE_CONNECT,
                            ok ? NULL : "refused", now_ns);
+            rl_engine_drain(engine);
         }
         size_t len = rl_min_u64(conn->out_len, most);
         if (!conn->open || len == 0)
@@ -153,6 +154,7 @@ void world_deliver(unsigned client, size_t most)
         conn->out_len -= len;
         memmove(conn->out, conn->out + len, conn->out_len);
         rl_node_received(&engine->nodes[i], bytes, len, now_ns);
+        rl_engine_drain(engine);
     }
 }
 

@@ -206,6 +206,7 @@ static void deliver(size_t len)
     server.out_len -= len;
     memmove(server.out, server.out + len, server.out_len);
     rl_node_received(&rig->node, bytes, len, rig->now_ns);
+    rig_drain(rig);
 }
 
 static void opened(unsigned how)
@@ -216,6 +217,7 @@ static void opened(unsigned how)
         rl_node_opened(&rig->node, true, 0, NULL, rig->now_ns);
     else
         rl_node_opened(&rig->node, false, REDLOCK_CAUSE_CONNECT, "refused", rig->now_ns);
+    rig_drain(rig);
 }
 
 static void lose_connection(unsigned more)
@@ -227,6 +229,7 @@ static void lose_connection(unsigned more)
         opened(0);
     else
         rl_node_closed(&rig->node, REDLOCK_CAUSE_DISCONNECT, "connection reset", rig->now_ns);
+    rig_drain(rig);
 }
 
 static void forge(struct fuzz_input *input)
@@ -236,6 +239,7 @@ static void forge(struct fuzz_input *input)
 
     if (ledger.forged && len > 0 && rig->is_open && rig->node.state >= RL_NODE_GREETING)
         rl_node_received(&rig->node, bytes, len, rig->now_ns);
+    rig_drain(rig);
 }
 
 static void pass(uint64_t ns, bool asleep)
@@ -252,6 +256,7 @@ static void set_room(unsigned room)
     rig->room = room == 255 ? SIZE_MAX : room * 7u;
     if (rig->room > 0 && rig->is_open)
         rl_node_flush(&rig->node, rig->now_ns);
+    rig_drain(rig);
 }
 
 /* The record of the server, as others have left it. */

@@ -23,28 +23,29 @@ static unsigned asked, answered; /* GETs on the first connection */
 static char said[LOG_MAX];
 static size_t said_len;
 
-static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
+static void on_pushed(struct rl_arg key)
 {
-    (void)ctx;
-    MUST(node == &rig->node && node->state == RL_NODE_READY);
-    MUST(node->tracker.state == RL_TRACKER_LISTENING);
+    MUST(rig->node.state == RL_NODE_READY);
+    MUST(rig->node.tracker.state == RL_TRACKER_LISTENING);
     MUST(key.len <= RL_WORDS_BYTES_MAX);
-    rig->pushes++;
     if (key.len != 0)
         MUST(memmem(said, said_len, key.data, key.len) != NULL);
 }
 
-static void on_vote(void *ctx, struct rl_claim *of, const struct rl_ballot *ballot,
-                    const struct rl_reply *reply)
+static void take_votes(void)
 {
-    (void)ctx;
-    (void)reply;
-    MUST(of == claim && ballot->verb == RL_VERB_GET && answered < asked);
-    answered++;
+    rig_drain(rig);
+    for (unsigned i = 0; i < rig->vote_count; i++) {
+        const struct rig_vote *vote = &rig->votes[i];
+        MUST(vote->claim == claim && vote->ballot.verb == RL_VERB_GET && answered < asked);
+        answered++;
+    }
+    rig->vote_count = 0;
 }
 
 static void check(void)
 {
+    take_votes();
     const struct rl_tracker *tracker = &rig->node.tracker;
     bool in_use = tracker->state == RL_TRACKER_CONNECTING ||
                   tracker->state == RL_TRACKER_GREETING || tracker->state == RL_TRACKER_LISTENING;
@@ -61,14 +62,16 @@ static void check(void)
 /* On the second connection; the first one lives on, and so does what it was asked. */
 static void hear(const char *bytes, size_t len)
 {
-    unsigned state = rig->node.state, votes = answered, closes = rig->closes;
+    take_votes();
+    unsigned state = rig->node.state, closes = rig->closes;
 
     if (!rig->push_open || said_len + len > LOG_MAX)
         return;
     memcpy(said + said_len, bytes, len);
     said_len += len;
     rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
-    MUST(rig->node.state == state && rig->closes == closes && answered == votes);
+    rig_drain(rig);
+    MUST(rig->node.state == state && rig->closes == closes && rig->vote_count == 0);
     if (!rig->push_open)
         said_len = 0;
     rig_flush(rig);
@@ -107,6 +110,7 @@ static void first_comes_back(void)
 
 static void ask(void)
 {
+    take_votes();
     if (rig->node.state == RL_NODE_READY && asked - answered < 100 &&
         rl_node_ask(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
         asked++;
@@ -213,8 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     rig = rig_new();
     rig->common.wakeups = true;
-    rig->common.listener.pushed = on_pushed;
-    rig->common.listener.vote = on_vote;
+    rig->pushed_fn = on_pushed;
     asked = answered = 0;
     said_len = 0;
     claim = rig_claim(rig, "token");

@@ -234,6 +234,7 @@ static void read_some(struct sim_client *client, uint64_t count)
         stumble(client);
         if (sim_conn_is_present(client->world, item->conn) && item->conn->client_open)
             (item->conn->push ? hand_over_push : hand_over)(client, item->conn, item->segment);
+        rl_engine_drain(&client->engine);
         drop_item(client, item);
     }
 }

@@ -93,12 +93,18 @@ static void on_node(void *ctx, unsigned node)
     (void)node;
 }
 
+static void receive(unsigned node, const char *bytes, size_t len)
+{
+    rl_node_received(&engine.nodes[node], bytes, len, now_ns);
+    rl_engine_drain(&engine);
+}
+
 static void hear(unsigned node, const char *text)
 {
     char bytes[512];
     const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
 
-    rl_node_received(&engine.nodes[node], bytes, (size_t)len, now_ns);
+    receive(node, bytes, (size_t)len);
 }
 
 static void greet(unsigned node)
@@ -107,13 +113,13 @@ static void greet(unsigned node)
 
     ck_assert(opened[node]);
     rl_node_opened(&engine.nodes[node], true, 0, NULL, now_ns);
-    rl_node_received(&engine.nodes[node], "+OK\r\n", 5, now_ns); /* CLIENT SETNAME */
+    receive(node, "+OK\r\n", 5); /* CLIENT SETNAME */
     snprintf(server, sizeof server, "run_id:%s\r\n", run_of[node]);
     hear(node, server);
     hear(node, "role:master\r\n");
     for (unsigned i = 0; i < 3; i++)
         hear(node, "");
-    rl_node_received(&engine.nodes[node], "-NOPERM\r\n", 9, now_ns); /* TIME */
+    receive(node, "-NOPERM\r\n", 9); /* TIME */
     for (unsigned i = 0; i < 3; i++)
         hear(node, "0123456789012345678901234567890123456789");
     ck_assert_int_eq(engine.nodes[node].state, RL_NODE_READY);

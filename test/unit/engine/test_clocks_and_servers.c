@@ -43,7 +43,8 @@ START_TEST(duplicates_name_the_first)
     ck_assert(engine->view.duplicate);
     ck_assert(!rl_engine_is_ready(engine));
     engine->nodes[1].suspect = true; /* it is not asked anyway */
-    engine->common.listener.changed(engine->common.listener.ctx, &engine->nodes[0]);
+    rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, 0);
+    rl_engine_drain(engine);
     ck_assert_uint_eq(engine->view.silent, 0);
     engine->nodes[1].suspect = false;
 }
@@ -302,7 +303,8 @@ START_TEST(late_servers_are_asked)
     for (unsigned i = 0; i < NODES; i++) {
         engine->nodes[i].suspect = true;
         engine->nodes[i].suspect_since_ns = world.now_ns;
-        engine->common.listener.changed(engine->common.listener.ctx, &engine->nodes[i]);
+        rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, i);
+        rl_engine_drain(engine);
     }
     ck_assert_uint_eq(engine->view.silent, rl_nodes_all(NODES));
     (void)rig_hold(0, &params, "a");

@@ -15,6 +15,7 @@ static bool starts(const char *record)
 static void lose(unsigned node)
 {
     rl_node_closed(&engine.nodes[node], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
+    rl_engine_drain(&engine);
 }
 
 /* The node's connection is made anew; others that are away stay away. */
@@ -28,6 +29,7 @@ static void come_back(unsigned node)
             continue;
         opened[i] = false;
         rl_node_opened(&engine.nodes[i], false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);
+        rl_engine_drain(&engine);
     }
     greet(node);
     tick();

@@ -361,6 +361,29 @@ START_TEST(a_vote_before_a_majority_of_records)
 }
 END_TEST
 
+/* No request of the attempt can be sent, and the engine learns it from the attempt itself. Each
+ * counts as one vote, after all were tried: the attempt fails once, and the lock waits for the next
+ * one. */
+START_TEST(requests_that_cannot_be_sent)
+{
+    struct rl_lease_params params = waiting();
+
+    for (unsigned i = 0; i < NODES; i++)
+        engine->nodes[i].suspect = true;
+    rl_engine_refresh(engine);
+    struct rig_lock *it = rig_start_one(0, &params, "a");
+    ck_assert_uint_eq(it->lock.lease.state, RL_STATE_WAITING);
+    ck_assert_uint_eq(it->lock.lease.round.number, 1);
+    ck_assert_uint_eq(rl_nodes_count(it->lock.lease.round.failed), 2); /* of three: it is decided */
+    ck_assert_uint_eq(engine->stats.attempts, 1);
+    ck_assert((it->flags & RL_FX_DONE) == 0);
+    for (unsigned i = 0; i < NODES; i++)
+        engine->nodes[i].suspect = false;
+    rig_pass(RL_SECOND);
+    ck_assert(rig_holds(it));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("engine_locks");
@@ -378,6 +401,7 @@ int main(void)
     tcase_add_test(tcase, a_question_that_is_replaced);
     tcase_add_loop_test(tcase, a_lock_that_starts_late, 0, 4);
     tcase_add_loop_test(tcase, a_vote_before_a_majority_of_records, 0, 2);
+    tcase_add_test(tcase, requests_that_cannot_be_sent);
     TCase *short_queues = tcase_create("short queues");
     suite_add_tcase(suite, short_queues);
     tcase_add_checked_fixture(short_queues, setup_short_queues, rig_end);

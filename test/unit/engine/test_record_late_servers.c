@@ -27,7 +27,7 @@ static void begin_to_look(void)
 
 static void hear_pong(unsigned node)
 {
-    rl_node_received(&engine.nodes[node], "+PONG\r\n", 7, now_ns);
+    receive(node, "+PONG\r\n", 7);
 }
 
 static int init_status(void)
@@ -107,6 +107,7 @@ START_TEST(a_connection_ends_while_an_operator_waits)
     hear(1, EMPTY);
     opened[2] = false;
     rl_node_closed(&engine.nodes[2], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
+    rl_engine_drain(&engine);
     for (unsigned i = 0; i < 10 && !opened[2]; i++)
         pass(50 * RL_MS);
     ck_assert(!seeded[0]);

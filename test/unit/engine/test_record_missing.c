@@ -14,19 +14,21 @@ static uint64_t next_look_ns(void)
 
 static void hear_error(unsigned node)
 {
-    rl_node_received(&engine.nodes[node], "-ERR no\r\n", 9, now_ns);
+    receive(node, "-ERR no\r\n", 9);
 }
 
 static void lose(unsigned node)
 {
     opened[node] = false;
     rl_node_closed(&engine.nodes[node], REDLOCK_CAUSE_DISCONNECT, "cut", now_ns);
+    rl_engine_drain(&engine);
 }
 
 static void refuse(unsigned node)
 {
     opened[node] = false;
     rl_node_opened(&engine.nodes[node], false, REDLOCK_CAUSE_CONNECT, "refused", now_ns);
+    rl_engine_drain(&engine);
 }
 
 static void note(unsigned node, uint8_t state)
@@ -204,7 +206,7 @@ START_TEST(an_answer_to_an_earlier_look)
     ck_assert(read_it[2]);
     hear(2, USED);
     ck_assert_uint_eq(engine.records->answered, 0);
-    rl_node_received(&engine.nodes[2], "+PONG\r\n", 7, now_ns);
+    receive(2, "+PONG\r\n", 7);
     hear(2, USED);
     ck_assert_uint_eq(engine.records->answered, RL_NODE(2));
 }

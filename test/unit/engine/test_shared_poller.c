@@ -78,7 +78,7 @@ END_TEST
 START_TEST(any_may_have_something_to_send)
 {
     ck_assert(!rl_io_is_dirty(&io));
-    engines[_i].dirty = RL_NODE(0);
+    engines[_i].common.inbox.dirty = RL_NODE(0);
     ck_assert(rl_io_is_dirty(&io));
     rl_io_flush(&io);
     ck_assert(!rl_io_is_dirty(&io));

@@ -88,65 +88,80 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     rig->wire_len = 0;
 }
 
-static void on_vote(void *ctx, struct rl_claim *claim, const struct rl_ballot *ballot,
-                    const struct rl_reply *reply)
+static struct rl_now read_clocks(void *ctx)
 {
-    struct rig *rig = ctx;
+    return (struct rl_now){.boot_ns = ((struct rig *)ctx)->now_ns};
+}
 
+/* Notes a vote, and drops its claim. */
+static void take_vote(struct rig *rig, const struct rl_inbox_vote *vote,
+                      const struct rl_reply *reply)
+{
     ck_assert_uint_lt(rig->vote_count, RIG_VOTES_MAX);
-    ck_assert_uint_eq(ballot->node, 3);
+    ck_assert_uint_eq(vote->ballot.node, 3);
     rig->votes[rig->vote_count++] =
-        (struct rig_vote){.ballot = *ballot, .claim = claim, .has_reply = reply != NULL};
+        (struct rig_vote){.ballot = vote->ballot, .claim = vote->claim, .has_reply = reply != NULL};
+    rl_claim_drop(vote->claim);
 }
 
-static void on_changed(void *ctx, struct rl_node *node)
+static void take_key(struct rig *rig)
 {
-    struct rig *rig = ctx;
+    struct rl_arg key;
 
-    rig->changed++;
-    rig->was_up = rl_node_is_up(node);
-}
-
-static void on_dirty(void *ctx, struct rl_node *node)
-{
-    struct rig *rig = ctx;
-
-    (void)node;
-    rig->dirty = true;
-}
-
-static void on_undone(void *ctx, struct rl_node *node, enum rl_undo_end end)
-{
-    struct rig *rig = ctx;
-
-    (void)node;
-    rig->undone += end == RL_UNDO_DONE;
-    rig->given_up += end == RL_UNDO_EXPIRED;
-    rig->dropped += end == RL_UNDO_DROPPED;
-}
-
-static uint64_t on_clock(void *ctx)
-{
-    return ((struct rig *)ctx)->now_ns;
-}
-
-static void on_stepped(void *ctx, struct rl_node *node)
-{
-    struct rig *rig = ctx;
-
-    (void)node;
-    rig->steps++;
-}
-
-static void on_pushed(void *ctx, struct rl_node *node, struct rl_arg key)
-{
-    struct rig *rig = ctx;
-
-    (void)node;
+    ck_assert_uint_eq(rl_inbox_take_key(&rig->common.inbox, &key), 3);
     rig->pushes++;
     rig->pushed_len = key.len;
     if (key.len != 0)
         memcpy(rig->pushed, key.data, key.len);
+    if (rig->pushed_fn != NULL)
+        rig->pushed_fn(key);
+}
+
+static void take_first(struct rig *rig)
+{
+    struct rl_inbox *inbox = &rig->common.inbox;
+    enum rl_inbox_kind kind = (enum rl_inbox_kind)__builtin_ctz(inbox->waiting);
+    struct rl_inbox_vote vote;
+
+    switch (kind) {
+    case RL_INBOX_REPLIED:
+        take_vote(rig, rl_inbox_take_replied(inbox), inbox->reply);
+        break;
+    case RL_INBOX_CHANGED:
+        ck_assert_uint_eq(rl_inbox_take_node(inbox, kind), 3);
+        rig->changed++;
+        rig->was_up = rl_node_is_up(&rig->node);
+        break;
+    case RL_INBOX_STEPPED:
+        ck_assert_uint_eq(rl_inbox_take_node(inbox, kind), 3);
+        rig->steps++;
+        break;
+    case RL_INBOX_VOTES:
+        vote = rl_inbox_take_vote(inbox);
+        take_vote(rig, &vote, NULL);
+        break;
+    case RL_INBOX_NOTIFIED:
+        take_key(rig);
+        break;
+    case RL_INBOX_UNREAD:
+        rl_node_next(&rig->node, rig->now_ns);
+        break;
+    case RL_INBOX_PUSH_UNREAD:
+        rl_tracker_next(&rig->node, rig->now_ns);
+        break;
+    }
+}
+
+void rig_drain(struct rig *rig)
+{
+    uint64_t *undos = rig->common.inbox.undos;
+
+    while (rig->common.inbox.waiting != 0)
+        take_first(rig);
+    rig->undone += (unsigned)undos[RL_UNDO_DONE];
+    rig->given_up += (unsigned)undos[RL_UNDO_EXPIRED];
+    rig->dropped += (unsigned)undos[RL_UNDO_DROPPED];
+    memset(undos, 0, sizeof rig->common.inbox.undos);
 }
 
 struct rig *rig_new(void)
@@ -164,8 +179,8 @@ struct rig *rig_new(void)
         .mem = &rig.mem,
         .log = &rig.log,
         .transport = {transport_open, transport_send, transport_close, &rig},
-        .listener = {on_vote, on_changed, on_dirty, on_undone, on_clock, on_stepped, on_pushed,
-                     &rig},
+        .clocks = {read_clocks, &rig},
+        .inbox = {.mem = &rig.mem},
         .text = &reply_text,
         .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .connect_timeout_ns = 250 * RL_MS,
@@ -179,7 +194,9 @@ struct rig *rig_new(void)
 void rig_done(struct rig *rig)
 {
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
+    rig_drain(rig);
     rl_node_free(&rig->node);
+    rl_inbox_free(&rig->common.inbox);
     rl_encoded_free(rig->common.mem, &rig->common.cache.encoded);
 }
 
@@ -201,9 +218,11 @@ static void plan(struct rig *rig)
 
 void rig_flush(struct rig *rig)
 {
-    while (rig->dirty) {
-        rig->dirty = false;
+    rig_drain(rig);
+    while (rig->common.inbox.dirty != 0) {
+        rig->common.inbox.dirty = 0;
         rl_node_flush(&rig->node, rig->now_ns);
+        rig_drain(rig);
     }
     plan(rig);
 }
@@ -221,9 +240,21 @@ void rig_connect(struct rig *rig)
     rig_flush(rig);
 }
 
+void rig_receive(struct rig *rig, const char *bytes, size_t len)
+{
+    rl_node_received(&rig->node, bytes, len, rig->now_ns);
+    rig_drain(rig);
+}
+
+void rig_receive_push(struct rig *rig, const char *bytes, size_t len)
+{
+    rl_tracker_received(&rig->node, bytes, len, rig->now_ns);
+    rig_drain(rig);
+}
+
 void rig_reply(struct rig *rig, const char *bytes)
 {
-    rl_node_received(&rig->node, bytes, strlen(bytes), rig->now_ns);
+    rig_receive(rig, bytes, strlen(bytes));
     rig_flush(rig);
 }
 

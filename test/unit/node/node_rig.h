@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A node without a network: a transport that remembers what it was given and takes no more than it
- * is told to, a listener that remembers what it heard, and time that passes when told. */
+ * is told to, an inbox that is emptied as an engine does, and time that passes when told. */
 #ifndef TEST_NODE_RIG_H
 #define TEST_NODE_RIG_H
 
@@ -30,14 +30,15 @@ struct rig {
     size_t room; /* how many bytes the kernel still takes */
     char *wire;  /* what was sent and not looked at yet */
     size_t wire_len;
-    /* the listener */
+    /* what was taken out of the inbox */
     struct rig_vote votes[RIG_VOTES_MAX];
     unsigned vote_count;
     unsigned changed, undone, given_up, dropped, steps;
     unsigned pushes; /* keys that changed */
     size_t pushed_len;
-    char pushed[RL_KEY_MAX]; /* the last one */
-    bool dirty, was_up;
+    char pushed[RL_KEY_MAX];              /* the last one */
+    void (*pushed_fn)(struct rl_arg key); /* sees each key that changes; may be NULL */
+    bool was_up;
     bool planned; /* somebody wanted a lock when the next time limit was found out */
     /* the second connection */
     bool push_open, push_broken;
@@ -66,9 +67,16 @@ void rig_ready(struct rig *rig);
 /* READY with a measured round trip of `rtt_ns`. */
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns);
 
-/* Bytes from the server; what the node has to say in return leaves at once. */
+/* Bytes from the server; what the node has to say in return waits. */
+void rig_receive(struct rig *rig, const char *bytes, size_t len);
+/* The same on the second connection. */
+void rig_receive_push(struct rig *rig, const char *bytes, size_t len);
+/* Text from the server; what the node has to say in return leaves at once. */
 void rig_reply(struct rig *rig, const char *bytes);
 void rig_lose(struct rig *rig);
+/* Empties the inbox, as the engine does after every call of the node; all others below do so, too.
+ */
+void rig_drain(struct rig *rig);
 /* Sends what waits, as the engine does at the end of a tick. */
 void rig_flush(struct rig *rig);
 /* Time passes, and what is due is done, in order. */

@@ -245,6 +245,7 @@ START_TEST(no_connection_no_vote)
         rig_lose(rig);
     else
         rig_pass(rig, 250 * RL_MS - 1);
+    rig_drain(rig);
     if (_i == 1 || _i == 2) {
         rig_no_vote(rig);
         rig_pass(rig, 1);

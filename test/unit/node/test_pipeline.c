@@ -11,12 +11,14 @@
 #include "suite.h"
 
 static struct rl_mem libc;
+static struct rl_inbox inbox = {.mem = &libc};
 
 static void init(struct rl_pipeline *pipe)
 {
     libc = rl_mem_libc();
     memset(pipe, 0, sizeof *pipe);
     pipe->mem = &libc;
+    pipe->inbox = &inbox;
 }
 
 static struct rl_claim *claim_of(char letter)
@@ -202,7 +204,7 @@ START_TEST(reserved_room_is_there)
 
     memset(bytes, 'x', sizeof bytes);
     for (unsigned fill = 0; fill < 70; fill++) {
-        struct rl_pipeline pipe = {.mem = &scarce};
+        struct rl_pipeline pipe = {.mem = &scarce, .inbox = &(struct rl_inbox){.mem = &scarce}};
         struct rl_request request = {.claim = a, .verb = RL_VERB_ACQUIRE};
         allocations_left = UINT32_MAX;
         for (unsigned i = 0; i < fill; i++)
@@ -220,6 +222,7 @@ START_TEST(reserved_room_is_there)
         ck_assert(!rl_pipeline_reserve(&pipe, 100000, 1));
         ck_assert_uint_eq(rl_pipeline_count(&pipe), pushed);
         rl_pipeline_free(&pipe);
+        rl_inbox_free(pipe.inbox);
         ck_assert_uint_eq(a->refs, 1);
     }
     rl_claim_drop(a);

@@ -30,7 +30,7 @@ static void listen(void)
     rl_tracker_want(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
-    rl_tracker_received(&rig->node, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED), rig->now_ns);
+    rig_receive_push(rig, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED));
     rig_flush(rig);
     rig_said(rig);
     rig_reply(rig, TRACKED);
@@ -115,8 +115,8 @@ START_TEST(a_busy_server_is_asked_again)
         while (rig->push_opens == opens)
             rig_pass(rig, 100 * RL_MS);
         rl_tracker_opened(&rig->node, true, rig->now_ns);
-        rl_tracker_received(&rig->node, NAMED, strlen(NAMED), rig->now_ns);
-        rl_tracker_received(&rig->node, greeting, strlen(greeting), rig->now_ns);
+        rig_receive_push(rig, NAMED, strlen(NAMED));
+        rig_receive_push(rig, greeting, strlen(greeting));
         rig_flush(rig);
         rig_said(rig);
         if (i != 0)

@@ -29,7 +29,7 @@ static void teardown(void)
 
 static void hear(const char *bytes)
 {
-    rl_tracker_received(&rig->node, bytes, strlen(bytes), rig->now_ns);
+    rig_receive_push(rig, bytes, strlen(bytes));
     rig_flush(rig);
 }
 
@@ -158,11 +158,11 @@ START_TEST(a_push_in_pieces)
     listen();
     for (size_t cut = 1; cut < sizeof push - 1; cut++) {
         unsigned before = rig->pushes;
-        rl_tracker_received(&rig->node, push, cut, rig->now_ns);
+        rig_receive_push(rig, push, cut);
         rig_ask(rig, claim, 1, RL_VERB_GET);
         rig_reply(rig, "$20\r\nsomething-else-here!\r\n");
         rig->vote_count = 0;
-        rl_tracker_received(&rig->node, push + cut, sizeof push - 1 - cut, rig->now_ns);
+        rig_receive_push(rig, push + cut, sizeof push - 1 - cut);
         ck_assert_uint_eq(rig->pushes, before + 1);
         ck_assert_uint_eq(rig->pushed_len, 12);
         ck_assert_mem_eq(rig->pushed, "key-of-a-lok", 12);
@@ -311,6 +311,7 @@ START_TEST(it_is_lost)
     listen();
     unsigned changed = rig->changed;
     rl_tracker_closed(&rig->node, rig->now_ns);
+    rig_drain(rig);
     ck_assert(!rl_tracker_tells(&rig->node));
     ck_assert_uint_gt(rig->changed, changed);
     ck_assert(rl_node_is_up(&rig->node));

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * The list of votes without a reply: it grows when a pipeline does, and is emptied from the front.
+ */
+#include "node/inbox.h"
+
+#include <string.h>
+
+/* Makes the list `cap` votes long, which is at least what is in use. false: no memory, and it is as
+ * it was. */
+static bool resize(struct rl_inbox *inbox, uint32_t cap)
+{
+    struct rl_inbox_vote *votes = rl_realloc_array(inbox->mem, NULL, cap, sizeof *votes);
+
+    if (votes == NULL)
+        return false;
+    if (inbox->count != 0)
+        memcpy(votes, inbox->votes, inbox->count * sizeof *votes);
+    rl_free(inbox->mem, inbox->votes);
+    inbox->votes = votes;
+    inbox->cap = cap;
+    return true;
+}
+
+bool rl_inbox_reserve(struct rl_inbox *inbox, uint32_t count)
+{
+    uint32_t room = inbox->room + count;
+
+    if (room > inbox->cap && !resize(inbox, room))
+        return false;
+    inbox->room = room;
+    return true;
+}
+
+void rl_inbox_release(struct rl_inbox *inbox, uint32_t count)
+{
+    RL_ASSERT(count <= inbox->room);
+    inbox->room -= count;
+    if (inbox->count == 0 && inbox->room != 0 && inbox->room < inbox->cap)
+        (void)resize(inbox, inbox->room);
+}
+
+struct rl_ballot *rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim)
+{
+    RL_ASSERT(inbox->count < inbox->room);
+    struct rl_inbox_vote *vote = &inbox->votes[inbox->count++];
+    vote->claim = rl_claim_ref(claim);
+    inbox->waiting |= 1u << RL_INBOX_VOTES;
+    return &vote->ballot;
+}
+
+struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox)
+{
+    RL_ASSERT(inbox->taken < inbox->count);
+    struct rl_inbox_vote vote = inbox->votes[inbox->taken++];
+    if (inbox->taken == inbox->count) {
+        inbox->taken = inbox->count = 0;
+        inbox->waiting &= ~(1u << RL_INBOX_VOTES);
+    }
+    return vote;
+}
+
+void rl_inbox_add_key(struct rl_inbox *inbox, unsigned node, struct rl_arg key)
+{
+    RL_ASSERT((inbox->waiting & 1u << RL_INBOX_NOTIFIED) == 0);
+    rl_inbox_note(inbox, RL_INBOX_NOTIFIED, node);
+    inbox->key = key;
+}
+
+unsigned rl_inbox_take_key(struct rl_inbox *inbox, struct rl_arg *ret_key)
+{
+    *ret_key = inbox->key;
+    return rl_inbox_take_node(inbox, RL_INBOX_NOTIFIED);
+}
+
+void rl_inbox_free(struct rl_inbox *inbox)
+{
+    if ((inbox->waiting & 1u << RL_INBOX_REPLIED) != 0)
+        rl_claim_drop(inbox->replied.claim);
+    while (inbox->count != 0)
+        rl_claim_drop(rl_inbox_take_vote(inbox).claim);
+    rl_free(inbox->mem, inbox->votes);
+    *inbox = (struct rl_inbox){.mem = inbox->mem};
+}
