@@ -165,10 +165,13 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
 
     unsent.round = 0;
     unsent.taken = unsent.count = 0;
-    do {
+    for (;;) {
         step(engine, lock, event, &unsent);
+        if (unsent.taken == unsent.count || lock->lease.state == RL_STATE_ENDED)
+            return;
+        rl_lock_take_unsent(&unsent, &vote);
         event = &vote;
-    } while (lock->lease.state != RL_STATE_ENDED && rl_lock_take_unsent(&unsent, &vote));
+    }
 }
 
 bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *lock)

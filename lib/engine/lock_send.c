@@ -166,10 +166,8 @@ static void ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, 
         add_unsent(unsent, index, verb, vote, cause);
 }
 
-bool rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret)
+void rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret)
 {
-    if (unsent->taken == unsent->count)
-        return false;
     unsigned at = unsent->taken++;
     *ret = (struct rl_event){
         .kind = RL_EVENT_VOTE,
@@ -183,7 +181,6 @@ bool rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret)
                 .unsent = true,
             },
     };
-    return true;
 }
 
 static void prepare_claim(struct rl_lock *lock)

@@ -33,8 +33,8 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
  * those of an earlier round from there. */
 void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
                         struct rl_unsent *unsent);
-/* Takes the vote for the first request that could not be sent. false: there is none. */
-bool rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret);
+/* Takes the vote for the first request that could not be sent, of which there is one. */
+void rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret);
 void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_effects *fx);
 

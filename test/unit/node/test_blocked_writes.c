@@ -278,6 +278,7 @@ START_TEST(a_burst_leaves_nothing)
         ck_assert_uint_eq(pipe.out_cap != 0, sizes[i] != BURST);
     }
     rl_pipeline_free(&pipe);
+    rl_inbox_free(&common.inbox);
 }
 END_TEST
 
@@ -324,6 +325,7 @@ START_TEST(tombstones_are_passed_over_once)
         ck_assert_uint_eq(pipe.untold, look_for_untold(&pipe));
     }
     rl_pipeline_free(&pipe);
+    rl_inbox_free(&common.inbox);
 }
 END_TEST
 
