@@ -85,14 +85,6 @@ class Readme(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)  # free again
         self.assertIn("free", done.stdout)
 
-    def test_links_lead_somewhere(self):
-        for path in ("README.md", "docs/guarantees.md", "docs/embedding.md", "docs/recipes.md"):
-            with open(os.path.join(SOURCE, path), encoding="utf-8") as file:
-                links = re.findall(r"\]\(([^)#]+)", file.read())
-            for link in links:
-                target = os.path.join(SOURCE, os.path.dirname(path), link)
-                self.assertTrue(os.path.exists(target), f"{path}: {link}")
-
 
 class Recipes(unittest.TestCase):
     """The unit and the line of a crontab as the readers of those files would take them."""

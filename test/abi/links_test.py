@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Checks that links between documents, and paths that documents and comments name, lead to something that is there."""
+
+import os
+import re
+import unittest
+
+import tree
+import tapcase  # found through tree
+
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+OUTSIDE = re.compile(r"^[a-z]+:")
+DOCUMENT = re.compile(r"(?<![\w./-])((?:docs|test|bench|examples)/[\w./-]+\.(?:md|svg|1))\b")
+SOURCE = re.compile(r"`((?:include|lib|test|tools|bench|examples|core|platform|node|engine|api)/[\w./-]+\.(?:[ch]|py|txt|pml|build))`")
+
+FUNCTION = re.compile(r"`((?:rl|redlock)_\w+)\(\)`")
+
+
+def prose(name):
+    """The text without fenced blocks and code spans: what looks like a link there is none."""
+    text = re.sub(r"^```.*?^```$", "", tree.text(name), flags=re.M | re.S)
+    return re.sub(r"`[^`\n]*`", lambda code: re.sub(r"[\[\]()]", "", code.group(0)), text)
+
+
+def anchors(name):
+    """The names that hosting sites give to the headings of a document."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", prose(name), re.M):
+        words = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", heading).lower())
+        found.add(words.strip().replace(" ", "-"))
+    return found
+
+
+def exists(path):
+    return os.path.exists(os.path.join(tree.SOURCE, path))
+
+
+class Links(unittest.TestCase):
+    files = tree.tracked_files()
+    documents = [name for name in files if name.endswith(".md")]
+
+    def test_links_lead_to_files_and_headings(self):
+        wrong = []
+        seen = 0
+        for name in self.documents:
+            for link in LINK.findall(prose(name)):
+                if OUTSIDE.match(link):
+                    continue
+                seen += 1
+                path, _, anchor = link.partition("#")
+                target = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
+                if not exists(target):
+                    wrong.append(f"{name}: {link}: no such file")
+                elif anchor and target.endswith(".md") and anchor not in anchors(target):
+                    wrong.append(f"{name}: {link}: no such heading")
+        self.assertGreater(seen, 20)
+        self.assertEqual(wrong, [])
+
+    def test_documents_that_are_named_exist(self):
+        wrong = []
+        for name in self.files:
+            if name.startswith("test/fuzz/corpus/") or name.endswith(".svg"):
+                continue
+            wrong += [f"{name}: {path}" for path in DOCUMENT.findall(tree.text(name)) if not exists(path)]
+        self.assertEqual(wrong, [])
+
+    def test_sources_that_documents_name_exist(self):
+        wrong = []
+        for name in self.documents:
+            for path in SOURCE.findall(tree.text(name)):
+                if not exists(path) and not exists("lib/" + path):
+                    wrong.append(f"{name}: {path}")
+        self.assertEqual(wrong, [])
+
+    def test_functions_that_documents_name_exist(self):
+        sources = "".join(tree.text(name) for name in tree.files_below("lib", ".c", ".h") + tree.files_below("include", ".h"))
+        known = set(re.findall(r"\b((?:rl|redlock)_\w+)\(", sources))
+        self.assertGreater(len(known), 100)
+        wrong = [f"{name}: {function}()" for name in self.documents for function in FUNCTION.findall(tree.text(name))
+                 if function not in known]  # fmt: skip
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    tapcase.main()
