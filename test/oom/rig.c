@@ -94,7 +94,8 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         rig.events[event->kind]++;
     if (event->report != NULL && redlock_report_text(event->report) == NULL)
         abort();
-    redlock_report_free(redlock_report_ref(event->report)); /* or there is no memory */
+    if (!rig.frugal) /* the reference needs memory, or there is none */
+        redlock_report_free(redlock_report_ref(event->report));
     if (!may_ask(redlock_get_stats(rl, &stats, sizeof stats)) ||
         !may_ask(redlock_get_node_stats(rl, 0, &node, sizeof node)))
         abort();

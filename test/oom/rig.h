@@ -46,6 +46,7 @@ struct rig {
     atomic_uint ended;              /* of these: the notice that no event follows has run */
     bool threaded;                  /* set by prepare(): the client turns its own loop */
     uint64_t k;                     /* the allocation that fails */
+    bool frugal;                    /* callbacks must not allocate either */
     bool hit;                       /* judge(): an allocation has failed */
     bool starve;                    /* and so did all later ones */
     bool hasty;                     /* prepare(): its waits are too short to judge them by */

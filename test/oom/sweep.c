@@ -212,6 +212,7 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     forget();
     rig.starve = starve;
     rig.k = k;
+    rig.frugal = scenario->frugal;
     rig.fault = fault;
     rig_note(scenario->name, starve, k);
     fdcheck_begin(&descriptors);
