@@ -30,7 +30,7 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
         status = redlock_config_set_fence_key(config, settings->fence_key);
     /* Nobody needs the numbers after a restart of a server. */
     if (status == REDLOCK_OK)
-        status = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+        status = redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
     if (status == REDLOCK_OK && settings->verbose)
         status = redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL);
     if (status == REDLOCK_OK)
@@ -46,10 +46,10 @@ redlock_opts_t client_opts(const struct client_settings *settings)
 {
     redlock_opts_t opts = redlock_opts(settings->ttl_ms);
     opts.wait_ms = settings->wait_ms;
-    opts.kind = settings->permits != 0 ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
+    opts.kind = settings->permits != 0 ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
     opts.permits = settings->permits;
     opts.also_count = settings->also;
-    opts.flags = settings->fence_key != NULL ? REDLOCK_FENCE : 0;
+    opts.flags = settings->fence_key != NULL ? REDLOCK_FLAG_FENCE : 0;
     return opts;
 }
 
@@ -101,13 +101,13 @@ void client_free_holdings(struct holding *holdings, const struct client_settings
     free(holdings);
 }
 
-void holding_taken(struct holding *holding, struct result *result)
+void holding_acquired(struct holding *holding, struct result *result)
 {
     if (atomic_fetch_add(&holding->held, 1) >= holding->holders_max)
         result->violations++;
 }
 
-void holding_given_back(struct holding *holding)
+void holding_released(struct holding *holding)
 {
     atomic_fetch_sub(&holding->held, 1);
 }

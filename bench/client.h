@@ -42,9 +42,9 @@ struct holding *client_holdings(const struct client_settings *settings);
 void client_free_holdings(struct holding *holdings, const struct client_settings *settings);
 
 /* Called when a lock was given: counts a violation if the resource is held already. */
-void holding_taken(struct holding *holding, struct result *result);
+void holding_acquired(struct holding *holding, struct result *result);
 /* Called before it is given back. */
-void holding_given_back(struct holding *holding);
+void holding_released(struct holding *holding);
 
 /* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight. */
 struct embedded;

@@ -49,7 +49,7 @@ struct contended_settings {
     const char *peer;   /* the script that node runs; NULL: not to be had */
     uint64_t ttl_ms, run_ms, warm_ms;
     uint64_t seed;
-    bool no_wakeups;
+    bool no_notifications;
 };
 
 struct contended_result {
@@ -82,7 +82,7 @@ struct contender_task {
     uint64_t ttl_ms, hold_us;
     int ready, go;
     const uint64_t *end_ns;
-    bool no_wakeups;
+    bool no_notifications;
     uint32_t number;
 };
 void contender_work(const struct contender_task *task, struct contender *self);

@@ -47,7 +47,7 @@ static void print_usage(FILE *file)
           "  --runs N           everything so often (1)\n"
           "  --seed N           of names, and of the jitter (default: from the clock; printed)\n"
           "  --ttl MS           time to live of a lock (10000)\n"
-          "  --no-wakeups       ours ask by a timer only\n"
+          "  --no-notifications       ours ask by a timer only\n"
           "  --quiet            no lines on stderr about how far it is\n"
           "  --json, --csv      instead of the table\n"
           "  A TIME: 5ms, 250us, 1s; a number alone is ms.\n"
@@ -153,7 +153,7 @@ static bool parse_option(struct options *options, struct contended_settings *set
     case 't':
         return parse_number("--ttl", value, len, 100, 30000, &settings->ttl_ms);
     case 'w':
-        settings->no_wakeups = true;
+        settings->no_notifications = true;
         return true;
     case 'q':
         progress_silence();
@@ -192,7 +192,7 @@ static bool parse_options(struct options *options, struct contended_settings *se
                                          {"runs", required_argument, NULL, 'r'},
                                          {"seed", required_argument, NULL, 'S'},
                                          {"ttl", required_argument, NULL, 't'},
-                                         {"no-wakeups", no_argument, NULL, 'w'},
+                                         {"no-notifications", no_argument, NULL, 'w'},
                                          {"quiet", no_argument, NULL, 'q'},
                                          {"json", no_argument, NULL, 'j'},
                                          {"csv", no_argument, NULL, 'v'},

@@ -99,7 +99,7 @@ static uint64_t cpu_ns(const struct peer *peer)
 }
 
 /* Something can be read, or it is at its end. For the first byte: more may be in our buffer. */
-static bool says_something(const struct peer *peer, uint64_t until_ns)
+static bool has_output(const struct peer *peer, uint64_t until_ns)
 {
     struct pollfd item = {.fd = fileno(peer->from), .events = POLLIN};
     uint64_t now_ns = result_now_ns();
@@ -116,7 +116,7 @@ int peers_wait_ready(struct peers *peers, uint64_t until_ns)
 {
     char line[64];
     for (unsigned i = 0; i < peers->count; i++) {
-        if (!says_something(&peers->list[i], until_ns) ||
+        if (!has_output(&peers->list[i], until_ns) ||
             fgets(line, sizeof line, peers->list[i].from) == NULL || strcmp(line, "ready\n") != 0)
             return -1;
     }
@@ -171,7 +171,7 @@ static int read_notes(const struct peer *peer, struct contender *contenders, uns
 {
     char line[512];
     int code = 0;
-    if (!says_something(peer, result_now_ns() + OVERRUN_NS))
+    if (!has_output(peer, result_now_ns() + OVERRUN_NS))
         return -1;
     /* It is there until its standard input ends. */
     contenders[0].cpu_ns += cpu_ns(peer) - peer->cpu_ns;

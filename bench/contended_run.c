@@ -113,7 +113,7 @@ static int start_one(struct stage *stage, unsigned number)
         .ready = stage->ready[1],
         .go = stage->go[0],
         .end_ns = &stage->arena->end_ns,
-        .no_wakeups = stage->settings->no_wakeups,
+        .no_notifications = stage->settings->no_notifications,
         .number = number,
     };
     pid_t pid = fork_bound();

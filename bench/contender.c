@@ -26,8 +26,8 @@ static redlock_t *make_client(const struct contender_task *task)
     int status = redlock_config_new(&config, NULL);
     if (status == REDLOCK_OK)
         status = redlock_config_add_nodes(config, task->servers);
-    if (status == REDLOCK_OK && task->no_wakeups)
-        status = redlock_config_set_wakeups(config, 0);
+    if (status == REDLOCK_OK && task->no_notifications)
+        status = redlock_config_set_notifications(config, 0);
     if (status == REDLOCK_OK)
         status = redlock_new(&client, config);
     redlock_config_free(config);

@@ -155,20 +155,20 @@ int counted_run(enum counted what, const struct scenario *scenario,
                 const struct scenario_settings *settings, bool json)
 {
     const struct watcher *watcher = &watchers[what];
-    double floor = per_pair(watcher, scenario, settings, "floor");
-    double library = floor > 0.0 ? per_pair(watcher, scenario, settings, "library") : 0.0;
+    double baseline = per_pair(watcher, scenario, settings, "baseline");
+    double library = baseline > 0.0 ? per_pair(watcher, scenario, settings, "library") : 0.0;
     if (library <= 0.0)
         return 69;
     bool variant = scenario->kind == SCENARIO_VARIANT;
     int digits = what == COUNTED_INSTRUCTIONS ? 0 : 2;
-    const char *a = variant ? scenario->variant : "library", *b = variant ? "plain" : "floor";
+    const char *a = variant ? scenario->variant : "library", *b = variant ? "plain" : "baseline";
     if (json)
         printf("{\"schema\":\"%s\",\"scenario\":\"%s\",\"%s\":%.*f,\"%s\":%.*f,\"ratio\":%.3f}\n",
-               watcher->schema, scenario->name, a, digits, library, b, digits, floor,
-               library / floor);
+               watcher->schema, scenario->name, a, digits, library, b, digits, baseline,
+               library / baseline);
     else
         printf("%-14s %s per pair: %s %.*f, %s %.*f, ratio %.2fx\n", scenario->name, watcher->what,
-               a, digits, library, b, digits, floor, library / floor);
+               a, digits, library, b, digits, baseline, library / baseline);
     fflush(stdout);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What is counted by another program that watches this one: instructions and system calls per
- * acquire and release, library against floor. */
+ * acquire and release, library against baseline. */
 #ifndef BENCH_COUNTED_H
 #define BENCH_COUNTED_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The library and the floor at the distances of real networks: redlock-bench by way of redlock-delay, on the servers of
+"""The library and the baseline at the distances of real networks: redlock-bench by way of redlock-delay, on the servers of
 REDLOCK_SERVERS (redlock sandbox has five). Prints a table or, with --json, what was measured."""
 
 import argparse
@@ -16,7 +16,7 @@ SLOW = ("500us", "15ms")  # all but the last, the last
 NOTES = """
 each way: what the proxy adds in each direction; its own work and the servers' come on top
 trip: PING to the q-th fastest server, half of all; /trip: the median acquisition in such trips
-the floor waits for all servers, so with a slow one its round trip is that one's
+the baseline waits for all servers, so with a slow one its round trip is that one's
 """
 
 
@@ -46,7 +46,7 @@ def rows_of(document, way):
     ping, *others = document["results"]
     trip_ms = ping["sides"][0]["pair_us"]["p50"] / 1000
     for result in others:
-        ours, floor = result["sides"]
+        ours, baseline = result["sides"]
         yield {
             "each_way": way,
             "trip_ms": trip_ms,
@@ -58,8 +58,8 @@ def rows_of(document, way):
             "acquire_p50_ms": ours["acquire_us"]["p50"] / 1000,
             "acquire_p50_trips": ours["acquire_us"]["p50"] / 1000 / trip_ms,
             "pair_p50_ms": ours["pair_us"]["p50"] / 1000,
-            "floor_pairs_per_s": floor["pairs_per_s"],
-            "floor_pair_p50_ms": floor["pair_us"]["p50"] / 1000,
+            "baseline_pairs_per_s": baseline["pairs_per_s"],
+            "baseline_pair_p50_ms": baseline["pair_us"]["p50"] / 1000,
         }
 
 
@@ -71,14 +71,14 @@ def show_head(environment, seed):
     print(f"  library  redlock {environment['redlock']}, {environment['compiler']} {environment['flags']}")
     print(f"  seed     {seed}\n")
     print(f"{'each way':<18}{'trip ms':>8}  {'scenario':<12}{'pairs/s':>9}{'acquire ms':>12}{'/trip':>7}"
-          f"{'pair ms':>9}{'floor/s':>10}{'pair ms':>9}{'x floor':>9}{'fail':>6}")
+          f"{'pair ms':>9}{'baseline/s':>10}{'pair ms':>9}{'x baseline':>9}{'fail':>6}")
 
 
 def show(row):
     print(f"{row['each_way']:<18}{row['trip_ms']:>8.2f}  {row['scenario']:<12}{row['pairs_per_s']:>9.1f}"
           f"{row['acquire_p50_ms']:>12.2f}{row['acquire_p50_trips']:>7.2f}{row['pair_p50_ms']:>9.2f}"
-          f"{row['floor_pairs_per_s']:>10.1f}{row['floor_pair_p50_ms']:>9.2f}"
-          f"{row['pairs_per_s'] / max(row['floor_pairs_per_s'], 0.1):>8.2f}x{row['failed']:>6}", flush=True)
+          f"{row['baseline_pairs_per_s']:>10.1f}{row['baseline_pair_p50_ms']:>9.2f}"
+          f"{row['pairs_per_s'] / max(row['baseline_pairs_per_s'], 0.1):>8.2f}x{row['failed']:>6}", flush=True)
 
 
 def parse():
@@ -95,7 +95,7 @@ def parse():
     arguments.scenario = arguments.scenario.split(",")
     for name in arguments.scenario:
         if not re.fullmatch(r"(embedded|threaded)-\d+", name):
-            parser.error(f"--scenario {name}: it must have the floor for its other side, as embedded-1 or threaded-64")
+            parser.error(f"--scenario {name}: it must have the baseline for its other side, as embedded-1 or threaded-64")
     for way in arguments.each_way.split(","):
         if not re.fullmatch(r"\d+(us|ms|s)", way):
             parser.error(f"--each-way {way}: give a time with its unit, as 500us")

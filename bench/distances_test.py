@@ -32,11 +32,11 @@ class Distances(unittest.TestCase):
         for row, way_ms in zip(rows, (1, 5, 0.5), strict=True):
             self.assertGreaterEqual(row["trip_ms"], 2 * way_ms)
             self.assertGreaterEqual(row["acquire_p50_ms"], 2 * way_ms)
-            self.assertGreaterEqual(row["floor_pair_p50_ms"], 4 * way_ms)
+            self.assertGreaterEqual(row["baseline_pair_p50_ms"], 4 * way_ms)
             # A second for each row: 20 pairs at a time, each of two round trips, not the 500 of a near server.
             self.assertLessEqual(row["pairs"], 20 + 1000 / (4 * way_ms))
-        # The floor waits for the slow server, the library does not.
-        self.assertGreaterEqual(rows[-1]["floor_pair_p50_ms"], 60)
+        # The baseline waits for the slow server, the library does not.
+        self.assertGreaterEqual(rows[-1]["baseline_pair_p50_ms"], 60)
         self.assertLess(rows[-1]["acquire_p50_ms"], 30)
 
     def test_a_table(self):
@@ -48,7 +48,7 @@ class Distances(unittest.TestCase):
     def test_what_cannot_be_measured(self):
         self.assertEqual(run(sandbox=False).returncode, 69)
         for words, text in (
-            (("--scenario", "open"), "must have the floor"),
+            (("--scenario", "open"), "must have the baseline"),
             (("--each-way", "near"), "a time with its unit"),
         ):
             done = run(*words, sandbox=False)

@@ -96,9 +96,9 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
         return;
     }
     histogram_record(&embedded->result->acquire, result_now_ns() - slot->start_ns);
-    holding_taken(slot->holding, embedded->result);
+    holding_acquired(slot->holding, embedded->result);
     slot->lock = lock;
-    holding_given_back(slot->holding);
+    holding_released(slot->holding);
     status = redlock_release_start(lock, released, slot);
     if (status != REDLOCK_OK) {
         redlock_lock_free(lock);
@@ -175,7 +175,7 @@ static size_t voting(redlock_t *client)
     for (size_t i = 0; i < redlock_node_count(client); i++) {
         redlock_node_stats_t stats;
         if (redlock_get_node_stats(client, i, &stats, sizeof stats) == REDLOCK_OK)
-            count += stats.may_vote == 1;
+            count += stats.eligible == 1;
     }
     return count;
 }

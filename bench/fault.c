@@ -64,7 +64,7 @@ static void kill_server(struct fault *fault, size_t index)
     (void)waitpid(pid, NULL, 0); /* if it is our child */
 }
 
-static void tell_proxy(struct fault *fault, uint64_t delay_ms)
+static void command_proxy(struct fault *fault, uint64_t delay_ms)
 {
     for (size_t i = fault->servers->count - fault->plan.nodes; i < fault->servers->count; i++)
         (void)dprintf(fault->control, "delay %zu %llums\n", i, (unsigned long long)delay_ms);
@@ -76,7 +76,7 @@ static void begin(struct fault *fault)
     if (fault->plan.kind == FAULT_STOPPED)
         servers_stop(fault->servers, fault->plan.nodes, true);
     else if (fault->plan.kind == FAULT_SLOW)
-        tell_proxy(fault, SLOW_MS);
+        command_proxy(fault, SLOW_MS);
     for (size_t i = count - fault->plan.nodes; i < count; i++) {
         if (fault->plan.kind == FAULT_KILLED || fault->plan.kind == FAULT_RESTARTED)
             kill_server(fault, i);
@@ -89,7 +89,7 @@ static void end(struct fault *fault)
     if (fault->plan.kind == FAULT_STOPPED)
         servers_stop(fault->servers, fault->plan.nodes, false);
     else if (fault->plan.kind == FAULT_SLOW)
-        tell_proxy(fault, 0);
+        command_proxy(fault, 0);
     for (size_t i = count - fault->plan.nodes; i < count; i++) {
         if (fault->plan.kind == FAULT_KILLED || fault->plan.kind == FAULT_RESTARTED)
             start_server(fault, i);

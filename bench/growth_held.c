@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_FLIGHT    256u
-#define READY_NS     (UINT64_C(10) * 1000000000)
-#define PATIENCE_NS  (UINT64_C(120) * 1000000000)
-#define QUIET_NS     (UINT64_C(50) * 1000000)
-#define SLICE_NS     (UINT64_C(10) * 1000000)
-#define SHUTDOWN_MS  5000
-#define TURN_MS      20
-#define RESOURCE_MAX 96
+#define IN_FLIGHT     256u
+#define READY_NS      (UINT64_C(10) * 1000000000)
+#define TIME_LIMIT_NS (UINT64_C(120) * 1000000000)
+#define QUIET_NS      (UINT64_C(50) * 1000000)
+#define SLICE_NS      (UINT64_C(10) * 1000000)
+#define SHUTDOWN_MS   5000
+#define TURN_MS       20
+#define RESOURCE_MAX  96
 
 struct held {
     const struct growth_settings *settings;
@@ -90,7 +90,7 @@ static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
     redlock_lock_free(lock);
 }
 
-static bool owes(struct held *held)
+static bool has_pending_undos(struct held *held)
 {
     for (size_t i = 0; i < redlock_node_count(held->client); i++) {
         redlock_node_stats_t stats;
@@ -105,7 +105,7 @@ static bool owes(struct held *held)
 static void rest(struct held *held)
 {
     uint64_t now_ns = result_now_ns(), until = now_ns + QUIET_NS, latest = now_ns + READY_NS;
-    while ((now_ns < until || (now_ns < latest && owes(held))) && !held->broken) {
+    while ((now_ns < until || (now_ns < latest && has_pending_undos(held))) && !held->broken) {
         turn(held);
         now_ns = result_now_ns();
     }
@@ -123,7 +123,7 @@ static size_t voting(struct held *held)
     for (size_t i = 0; i < redlock_node_count(held->client); i++) {
         redlock_node_stats_t stats;
         if (redlock_get_node_stats(held->client, i, &stats, sizeof stats) == REDLOCK_OK)
-            count += stats.may_vote == 1;
+            count += stats.eligible == 1;
     }
     return count;
 }
@@ -189,7 +189,7 @@ static int measure(struct held *held, void (*run)(struct held *, struct phase *)
 
 static void take(struct held *held, struct phase *phase)
 {
-    uint64_t until = result_now_ns() + PATIENCE_NS;
+    uint64_t until = result_now_ns() + TIME_LIMIT_NS;
     (void)phase;
     while (held->started < held->settings->held && held->started < IN_FLIGHT)
         start_next(held);
@@ -200,9 +200,9 @@ static void take(struct held *held, struct phase *phase)
 }
 
 /* All at once: the release of a process that ends its work. */
-static void give_back(struct held *held, struct phase *phase)
+static void release_one(struct held *held, struct phase *phase)
 {
-    uint64_t until = result_now_ns() + PATIENCE_NS;
+    uint64_t until = result_now_ns() + TIME_LIMIT_NS;
     (void)phase;
     for (unsigned i = 0; i < held->have; i++) {
         if (redlock_release_start(held->locks[i], on_released, held) == REDLOCK_OK)
@@ -246,7 +246,7 @@ static void shut_down(struct held *held)
 {
     held->ready = false;
     if (redlock_shutdown_start(held->client, SHUTDOWN_MS, on_ready, held) == REDLOCK_OK) {
-        uint64_t until = result_now_ns() + PATIENCE_NS;
+        uint64_t until = result_now_ns() + TIME_LIMIT_NS;
         while (!held->ready && result_now_ns() < until)
             turn(held);
     }
@@ -259,7 +259,7 @@ int growth_held(const struct growth_settings *settings)
     struct phase taking, holding, giving;
     struct held held = {.settings = settings, .opts = redlock_opts(settings->ttl_ms)};
     redlock_stats_t stats = {.lost = 0};
-    held.opts.flags = REDLOCK_AUTO_EXTEND;
+    held.opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     held.opts.wait_ms = 5000;
     held.locks = calloc(settings->held, sizeof(redlock_lock_t *));
     if (held.locks == NULL || open_client(&held, &memory) != REDLOCK_OK || !make_ready(&held)) {
@@ -272,7 +272,7 @@ int growth_held(const struct growth_settings *settings)
     blocks = memory.blocks - blocks;
     size_t peak = memory.peak;
     failed |= measure(&held, growth_hold, &holding);
-    failed |= measure(&held, give_back, &giving);
+    failed |= measure(&held, release_one, &giving);
     (void)redlock_get_stats(held.client, &stats, sizeof stats);
     size_t after = memory.live;
     size_t nodes = redlock_node_count(held.client);

@@ -18,8 +18,8 @@
 #define EXIT_NO_NODES   69
 #define EXIT_OS         71
 
-/* Or something that takes its place: --side floor is then the side with plain locks. */
-static bool has_floor(const struct scenario *scenario)
+/* Or something that takes its place: --side baseline is then the side with plain locks. */
+static bool has_baseline(const struct scenario *scenario)
 {
     return scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED ||
            scenario->kind == SCENARIO_VARIANT;
@@ -29,7 +29,7 @@ static int count_pairs(const struct options *options, const struct scenario_sett
 {
     int code = 0;
     for (size_t i = 0; i < options->scenarios_count && code == 0; i++) {
-        if (has_floor(options->scenarios[i]) && !options->scenarios[i]->separate)
+        if (has_baseline(options->scenarios[i]) && !options->scenarios[i]->separate)
             code = counted_run(options->counted, options->scenarios[i], settings,
                                options->format == PRINT_JSON);
     }
@@ -41,7 +41,7 @@ static bool can_run(const struct options *options, const struct scenario *scenar
                     struct scenario_settings *settings)
 {
     char error[256];
-    if (options->sides == SCENARIO_FLOOR && !has_floor(scenario))
+    if (options->sides == SCENARIO_BASELINE && !has_baseline(scenario))
         return false;
     if (options->chosen || !scenario_needs_processes(scenario) ||
         servers_find_pids(&settings->servers, error, sizeof error) == 0)

@@ -14,7 +14,7 @@ static void print_usage(FILE *file)
 {
     fputs("usage: redlock-bench [options]\n"
           "  Measures acquire+release of the library and, in the same run, of a hand-written\n"
-          "  hiredis loop (the floor), slice by slice in turn.\n"
+          "  hiredis loop (the baseline), slice by slice in turn.\n"
           "  --servers LIST   host:port or redis://host:port, by comma or blank\n"
           "                   (default $REDLOCK_SERVERS)\n"
           "  --scenario LIST  names from below, by comma (default: all)\n"
@@ -26,7 +26,7 @@ static void print_usage(FILE *file)
           "  --seed N         order of the slices (default: from the clock; printed)\n"
           "  --ttl MS         time to live of a lock (10000)\n"
           "  --node-timeout MS  of the library's nodes (default: measured, as in real life)\n"
-          "  --side NAME      run only 'library' or 'floor' (for profilers)\n"
+          "  --side NAME      run only 'library' or 'baseline' (for profilers)\n"
           "  --instructions   count instructions per pair, with valgrind\n"
           "  --syscalls       count system calls per pair, with strace\n"
           "  --json, --csv    instead of the table\n"
@@ -86,10 +86,10 @@ static bool parse_side(struct options *options, const char *name)
 {
     if (strcmp(name, "library") == 0)
         options->sides = SCENARIO_LIBRARY;
-    else if (strcmp(name, "floor") == 0)
-        options->sides = SCENARIO_FLOOR;
+    else if (strcmp(name, "baseline") == 0)
+        options->sides = SCENARIO_BASELINE;
     else
-        return refuse("--side is library or floor, not", name);
+        return refuse("--side is library or baseline, not", name);
     return true;
 }
 

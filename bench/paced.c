@@ -42,7 +42,7 @@ struct paced {
     int broken;
 };
 
-static void give_back_slot(struct paced_slot *slot)
+static void free_slot(struct paced_slot *slot)
 {
     slot->next_free = slot->paced->free_slots;
     slot->paced->free_slots = slot;
@@ -67,7 +67,7 @@ static void finish(struct paced_slot *slot, int status)
         timeline_add(paced->timeline, slot->due_ns - paced->start_ns, now_ns - slot->due_ns,
                      status != REDLOCK_OK);
     }
-    give_back_slot(slot);
+    free_slot(slot);
 }
 
 static void released(redlock_t *client, int status, redlock_lock_t *lock,
@@ -95,8 +95,8 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
         histogram_record(&paced->intended->acquire, now_ns - slot->due_ns);
         histogram_record(&paced->sent->acquire, now_ns - slot->sent_ns);
     }
-    holding_taken(slot->holding, paced->intended);
-    holding_given_back(slot->holding);
+    holding_acquired(slot->holding, paced->intended);
+    holding_released(slot->holding);
     status = redlock_release_start(lock, released, slot);
     if (status != REDLOCK_OK) {
         redlock_lock_free(lock);
@@ -116,7 +116,7 @@ static void start_one(struct paced *paced, uint64_t due_ns)
         redlock_acquire_start(paced->client, slot->holding->resource, &paced->opts, acquired, slot);
     if (status != REDLOCK_OK) {
         paced->broken = status;
-        give_back_slot(slot);
+        free_slot(slot);
     }
 }
 
@@ -174,9 +174,9 @@ static int run(struct paced *paced)
 {
     paced->begun = 0;
     paced->start_ns = result_now_ns();
-    uint64_t patience_ns = paced->plan->duration_ns + STRAGGLER_NS, now_ns = paced->start_ns;
+    uint64_t timeout_ns_of = paced->plan->duration_ns + STRAGGLER_NS, now_ns = paced->start_ns;
     while (!is_over(paced, now_ns - paced->start_ns) && paced->broken == 0) {
-        if (now_ns - paced->start_ns > patience_ns)
+        if (now_ns - paced->start_ns > timeout_ns_of)
             return -1;
         uint64_t step_ns = take_steps(paced, now_ns - paced->start_ns);
         uint64_t due_ns = start_due(paced, now_ns);

@@ -107,12 +107,12 @@ def impostor(name, text):
 
 class Compare(unittest.TestCase):
     def test_ours_and_the_floor_in_every_scenario(self):
-        document = tiny("--driver", "redlock,redlock-threads,floor")
+        document = tiny("--driver", "redlock,redlock-threads,baseline")
         self.assertEqual(document["schema"], "redlock.peers/1")
         self.assertEqual(document["seed"], 5)
         names = {(line["scenario"], line["driver"]) for line in document["results"]}
-        self.assertEqual({scenario for scenario, _ in names}, {"one", "many", "stopped", "slow", "crowd"})
-        self.assertNotIn(("stopped", "floor"), names)
+        self.assertEqual({scenario for scenario, _ in names}, {"one", "many", "stopped", "slow", "contended"})
+        self.assertNotIn(("stopped", "baseline"), names)
         for line in document["results"]:
             with self.subTest(scenario=line["scenario"], driver=line["driver"]):
                 self.assertEqual(line["broken"], "")
@@ -123,7 +123,7 @@ class Compare(unittest.TestCase):
     def test_figures_and_ratios(self):
         # On a busy machine nothing may be finished within a short slice.
         for seconds in ("0.5", "2", "8", "30"):
-            lines = tiny("--scenario", "many", "--driver", "redlock,floor", "--slice", seconds)["results"]
+            lines = tiny("--scenario", "many", "--driver", "redlock,baseline", "--slice", seconds)["results"]
             if all(line["pairs"] > 0 for line in lines):
                 break
         for line in lines:
@@ -131,7 +131,7 @@ class Compare(unittest.TestCase):
                 self.assertGreater(line["pairs"], 0)
                 self.assertGreater(line["pair_ms"]["p50"], 0)
                 self.assertGreaterEqual(line["pair_ms"]["max"], line["pair_ms"]["p99"])
-                self.assertEqual(set(line["ratio"]), {"rate_redlock", "p50_redlock", "rate_floor", "p50_floor"})
+                self.assertEqual(set(line["ratio"]), {"rate_redlock", "p50_redlock", "rate_baseline", "p50_baseline"})
 
     def test_every_peer_that_is_installed(self):
         for driver in roster.DRIVERS:
@@ -150,7 +150,7 @@ class Compare(unittest.TestCase):
                 self.assertGreater(line["pairs"] + line["failures"], 0)
 
     def test_two_holders_and_a_key_that_stays_are_seen(self):
-        document = tiny("--scenario", "crowd", "--driver", "redsync", peers=impostor("liar", LIAR))
+        document = tiny("--scenario", "contended", "--driver", "redsync", peers=impostor("liar", LIAR))
         line = document["results"][0]
         # Four processes say the same in two slices; each hold of the second caller begins too early.
         self.assertGreaterEqual(line["violations"], 2)
@@ -165,16 +165,16 @@ class Compare(unittest.TestCase):
         self.assertEqual(lines["redlock"]["broken"], "")
 
     def test_table_and_csv(self):
-        words = ["--slice", "0.2", "--rounds", "1", "--scenario", "one", "--driver", "redlock,floor,redsync"]
+        words = ["--slice", "0.2", "--rounds", "1", "--scenario", "one", "--driver", "redlock,baseline,redsync"]
         nothing = os.path.join(SCRATCH, "nothing")
         done = run(*words, peers=nothing)
         self.assertIn("left out redsync: not installed", done.stdout)
-        self.assertIn("x floor", done.stdout)
+        self.assertIn("x baseline", done.stdout)
         lines = run(*words, "--csv", peers=nothing).stdout.splitlines(True)
         self.assertIn("# left out redsync: not installed\n", lines)
         self.assertRegex(lines[1], r"^# machine  .* CPUs")
         rows = list(csv.DictReader(io.StringIO("".join(line for line in lines if line[0] != "#"))))
-        self.assertEqual([row["driver"] for row in rows], ["redlock", "floor"])
+        self.assertEqual([row["driver"] for row in rows], ["redlock", "baseline"])
         times = [float(rows[0]["pair_ms_" + name]) for name in ("p50", "p90", "p95", "p99", "p99_9", "max")]
         self.assertEqual(times, sorted(times))
         self.assertGreaterEqual(float(rows[0]["attempts_per_grant"]), 1)
@@ -224,7 +224,7 @@ class Compare(unittest.TestCase):
                 self.assertIn(text, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
                 self.assertNotIn("secret", done.stderr)
-        done = run("--servers", "127.0.0.1:1", "--scenario", "one", "--driver", "floor", sandbox=False)
+        done = run("--servers", "127.0.0.1:1", "--scenario", "one", "--driver", "baseline", sandbox=False)
         self.assertEqual(done.returncode, 69, done.stderr)
 
 

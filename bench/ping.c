@@ -11,7 +11,7 @@
 #define ANSWER_LEN 7 /* +PONG\r\n */
 #define WAIT_MS    5000
 
-static int ask_all(const struct pollfd *fds, size_t count)
+static int request_all(const struct pollfd *fds, size_t count)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
     for (size_t i = 0; i < count; i++) {
@@ -27,7 +27,7 @@ static int one_round(struct pollfd *fds, size_t count, struct result *result)
     char bytes[64];
     size_t got[SERVERS_MAX] = {0}, answers = 0;
     uint64_t start_ns = result_now_ns();
-    if (ask_all(fds, count) != 0)
+    if (request_all(fds, count) != 0)
         return -1;
     while (answers < count) {
         if (poll(fds, (nfds_t)count, WAIT_MS) <= 0)

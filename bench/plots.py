@@ -3,7 +3,7 @@
 
     plots.py RESULT.json DIRECTORY
 
-percentiles            time of a pair by percentile, library and floor, 1 to 256 in flight
+percentiles            time of a pair by percentile, library and baseline, 1 to 256 in flight
 throughput             pairs a second by the number in flight, and the servers' limit
 stalled                what an open loop sees of a stall, and what a closed one does not
 time-SCENARIO          latency over time around a fault
@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 
-LIBRARY, FLOOR, THIRD, GREY = "#0072b2", "#d55e00", "#009e73", "#666666"
+LIBRARY, BASELINE, THIRD, GREY = "#0072b2", "#d55e00", "#009e73", "#666666"
 DEPTHS = (1, 8, 64, 256)
 SHADES = {1: "#0b3c5d", 8: "#0072b2", 64: "#009e73", 256: "#cc79a7"}
 
@@ -101,7 +101,7 @@ def percentiles(document):
     picture = Picture("percentiles", f"Uncontended, closed loop, by locks in flight\\n{where(document)}",
                       PERCENT_AXIS + "set rmargin 33\nset key outside right center Left reverse\n")  # fmt: skip
     for depth in depths:
-        for name, look in (("library", "lw 2.5"), ("floor", "lw 1.5 dt 2")):
+        for name, look in (("library", "lw 2.5"), ("baseline", "lw 1.5 dt 2")):
             one = side(results[f"embedded-{depth}"], name)
             if one is not None:
                 picture.add(curve(one), f'lines lc rgb "{SHADES[depth]}" {look}', f"{name}, {depth} in flight")
@@ -126,7 +126,7 @@ def rates(document, kind, name):
 def throughput(document):
     lines = [("library, one thread (poll)", "embedded", "library", LIBRARY, 7),
              ("library, a thread for each lock", "threaded", "library", THIRD, 5),
-             ("floor: hiredis by hand, one thread", "embedded", "floor", FLOOR, 9)]  # fmt: skip
+             ("baseline: hiredis by hand, one thread", "embedded", "baseline", BASELINE, 9)]  # fmt: skip
     picture = Picture("throughput", f"Uncontended, closed loop\\n{where(document)}",
                       'set logscale x 2\nset xrange [0.8:320]\nset xtics (1, 8, 64, 256)\nset yrange [0:*]\n'
                       'set xlabel "locks in flight"\nset ylabel "acquired and released (thousands per second)"\n'
@@ -155,7 +155,7 @@ def stalled(document):
     opened, closed = side(result, "fault"), side(result, "closed")
     rate = result["figures"]["rate_per_s"]
     picture.add(curve(opened), f'lines lc rgb "{LIBRARY}" lw 2.5', f"open loop, {rate:g} per second, from the intended start")
-    picture.add(curve(closed), f'lines lc rgb "{FLOOR}" lw 2.5 dt 2', "closed loop, one caller: does not see it")
+    picture.add(curve(closed), f'lines lc rgb "{BASELINE}" lw 2.5 dt 2', "closed loop, one caller: does not see it")
     return picture
 
 
@@ -182,16 +182,16 @@ def over_time(document, name):
     ]
     for at, text in timeline["marks"]:
         settings.append(f'set arrow from first {at / 1000:.3f}, graph 0 to first {at / 1000:.3f}, graph 1 nohead '
-                        f'lc rgb "{FLOOR}" lw 1.5 dt 2')  # fmt: skip
+                        f'lc rgb "{BASELINE}" lw 1.5 dt 2')  # fmt: skip
         settings.append(f'set label "{text}" at first {at / 1000:.3f}, graph 0.955 offset char 0.6,0 '
-                        f'textcolor rgb "{FLOOR}"')  # fmt: skip
+                        f'textcolor rgb "{BASELINE}"')  # fmt: skip
     picture = Picture(f"time-{name}", f"{name}: open loop, {rate:g} per second\\n{where(document)}", "\n".join(settings))
     every = f"each {step * 1000:.0f} ms"
     picture.add([(row[0] + step / 2, row[3]) for row in rows], f'points lc rgb "{GREY}" pt 7 ps 0.6', f"max of {every}")
     picture.add([(row[0] + step / 2, row[1]) for row in rows], f'lines lc rgb "{LIBRARY}" lw 2.5', f"median of {every}")
     failed = [(row[0] / 1000 + step / 2, top / 3) for row in timeline["bins"] if row[2]]
     if failed:
-        picture.add(failed, f'points lc rgb "{FLOOR}" pt 2 ps 1.2', "some failed")
+        picture.add(failed, f'points lc rgb "{BASELINE}" pt 2 ps 1.2', "some failed")
     return picture
 
 

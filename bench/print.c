@@ -21,7 +21,7 @@ double print_percentile_us(const struct histogram *histogram, unsigned basis_poi
     return (double)histogram_percentile(histogram, basis_points) / 1000.0;
 }
 
-double print_one_round_percent(const struct result *result)
+double print_one_round_percent_of(const struct result *result)
 {
     return 100.0 * result_divide((double)result->one_round,
                                  (double)(result->one_round + result->two_rounds));

@@ -9,7 +9,7 @@
 #define RATIOS_MAX 64
 #define SERIES_MAX 64
 
-/* The last two are 0 where the floor was not measured, or means nothing. */
+/* The last two are 0 where the baseline was not measured, or means nothing. */
 struct ratio {
     double p50, p99, rate; /* to the other side */
     double pings;          /* acquisition, median, in PING round trips */
@@ -34,7 +34,7 @@ struct ratio ratio_middle(const struct series *series);
 
 double print_percentile_us(const struct histogram *histogram, unsigned basis_points);
 /* Of fences, those that took one round. */
-double print_one_round_percent(const struct result *result);
+double print_one_round_percent_of(const struct result *result);
 double print_servers_us_per_pair(const struct result *result);
 
 void table_open(const struct print_head *head);

@@ -41,7 +41,7 @@ static void table_fences(const char *name, const struct result *result)
                print_servers_us_per_pair(result));
     if (result->one_round + result->two_rounds != 0)
         printf("%-14s%-11s%9.2f %% of %" PRIu64 " fences after one round\n", "", name,
-               print_one_round_percent(result), result->one_round + result->two_rounds);
+               print_one_round_percent_of(result), result->one_round + result->two_rounds);
 }
 
 /* Only one scenario has them: in words that say what they are. */
@@ -84,7 +84,7 @@ static const char ratios_head[] =
     "\n%s\n"
     "scenario      runs   pairs/s       p50       p99   acquire/PING   of servers' limit\n";
 
-/* What a floor was not measured for, or means nothing for, is left blank. */
+/* What a baseline was not measured for, or means nothing for, is left blank. */
 static void print_part(int width, double value, double factor, const char *unit)
 {
     if (value > 0.0)
@@ -99,8 +99,8 @@ void table_close(const struct series *series, size_t count)
     if (count == 0)
         return;
     printf(ratios_head, series[0].count > 1
-                            ? "to the other side and to the floors, middle of the runs"
-                            : "to the other side and to the floors");
+                            ? "to the other side and to the baselines, middle of the runs"
+                            : "to the other side and to the baselines");
     for (size_t i = 0; i < count; i++) {
         struct ratio ratio = ratio_middle(&series[i]);
         printf("%-14s%4zu%9.2fx%9.2fx%9.2fx", series[i].scenario->name, series[i].count, ratio.rate,

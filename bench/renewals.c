@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Locks with REDLOCK_AUTO_EXTEND in embedded mode; their events say when each was renewed. */
+ * Locks with REDLOCK_FLAG_AUTO_EXTEND in embedded mode; their events say when each was renewed. */
 #include "renewals.h"
 
 #include "progress.h"
@@ -19,10 +19,10 @@
 #define FILL_NS     (UINT64_C(60) * 1000 * MS_NS)
 
 struct holder {
-    struct crowd *crowd;
+    struct crowd *holders_state;
     redlock_lock_t *lock;
     uint64_t start_ns;
-    uint64_t told_ns;     /* when it was told last how much is left */
+    uint64_t reported_ns; /* when it was told last how much is left */
     uint64_t deadline_ns; /* by that */
 };
 
@@ -40,8 +40,8 @@ struct crowd {
 
 static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_ms)
 {
-    struct crowd *crowd = holder->crowd;
-    uint64_t due_ns = holder->told_ns + (holder->deadline_ns - holder->told_ns) / 3;
+    struct crowd *crowd = holder->holders_state;
+    uint64_t due_ns = holder->reported_ns + (holder->deadline_ns - holder->reported_ns) / 3;
     uint64_t left_ms = holder->deadline_ns > now_ns ? (holder->deadline_ns - now_ns) / MS_NS : 0;
     if (crowd->counting) {
         crowd->result->pairs++;
@@ -49,14 +49,14 @@ static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_m
         if (left_ms < crowd->renewals->least_left_ms)
             crowd->renewals->least_left_ms = left_ms;
     }
-    holder->told_ns = now_ns;
+    holder->reported_ns = now_ns;
     holder->deadline_ns = now_ns + remaining_ms * MS_NS;
 }
 
 static void event(redlock_t *client, const redlock_event_t *event, void *userdata)
 {
     struct holder *holder = userdata;
-    struct crowd *crowd = holder->crowd;
+    struct crowd *crowd = holder->holders_state;
     (void)client;
     if (event->kind == REDLOCK_EVENT_EXTENDED)
         renewed(holder, result_now_ns(), event->remaining_ms);
@@ -70,7 +70,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
     struct holder *holder = userdata;
-    struct crowd *crowd = holder->crowd;
+    struct crowd *crowd = holder->holders_state;
     uint64_t now_ns = result_now_ns();
     (void)client;
     (void)report;
@@ -82,7 +82,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     }
     crowd->held++;
     holder->lock = lock;
-    holder->told_ns = now_ns;
+    holder->reported_ns = now_ns;
     holder->deadline_ns = now_ns + redlock_lock_remaining_ms(lock) * MS_NS;
     histogram_record(&crowd->result->acquire, now_ns - holder->start_ns);
 }
@@ -103,7 +103,7 @@ static int fill(struct crowd *crowd, unsigned depth)
         while (crowd->begun < crowd->count && crowd->begun - crowd->ended < depth) {
             struct holder *holder = &crowd->holders[crowd->begun];
             redlock_opts_t opts = crowd->opts;
-            holder->crowd = crowd;
+            holder->holders_state = crowd;
             holder->start_ns = result_now_ns();
             opts.event_userdata = holder;
             int status = redlock_acquire_start(
@@ -167,8 +167,8 @@ static int wait_for(struct crowd *crowd, const struct wait *wait, int started)
     return started != REDLOCK_OK ? started : wait->status;
 }
 
-static int open_crowd(struct crowd *crowd, const struct client_settings *settings, char *error,
-                      size_t error_size)
+static int open_holders(struct crowd *crowd, const struct client_settings *settings, char *error,
+                        size_t error_size)
 {
     struct wait wait = {.done = false};
     snprintf(error, error_size, "no memory");
@@ -176,7 +176,7 @@ static int open_crowd(struct crowd *crowd, const struct client_settings *setting
     crowd->holdings = client_holdings(settings);
     crowd->holders = calloc(crowd->count, sizeof *crowd->holders);
     crowd->opts = client_opts(settings);
-    crowd->opts.flags |= REDLOCK_AUTO_EXTEND;
+    crowd->opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
     crowd->opts.event_fn = event;
     if (crowd->holdings == NULL || crowd->holders == NULL)
         return -1;
@@ -201,7 +201,7 @@ static void note_nodes(struct crowd *crowd)
     }
 }
 
-static void close_crowd(struct crowd *crowd, const struct client_settings *settings)
+static void close_holders(struct crowd *crowd, const struct client_settings *settings)
 {
     if (crowd->client != NULL) {
         struct wait wait = {.done = false};
@@ -226,7 +226,7 @@ int renewals_run(const struct client_settings *settings, const struct servers *s
     struct crowd crowd = {.result = result, .renewals = ret_renewals};
     memset(ret_renewals, 0, sizeof *ret_renewals);
     ret_renewals->least_left_ms = UINT64_MAX;
-    int failed = open_crowd(&crowd, settings, error, error_size);
+    int failed = open_holders(&crowd, settings, error, error_size);
     if (failed == 0) {
         client_add_stats(crowd.client, -1, result);
         failed = fill(&crowd, settings->depth);
@@ -240,7 +240,7 @@ int renewals_run(const struct client_settings *settings, const struct servers *s
         snprintf(error, error_size, "%s", redlock_strerror(crowd.broken));
         failed = -1;
     }
-    close_crowd(&crowd, settings);
+    close_holders(&crowd, settings);
     if (ret_renewals->least_left_ms == UINT64_MAX)
         ret_renewals->least_left_ms = 0;
     return failed;

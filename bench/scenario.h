@@ -11,9 +11,9 @@
 #include <stdbool.h>
 
 enum scenario_kind {
-    SCENARIO_EMBEDDED = 1,  /* library in a poll loop against the floor */
-    SCENARIO_THREADED = 2,  /* library with blocked threads against the floor */
-    SCENARIO_CONTENDED = 3, /* blocked threads that share resources; no floor */
+    SCENARIO_EMBEDDED = 1,  /* library in a poll loop against the baseline */
+    SCENARIO_THREADED = 2,  /* library with blocked threads against the baseline */
+    SCENARIO_CONTENDED = 3, /* blocked threads that share resources; no baseline */
     SCENARIO_STOPPED = 4,   /* library with two of the servers stopped against itself */
     SCENARIO_VARIANT = 5,   /* another kind of lock against plain ones */
     SCENARIO_OPEN = 6,      /* operations at set times */
@@ -49,7 +49,7 @@ const struct scenario *scenario_find(const char *name, size_t len);
 /* Does it stop or kill servers, so that a sandbox is needed? */
 bool scenario_needs_processes(const struct scenario *scenario);
 
-enum scenario_sides { SCENARIO_BOTH = 0, SCENARIO_LIBRARY = 1, SCENARIO_FLOOR = 2 };
+enum scenario_sides { SCENARIO_BOTH = 0, SCENARIO_LIBRARY = 1, SCENARIO_BASELINE = 2 };
 
 struct scenario_settings {
     struct servers servers;

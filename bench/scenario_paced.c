@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define RATE_OPEN   1000
-#define RATE_FAULT  500
-#define PATIENCE_MS 10000 /* an acquisition waits for a majority that is stopped */
+#define RATE_OPEN     1000
+#define RATE_FAULT    500
+#define TIME_LIMIT_MS 10000 /* an acquisition waits for a majority that is stopped */
 
 static struct client_settings client_of(const struct scenario *scenario,
                                         const struct scenario_settings *settings,
@@ -20,7 +20,7 @@ static struct client_settings client_of(const struct scenario *scenario,
         .depth = scenario->depth,
         .resources = scenario->resources,
         .ttl_ms = settings->ttl_ms,
-        .wait_ms = PATIENCE_MS,
+        .wait_ms = TIME_LIMIT_MS,
         .node_timeout_ms = settings->node_timeout_ms,
         .verbose = settings->verbose,
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The two sides of a scenario that compares closed loops: opened, run slice by slice, closed. */
+#include "baseline.h"
 #include "client.h"
-#include "floor.h"
 #include "scenario_parts.h"
 #include "side.h"
 
@@ -18,13 +18,13 @@ struct stage {
     struct scenario_settings *settings;
     struct embedded *embedded, *plain_embedded;
     struct threaded *threaded, *plain_threaded;
-    struct floor *floor;
+    struct baseline *baseline;
     char fence_key[96];
 };
 
-static int run_floor(void *state, uint64_t pairs, struct result *result)
+static int run_baseline(void *state, uint64_t pairs, struct result *result)
 {
-    return floor_run(state, pairs, result);
+    return baseline_run(state, pairs, result);
 }
 
 /* The same, and what the servers have worked for it; asking them is not measured. */
@@ -121,7 +121,7 @@ static int open_variant(struct stage *stage, const struct scenario *scenario,
     variant.also = scenario->also;
     if (scenario->plain_resources != 0)
         client->resources = scenario->plain_resources;
-    if (sides != SCENARIO_FLOOR &&
+    if (sides != SCENARIO_BASELINE &&
         !open_one(&variant, &stage->embedded, &stage->threaded, error, error_size))
         return -1;
     if (sides != SCENARIO_LIBRARY &&
@@ -151,17 +151,17 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
     snprintf(stage->fence_key, sizeof stage->fence_key, "%sfence", settings->prefix);
     if (scenario->kind == SCENARIO_VARIANT)
         return open_variant(stage, scenario, &client, error, error_size);
-    bool has_floor = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
+    bool has_baseline = scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED;
     bool blocking = scenario->kind == SCENARIO_THREADED || scenario->kind == SCENARIO_CONTENDED;
     if (scenario->kind == SCENARIO_STOPPED && prepare_stopped(settings, error, error_size) != 0)
         return -1;
-    if (has_floor && settings->sides != SCENARIO_LIBRARY) {
-        stage->floor = floor_open(&settings->servers, scenario->depth, theirs, settings->ttl_ms,
-                                  error, error_size);
-        if (stage->floor == NULL)
+    if (has_baseline && settings->sides != SCENARIO_LIBRARY) {
+        stage->baseline = baseline_open(&settings->servers, scenario->depth, theirs,
+                                        settings->ttl_ms, error, error_size);
+        if (stage->baseline == NULL)
             return -1;
     }
-    if (settings->sides == SCENARIO_FLOOR)
+    if (settings->sides == SCENARIO_BASELINE)
         return 0;
     if (blocking)
         stage->threaded = threaded_open(&client, error, error_size);
@@ -172,7 +172,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
 
 static void close_stage(struct stage *stage)
 {
-    floor_close(stage->floor);
+    baseline_close(stage->baseline);
     if (stage->embedded != NULL)
         embedded_close(stage->embedded);
     if (stage->plain_embedded != NULL)
@@ -206,7 +206,7 @@ static int compare(struct stage *stage, const struct scenario *scenario,
         .budget_ns = settings->budget_ms * UINT64_C(1000000),
     };
     if (scenario->kind == SCENARIO_VARIANT) {
-        if (settings->sides != SCENARIO_FLOOR)
+        if (settings->sides != SCENARIO_BASELINE)
             a = (struct side){scenario->variant, stage, run_variant, NULL, settle_variant};
         if (settings->sides != SCENARIO_LIBRARY)
             b = (struct side){"plain", stage, run_plain, NULL, settle_plain};
@@ -218,8 +218,8 @@ static int compare(struct stage *stage, const struct scenario *scenario,
     } else if (stage->threaded != NULL) {
         a = (struct side){"library", stage->threaded, threaded_run, NULL, NULL};
     }
-    if (stage->floor != NULL)
-        b = (struct side){"floor", stage->floor, run_floor, NULL, NULL};
+    if (stage->baseline != NULL)
+        b = (struct side){"baseline", stage->baseline, run_baseline, NULL, NULL};
     if (a.run == NULL) {
         a = b;
         b.name = NULL;

@@ -4,7 +4,7 @@
  * requests, and all are there before releases begin. */
 #include "limits.h"
 
-#include "floor.h"
+#include "baseline.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,7 +157,7 @@ int server_limits_run(const struct servers *servers, const char *prefix, uint64_
     snprintf(keys_prefix, sizeof keys_prefix, "%slimit:", prefix);
     snprintf(error, error_size, "redis-benchmark failed, or a server cannot be asked");
     for (size_t i = 0; i < servers->count; i++) {
-        if (servers_load_script(&servers->list[i], floor_release_script, sha) != 0)
+        if (servers_load_script(&servers->list[i], baseline_release_script, sha) != 0)
             return -1;
     }
     while ((status = measure(servers, keys_prefix, requests, sha, ret_limits)) == 0 &&

@@ -26,7 +26,8 @@ struct servers {
 };
 
 /* Understands host:port and redis://host:port, separated by commas or blanks. No passwords, no
- * database numbers, no unix sockets: the floor has none of them. 0, or -1 and a text in `error`. */
+ * database numbers, no unix sockets: the baseline has none of them. 0, or -1 and a text in `error`.
+ */
 int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size);
 
 /* A connected, non-blocking TCP socket with TCP_NODELAY, or -1 and a text in `error`. */

@@ -17,14 +17,14 @@ import tapcase
 
 REDLOCK = os.environ["REDLOCK_TEST_COMMAND"]
 BENCH = os.environ["REDLOCK_TEST_BENCH"]
-FLOOR = os.environ["REDLOCK_TEST_FLOOR"]
+BASELINE = os.environ["REDLOCK_TEST_BASELINE"]
 PLOTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots.py")
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
 LOOPS = [
     "limits", "embedded-1", "embedded-8", "embedded-64", "embedded-256",
     "threaded-1", "threaded-8", "threaded-64", "threaded-256", "contended",
-    "fenced-1", "fenced-64", "fenced-busy", "many", "permits", "permits-busy", "several", "stopped",
+    "fenced-1", "fenced-64", "fenced-contended", "many-names", "permits", "permits-contended", "multi-key", "stopped",
 ]  # fmt: skip
 PACED = [
     "open", "stalled", "stopped-1", "stopped-2", "killed-1", "killed-2",
@@ -53,7 +53,7 @@ os.killpg(bench.pid, signal.SIGINT)
 bench.wait()
 print(sorted(set(glob.glob("/tmp/redlock-bench*")) - before))
 """
-# Kills a server while library and floor take turns.
+# Kills a server while library and baseline take turns.
 KILLER = """
 import os, signal, subprocess, sys
 command = [sys.argv[1], "--scenario", "embedded-1", "--seconds", "60", "--json"]
@@ -197,7 +197,7 @@ class Bench(unittest.TestCase):
         rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
         self.assertEqual(
             [(row["run"], row["side"]) for row in rows],
-            [("1", "library"), ("1", "floor"), ("2", "library"), ("2", "floor")],
+            [("1", "library"), ("1", "baseline"), ("2", "library"), ("2", "baseline")],
         )
         for row in rows:
             self.assertEqual(row["pairs"], "40")  # those of the warm-up are not among them
@@ -301,12 +301,12 @@ class Bench(unittest.TestCase):
         out = self.check(run(BENCH, "--syscalls", "--scenario", "embedded-1", "--json"))
         counted = json.loads(out)
         # Five servers, two commands, a write and a read for each; and the waiting in between.
-        for side in ("library", "floor"):
+        for side in ("library", "baseline"):
             self.assertGreater(counted[side], 15)
             self.assertLess(counted[side], 60)
 
     def test_a_server_that_dies_ends_it_with_a_line(self):
-        # The floor waits for all of them.
+        # The baseline waits for all of them.
         done = run("python3", "-c", KILLER, BENCH)
         self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
         self.assertIn("redlock-bench: embedded-1: it could not be finished: a server does not answer", done.stderr)
@@ -340,10 +340,10 @@ class Bench(unittest.TestCase):
     def test_one_side_in_a_table(self):
         out = self.output(run(BENCH, "--ops", "40", "--scenario", "threaded-1", "--side", "library"))
         self.assertIn("threaded-1    library", out)
-        self.assertNotIn("floor", out)
+        self.assertNotIn("baseline", out)
 
     def test_floor_alone(self):
-        out = self.check(run(FLOOR, "--depth", "64", "--ops", "200", "--json"))
+        out = self.check(run(BASELINE, "--depth", "64", "--ops", "200", "--json"))
         self.assertEqual(json.loads(out)["pairs"], 200)
         self.assertEqual(json.loads(out)["failed"], 0)
 
@@ -355,7 +355,7 @@ class Bench(unittest.TestCase):
             "s = socket.create_connection(('127.0.0.1', port))\n"
             "s.sendall(b'SET redlock-bench:%d:x y\\r\\n' % os.getpid())\n"
             "s.recv(100)\n"
-            "os.execv(os.environ['REDLOCK_TEST_FLOOR'], ['floor', '--ops', '5'])\n"
+            "os.execv(os.environ['REDLOCK_TEST_BASELINE'], ['baseline', '--ops', '5'])\n"
         )
         done = run("python3", "-c", script)
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)

@@ -43,10 +43,10 @@ static void one_pair(struct worker *worker)
         redlock_acquire(worker->client, worker->holding->resource, &threaded->opts, &lock, NULL);
     if (status == REDLOCK_OK) {
         histogram_record(&worker->result.acquire, result_now_ns() - start_ns);
-        holding_taken(worker->holding, &worker->result);
+        holding_acquired(worker->holding, &worker->result);
         if (threaded->contended)
             (void)sched_yield(); /* a moment in which a second holder would be seen */
-        holding_given_back(worker->holding);
+        holding_released(worker->holding);
         status = redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }

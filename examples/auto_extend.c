@@ -82,7 +82,7 @@ static int work_under_lock(redlock_t *rl, const char *resource, int steps)
     redlock_report_t *report = NULL;
     redlock_opts_t opts = redlock_opts(TTL_MS);
     opts.wait_ms = WAIT_MS;
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.margin_ms = DANGER_MS;
     opts.event_fn = on_event;
     opts.event_userdata = &job;

@@ -15,7 +15,7 @@
 #include "say.h"
 
 /* The part of the drift that does not grow with the TTL: 2 ms. */
-#define DRIFT_FLOOR_US 2000
+#define DRIFT_CONSTANT_US 2000
 
 const char *client_owner(void)
 {
@@ -78,7 +78,7 @@ static int set_all(const struct settings *settings, redlock_config_t *config)
     if (settings->node_timeout_ms &&
         redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms) != REDLOCK_OK)
         return refuse(config, values[SET_NODE_TIMEOUT].origin);
-    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_FLOOR_US) != REDLOCK_OK)
+    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_CONSTANT_US) != REDLOCK_OK)
         return refuse(config, values[SET_DRIFT].origin);
     if (redlock_config_set_heartbeat_ms(config, settings->heartbeat_ms) != REDLOCK_OK)
         return refuse(config, values[SET_HEARTBEAT].origin);
@@ -99,7 +99,7 @@ uint64_t client_validity_ms(const struct settings *settings)
 
     if (redlock_config_new(&config, NULL) != REDLOCK_OK)
         must(NULL);
-    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_FLOOR_US) == REDLOCK_OK)
+    if (redlock_config_set_drift(config, settings->drift_ppm, DRIFT_CONSTANT_US) == REDLOCK_OK)
         validity_ms = redlock_config_validity_ms(config, settings->ttl_ms);
     redlock_config_free(config);
     return validity_ms;
@@ -155,25 +155,25 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
     return -1;
 }
 
-static size_t count_of_set(redlock_t *rl, size_t set)
+static size_t count_of_shard(redlock_t *rl, size_t set)
 {
     redlock_node_stats_t node;
     size_t count = 0;
 
     for (size_t i = 0; i < redlock_node_count(rl); i++)
         count += redlock_get_node_stats(rl, i, &node, sizeof node) == REDLOCK_OK &&
-                 node.set_index == set;
+                 node.shard_index == set;
     return count;
 }
 
 void client_warn_count(const struct settings *settings, redlock_t *rl)
 {
     bool fallback = settings->values[SET_SERVERS].rank == RANK_FALLBACK;
-    size_t sets = redlock_set_count(rl);
+    size_t sets = redlock_shard_count(rl);
 
     for (size_t set = 0; set < sets; set++) {
-        const char *name = redlock_set_name(rl, set);
-        size_t count = count_of_set(rl, set);
+        const char *name = redlock_shard_name(rl, set);
+        size_t count = count_of_shard(rl, set);
         if (sets > 1 && (count == 1 || count % 2 == 0))
             say(SAY_WARNING, "set %s: %zu server%s; use three or five", name, count,
                 count == 1 ? ": the locks of this set are lost with it" : "s");
@@ -207,7 +207,7 @@ static bool all_answered(redlock_t *rl)
     redlock_node_stats_t stats;
 
     for (size_t i = 0; i < redlock_node_count(rl); i++)
-        if (redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK && !stats.may_vote &&
+        if (redlock_get_node_stats(rl, i, &stats, sizeof stats) == REDLOCK_OK && !stats.eligible &&
             stats.cause == REDLOCK_CAUSE_NONE)
             return false;
     return true;
@@ -221,7 +221,7 @@ void client_settle(redlock_t *rl, uint64_t patience_ms)
         poll(NULL, 0, 1);
 }
 
-uint64_t client_patience_ms(const struct settings *settings)
+uint64_t client_timeout_ms(const struct settings *settings)
 {
     return (uint64_t)settings->connect_timeout_ms * 2 + 1000;
 }
@@ -282,9 +282,9 @@ int client_check_slots(const char *command, const char *name, unsigned slots)
 char *client_slot_name(const char *name, const redlock_lock_t *lock)
 {
     char slot[REDLOCK_RESOURCE_LEN_MAX + 1];
-    int permit = redlock_lock_permit(lock);
+    int permit = redlock_lock_slot(lock);
 
-    if (permit < 0 || redlock_permit_name(slot, sizeof slot, name, (uint32_t)permit) != REDLOCK_OK)
+    if (permit < 0 || redlock_slot_name(slot, sizeof slot, name, (uint32_t)permit) != REDLOCK_OK)
         return text_format("%s", name);
     return text_format("%s", slot);
 }
@@ -309,7 +309,7 @@ int exit_of_error(int error, int conflict_code)
         return EXIT_LOST;
     case REDLOCK_ENOQUORUM:
     case REDLOCK_ETOOSLOW:
-    case REDLOCK_EREFUSED:
+    case REDLOCK_EEXCLUDED:
     case REDLOCK_EFENCE:
         return EXIT_NO_QUORUM;
     case REDLOCK_EAUTH:

@@ -26,7 +26,7 @@ void client_warn_count(const struct settings *settings, redlock_t *rl);
 void client_settle(redlock_t *rl, uint64_t patience_ms);
 /* What a command that wants to hear every server grants them: a name is resolved, a connection made
  * and tried once more. */
-uint64_t client_patience_ms(const struct settings *settings);
+uint64_t client_timeout_ms(const struct settings *settings);
 
 /* Settings and client at once, for commands that only ask. On a refusal nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);

@@ -30,11 +30,11 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
                        "redlock.acquire/1", "name", json_text(name), "key", json_text(key), "token",
                        token, "owner", client_owner(), "ttl_ms", (json_int_t)settings->ttl_ms,
                        "validity_ms", (json_int_t)redlock_lock_remaining_ms(wait->lock), "nodes",
-                       (int)info.nodes, "nodes_ok", (int)info.granted, "quorum", (int)info.quorum,
+                       (int)info.nodes, "granted", (int)info.granted, "quorum", (int)info.quorum,
                        "attempts", (int)info.attempts, "waited_ms", (json_int_t)wait->waited_ms));
 
-    if (redlock_lock_permit(wait->lock) >= 0)
-        json_object_set_new(object, "slot", must(json_integer(redlock_lock_permit(wait->lock))));
+    if (redlock_lock_slot(wait->lock) >= 0)
+        json_object_set_new(object, "slot", must(json_integer(redlock_lock_slot(wait->lock))));
     if (fence)
         json_object_set_new(object, "fence", must(json_integer((json_int_t)fence)));
     names_to_json(wait->names, object);
@@ -98,7 +98,7 @@ static int acquire_with(const struct options *options, const struct settings *se
     events_open(&events, names->list[0], -1, options->json);
     opts.wait_ms = settings->wait_ms;
     if (options->fence)
-        opts.flags |= REDLOCK_FENCE;
+        opts.flags |= REDLOCK_FLAG_FENCE;
     if (result < 0)
         result = wait_for_lock(&wait, opts);
     if (result < 0)

@@ -13,7 +13,7 @@
 #include "doctor.h"
 #include "exits.h"
 #include "json.h"
-#include "nodes_wake.h"
+#include "nodes_notify.h"
 #include "reports.h"
 #include "say.h"
 #include "shown.h"
@@ -33,7 +33,7 @@ static void read_nodes(redlock_t *rl, struct examination *exam)
 static void wait_for_answers(redlock_t *rl, const struct settings *settings,
                              struct examination *exams, size_t sets)
 {
-    uint64_t patience_ms = client_patience_ms(settings);
+    uint64_t patience_ms = client_timeout_ms(settings);
 
     /* The result shows in the nodes' own state. */
     int ready = redlock_wait_ready(rl, patience_ms);
@@ -47,7 +47,7 @@ char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *s
 {
     char *name = text_copy(stem);
 
-    for (unsigned i = 1; redlock_set_of(rl, name) != (int)exam->set; i++) {
+    for (unsigned i = 1; redlock_shard_of(rl, name) != (int)exam->shard; i++) {
         free(name);
         name = text_format("%s/%u", stem, i);
     }
@@ -58,7 +58,7 @@ static bool is_late(redlock_t *rl, size_t number)
 {
     redlock_node_stats_t node;
 
-    return redlock_get_node_stats(rl, number, &node, sizeof node) == REDLOCK_OK && !node.may_vote &&
+    return redlock_get_node_stats(rl, number, &node, sizeof node) == REDLOCK_OK && !node.eligible &&
            node.cause == REDLOCK_CAUSE_TIMEOUT;
 }
 
@@ -67,7 +67,7 @@ static bool is_late(redlock_t *rl, size_t number)
 static void wait_for_late(redlock_t *rl, const struct examination *exam, uint64_t give_up_ns)
 {
     for (size_t i = 0; i < exam->count; i++)
-        while (exam->nodes[i].may_vote && is_late(rl, exam->first + i) &&
+        while (exam->nodes[i].eligible && is_late(rl, exam->first + i) &&
                boottime_ns() < give_up_ns)
             poll(NULL, 0, 1);
 }
@@ -76,7 +76,7 @@ static void wait_for_late(redlock_t *rl, const struct examination *exam, uint64_
  * ones, and the long greeting that the library has measured, say more about this process. */
 static void measure(redlock_t *rl, const struct settings *settings, struct examination *exam)
 {
-    uint64_t give_up_ns = boottime_ns() + client_patience_ms(settings) * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + client_timeout_ms(settings) * NS_PER_MS;
     uint64_t times[REDLOCK_NODES_MAX][MEASURE_ROUNDS] = {0};
     unsigned answers[REDLOCK_NODES_MAX] = {0};
     redlock_node_report_t node;
@@ -100,35 +100,35 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
 }
 
 /* One line for each server that keeps the others waiting, when what stands in its way changes. */
-static void tell_waiting(const struct examination *exam, int told[REDLOCK_NODES_MAX])
+static void report_waiting(const struct examination *exam, int told[REDLOCK_NODES_MAX])
 {
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
-        int state = node->may_vote ? 0 : node->cause + 1;
+        int state = node->eligible ? 0 : node->cause + 1;
         if (state == told[i])
             continue;
         told[i] = state;
-        say(SAY_NOTE, "nodes: %s: %s", node->node, node->may_vote ? "votes" : node->text);
+        say(SAY_NOTE, "nodes: %s: %s", node->node, node->eligible ? "votes" : node->text);
     }
 }
 
 static bool all_vote(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
-        if (!exam->nodes[i].may_vote)
+        if (!exam->nodes[i].eligible)
             return false;
     return true;
 }
 
-static bool sets_vote(redlock_t *rl, struct examination *exams, size_t sets,
-                      int told[REDLOCK_NODES_MAX])
+static bool shards_vote(redlock_t *rl, struct examination *exams, size_t sets,
+                        int told[REDLOCK_NODES_MAX])
 {
     bool all = true;
 
     for (size_t i = 0; i < sets; i++) {
         read_nodes(rl, &exams[i]);
         all = all_vote(&exams[i]) && all;
-        tell_waiting(&exams[i], told + exams[i].first);
+        report_waiting(&exams[i], told + exams[i].first);
     }
     return all;
 }
@@ -139,7 +139,7 @@ static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *
     int told[REDLOCK_NODES_MAX] = {0};
     uint64_t start_ns = boottime_ns();
 
-    while (!sets_vote(rl, exams, sets, told)) {
+    while (!shards_vote(rl, exams, sets, told)) {
         if (wait_ms != REDLOCK_WAIT_FOREVER && boottime_ns() - start_ns >= wait_ms * NS_PER_MS)
             return;
         poll(NULL, 0, WAIT_STEP_MS);
@@ -199,17 +199,17 @@ static void print_text(const struct examination *exam)
 {
     char text[160], rtt[24];
 
-    if (*exam->set_name && exam->set > 0)
+    if (*exam->shard_name && exam->shard > 0)
         show("\n");
-    if (*exam->set_name)
-        show("set %s\n", exam->set_name);
+    if (*exam->shard_name)
+        show("set %s\n", exam->shard_name);
     show("%-26s %-5s %-7s %-16s %8s\n", "server", "votes", "role", "version", "rtt ms");
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         uint64_t rtt_us = exam->rtt_us[i];
         snprintf(rtt, sizeof rtt, "%" PRIu64 ".%03u", rtt_us / 1000, (unsigned)(rtt_us % 1000));
         show("%-26s %-5s %-7s %-16s %8s\n", node->node,
-             node->may_vote && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
+             node->eligible && exam->twin[i] < 0 ? "yes" : "no", *node->role ? node->role : "-",
              *node->version ? node->version : "-", rtt_us ? rtt : "-");
     }
     print_findings(exam);
@@ -224,14 +224,14 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
 
     return must(json_pack(
         "{s:o, s:b, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:s, s:o}", "node",
-        json_text(node->node), "may_vote", node->may_vote && exam->twin[i] < 0, "cause",
+        json_text(node->node), "eligible", node->eligible && exam->twin[i] < 0, "cause",
         cause_name(node->cause, cause), "role", node->role, "version", json_text(node->version),
         "run_id", json_text(node->run_id), "rtt_us", (json_int_t)exam->rtt_us[i], "uptime_s",
-        (json_int_t)node->uptime_s, "votes_again_ms", (json_int_t)node->votes_again_ms,
+        (json_int_t)node->uptime_s, "quarantine_ms", (json_int_t)node->quarantine_ms,
         "clock_offset_us", (json_int_t)node->clock_offset_us, "replicas",
         (json_int_t)node->replicas, "maxmemory_policy", json_text(node->policy), "aof",
-        (int)(node->facts & REDLOCK_FACT_AOF) != 0, "wakeups",
-        wakefulness_name(exam->wakes[i].state), "text", json_text(node->text)));
+        (int)(node->facts & REDLOCK_FACT_AOF) != 0, "notifications",
+        notify_result_name(exam->notify[i].state), "text", json_text(node->text)));
 }
 
 static json_t *json_of_finding(const struct examination *exam, const struct finding *finding)
@@ -242,7 +242,7 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
         finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
 }
 
-static json_t *json_of_set(const struct examination *exam)
+static json_t *json_of_shard(const struct examination *exam)
 {
     json_t *nodes = must(json_array()), *findings = must(json_array());
     char text[160];
@@ -254,7 +254,7 @@ static json_t *json_of_set(const struct examination *exam)
     doctor_verdict(exam, text, sizeof text);
     return must(json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "state", health_name(exam->health),
                           "text", text, "configured", (int)exam->count, "quorum", (int)exam->quorum,
-                          "may_vote", (int)exam->may_vote, "nodes", nodes, "findings", findings));
+                          "eligible", (int)exam->eligible, "nodes", nodes, "findings", findings));
 }
 
 static enum health_exit worst_of(const struct examination *exams, size_t sets)
@@ -269,18 +269,18 @@ static enum health_exit worst_of(const struct examination *exams, size_t sets)
 static void print_json(const struct examination *exams, size_t sets)
 {
     json_t *object = must(json_pack("{s:s}", "schema", "redlock.nodes/1"));
-    json_t *only = sets == 1 ? json_of_set(&exams[0]) : NULL, *list = must(json_array());
+    json_t *only = sets == 1 ? json_of_shard(&exams[0]) : NULL, *list = must(json_array());
 
     for (size_t i = 0; !only && i < sets; i++) {
-        json_t *set = json_of_set(&exams[i]);
-        json_object_set_new(set, "set", json_string(exams[i].set_name));
+        json_t *set = json_of_shard(&exams[i]);
+        json_object_set_new(set, "shard", json_string(exams[i].shard_name));
         json_array_append_new(list, set);
     }
     if (only) {
         json_object_update(object, only);
     } else {
         json_object_set_new(object, "state", json_string(health_name(worst_of(exams, sets))));
-        json_object_set(object, "sets", list);
+        json_object_set(object, "shards", list);
     }
     json_decref(only);
     json_decref(list);
@@ -298,16 +298,16 @@ static void print_all(const struct options *options, const struct examination *e
 /* Which servers belong to which set. */
 static struct examination *lay_out(redlock_t *rl)
 {
-    size_t sets = redlock_set_count(rl), count = redlock_node_count(rl);
+    size_t sets = redlock_shard_count(rl), count = redlock_node_count(rl);
     struct examination *exams = must(calloc(sets, sizeof *exams));
     redlock_node_stats_t node;
 
     for (size_t i = 0; i < count; i++) {
         if (redlock_get_node_stats(rl, i, &node, sizeof node) != REDLOCK_OK)
             continue;
-        struct examination *exam = &exams[node.set_index];
-        exam->set_name = node.set;
-        exam->set = node.set_index;
+        struct examination *exam = &exams[node.shard_index];
+        exam->shard_name = node.shard;
+        exam->shard = node.shard_index;
         exam->first = exam->count++ == 0 ? i : exam->first;
     }
     return exams;
@@ -331,7 +331,7 @@ int cmd_nodes(const struct options *options)
         return HEALTH_UNKNOWN;
     if (result >= 0)
         return result;
-    size_t sets = redlock_set_count(rl);
+    size_t sets = redlock_shard_count(rl);
     struct examination *exams = lay_out(rl);
     wait_for_answers(rl, &settings, exams, sets);
     if (options->wait_all)

@@ -190,7 +190,7 @@ static void fill_environment(struct run *run)
     if (run->options->fence)
         set_number(environment, "REDLOCK_FENCE", redlock_lock_fence(run->lock));
     if (run->options->slots)
-        set_number(environment, "REDLOCK_SLOT", (uint64_t)redlock_lock_permit(run->lock));
+        set_number(environment, "REDLOCK_SLOT", (uint64_t)redlock_lock_slot(run->lock));
     if (run->options->export_token)
         environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
 }
@@ -204,19 +204,19 @@ static redlock_opts_t lock_options(const struct run *run)
 
     opts.wait_ms = run->settings.wait_ms;
     if (run->options->fence)
-        opts.flags |= REDLOCK_FENCE;
+        opts.flags |= REDLOCK_FLAG_FENCE;
     opts.validity_ms_min = end_ms + 1;
     opts.hold_ms_max = timing->max_hold_ms;
     /* Endangered comes before the command is stopped, so that it can be told apart. */
     opts.margin_ms = end_ms + timing->ttl_ms / 10;
     if (timing->renew_ms) {
-        opts.flags |= REDLOCK_AUTO_EXTEND;
+        opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
         opts.extend_at_ms = timing_extend_at_ms(timing);
     }
     return opts;
 }
 
-static int take_lock(struct run *run)
+static int acquire_lock(struct run *run)
 {
     struct wait wait = {.session = &run->session,
                         .events = &run->events,
@@ -236,7 +236,7 @@ static int take_lock(struct run *run)
             "%s: acquired on %u of %u servers after %" PRIu64 " ms, valid for %" PRIu64 " ms",
             run->name, info.granted, info.nodes, wait.waited_ms, validity_ms);
         json_t *fields = must(json_pack(
-            "{s:i, s:i, s:i, s:i, s:I, s:I}", "nodes_ok", (int)info.granted, "nodes",
+            "{s:i, s:i, s:i, s:i, s:I, s:I}", "granted", (int)info.granted, "nodes",
             (int)info.nodes, "quorum", (int)info.quorum, "attempts", (int)info.attempts,
             "waited_ms", (json_int_t)wait.waited_ms, "validity_ms", (json_int_t)validity_ms));
         if (run->options->fence)
@@ -244,7 +244,7 @@ static int take_lock(struct run *run)
                                 must(json_integer((json_int_t)redlock_lock_fence(run->lock))));
         names_to_json(&run->names, fields);
         if (run->options->slots)
-            json_object_set_new(fields, "slot", must(json_integer(redlock_lock_permit(run->lock))));
+            json_object_set_new(fields, "slot", must(json_integer(redlock_lock_slot(run->lock))));
         event_emit(&run->events, "acquired", fields);
     }
     redlock_report_free(wait.report);
@@ -291,11 +291,11 @@ static int run_guarded(struct run *run, redlock_config_t *config)
         client_settle(rl, CLIENT_SETTLE_MS);
         result = session_open(&run->session, rl);
         if (result < 0)
-            result = take_lock(run);
+            result = acquire_lock(run);
         if (result < 0)
             result = run_locked(run);
         redlock_lock_free(run->lock);
-        run_tell_release(run, session_close(&run->session, CLOSE_BUDGET_MS) != REDLOCK_OK);
+        run_report_release(run, session_close(&run->session, CLOSE_BUDGET_MS) != REDLOCK_OK);
     }
     bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
     close(run->signal_fd);

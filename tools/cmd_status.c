@@ -91,8 +91,8 @@ static json_t *holding_json(const char *schema, const char *name, const redlock_
                        json_text(holding.owner), "votes", (int)holding.votes.granted, "quorum",
                        (int)info.quorum, "nodes", nodes_json(report, holding.owner)));
 
-    if (info.set && *info.set)
-        json_object_set_new(object, "set", json_string(info.set));
+    if (info.shard && *info.shard)
+        json_object_set_new(object, "shard", json_string(info.shard));
     if (holding.pttl_min_ms != UINT64_MAX)
         json_object_set_new(object, "ttl_ms",
                             json_pack("{s:I, s:I}", "min", (json_int_t)holding.pttl_min_ms, "max",
@@ -117,8 +117,8 @@ static void print_holding(const char *name, const redlock_report_t *report)
     if (holding.pttl_min_ms != UINT64_MAX)
         show(", expires in %" PRIu64 " to %" PRIu64 " ms", holding.pttl_min_ms,
              holding.pttl_max_ms);
-    if (info.set && *info.set)
-        show(" (set %s)", info.set);
+    if (info.shard && *info.shard)
+        show(" (set %s)", info.shard);
     show("\n");
     for (size_t i = 0; report_node(report, i, &node); i++)
         show("  %-24s %-6s %s\n", node.node, values[value_of(&node, holding.owner)],

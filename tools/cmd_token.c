@@ -24,7 +24,7 @@
 #include "timing.h"
 
 #define CLOSE_BUDGET_MS 1000
-#define PATIENCE_MS     1000
+#define TIME_LIMIT_MS   1000
 
 /* What `acquire --fence` has printed: the fence behind the token is not part of it. */
 static void cut_fence(char *line)
@@ -94,12 +94,12 @@ static bool print_result(const struct options *options, const struct names *name
 {
     bool extend = options->command == CMD_EXTEND;
     struct votes votes = report_votes(report);
-    json_t *object = must(
-        json_pack("{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
-                  extend ? "redlock.extend/1" : "redlock.release/1", "name",
-                  json_text(names->list[0]), extend ? "extended" : "released", error == REDLOCK_OK,
-                  "error", error == REDLOCK_OK ? "" : redlock_error_name(error), "nodes_ok",
-                  (int)votes.granted, "nodes", report_nodes_json(report)));
+    json_t *object = must(json_pack("{s:s, s:o, s:b, s:s, s:i, s:o}", "schema",
+                                    extend ? "redlock.extend/1" : "redlock.release/1", "name",
+                                    json_text(names->list[0]), extend ? "extended" : "released",
+                                    error == REDLOCK_OK, "error",
+                                    error == REDLOCK_OK ? "" : redlock_error_name(error), "granted",
+                                    (int)votes.granted, "nodes", report_nodes_json(report)));
 
     names_to_json(names, object);
     if (extend)
@@ -115,7 +115,7 @@ static int extend(const struct options *options, const struct settings *settings
     redlock_report_t *report = NULL;
     uint64_t validity_ms = 0;
 
-    opts.wait_ms = PATIENCE_MS;
+    opts.wait_ms = TIME_LIMIT_MS;
     names_to_opts(names, &opts);
     int error = redlock_adopt(rl, names->list[0], token, &opts, &lock, &report);
 
@@ -138,7 +138,7 @@ static int extend(const struct options *options, const struct settings *settings
 static int release_patiently(redlock_t *rl, const struct names *names, const char *token,
                              redlock_report_t **ret_report)
 {
-    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     bool again = false;
 
     for (;;) {

@@ -23,10 +23,10 @@
 
 struct watched {
     const char *name;
-    int state;       /* enum redlock_state */
-    char owner[132]; /* a label, at most 128 bytes */
-    bool told;       /* the first look is always told */
-    unsigned doubts; /* looks in a row that did not tell who holds it */
+    int state;              /* enum redlock_state */
+    char owner[132];        /* a label, at most 128 bytes */
+    bool reported;          /* the first look is always told */
+    unsigned failed_probes; /* looks in a row that did not tell who holds it */
 };
 
 static const char *const state_names[] = {[REDLOCK_STATE_UNKNOWN] = "unknown",
@@ -64,12 +64,12 @@ static bool note(struct watched *watched, const redlock_report_t *report)
     int state = report_info(report).state;
     const char *owner = state == REDLOCK_STATE_HELD ? report_owner(report) : "";
 
-    watched->doubts = state == REDLOCK_STATE_UNKNOWN ? watched->doubts + 1 : 0;
-    bool settled = watched->doubts == 0 || watched->doubts >= DOUBTS_MAX;
-    bool same = watched->told && state == watched->state && strcmp(owner, watched->owner) == 0;
+    watched->failed_probes = state == REDLOCK_STATE_UNKNOWN ? watched->failed_probes + 1 : 0;
+    bool settled = watched->failed_probes == 0 || watched->failed_probes >= DOUBTS_MAX;
+    bool same = watched->reported && state == watched->state && strcmp(owner, watched->owner) == 0;
     if (!settled || same)
         return true;
-    watched->told = true;
+    watched->reported = true;
     watched->state = state;
     snprintf(watched->owner, sizeof watched->owner, "%s", owner);
     return json_print(line_of(watched, report));
@@ -82,7 +82,7 @@ static int reader_is_gone(void)
 }
 
 /* Looks at all names. -1: go on; else the exit code, said. */
-static int look(redlock_t *rl, struct watched *watched, size_t count)
+static int probe(redlock_t *rl, struct watched *watched, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         redlock_report_t *report = NULL;
@@ -102,10 +102,11 @@ static int look(redlock_t *rl, struct watched *watched, size_t count)
     return -1;
 }
 
-static int next_look_ms(const struct watched *watched, size_t count, uint64_t interval_ms)
+static int next_probe_ms(const struct watched *watched, size_t count, uint64_t interval_ms)
 {
     for (size_t i = 0; i < count; i++)
-        if (watched[i].doubts > 0 && watched[i].doubts < DOUBTS_MAX && AGAIN_MS < interval_ms)
+        if (watched[i].failed_probes > 0 && watched[i].failed_probes < DOUBTS_MAX &&
+            AGAIN_MS < interval_ms)
             return AGAIN_MS;
     return interval_ms < INT32_MAX ? (int)interval_ms : INT32_MAX;
 }
@@ -137,10 +138,10 @@ static int watch(const struct options *options, redlock_t *rl, struct watched *w
     int signal_fd = signals_open();
 
     for (;;) {
-        int result = look(rl, watched, count);
+        int result = probe(rl, watched, count);
         if (result >= 0)
             return result;
-        result = sleep_or_end(signal_fd, next_look_ms(watched, count, options->interval_ms));
+        result = sleep_or_end(signal_fd, next_probe_ms(watched, count, options->interval_ms));
         if (result >= 0)
             return result;
     }

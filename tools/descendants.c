@@ -21,7 +21,7 @@
 #include "children.h"
 #include "clock.h"
 
-#define KILL_PATIENCE_NS (30 * UINT64_C(1000000000))
+#define KILL_TIMEOUT_NS (30 * UINT64_C(1000000000))
 /* Between two looks: short at first, longer for processes that resist. */
 #define PAUSE_NS_MIN ((long)NS_PER_MS)
 #define PAUSE_NS_MAX (64 * (long)NS_PER_MS)
@@ -202,7 +202,7 @@ struct descendants_pass descendants_signal(const struct descendants_scope *scope
 
 void descendants_end(const struct descendants_scope *scope)
 {
-    uint64_t give_up_ns = boottime_ns() + KILL_PATIENCE_NS;
+    uint64_t give_up_ns = boottime_ns() + KILL_TIMEOUT_NS;
     struct timespec pause = {.tv_nsec = PAUSE_NS_MIN};
     int clean = 0;
 

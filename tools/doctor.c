@@ -38,7 +38,7 @@ struct remedy {
 static const struct remedy *remedy_of(int cause)
 {
     static const struct remedy remedies[] = {
-        {REDLOCK_CAUSE_TIMEOUT, "silent",
+        {REDLOCK_CAUSE_TIMEOUT, "unresponsive",
          "look whether the server hangs or its machine is overloaded"},
         {REDLOCK_CAUSE_RESOLVE, "resolve",
          "check the name in the list of servers, and the name service"},
@@ -92,7 +92,7 @@ static void find_elsewhere(const struct examination *other, const char *run_id,
 {
     for (size_t i = 0; *run_id && !ret->node && i < other->count; i++)
         if (!strcmp(run_id, other->nodes[i].run_id))
-            *ret = (struct elsewhere){other->nodes[i].node, other->set_name};
+            *ret = (struct elsewhere){other->nodes[i].node, other->shard_name};
 }
 
 void doctor_compare(struct examination *exams, size_t sets)
@@ -114,7 +114,7 @@ static void check_vote(struct examination *exam, size_t i)
     if (exam->twin[i] >= 0)
         find(exam, FINDING_CRIT, (int)i, "duplicate", "remove one of the two", "same server as %s",
              exam->nodes[exam->twin[i]].node);
-    else if (!node->may_vote)
+    else if (!node->eligible)
         find(exam, node->cause == REDLOCK_CAUSE_DUPLICATE ? FINDING_CRIT : FINDING_WARN, (int)i,
              remedy->code, remedy->advice, "%s", *node->text ? node->text : "no answer yet");
     else if (trouble->cause)
@@ -128,7 +128,7 @@ static void check_data(struct examination *exam, size_t i)
     bool durable = node->facts & REDLOCK_FACT_DURABLE, aof = node->facts & REDLOCK_FACT_AOF;
 
     if (!(node->facts & REDLOCK_FACT_INFO)) {
-        if (node->may_vote)
+        if (node->eligible)
             find(exam, FINDING_WARN, (int)i, "no_info",
                  "allow the user +info (redlock nodes --acl)",
                  "does not say who it is: restarts, evictions and replicas go unnoticed");
@@ -165,22 +165,22 @@ static void check_elsewhere(struct examination *exam, size_t i)
         find(exam, FINDING_WARN, (int)i, "shared",
              "give each set servers of its own: with this one both lose a vote, and it keeps the "
              "fence record of one of them only",
-             "same server as %s of set %s", elsewhere->node, elsewhere->set);
+             "same server as %s of set %s", elsewhere->node, elsewhere->shard);
 }
 
 /* Locks do without: who waits asks again. */
 static void check_wakeups(struct examination *exam, size_t i)
 {
-    const struct wakefulness *wake = &exam->wakes[i];
+    const struct notify_check *wake = &exam->notify[i];
     bool right = wake->cause == REDLOCK_CAUSE_NOPERM;
 
-    if (wake->state == WAKE_REFUSED)
-        find(exam, FINDING_NOTE, (int)i, "no_wakeups",
+    if (wake->state == NOTIFY_REFUSED)
+        find(exam, FINDING_NOTE, (int)i, "no_notifications",
              right ? "give the user the rights that redlock nodes --acl prints, or nothing"
                    : "nothing, or a server that knows CLIENT TRACKING (Redis 6, Valkey)",
              "does not tell who waits when a lock is given back: %s", wake->text);
-    else if (wake->state == WAKE_MUTE)
-        find(exam, FINDING_NOTE, (int)i, "no_wakeups",
+    else if (wake->state == NOTIFY_NOT_RECEIVED)
+        find(exam, FINDING_NOTE, (int)i, "no_notifications",
              "look whether a proxy is in between, which CLIENT TRACKING does not pass",
              "does not tell who waits when a lock is given back, although it said that it would");
 }
@@ -225,7 +225,7 @@ static void check_time(struct examination *exam, size_t i, uint64_t median_us)
              "answers %" PRIu64 " times as late as the others", exam->rtt_us[i] / median_us);
 }
 
-static void check_set(struct examination *exam)
+static void check_shard(struct examination *exam)
 {
     bool twins = false;
 
@@ -234,9 +234,9 @@ static void check_set(struct examination *exam)
     if (twins)
         find(exam, FINDING_CRIT, -1, "duplicate", "remove it",
              "a server is listed twice: no lock can be had until that is repaired");
-    if (exam->may_vote < exam->quorum)
+    if (exam->eligible < exam->quorum)
         find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
-             "%zu of %zu servers may vote, %zu are needed: no lock can be had", exam->may_vote,
+             "%zu of %zu servers may vote, %zu are needed: no lock can be had", exam->eligible,
              exam->count, exam->quorum);
     else if (exam->useful < exam->quorum)
         find(exam, FINDING_CRIT, -1, "no_quorum", "see the servers below",
@@ -275,7 +275,7 @@ static bool is_gap(const struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
 
-    if (trouble->cause == REDLOCK_CAUSE_FENCE)
+    if (trouble->cause == REDLOCK_CAUSE_FENCE_RECORD)
         return trouble->record == REDLOCK_RECORD_MISSING;
     return !trouble->cause && exam->records[i] == RECORD_MISSING &&
            count_records(exam, RECORD_THERE) > 0;
@@ -285,7 +285,7 @@ static void check_fence(struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
 
-    if (!exam->nodes[i].may_vote)
+    if (!exam->nodes[i].eligible)
         return;
     if (is_unattested(exam, i))
         find(exam, FINDING_WARN, (int)i, "fence_unattested",
@@ -315,7 +315,7 @@ static void check_fences(struct examination *exam)
 
     for (size_t i = 0; i < exam->count; i++) {
         check_fence(exam, i);
-        fit += exam->nodes[i].may_vote && !exam->troubles[i].cause &&
+        fit += exam->nodes[i].eligible && !exam->troubles[i].cause &&
                !exam->fence_troubles[i].cause && !is_unattested(exam, i) && !is_gap(exam, i);
     }
     if (fit < exam->quorum)
@@ -340,21 +340,21 @@ static int worst_first(const void *a, const void *b)
 void doctor_judge(struct examination *exam)
 {
     exam->quorum = exam->count / 2 + 1;
-    exam->may_vote = exam->useful = 0;
+    exam->eligible = exam->useful = 0;
     exam->finding_count = 0;
     exam->health = HEALTH_OK;
     find_twins(exam);
     uint64_t median_us = median_rtt_us(exam);
     for (size_t i = 0; i < exam->count; i++) {
-        exam->may_vote += exam->nodes[i].may_vote != 0;
-        exam->useful += exam->nodes[i].may_vote && !exam->troubles[i].cause;
+        exam->eligible += exam->nodes[i].eligible != 0;
+        exam->useful += exam->nodes[i].eligible && !exam->troubles[i].cause;
         check_vote(exam, i);
         check_data(exam, i);
         check_elsewhere(exam, i);
         check_wakeups(exam, i);
         check_time(exam, i, median_us);
     }
-    check_set(exam);
+    check_shard(exam);
     if (exam->fences)
         check_fences(exam);
     qsort(exam->findings, exam->finding_count, sizeof exam->findings[0], worst_first);
@@ -370,7 +370,7 @@ void doctor_verdict(const struct examination *exam, char *text, size_t size)
             return;
         }
     }
-    snprintf(text, size, "%zu of %zu servers may vote, %zu are needed", exam->may_vote, exam->count,
+    snprintf(text, size, "%zu of %zu servers may vote, %zu are needed", exam->eligible, exam->count,
              exam->quorum);
 }
 

@@ -27,35 +27,35 @@ struct finding {
 /* What a server did not do when it was asked for a lock. */
 struct trouble {
     int cause;  /* enum redlock_cause; 0: none */
-    int record; /* REDLOCK_CAUSE_FENCE: enum redlock_record */
+    int record; /* REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record */
     char text[FINDING_TEXT_MAX];
 };
 
 /* Does it tell those who wait when a lock is given back? */
-enum wake_state { WAKE_UNKNOWN = 0, WAKE_TELLS, WAKE_REFUSED, WAKE_MUTE };
+enum notify_result { NOTIFY_UNKNOWN = 0, NOTIFY_ON, NOTIFY_REFUSED, NOTIFY_NOT_RECEIVED };
 
-struct wakefulness {
-    enum wake_state state;
+struct notify_check {
+    enum notify_result state;
     int cause;     /* refused: enum redlock_cause, ... */
     char text[96]; /* ... and the server's words */
 };
 
 /* Where else a server is listed. */
 struct elsewhere {
-    const char *node, *set; /* borrowed; NULL: nowhere */
+    const char *node, *shard; /* borrowed; NULL: nowhere */
 };
 
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
 /* Of one set of servers; most clients have only one. */
 struct examination {
-    const char *set_name; /* "" if it is the only one */
-    size_t set, first;    /* its index; its first server among those of all sets */
-    size_t count, quorum, may_vote;
+    const char *shard_name; /* "" if it is the only one */
+    size_t shard, first;    /* its index; its first server among those of all sets */
+    size_t count, quorum, eligible;
     size_t useful; /* of those that may vote: they grant, extend and release */
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
     struct trouble troubles[REDLOCK_NODES_MAX];
-    struct wakefulness wakes[REDLOCK_NODES_MAX];
+    struct notify_check notify[REDLOCK_NODES_MAX];
     bool fences;          /* are they fit for fences, too? */
     bool durable_records; /* the kind of records that is configured */
     enum record_seen records[REDLOCK_NODES_MAX];

@@ -157,9 +157,9 @@ void guardian_continue(const struct guardian *guardian)
 
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
-    if (guardian->pid <= 0 || guardian->over)
+    if (guardian->pid <= 0 || guardian->is_expired)
         return false;
-    guardian->over = true;
+    guardian->is_expired = true;
     guardian_close_requests(guardian);
     feed(guardian, (struct guardian_message){.order = kill_rest ? ORDER_KILL : ORDER_LEAVE});
     close(guardian->feed_fd);

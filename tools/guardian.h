@@ -29,10 +29,10 @@ struct guardian {
     uint64_t started_ticks; /* descendants_started() */
     bool ended;             /* and was waited for: */
     int status;
-    bool over;      /* guardian_end() was called */
-    int feed_fd;    /* wrapper to guardian: when to kill; its end means: kill now */
-    int request_fd; /* wrapper to starter: what to start */
-    int report_fd;  /* starter to wrapper: what became of it */
+    bool is_expired; /* guardian_end() was called */
+    int feed_fd;     /* wrapper to guardian: when to kill; its end means: kill now */
+    int request_fd;  /* wrapper to starter: what to start */
+    int report_fd;   /* starter to wrapper: what became of it */
 };
 
 /* Forks guardian and starter. Call while the process has one thread and with all signals blocked.

@@ -22,8 +22,8 @@
 #include "files.h"
 #include "guardian.h"
 
-#define REPORT_PATIENCE_NS (500 * NS_PER_MS)
-#define END_PATIENCE_NS    (3 * UINT64_C(1000000000))
+#define REPORT_TIMEOUT_NS (500 * NS_PER_MS)
+#define END_TIMEOUT_NS    (3 * UINT64_C(1000000000))
 
 struct watch {
     int feed_fd, timer_fd;
@@ -62,9 +62,9 @@ static void kill_all(const struct watch *watch)
     descendants_end(&scope);
 }
 
-static void wait_for_starter(const struct watch *watch, uint64_t patience_ns)
+static void wait_for_starter(const struct watch *watch, uint64_t timeout_ns_of)
 {
-    uint64_t give_up_ns = boottime_ns() + patience_ns;
+    uint64_t give_up_ns = boottime_ns() + timeout_ns_of;
 
     while (boottime_ns() < give_up_ns && child_runs(watch->starter))
         pause_ms(1);
@@ -76,7 +76,7 @@ static void end_starter(const struct watch *watch)
 {
     if (child_runs(watch->starter))
         kill(watch->starter, SIGKILL);
-    wait_for_starter(watch, END_PATIENCE_NS);
+    wait_for_starter(watch, END_TIMEOUT_NS);
 }
 
 static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
@@ -86,7 +86,7 @@ static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guar
     if (kill_rest) {
         kill_all(watch);
         /* It reports the end of the command, and ends by itself. */
-        wait_for_starter(watch, REPORT_PATIENCE_NS);
+        wait_for_starter(watch, REPORT_TIMEOUT_NS);
     }
     end_starter(watch);
     /* The children of the starter that were not found without /proc are now our own. */

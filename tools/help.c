@@ -155,7 +155,7 @@ static const char config_text[] =
     "File (INI): [redlock] servers prefix user pass-file password max-ttl ttl wait\n"
     "  grace renew connect-timeout node-timeout fence-key fence-records admission\n"
     "  drift heartbeat clock-slack (equal in all clients, as max-ttl);\n"
-    "  [node.NAME] url; several sets of servers: [set.NAME] servers\n"
+    "  [node.NAME] url; several sets of servers: [shard.NAME] servers\n"
     "Environment: REDLOCK_SERVERS REDLOCK_PREFIX REDLOCK_USER REDLOCK_AUTH\n"
     "  REDLOCK_MAX_TTL REDLOCK_FENCE_KEY REDLOCK_FENCE_RECORDS REDLOCK_ADMISSION\n"
     "  REDLOCK_DRIFT REDLOCK_HEARTBEAT REDLOCK_CLOCK_SLACK\n"

@@ -11,9 +11,9 @@
 #include "clock.h"
 #include "say.h"
 
-#define AT_ONCE     64
-#define PATIENCE_MS 500
-#define PAUSE_MS    20
+#define AT_ONCE       64
+#define TIME_LIMIT_MS 500
+#define PAUSE_MS      20
 
 struct question {
     struct inspection *inspection;
@@ -84,7 +84,7 @@ void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
         inspections[i].report = NULL;
     }
     ask(rl, questions, count, REDLOCK_OK);
-    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     while (is_any_unheard(inspections, count) && boottime_ns() < give_up_ns) {
         poll(NULL, 0, PAUSE_MS);
         ask(rl, questions, count, REDLOCK_ENOQUORUM);

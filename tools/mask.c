@@ -10,7 +10,7 @@
 
 #include "redlock/redlock.h"
 #include "say.h"
-#include "sets.h"
+#include "shards.h"
 
 static bool is_understood(const char *list)
 {
@@ -48,7 +48,7 @@ const char *mask_word(const char *word)
 
 char *mask_addresses(const char *list)
 {
-    const char *separators = sets_separators(list);
+    const char *separators = shards_separators(list);
     char *shown = NULL;
     size_t size;
 

@@ -14,10 +14,10 @@
 #include "doctor.h"
 #include "reports.h"
 #include "say.h"
-#include "sets.h"
+#include "shards.h"
 
 #define CLOSE_BUDGET_MS 200
-#define PATIENCE_MS     2000
+#define TIME_LIMIT_MS   2000
 #define PAUSE_MS        10
 #define ERRORS_ENOUGH   5
 #define TTL_MS          1000
@@ -49,12 +49,12 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
 {
     /* No: a refused script has left our own key of the time before. */
     *answered = *answered || node->vote == REDLOCK_VOTE_GRANTED;
-    if (node->cause == REDLOCK_CAUSE_FENCE)
+    if (node->cause == REDLOCK_CAUSE_FENCE_RECORD)
         *answered = true;
     else if (node->vote != REDLOCK_VOTE_FAILED)
         return;
     /* A server that was not reached is reported elsewhere; FENCE_UNREAD is about the others. */
-    if (cause_is_unreachable(node->cause) || node->cause == REDLOCK_CAUSE_FENCE_UNREAD)
+    if (cause_is_unreachable(node->cause) || node->cause == REDLOCK_CAUSE_FENCE_RECORDS_UNREAD)
         return;
     *answered = true;
     note_trouble(&exam->fence_troubles[i], node);
@@ -63,19 +63,19 @@ static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
 static bool all_seen(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
-        if (exam->nodes[i].may_vote && exam->records[i] == RECORD_UNKNOWN &&
+        if (exam->nodes[i].eligible && exam->records[i] == RECORD_UNKNOWN &&
             !exam->fence_troubles[i].cause)
             return false;
     return true;
 }
 
 /* The record's key under an empty prefix is a resource like any other. */
-static void look_at_records(const struct settings *settings, struct examination *exam)
+static void read_records(const struct settings *settings, struct examination *exam)
 {
     struct settings bare = *settings; /* nothing of it is freed */
     char empty[] = "";
-    char *servers = sets_addresses(settings->values[SET_SERVERS].text, exam->set);
-    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    char *servers = shards_addresses(settings->values[SET_SERVERS].text, exam->shard);
+    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     redlock_config_t *config;
     redlock_node_report_t node;
     redlock_t *rl;
@@ -135,17 +135,17 @@ static void count_errors(redlock_t *rl, const struct examination *exam,
 }
 
 /* It is repeated until all have said something. */
-static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
+static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
     char *stem = text_format("redlock-nodes/%s", client_owner());
     char *name = nodes_name_in(rl, exam, stem);
     redlock_opts_t opts = redlock_opts(max_ttl_ms < TTL_MS ? max_ttl_ms : TTL_MS);
-    uint64_t give_up_ns = boottime_ns() + PATIENCE_MS * NS_PER_MS;
+    uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
     bool answered[REDLOCK_NODES_MAX] = {false}, all;
     uint64_t errors[REDLOCK_NODES_MAX];
     redlock_node_report_t node;
 
-    opts.flags = REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_FENCE;
     count_errors(rl, exam, errors);
     do {
         redlock_lock_t *lock = NULL;
@@ -160,7 +160,7 @@ static void take_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examina
                 answered[i] = true;
                 note_unheard(exam, i);
             }
-            all = all && (answered[i] || !exam->nodes[i].may_vote);
+            all = all && (answered[i] || !exam->nodes[i].eligible);
         }
         redlock_report_free(report);
         if (lock)
@@ -178,12 +178,12 @@ void nodes_fence(redlock_t *rl, const struct settings *settings, struct examinat
     bool there = false, missing = false;
 
     exam->fences = true;
-    exam->durable_records = settings->fence_records == REDLOCK_FENCE_DURABLE;
-    look_at_records(settings, exam);
+    exam->durable_records = settings->fence_records == REDLOCK_FENCE_RECORDS_DURABLE;
+    read_records(settings, exam);
     for (size_t i = 0; i < exam->count; i++) {
         there = there || exam->records[i] == RECORD_THERE;
         missing = missing || exam->records[i] == RECORD_MISSING;
     }
     if (there && !missing)
-        take_fenced_locks(rl, settings->max_ttl_ms, exam);
+        acquire_fenced_locks(rl, settings->max_ttl_ms, exam);
 }

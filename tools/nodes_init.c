@@ -19,7 +19,7 @@
 
 static bool is_away(const redlock_node_stats_t *node)
 {
-    return !node->may_vote &&
+    return !node->eligible &&
            (node->cause == REDLOCK_CAUSE_NONE || cause_is_unreachable(node->cause));
 }
 
@@ -58,9 +58,9 @@ int nodes_init(const struct options *options)
     if (result >= 0)
         return result;
     /* A server that is left out now needs another --init. */
-    wait_for_all(rl, client_patience_ms(&settings));
+    wait_for_all(rl, client_timeout_ms(&settings));
     (void)count_away(rl, true);
-    int error = redlock_fence_init(rl, INIT_MS);
+    int error = redlock_init_fence_records(rl, INIT_MS);
     if (error != REDLOCK_OK)
         say(SAY_ERROR, "nodes --init: %s",
             error == REDLOCK_ENOQUORUM

@@ -10,10 +10,10 @@
 #include "client.h"
 #include "commands.h"
 #include "doctor.h"
-#include "nodes_wake.h"
+#include "nodes_notify.h"
 #include "reports.h"
 #include "say.h"
-#include "sets.h"
+#include "shards.h"
 
 #define TTL_MS          1000
 #define WAIT_TTL_MS     5000
@@ -58,21 +58,21 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
 }
 
 static void probe_wakeups(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
-                          struct wakefulness *wake)
+                          struct notify_check *wake)
 {
     char *name = text_format("redlock-nodes/%s/wait", client_owner());
     redlock_t *waiter;
 
     if (client_start(config, &waiter) < 0) {
-        nodes_probe_wakeups(rl, waiter, name, max_ttl_ms < WAIT_TTL_MS ? max_ttl_ms : WAIT_TTL_MS,
-                            wake);
+        nodes_probe_notifications(rl, waiter, name,
+                                  max_ttl_ms < WAIT_TTL_MS ? max_ttl_ms : WAIT_TTL_MS, wake);
         client_close(waiter, CLOSE_BUDGET_MS);
     }
     free(name);
 }
 
 static void probe_alone(const struct settings *settings, const char *address,
-                        struct trouble *trouble, struct wakefulness *wake)
+                        struct trouble *trouble, struct notify_check *wake)
 {
     struct settings one = *settings; /* with one server, else the same: nothing of it is freed */
     redlock_config_t *config;
@@ -95,7 +95,7 @@ static void probe_alone(const struct settings *settings, const char *address,
 /* The addresses stand in the list in the order of the nodes. */
 void nodes_probe(const struct settings *settings, struct examination *exam)
 {
-    char *list = sets_addresses(settings->values[SET_SERVERS].text, exam->set);
+    char *list = shards_addresses(settings->values[SET_SERVERS].text, exam->shard);
     size_t len = strlen(list);
     char *rest = list, *address;
     size_t i = 0;
@@ -103,8 +103,8 @@ void nodes_probe(const struct settings *settings, struct examination *exam)
     while ((address = strsep(&rest, ",")) && i < exam->count) {
         if (!*address)
             continue;
-        if (exam->nodes[i].may_vote)
-            probe_alone(settings, address, &exam->troubles[i], &exam->wakes[i]);
+        if (exam->nodes[i].eligible)
+            probe_alone(settings, address, &exam->troubles[i], &exam->notify[i]);
         i++;
     }
     explicit_bzero(list, len);

@@ -42,12 +42,12 @@ struct run {
 
     redlock_lock_t *lock;
     uint64_t acquired_ns, deadline_ns; /* BOOTTIME */
-    uint64_t told_kill_ns;             /* what the guardian knows */
+    uint64_t sent_kill_ns;             /* what the guardian knows */
     uint64_t stopped_ns;               /* the command was told to stop; 0: not */
-    uint64_t renew_failed_said_ns;
+    uint64_t renew_failed_reported_ns;
     enum stop_reason stop;
     unsigned end_signals; /* how many signals that end a wait were passed on */
-    bool lost, lost_said;
+    bool lost, lost_reported;
     bool reports_end; /* the starter has gone */
     bool settled;     /* nothing is left to guard */
     bool released;    /* it is known what became of the release */
@@ -75,6 +75,6 @@ int run_end(struct run *run);
 
 /* Last word about the release, when the client was closed. `owing`: servers still have to be told.
  */
-void run_tell_release(struct run *run, bool owing);
+void run_report_release(struct run *run, bool owing);
 
 #endif

@@ -15,7 +15,7 @@
 
 #define RELEASE_WAIT_NS (3 * UINT64_C(1000000000))
 
-static bool lost_for_good(const struct run *run)
+static bool is_lost(const struct run *run)
 {
     return run->stop == STOP_LOSS || run->stop == STOP_MAX_HOLD;
 }
@@ -24,7 +24,7 @@ static bool lost_for_good(const struct run *run)
  * Processes of other users, which it cannot end, are not waited for any longer. */
 static void wait_for_descendants(struct run *run)
 {
-    uint64_t give_up_ns = run->told_kill_ns + RELEASE_WAIT_NS;
+    uint64_t give_up_ns = run->sent_kill_ns + RELEASE_WAIT_NS;
 
     while (boottime_ns() < give_up_ns) {
         struct descendants_pass pass =
@@ -32,7 +32,7 @@ static void wait_for_descendants(struct run *run)
         /* Only the guardian finds what is left: it ends that at once. */
         if (!pass.seen)
             guardian_end(&run->job.guardian, true);
-        bool grace_is_over = boottime_ns() >= run->told_kill_ns;
+        bool grace_is_over = boottime_ns() >= run->sent_kill_ns;
         if (!pass.seen || (pass.alive == 0 && (pass.foreign == 0 || grace_is_over)))
             return;
         run_turn(run, boottime_ns() + RUN_LOOK_AGAIN_NS);
@@ -85,7 +85,7 @@ static void settle_leftovers(struct run *run)
     warn_about_leftovers(run);
 }
 
-static void say_ended(struct run *run)
+static void report_ended(struct run *run)
 {
     int code = job_exit_code(&run->job);
 
@@ -128,7 +128,7 @@ static uint64_t wait_for_min_hold(struct run *run)
     return 0;
 }
 
-static void say_not_ours(const struct run *run)
+static void report_not_held(const struct run *run)
 {
     say(SAY_WARNING,
         "%s: the lock was no longer ours at its release; another client may have had it",
@@ -150,7 +150,7 @@ static void release(struct run *run)
     if (error == REDLOCK_ELOST) {
         /* The library has removed what was left of it. */
         if (!run->lost)
-            say_not_ours(run);
+            report_not_held(run);
         return;
     }
     if (error != REDLOCK_OK) {
@@ -167,7 +167,7 @@ static void release(struct run *run)
 
 /* A release that too few servers have confirmed in time is repeated by the library until the client
  * is closed; only if it still owes something then is it a failure. */
-void run_tell_release(struct run *run, bool owing)
+void run_report_release(struct run *run, bool owing)
 {
     int status = run->release_status;
 
@@ -180,7 +180,7 @@ void run_tell_release(struct run *run, bool owing)
     if (status == REDLOCK_OK || run->lost)
         return;
     if (status == REDLOCK_ELOST)
-        say_not_ours(run);
+        report_not_held(run);
     else
         say(SAY_WARNING, "%s: the release was not confirmed: %s; its TTL ends it at the latest",
             run->name, report_reason(run->release_report, status));
@@ -188,7 +188,7 @@ void run_tell_release(struct run *run, bool owing)
 
 int run_not_started(const struct run *run)
 {
-    if (run->told_kill_ns == NEVER_NS || boottime_ns() < run->told_kill_ns) {
+    if (run->sent_kill_ns == NEVER_NS || boottime_ns() < run->sent_kill_ns) {
         say(SAY_ERROR, "%s: the guardian process was killed; the command was not started",
             run->name);
         return EXIT_INTERNAL;
@@ -216,7 +216,7 @@ int run_end(struct run *run)
             run->name);
         run->stop = STOP_INTERNAL;
     } else {
-        say_ended(run);
+        report_ended(run);
     }
     job_take_terminal(&run->job);
     settle_leftovers(run);
@@ -226,5 +226,5 @@ int run_end(struct run *run)
     if (run->stop == STOP_INTERNAL)
         return EXIT_INTERNAL;
     int code = job_exit_code(&run->job);
-    return lost_for_good(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
+    return is_lost(run) && !run->options->preserve_status ? EXIT_STOPPED : code;
 }

@@ -20,7 +20,7 @@
  */
 #define GUARDIAN_LATE_NS (50 * NS_PER_MS)
 
-static bool job_over(const struct run *run)
+static bool on_job_end(const struct run *run)
 {
     return run->job.state == JOB_ENDED || run->job.state == JOB_FAILED || run->reports_end;
 }
@@ -51,9 +51,9 @@ void run_feed_guardian(struct run *run)
         kill_ns = run->stopped_ns ? run->stopped_ns + grace_ms * NS_PER_MS : NEVER_NS;
     if (run->settled)
         kill_ns = NEVER_NS;
-    if (kill_ns == run->told_kill_ns)
+    if (kill_ns == run->sent_kill_ns)
         return;
-    run->told_kill_ns = kill_ns;
+    run->sent_kill_ns = kill_ns;
     /* If there is no guardian any more, the starter's end of the pipe will say so. */
     guardian_set_kill_time(&run->job.guardian, kill_ns);
 }
@@ -65,7 +65,7 @@ static uint64_t term_ns(const struct run *run)
     return run->deadline_ns > grace_ns ? run->deadline_ns - grace_ns : 0;
 }
 
-static void say_stop(struct run *run)
+static void report_stop(struct run *run)
 {
     char left[DURATION_TEXT], hold[DURATION_TEXT];
     uint64_t now_ns = boottime_ns();
@@ -88,11 +88,11 @@ static void say_stop(struct run *run)
                          "remaining_ms", (json_int_t)left_ms));
 }
 
-static void say_lost(struct run *run)
+static void report_lost(struct run *run)
 {
-    if (!run->lost || run->lost_said)
+    if (!run->lost || run->lost_reported)
         return;
-    run->lost_said = true;
+    run->lost_reported = true;
     event_emit(&run->events, "lost", json_pack("{s:i}", "remaining_ms", 0));
     if (run->options->warn_on_loss)
         say(SAY_ERROR, "%s: the lock is lost; the command goes on without it (--on-loss warn)",
@@ -102,11 +102,11 @@ static void say_lost(struct run *run)
 /* Is it time to tell the command to stop? */
 static void check_deadline(struct run *run)
 {
-    if (run->stop || job_over(run) || boottime_ns() < term_ns(run))
+    if (run->stop || on_job_end(run) || boottime_ns() < term_ns(run))
         return;
     /* A renewal may have succeeded whose note is still under way. */
     run_refresh_deadline(run);
-    say_lost(run);
+    report_lost(run);
     if (boottime_ns() < term_ns(run))
         return;
     uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
@@ -118,7 +118,7 @@ static void check_deadline(struct run *run)
     run->stop = max_hold ? STOP_MAX_HOLD : STOP_LOSS;
     if (!run->stopped_ns)
         run->stopped_ns = boottime_ns();
-    say_stop(run);
+    report_stop(run);
     job_signal(&run->job, run->options->stop_signal);
     job_signal(&run->job, SIGCONT); /* what is suspended cannot take the signal */
     run_feed_guardian(run);
@@ -131,13 +131,14 @@ static void renewal_failed(struct run *run, const struct note *note)
     uint64_t now_ns = boottime_ns();
 
     event_emit(&run->events, "extend_failed",
-               json_pack("{s:i, s:i, s:i, s:I, s:s}", "ok", (int)votes.granted, "conflict",
-                         (int)votes.denied, "error", (int)votes.failed, "remaining_ms",
-                         (json_int_t)note->remaining_ms, "code", redlock_error_name(note->status)));
-    bool said = run->renew_failed_said_ns && now_ns < run->renew_failed_said_ns + REPEAT_NS;
+               json_pack("{s:i, s:i, s:i, s:I, s:s}", "granted", (int)votes.granted, "denied",
+                         (int)votes.denied, "failed", (int)votes.failed, "remaining_ms",
+                         (json_int_t)note->remaining_ms, "error",
+                         redlock_error_name(note->status)));
+    bool said = run->renew_failed_reported_ns && now_ns < run->renew_failed_reported_ns + REPEAT_NS;
     if (said || note->remaining_ms == 0)
         return;
-    run->renew_failed_said_ns = now_ns;
+    run->renew_failed_reported_ns = now_ns;
     say(SAY_WARNING, "%s: not renewed, trying again for %s: %s", run->name,
         duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
@@ -149,9 +150,9 @@ static void lock_event(struct run *run, const struct note *note)
     switch (note->event) {
     case REDLOCK_EVENT_EXTENDED:
         run_refresh_deadline(run);
-        run->renew_failed_said_ns = 0;
+        run->renew_failed_reported_ns = 0;
         event_emit(&run->events, "extended",
-                   json_pack("{s:i, s:I}", "ok", (int)votes.granted, "remaining_ms",
+                   json_pack("{s:i, s:I}", "granted", (int)votes.granted, "remaining_ms",
                              (json_int_t)note->remaining_ms));
         break;
     case REDLOCK_EVENT_EXTEND_FAILED:
@@ -164,7 +165,7 @@ static void lock_event(struct run *run, const struct note *note)
     case REDLOCK_EVENT_LOST:
         run->lost = true;
         run_refresh_deadline(run);
-        say_lost(run);
+        report_lost(run);
         break;
     default:
         break;
@@ -209,7 +210,7 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
 
 static uint64_t enforce_at_ns(const struct run *run)
 {
-    return run->told_kill_ns == NEVER_NS ? NEVER_NS : run->told_kill_ns + GUARDIAN_LATE_NS;
+    return run->sent_kill_ns == NEVER_NS ? NEVER_NS : run->sent_kill_ns + GUARDIAN_LATE_NS;
 }
 
 /* Does what the guardian should have done by now: it may have been stopped or killed. */
@@ -291,6 +292,6 @@ static uint64_t next_wake_ns(const struct run *run)
 
 void run_job(struct run *run)
 {
-    while (!job_over(run))
+    while (!on_job_end(run))
         run_turn(run, next_wake_ns(run));
 }

@@ -22,9 +22,9 @@
 #include "shown.h"
 #include "signals.h"
 
-#define START_PATIENCE_NS (20 * UINT64_C(1000000000))
-#define STOP_PATIENCE_NS  (5 * UINT64_C(1000000000))
-#define PORT_TRIES        20
+#define START_TIMEOUT_NS (20 * UINT64_C(1000000000))
+#define STOP_TIMEOUT_NS  (5 * UINT64_C(1000000000))
+#define PORT_TRIES       20
 
 struct sandbox {
     const struct options *options;
@@ -152,7 +152,7 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
     if (signal_ends(sig) && job->state == JOB_SUSPENDED)
         job_signal(job, SIGCONT);
     if (signal_ends(sig) && ++sandbox->signals == 2)
-        sandbox->kill_at_ns = boottime_ns() + STOP_PATIENCE_NS;
+        sandbox->kill_at_ns = boottime_ns() + STOP_TIMEOUT_NS;
 }
 
 /* One wait for signals and reports, until `at_ns` at the latest. */
@@ -187,7 +187,7 @@ static bool over(const struct sandbox *sandbox)
 static int start_nodes(struct sandbox *sandbox)
 {
     unsigned count = sandbox->options->nodes, ready = 0;
-    uint64_t give_up_ns = boottime_ns() + START_PATIENCE_NS;
+    uint64_t give_up_ns = boottime_ns() + START_TIMEOUT_NS;
 
     while (ready < count && !over(sandbox)) {
         uint64_t now_ns = boottime_ns();

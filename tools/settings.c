@@ -202,9 +202,9 @@ static int read_words(struct settings *settings)
     const char *admission = settings->values[SET_ADMISSION].text;
 
     if (!strcmp(records, "durable"))
-        settings->fence_records = REDLOCK_FENCE_DURABLE;
+        settings->fence_records = REDLOCK_FENCE_RECORDS_DURABLE;
     else if (!strcmp(records, "volatile"))
-        settings->fence_records = REDLOCK_FENCE_VOLATILE;
+        settings->fence_records = REDLOCK_FENCE_RECORDS_VOLATILE;
     else
         return refuse(settings, SET_FENCE_RECORDS, "write durable or volatile");
     if (!strcmp(admission, "strict"))

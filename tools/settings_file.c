@@ -11,13 +11,13 @@
 #include "exits.h"
 #include "mask.h"
 #include "say.h"
-#include "sets.h"
 #include "settings.h"
+#include "shards.h"
 
 /* inih cuts longer lines in two, silently. */
 #define LINE_MAX_CHARS 190
 /* And the name of a section after 49, as silently; a name that was cut would be another set. */
-#define SET_NAME_MAX 44
+#define SHARD_NAME_MAX 42
 /* As many servers as there can be, a commented section for each, take a tenth of it. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
@@ -29,7 +29,7 @@ struct reading {
     bool refused;
     bool secret; /* the file holds a password */
     bool seen[SET_COUNT];
-    char set[SET_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
+    char set[SHARD_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
 };
 
 /* Returns `word` if it is spelled like a key or a section. Anything else may be a password in a
@@ -95,19 +95,19 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
     bool first = !reading->seen[SET_SERVERS];
 
     reading->secret = reading->secret || strchr(value, '@');
-    if (strlen(set) > SET_NAME_MAX)
+    if (strlen(set) > SHARD_NAME_MAX)
         return refuse(reading, "the name of the set is too long", "",
                       "in a file it may have 44 characters");
-    if (sets_are_named(value))
+    if (shards_are_named(value))
         return refuse(reading, "sets of servers in one line", "",
-                      "write a section [set.NAME] for each, with servers = ...");
+                      "write a section [shard.NAME] for each, with servers = ...");
     if (!first && (*set == '\0') != (*reading->set == '\0'))
         return refuse(reading, "servers with and without a set", "",
-                      "write all of them into sections [set.NAME], or none");
+                      "write all of them into sections [shard.NAME], or none");
     if (strcmp(set, reading->set) != 0) {
         snprintf(reading->set, sizeof reading->set, "%s", set);
         char *text = text_format("%s=%s", set, value);
-        bool good = sets_are_named(text);
+        bool good = shards_are_named(text);
         if (good)
             add_servers(reading, text);
         explicit_bzero(text, strlen(text));
@@ -132,14 +132,14 @@ static int handle(void *user, const char *section, const char *name, const char 
             return refuse(reading, "unknown key ", name, "a [node.NAME] section has: url");
         return add_servers_of(reading, "", value);
     }
-    if (!strncmp(section, "set.", 4) && section[4]) {
+    if (!strncmp(section, "shard.", 6) && section[6]) {
         if (strcmp(name, "servers") != 0)
-            return refuse(reading, "unknown key ", name, "a [set.NAME] section has: servers");
-        return add_servers_of(reading, section + 4, value);
+            return refuse(reading, "unknown key ", name, "a [shard.NAME] section has: servers");
+        return add_servers_of(reading, section + 6, value);
     }
     if (strcmp(section, "redlock") != 0)
         return refuse(reading, "unknown section ", *section ? section : "(none)",
-                      "write [redlock], [node.NAME] or [set.NAME]");
+                      "write [redlock], [node.NAME] or [shard.NAME]");
     if (!setting_by_name(name, &id))
         return refuse(reading, "unknown key ", name,
                       "known are: servers prefix user pass-file password max-ttl ttl wait grace "

@@ -17,21 +17,21 @@
 #include "signals.h"
 #include "stuck.h"
 
-#define REPEAT_NS        (10 * UINT64_C(1000000000))
-#define LONG_WAIT_NS     (60 * UINT64_C(1000000000))
-#define END_WAIT_NS      (UINT64_C(1000000000))
-#define SLOW_PATIENCE_NS (500 * NS_PER_MS)
-#define SLOW_PAUSE_MS    20
+#define REPEAT_NS       (10 * UINT64_C(1000000000))
+#define LONG_WAIT_NS    (60 * UINT64_C(1000000000))
+#define END_WAIT_NS     (UINT64_C(1000000000))
+#define SLOW_TIMEOUT_NS (500 * NS_PER_MS)
+#define SLOW_PAUSE_MS   20
 
 struct waiting {
     struct wait *wait;
     int signal_code;
-    uint64_t give_up_ns; /* once canceled: the end should come at once */
-    uint64_t say_at_ns;  /* next time that a line about waiting is due */
-    uint64_t look_at_ns; /* next time that the key is looked at */
-    bool looking;        /* at the key: the answer is under way */
-    size_t looks;
-    bool over, gone;
+    uint64_t give_up_ns;   /* once canceled: the end should come at once */
+    uint64_t report_at_ns; /* next time that a line about waiting is due */
+    uint64_t probe_at_ns;  /* next time that the key is looked at */
+    bool probing;          /* at the key: the answer is under way */
+    size_t probes;
+    bool is_expired, gone;
     char stuck[STUCK_TEXT_MAX]; /* what was found then */
     int status;
 };
@@ -59,8 +59,8 @@ static json_t *cause_json(const struct waiting *waiting, const redlock_report_t 
     return fields;
 }
 
-static void say_cause(const struct waiting *waiting, enum say_level level, bool over,
-                      const redlock_report_t *report, int status)
+static void report_cause(const struct waiting *waiting, enum say_level level, bool over,
+                         const redlock_report_t *report, int status)
 {
     const char *stuck = stuck_of(waiting, status);
 
@@ -76,42 +76,42 @@ static uint64_t long_wait_ns(const struct wait *wait)
                                                        : LONG_WAIT_NS;
 }
 
-static void look_at_key(struct waiting *waiting, int status)
+static void probe_key(struct waiting *waiting, int status)
 {
     uint64_t now_ns = boottime_ns();
 
-    if (status != REDLOCK_ECONTENDED || waiting->looking || now_ns < waiting->look_at_ns ||
+    if (status != REDLOCK_ECONTENDED || waiting->probing || now_ns < waiting->probe_at_ns ||
         waiting->wait->slots) /* no key of that name */
         return;
-    waiting->look_at_ns = now_ns + LONG_WAIT_NS;
+    waiting->probe_at_ns = now_ns + LONG_WAIT_NS;
     /* Of several, one after the other. */
     const struct names *names = waiting->wait->names;
-    const char *name = names->list[waiting->looks++ % names->count];
-    waiting->looking = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
+    const char *name = names->list[waiting->probes++ % names->count];
+    waiting->probing = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
 }
 
 /* What is new is said with the next attempt. */
-static void take_look(struct waiting *waiting, const struct note *note)
+static void take_probe(struct waiting *waiting, const struct note *note)
 {
     bool known = *waiting->stuck != '\0';
 
-    waiting->looking = false;
+    waiting->probing = false;
     if (note->status != REDLOCK_OK)
         return;
     if (stuck_text(note->report, waiting->wait->max_ttl_ms, waiting->stuck,
                    sizeof waiting->stuck) &&
         !known)
-        waiting->say_at_ns = 0;
+        waiting->report_at_ns = 0;
 }
 
-static void tell_waiting(struct waiting *waiting, const struct note *note)
+static void report_waiting(struct waiting *waiting, const struct note *note)
 {
     uint64_t now_ns = boottime_ns();
 
-    if (now_ns < waiting->say_at_ns)
+    if (now_ns < waiting->report_at_ns)
         return;
-    waiting->say_at_ns = now_ns + REPEAT_NS;
-    say_cause(waiting, SAY_NOTE, false, note->report, note->status);
+    waiting->report_at_ns = now_ns + REPEAT_NS;
+    report_cause(waiting, SAY_NOTE, false, note->report, note->status);
     event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->report, note->status));
 }
 
@@ -120,13 +120,13 @@ static void take_note(struct waiting *waiting, struct note *note)
     struct wait *wait = waiting->wait;
 
     if (note->kind == NOTE_EVENT && note->event == REDLOCK_EVENT_WAITING && !waiting->signal_code) {
-        tell_waiting(waiting, note);
-        look_at_key(waiting, note->status);
+        report_waiting(waiting, note);
+        probe_key(waiting, note->status);
     }
     if (note->kind == NOTE_INSPECTED)
-        take_look(waiting, note);
+        take_probe(waiting, note);
     if (note->kind == NOTE_ACQUIRED) {
-        waiting->over = true;
+        waiting->is_expired = true;
         waiting->status = note->status;
         wait->lock = note->status == REDLOCK_OK ? note->lock : NULL;
         redlock_report_free(wait->report);
@@ -169,7 +169,7 @@ static void turn(struct waiting *waiting)
     if (wait->watch_fd >= 0 && fds[2].revents)
         waiting->gone = true;
     if (boottime_ns() >= waiting->give_up_ns)
-        waiting->over = true;
+        waiting->is_expired = true;
 }
 
 static int explain(const struct waiting *waiting)
@@ -179,7 +179,7 @@ static int explain(const struct waiting *waiting)
     int level = waiting->status == REDLOCK_ECONTENDED ? SAY_NOTE : SAY_ERROR;
     json_t *fields = cause_json(waiting, wait->report, waiting->status);
 
-    say_cause(waiting, (enum say_level)level, true, wait->report, waiting->status);
+    report_cause(waiting, (enum say_level)level, true, wait->report, waiting->status);
     if (code == EXIT_NO_QUORUM || code == EXIT_REFUSED || code == EXIT_CONFIG)
         report_say_nodes(wait->report, level);
     json_object_set_new(fields, "exit", json_integer(code));
@@ -189,13 +189,13 @@ static int explain(const struct waiting *waiting)
 
 /* Without a budget there is one attempt, and servers that are slow for once would fail it. They are
  * asked again for a moment; a lock that is held by another is not waited for. */
-static bool ask_again(struct waiting *waiting, uint64_t start_ns)
+static bool request_again(struct waiting *waiting, uint64_t start_ns)
 {
     struct pollfd signals = {.fd = waiting->wait->signal_fd, .events = POLLIN};
     bool slow = waiting->status == REDLOCK_ENOQUORUM || waiting->status == REDLOCK_ETOOSLOW;
 
     if (!slow || waiting->signal_code || waiting->gone ||
-        boottime_ns() >= start_ns + SLOW_PATIENCE_NS)
+        boottime_ns() >= start_ns + SLOW_TIMEOUT_NS)
         return false;
     poll(&signals, 1, SLOW_PAUSE_MS);
     take_signals(waiting);
@@ -207,18 +207,18 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
     struct waiting waiting = {.wait = wait, .give_up_ns = NEVER_NS};
     uint64_t start_ns = boottime_ns();
 
-    waiting.look_at_ns = start_ns + long_wait_ns(wait);
+    waiting.probe_at_ns = start_ns + long_wait_ns(wait);
     names_to_opts(wait->names, &opts);
-    opts.kind = wait->slots ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
+    opts.kind = wait->slots ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
     opts.permits = wait->slots;
     do {
-        waiting.over = false;
+        waiting.is_expired = false;
         waiting.status = session_acquire(wait->session, wait->names->list[0], opts);
         if (waiting.status != REDLOCK_OK)
             return explain(&waiting);
-        while (!waiting.over && !waiting.gone)
+        while (!waiting.is_expired && !waiting.gone)
             turn(&waiting);
-    } while (opts.wait_ms == 0 && ask_again(&waiting, start_ns));
+    } while (opts.wait_ms == 0 && request_again(&waiting, start_ns));
     /* A signal that came with the lock still wins: the command is never started after it. */
     take_signals(&waiting);
     wait->waited_ms = (boottime_ns() - start_ns) / NS_PER_MS;

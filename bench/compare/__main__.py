@@ -27,7 +27,7 @@ SCENARIOS = [
     Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
     Scenario("stopped", "one caller, two of the servers stopped", 1, 1, True, True, False, 0),
     Scenario("slow", "one caller, one server answers 20 ms later", 1, 1, True, False, True, 0),
-    Scenario("crowd", "32 callers in 4 processes want one lock", 32, 4, False, False, False, 0),
+    Scenario("contended", "32 callers in 4 processes want one lock", 32, 4, False, False, False, 0),
 ]
 
 
@@ -53,8 +53,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def fits(driver, scenario):
-    """The floor has no time limits and knows of no others."""
-    return driver.name != "floor" or (scenario.own and not scenario.stopped)
+    """The baseline has no time limits and knows of no others."""
+    return driver.name != "baseline" or (scenario.own and not scenario.stopped)
 
 
 def take_turns(options, scenario, nodes, members):

@@ -128,12 +128,12 @@ def result(running, scenario, version):
 
 
 def add_ratios(results):
-    """Of each to ours and to the floor of the same scenario. Above 1: more, or slower, than those."""
+    """Of each to ours and to the baseline of the same scenario. Above 1: more, or slower, than those."""
     bases = {(line["scenario"], line["driver"]): line for line in results}
     for line in results:
         name, rate = ("handover_ms", "handovers_per_s") if "handover_ms" in line else ("pair_ms", "pairs_per_s")
         line["ratio"] = {}
-        for base in ("redlock", "floor"):
+        for base in ("redlock", "baseline"):
             other = bases.get((line["scenario"], base))
             if other is None:
                 continue

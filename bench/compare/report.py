@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 SAMPLES = """\
-pairs/s: acquisitions with their releases a second; p50, p99: of such a pair; x ours, x floor: divided by those of
-redlock and of the floor in the same scenario; cpu: processor time of the driver for each pair; fail: failed calls
+pairs/s: acquisitions with their releases a second; p50, p99: of such a pair; x ours, x baseline: divided by those of
+redlock and of the baseline in the same scenario; cpu: processor time of the driver for each pair; fail: failed calls
 """
 CROWD = """\
 over/s: hand-overs to another caller a second; p50, p99: from the call of release to the next holder; self: grants to
@@ -84,12 +84,12 @@ def remark(line):
 
 
 def own_lines(lines):
-    yield (f"{'':16}{'pairs/s':>9}{'x ours':>8}{'x floor':>8}{'p50 ms':>9}{'x ours':>8}{'x floor':>8}"
+    yield (f"{'':16}{'pairs/s':>9}{'x ours':>8}{'x baseline':>8}{'p50 ms':>9}{'x ours':>8}{'x baseline':>8}"
            f"{'p99 ms':>9}{'cpu us':>8}{'fail':>6}{'two':>5}{'left':>6}")  # fmt: skip
     for line in lines:
         yield (f"{line['driver']:16}{line['pairs_per_s']:9.1f}{ratio(line, 'rate_redlock'):>8}"
-               f"{ratio(line, 'rate_floor'):>8}{line['pair_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
-               f"{ratio(line, 'p50_floor'):>8}{line['pair_ms']['p99']:9.2f}{line['cpu_us_per_pair']:8.0f}"
+               f"{ratio(line, 'rate_baseline'):>8}{line['pair_ms']['p50']:9.2f}{ratio(line, 'p50_redlock'):>8}"
+               f"{ratio(line, 'p50_baseline'):>8}{line['pair_ms']['p99']:9.2f}{line['cpu_us_per_pair']:8.0f}"
                f"{line['failures']:6}{line['violations']:5}{line['leftover_keys']:6}{remark(line)}")  # fmt: skip
 
 

@@ -11,7 +11,7 @@ PEERS = os.path.join(os.path.dirname(HERE), "peers")
 
 class Driver:
     """command(where it is installed) makes the beginning of the command line; environment(same) what it
-    needs beside. `folder` is its place below bench/peers; ours and the floor have none. `pin` finds its version
+    needs beside. `folder` is its place below bench/peers; ours and the baseline have none. `pin` finds its version
     in its lock file. `warm`: so many first slices do not count."""
 
     def __init__(self, name, command, folder=None, environment=None, pin=None, warm=1):
@@ -61,7 +61,7 @@ MVN_PIN = ("pom.xml", r"<artifactId>redisson</artifactId>\s*<version>([^<]*)")
 DRIVERS = [
     Driver("redlock", lambda build: [os.path.join(build, "bench", "redlock-driver"), "embedded"]),
     Driver("redlock-threads", lambda build: [os.path.join(build, "bench", "redlock-driver"), "threads"]),
-    Driver("floor", lambda build: [os.path.join(build, "bench", "floor-driver")]),
+    Driver("baseline", lambda build: [os.path.join(build, "bench", "baseline-driver")]),
     Driver("redsync", compiled, "redsync", pin=("go.mod", r"redsync/v4 v(\S*)")),
     Driver("rslock", compiled, "rslock", pin=("Cargo.toml", r'rslock = \{ version = "=([^"]*)"')),
     Driver("node-redlock-5", peer_script("node", "node-redlock", "driver.cjs"), "node-redlock",

@@ -40,7 +40,7 @@ static redlock_t *connect_nodes(const char *servers)
         rc = redlock_config_add_nodes(config, servers);
     /* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
     if (rc == REDLOCK_OK)
-        rc = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+        rc = redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
     if (rc == REDLOCK_OK)
         rc = redlock_new(&rl, config);
     if (rc != REDLOCK_OK)
@@ -127,7 +127,7 @@ static int under_lock(const struct job *job, redlock_t *rl)
 
     opts.wait_ms = WAIT_MS;
     opts.validity_ms_min = TTL_MS * 3 / 4;
-    opts.flags = job->fenced ? REDLOCK_FENCE : 0;
+    opts.flags = job->fenced ? REDLOCK_FLAG_FENCE : 0;
     int rc = redlock_acquire(rl, "account", &opts, &lock, &report);
     if (rc != REDLOCK_OK)
         fprintf(stderr, "not acquired: %s\n", redlock_report_text(report));

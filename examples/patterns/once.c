@@ -42,7 +42,7 @@ static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char *
     redlock_report_t *report = NULL;
     REDLOCK_SCOPED redlock_lock_t *lock = NULL;
 
-    opts.flags = REDLOCK_AUTO_EXTEND; /* the command may take longer than the TTL */
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND; /* the command may take longer than the TTL */
     int rc = redlock_acquire(rl, request, &opts, &lock, &report);
     if (rc == REDLOCK_ECONTENDED) {
         fprintf(stderr, "%s: a duplicate\n", request);

@@ -31,7 +31,7 @@ struct sale {
 /* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
 static int volatile_records(redlock_config_t *config)
 {
-    return redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+    return redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
 }
 
 /* 1: the item can be bought; 0: it is sold; -1: trouble. */
@@ -99,7 +99,7 @@ static int buy_under_lock(const struct sale *sale, redlock_t *rl)
 
     snprintf(name, sizeof name, "item:%s:buyer", sale->item); /* table:id:column */
     opts.wait_ms = WAIT_MS;
-    opts.flags = REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_FENCE;
     int rc = redlock_acquire(rl, name, &opts, &lock, &report);
     if (rc != REDLOCK_OK)
         return example_not_acquired(rc, report);

@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #if defined(__GNUC__)
-#define REDLOCK_API   __attribute__((visibility("default")))
-#define REDLOCK_CHECK __attribute__((visibility("default"), warn_unused_result))
+#define REDLOCK_API       __attribute__((visibility("default")))
+#define REDLOCK_NODISCARD __attribute__((visibility("default"), warn_unused_result))
 #else
 #define REDLOCK_API
-#define REDLOCK_CHECK
+#define REDLOCK_NODISCARD
 #endif
 
 #ifdef __cplusplus
@@ -37,7 +37,7 @@ extern "C" {
     XX(ENOQUORUM, -21, "no quorum")                                                                \
     XX(ETOOSLOW, -22, "quorum came too late")                                                      \
     XX(ELOST, -23, "lock is no longer held")                                                       \
-    XX(EREFUSED, -24, "too few nodes may vote")                                                    \
+    XX(EEXCLUDED, -24, "too few nodes may vote")                                                   \
     XX(EAUTH, -25, "too many nodes refused the user")                                              \
     XX(EFENCE, -26, "fence record not usable")                                                     \
     XX(EDUPLICATE, -27, "two addresses, one server")
@@ -70,7 +70,7 @@ REDLOCK_API uint32_t redlock_version_number(void);
 REDLOCK_API const char *redlock_build_text(void);
 
 #define REDLOCK_NODES_MAX        31 /* of a client, in all its sets */
-#define REDLOCK_SETS_MAX         16
+#define REDLOCK_SHARDS_MAX       16
 #define REDLOCK_RESOURCE_LEN_MAX 512
 #define REDLOCK_RESOURCES_MAX    64 /* of one lock */
 #define REDLOCK_TTL_MS_MIN       10

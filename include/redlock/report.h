@@ -40,14 +40,15 @@ enum redlock_cause {
     REDLOCK_CAUSE_PROMOTED = 16, /* has another master's data: not counted for a while */
     REDLOCK_CAUSE_EVICTING = 17, /* maxmemory with a policy that removes keys */
     REDLOCK_CAUSE_DUPLICATE = 18,
-    REDLOCK_CAUSE_CLOCK_STEP = 19, /* its clock jumped: not counted for a while */
-    REDLOCK_CAUSE_NO_INFO = 20,    /* does not tell who it is */
-    REDLOCK_CAUSE_FENCE = 21,      /* its fence record is not usable: see text */
+    REDLOCK_CAUSE_CLOCK_STEP = 19,   /* its clock jumped: not counted for a while */
+    REDLOCK_CAUSE_NO_INFO = 20,      /* does not tell who it is */
+    REDLOCK_CAUSE_FENCE_RECORD = 21, /* its fence record is not usable: see text */
     REDLOCK_CAUSE_NO_MEMORY = 22,
     REDLOCK_CAUSE_CLUSTER = 23,
-    REDLOCK_CAUSE_HEALED = 24,       /* put back, counts after a round without it */
-    REDLOCK_CAUSE_FENCE_UNREAD = 25, /* granted, but of too few nodes the fence records were read */
-    REDLOCK_CAUSE_NO_SOCKET = 26     /* this process could not make a socket. Since 0.2.0 */
+    REDLOCK_CAUSE_HEALED = 24, /* put back, counts after a round without it */
+    REDLOCK_CAUSE_FENCE_RECORDS_UNREAD =
+        25,                      /* granted, but of too few nodes the fence records were read */
+    REDLOCK_CAUSE_NO_SOCKET = 26 /* this process could not make a socket. Since 0.2.0 */
 };
 /* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL;
  * "REDLOCK_CAUSE_UNKNOWN" for a number that is none. Since 0.2.0. [any thread] */
@@ -65,7 +66,7 @@ typedef struct redlock_report_info {
                                       * words, if there are any, are what they said to that one */
     uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
     uint64_t validity_ms;            /* left when this was written, 0 if none */
-    const char *set;                 /* which set of nodes this is about (redlock_set_name()); the
+    const char *shard;               /* which set of nodes this is about (redlock_shard_name()); the
                                       * report's; NULL: refused arguments */
     uint32_t node_first;             /* the first of its nodes, as redlock_get_node_stats() counts
                                       * them: the index of a node there is this plus its index here */
@@ -96,11 +97,10 @@ typedef struct redlock_node_report {
     uint64_t pttl_ms;  /* inspect, verify: until the key expires; UINT64_MAX: not known or never */
     const char *owner; /* inspect: holder's label, or "" */
     const char *text;  /* for people: "connection refused", "held, expires in 9120 ms" */
-    uint64_t
-        votes_again_ms; /* restart and clock guards: from when the report was written; else 0 */
-    int32_t key;        /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
-    int32_t record;     /* of REDLOCK_CAUSE_FENCE: enum redlock_record; else 0. Since 0.2.0 */
-    int32_t in_text;    /* 1: redlock_report_text() has `node` and `text`; else 0. Since 0.2.0 */
+    uint64_t quarantine_ms; /* restart and clock guards: from when the report was written; else 0 */
+    int32_t key;            /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
+    int32_t record;  /* of REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record; else 0. Since 0.2.0 */
+    int32_t in_text; /* 1: redlock_report_text() has `node` and `text`; else 0. Since 0.2.0 */
 } redlock_node_report_t;
 
 /* A report belongs to who received it and never changes; it may be read after redlock_free().
@@ -120,7 +120,7 @@ REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
  * given it. Returns NULL if `report` is NULL or there is no memory. The caller frees each reference
  * with redlock_report_free(), from any thread, also after redlock_free(). Since 0.2.0.
  * [any thread] */
-REDLOCK_CHECK redlock_report_t *redlock_report_ref(const redlock_report_t *report);
+REDLOCK_NODISCARD redlock_report_t *redlock_report_ref(const redlock_report_t *report);
 /* Gives a reference back; the last one frees the report. NULL, and a report that a callback was
  * given, are left alone. [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);
@@ -137,7 +137,7 @@ enum redlock_event_kind {
     REDLOCK_EVENT_WAITING = 7,    /* an attempt failed (status says why), the next one follows */
     REDLOCK_EVENT_NODE_UP = 8,
     REDLOCK_EVENT_NODE_DOWN = 9,
-    REDLOCK_EVENT_NODE_REFUSED = 10,   /* answers, but may not vote */
+    REDLOCK_EVENT_NODE_EXCLUDED = 10,  /* answers, but may not vote */
     REDLOCK_EVENT_TTL_EXCEEDS_MAX = 11 /* of a node: a key was seen that outlives max_ttl */
 };
 typedef struct redlock_event {

@@ -12,7 +12,7 @@ extern "C" {
 /* Statistics: numbers since redlock_new(); gauges marked */
 
 typedef struct redlock_stats {
-    uint64_t acquired, contended, no_quorum, too_slow, refused, canceled;
+    uint64_t acquired, contended, no_quorum, too_slow, excluded, canceled;
     uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
     uint64_t held, waiting;    /* gauges */
     uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
@@ -35,19 +35,20 @@ enum redlock_node_fact {
     REDLOCK_FACT_FRESH = 1 << 4        /* ?fresh=1 */
 };
 
-/* Does a server tell when a key changes that somebody waits for (redlock_config_set_wakeups())? */
-enum redlock_wakeups {
-    REDLOCK_WAKEUPS_OFF = 0,     /* the configuration says no */
-    REDLOCK_WAKEUPS_IDLE = 1,    /* nobody has waited for it yet, or it is not connected */
-    REDLOCK_WAKEUPS_PENDING = 2, /* its second connection is being made */
-    REDLOCK_WAKEUPS_ON = 3,
-    REDLOCK_WAKEUPS_REFUSED = 4 /* by the server, or to its user: `wakeups_text` says why. Waiting
-                                 * means asking again; tried again after a reconnect */
+/* Does a server tell when a key changes that somebody waits for
+ * (redlock_config_set_notifications())? */
+enum redlock_notify_state {
+    REDLOCK_NOTIFY_OFF = 0,     /* the configuration says no */
+    REDLOCK_NOTIFY_IDLE = 1,    /* nobody has waited for it yet, or it is not connected */
+    REDLOCK_NOTIFY_PENDING = 2, /* its second connection is being made */
+    REDLOCK_NOTIFY_ON = 3,
+    REDLOCK_NOTIFY_REFUSED = 4 /* by the server, or to its user: `notify_text` says why. Waiting
+                                * means asking again; tried again after a reconnect */
 };
 
 typedef struct redlock_node_stats {
     const char *node;        /* borrowed: until redlock_free() */
-    int32_t may_vote, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
+    int32_t eligible, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
     uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
     uint64_t rtt_us_hist[32]; /* log2 buckets */
     uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
@@ -58,17 +59,17 @@ typedef struct redlock_node_stats {
     char role[16];            /* gauge: "master", "slave"; "" if not known */
     char run_id[48];          /* gauge: "" if not known */
     char text[160];           /* gauge: for people: why it does not vote; "" if it does */
-    uint64_t votes_again_ms;  /* gauge: restart and clock guards: time until it votes; else 0 */
+    uint64_t quarantine_ms;   /* gauge: restart and clock guards: time until it votes; else 0 */
     int64_t clock_offset_us;  /* gauge: the server's clock minus ours; 0: not known */
     uint32_t facts;           /* gauge: enum redlock_node_fact */
     uint32_t replicas;        /* gauge: attached to it when we connected */
     uint64_t maxmemory;       /* gauge: bytes; 0: no limit, or not known */
     char policy[24];          /* gauge: its maxmemory-policy; "" if not known */
-    int32_t wakeups;          /* gauge: enum redlock_wakeups */
-    uint64_t pushes;          /* times that it told of changes */
-    char wakeups_text[96];    /* gauge: for people: why it refuses to tell; "" if it does not */
-    const char *set;          /* which it belongs to: redlock_set_name(); borrowed as `node` */
-    uint32_t set_index;
+    int32_t notify_state;     /* gauge: enum redlock_notify_state */
+    uint64_t notifications;   /* times that it told of changes */
+    char notify_text[96];     /* gauge: for people: why it refuses to tell; "" if it does not */
+    const char *shard;        /* which it belongs to: redlock_shard_name(); borrowed as `node` */
+    uint32_t shard_index;
     int32_t wakeups_cause; /* gauge: enum redlock_cause: why it refuses to tell; 0: it does not.
                             * Since 0.2.0 */
 } redlock_node_stats_t;
@@ -80,16 +81,16 @@ REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size);
 
-/* Sets of nodes (redlock_config_add_set()); a client without them has one, called "". index: the
- * order in which they were added, up to redlock_set_count() - 1. [any thread] */
-REDLOCK_API size_t redlock_set_count(const redlock_t *rl);
+/* Sets of nodes (redlock_config_add_shard()); a client without them has one, called "". index: the
+ * order in which they were added, up to redlock_shard_count() - 1. [any thread] */
+REDLOCK_API size_t redlock_shard_count(const redlock_t *rl);
 /* NULL: no such set; borrowed: until redlock_free(). */
-REDLOCK_API const char *redlock_set_name(const redlock_t *rl, size_t index);
+REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index);
 /* Which set this name belongs to: its index, or EINVAL: no name. */
-REDLOCK_API int redlock_set_of(const redlock_t *rl, const char *resource);
+REDLOCK_API int redlock_shard_of(const redlock_t *rl, const char *resource);
 /* redlock_get_stats() of one set: those of all sets add up to the client's. */
-REDLOCK_API int redlock_get_set_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
-                                      size_t size);
+REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
+                                        size_t size);
 
 #ifdef __cplusplus
 }

@@ -5,8 +5,8 @@
 #include "api/opts.h"
 
 /* Without a token: acquire; with one: adopt. */
-static int take_start(redlock_t *rl, const char *resource, const char *token,
-                      const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
+static int acquire_start(redlock_t *rl, const char *resource, const char *token,
+                         const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata};
     struct redlock_lock *handle;
@@ -25,13 +25,13 @@ REDLOCK_API int redlock_acquire_start(redlock_t *rl, const char *resource,
                                       const redlock_opts_t *opts, redlock_done_fn fn,
                                       void *userdata)
 {
-    return take_start(rl, resource, NULL, opts, fn, userdata);
+    return acquire_start(rl, resource, NULL, opts, fn, userdata);
 }
 
 REDLOCK_API int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
                                     const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
 {
-    return take_start(rl, resource, token != NULL ? token : "", opts, fn, userdata);
+    return acquire_start(rl, resource, token != NULL ? token : "", opts, fn, userdata);
 }
 
 REDLOCK_API int redlock_extend_start(redlock_lock_t *handle, uint64_t ttl_ms, redlock_done_fn fn,
@@ -41,11 +41,11 @@ REDLOCK_API int redlock_extend_start(redlock_lock_t *handle, uint64_t ttl_ms, re
 
     if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(handle->set->rl);
+    int error = rl_client_enter(handle->shard->rl);
     if (error != REDLOCK_OK)
         return error;
     error = rl_start_extend(handle, ttl_ms, &call);
-    rl_client_leave(handle->set->rl);
+    rl_client_leave(handle->shard->rl);
     return error;
 }
 
@@ -56,11 +56,11 @@ static int release_start(redlock_lock_t *handle, bool keep, uint64_t delay_ms, r
 
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    int error = rl_client_enter(handle->set->rl);
+    int error = rl_client_enter(handle->shard->rl);
     if (error != REDLOCK_OK)
         return error;
     error = rl_start_release(handle, keep, delay_ms, &call);
-    rl_client_leave(handle->set->rl);
+    rl_client_leave(handle->shard->rl);
     return error;
 }
 
@@ -75,9 +75,8 @@ REDLOCK_API int redlock_release_after_start(redlock_lock_t *handle, uint64_t del
     return release_start(handle, true, delay_ms, fn, userdata);
 }
 
-static int question_start(redlock_t *rl, const char *const *resources, size_t count,
-                          const char *token, uint8_t kind, redlock_cancel_t *cancel,
-                          redlock_done_fn fn, void *userdata)
+static int query_start(redlock_t *rl, const char *const *resources, size_t count, const char *token,
+                       uint8_t kind, redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
     struct redlock_lock *handle;
@@ -87,7 +86,7 @@ static int question_start(redlock_t *rl, const char *const *resources, size_t co
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resources, count, token, kind, &call, &handle);
+    error = rl_start_query(rl, resources, count, token, kind, &call, &handle);
     rl_client_leave(rl);
     return error;
 }
@@ -96,7 +95,7 @@ REDLOCK_API int redlock_release_token_start(redlock_t *rl, const char *resource,
                                             redlock_cancel_t *cancel, redlock_done_fn fn,
                                             void *userdata)
 {
-    return question_start(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
+    return query_start(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_release_token_all_start(redlock_t *rl, const char *const *resources,
@@ -104,19 +103,19 @@ REDLOCK_API int redlock_release_token_all_start(redlock_t *rl, const char *const
                                                 redlock_cancel_t *cancel, redlock_done_fn fn,
                                                 void *userdata)
 {
-    return question_start(rl, resources, count, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
+    return query_start(rl, resources, count, token, RL_OP_RELEASE_TOKEN, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_inspect_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
                                       redlock_done_fn fn, void *userdata)
 {
-    return question_start(rl, &resource, 1, NULL, RL_OP_INSPECT, cancel, fn, userdata);
+    return query_start(rl, &resource, 1, NULL, RL_OP_INSPECT, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_break_start(redlock_t *rl, const char *resource, redlock_cancel_t *cancel,
                                     redlock_done_fn fn, void *userdata)
 {
-    return question_start(rl, &resource, 1, NULL, RL_OP_BREAK, cancel, fn, userdata);
+    return query_start(rl, &resource, 1, NULL, RL_OP_BREAK, cancel, fn, userdata);
 }
 
 REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *cancel,
@@ -127,7 +126,7 @@ REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *c
 
     if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -157,8 +156,9 @@ REDLOCK_API int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms, redloc
     return client_op_start(rl, RL_OP_READY, wait_ms, cancel, fn, userdata);
 }
 
-REDLOCK_API int redlock_fence_init_start(redlock_t *rl, uint64_t wait_ms, redlock_cancel_t *cancel,
-                                         redlock_done_fn fn, void *userdata)
+REDLOCK_API int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
+                                                 redlock_cancel_t *cancel, redlock_done_fn fn,
+                                                 void *userdata)
 {
     return client_op_start(rl, RL_OP_FENCE_INIT, wait_ms, cancel, fn, userdata);
 }

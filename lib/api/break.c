@@ -23,7 +23,7 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
     rl_round_init(merged, seen->nodes, seen->quorum, rtt_us, (uint8_t *)(rtt_us + nodes));
     merged->verb = RL_VERB_RELEASE;
     merged->t1 = seen->t1;
-    merged->asked = seen->asked;
+    merged->requested = seen->requested;
     merged->failed = seen->failed;
     merged->denied = seen->denied; /* there was no key */
     memcpy(merged->rtt_us, seen->rtt_us, nodes * sizeof *merged->rtt_us);
@@ -69,8 +69,8 @@ static void start_part(struct redlock_lock *parent, unsigned index)
         .count = 1, .list = {parent->bytes}, .lens = {(uint16_t)(parent->names_len - 1)}};
 
     params.terms.kind = RL_LEASE_RELEASE;
-    struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *part = rl_handle_new(parent->set, &names, &room);
+    struct rl_storage storage = rl_storage_for(&params);
+    struct redlock_lock *part = rl_handle_new(parent->shard, &names, &storage);
     if (part == NULL)
         return;
     (void)rl_names_keys(part, &keys); /* one needs no memory */
@@ -78,8 +78,8 @@ static void start_part(struct redlock_lock *parent, unsigned index)
     part->part = (uint8_t)index;
     parent->breaking->running++;
     rl_handle_ref(parent);
-    if (rl_lock_start(&parent->set->engine, &part->lock, &params, &room, keys.list[0], value) !=
-        REDLOCK_OK) {
+    if (rl_lock_start(&parent->shard->engine, &part->lock, &params, &storage, keys.list[0],
+                      value) != REDLOCK_OK) {
         (void)rl_break_leave(part); /* not the last: the operation itself counts, too */
         rl_handle_drop(part);
         rl_handle_drop(parent);

@@ -22,7 +22,7 @@ int rl_check_opts(struct redlock *rl, const redlock_opts_t *opts, redlock_opts_t
                                     "opts uses a field that this version of the library does not "
                                     "know: link the newer library");
     }
-    if ((ret->flags & ~(uint32_t)(REDLOCK_AUTO_EXTEND | REDLOCK_FENCE)) != 0)
+    if ((ret->flags & ~(uint32_t)(REDLOCK_FLAG_AUTO_EXTEND | REDLOCK_FLAG_FENCE)) != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "opts.flags 0x%x has an unknown bit",
                                 (unsigned)ret->flags);
     return REDLOCK_OK;
@@ -60,8 +60,8 @@ static bool is_used(const struct redlock *rl, const char *token)
     const struct rl_arg words = {token, strlen(token)};
     bool used = false;
 
-    for (unsigned i = 0; i < rl->set_count && !used; i++)
-        used = rl_lock_token_is_used(&rl->sets[i].engine, words);
+    for (unsigned i = 0; i < rl->shard_count && !used; i++)
+        used = rl_lock_token_is_used(&rl->shards[i].engine, words);
     return used;
 }
 
@@ -78,7 +78,7 @@ int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adop
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.token is for one attempt, so opts.wait_ms must be 0: try "
                                 "again with another token");
-    if (opts->kind == REDLOCK_PERMIT)
+    if (opts->kind == REDLOCK_KIND_PERMIT)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.token is for one attempt, and a permit may take several: "
                                 "leave it NULL");
@@ -154,29 +154,29 @@ int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_repor
 
 /* Checks that durable records are attested for a majority of the servers. Waiting would not change
  * that, so the call is refused at once. */
-static int check_records(const struct rl_set *set, redlock_report_t **refusal)
+static int check_records(const struct rl_shard *shard, redlock_report_t **refusal)
 {
-    const struct redlock_config *config = set->rl->config;
-    const struct rl_node_spec *specs = config->nodes + set->config->first;
-    unsigned nodes = set->config->count, quorum = rl_engine_quorum(&set->engine);
+    const struct redlock_config *config = shard->rl->config;
+    const struct rl_node_spec *specs = config->nodes + shard->config->first;
+    unsigned nodes = shard->config->count, quorum = rl_engine_quorum(&shard->engine);
     unsigned attested = 0;
 
     for (unsigned i = 0; i < nodes; i++)
         attested += specs[i].durable;
-    if (config->fence_records != REDLOCK_FENCE_DURABLE || attested >= quorum)
+    if (config->fence_records != REDLOCK_FENCE_RECORDS_DURABLE || attested >= quorum)
         return REDLOCK_OK;
-    return rl_report_refuse(set->rl, refusal, REDLOCK_EINVAL,
+    return rl_report_refuse(shard->rl, refusal, REDLOCK_EINVAL,
                             "nobody attests that fence records survive a restart on %u of %u "
                             "nodes: write ?durable=1 behind at least %u addresses, or use "
                             "volatile records",
                             nodes - attested, nodes, quorum);
 }
 
-int rl_check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,
+int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, bool adopt,
                    redlock_report_t **refusal)
 {
-    struct redlock *rl = set->rl;
-    bool fenced = (opts->flags & REDLOCK_FENCE) != 0;
+    struct redlock *rl = shard->rl;
+    bool fenced = (opts->flags & REDLOCK_FLAG_FENCE) != 0;
 
     if (opts->also_count != 0 && (fenced || opts->fence != 0))
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
@@ -194,5 +194,5 @@ int rl_check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool ad
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "opts.fence is missing: give the number that the lock was acquired "
                                 "with, it cannot be asked for");
-    return !adopt && fenced ? check_records(set, refusal) : REDLOCK_OK;
+    return !adopt && fenced ? check_records(shard, refusal) : REDLOCK_OK;
 }

@@ -25,7 +25,7 @@ int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **ref
 int rl_check_own_token(struct redlock *rl, const redlock_opts_t *opts, bool adopt,
                        redlock_report_t **refusal);
 /* Checks the fence: it comes from the servers, or with a lock that is adopted. */
-int rl_check_fence(const struct rl_set *set, const redlock_opts_t *opts, bool adopt,
+int rl_check_fence(const struct rl_shard *shard, const redlock_opts_t *opts, bool adopt,
                    redlock_report_t **refusal);
 
 #endif

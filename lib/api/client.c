@@ -56,7 +56,7 @@ void rl_client_drop(struct redlock *rl)
         close(rl->wake_fd);
     rl_dispatch_close(rl);
     rl_wake_free(&rl->wakes);
-    rl_drive_free(rl);
+    rl_leader_free(rl);
     pthread_mutex_destroy(&rl->mutex);
     unmark_process(rl);
     struct rl_mem mem = rl->mem;
@@ -70,7 +70,7 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
         return REDLOCK_EFORKED;
     if (blocks && rl->mode == REDLOCK_MODE_EMBEDDED)
         return REDLOCK_EMODE;
-    rl_drive_enter(rl);
+    rl_leader_enter(rl);
     bool deadlock = blocks && rl_dispatch_is_own_callback(rl);
     if (deadlock || rl->closed) {
         rl_client_unlock(rl);
@@ -82,7 +82,7 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
     return REDLOCK_OK;
 }
 
-int rl_client_look(struct redlock *rl)
+int rl_client_enter_readonly(struct redlock *rl)
 {
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
@@ -110,7 +110,7 @@ int rl_client_enter_blocking(struct redlock *rl)
     return enter(rl, true, true);
 }
 
-void rl_client_push(struct redlock *rl)
+void rl_client_send(struct redlock *rl)
 {
     if (rl->closed)
         return;
@@ -120,19 +120,19 @@ void rl_client_push(struct redlock *rl)
             rl_io_wake(&rl->io);
         return;
     }
-    rl_drive_send(rl, rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_is_own_callback(rl));
+    rl_leader_send(rl, rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_is_own_callback(rl));
 }
 
 void rl_client_leave(struct redlock *rl)
 {
-    rl_client_push(rl);
+    rl_client_send(rl);
     rl_client_unlock(rl);
 }
 
-static int open_set(struct redlock *rl, const struct rl_config_set *from)
+static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
 {
     struct redlock_config *config = rl->config;
-    struct rl_set *set = &rl->sets[rl->set_count];
+    struct rl_shard *shard = &rl->shards[rl->shard_count];
     uint64_t max_ttl_ns = config->max_ttl_ms * RL_MS;
     const struct rl_engine_params params = {
         .mem = &rl->mem,
@@ -151,31 +151,32 @@ static int open_set(struct redlock *rl, const struct rl_config_set *from)
         .connect_timeout_ns = config->connect_timeout_ms * RL_MS,
         .node_timeout_ns = config->node_timeout_ms * RL_MS,
         .fence_record = {config->fence_key, config->fence_key_len},
-        .fence_config = {set->fence_config, rl_fence_config_text(config, from, set->fence_config)},
+        .fence_config = {shard->fence_config,
+                         rl_fence_config_text(config, from, shard->fence_config)},
         .fence_wait_ns = rl_add_sat(max_ttl_ns, rl_drift_ns(max_ttl_ns, &config->drift)),
-        .fence_run_bound = config->fence_records != REDLOCK_FENCE_DURABLE,
+        .fence_run_bound = config->fence_records != REDLOCK_FENCE_RECORDS_DURABLE,
         .heartbeat_ns = config->heartbeat_ms * RL_MS,
-        .wakeups = config->wakeups,
+        .notifications = config->notifications,
         .queue_max = config->queue_max,
     };
-    const struct rl_engine_listener listener = rl_dispatch_listener(set);
+    const struct rl_engine_listener listener = rl_dispatch_listener(shard);
 
-    set->rl = rl;
-    set->config = from;
-    int error = rl_io_add(&rl->io, &set->side, &set->engine, &params, &listener);
-    rl->set_count += error == REDLOCK_OK;
+    shard->rl = rl;
+    shard->config = from;
+    int error = rl_io_add(&rl->io, &shard->io, &shard->engine, &params, &listener);
+    rl->shard_count += error == REDLOCK_OK;
     return error;
 }
 
-static int open_sets(struct redlock *rl)
+static int open_shards(struct redlock *rl)
 {
     const struct redlock_config *config = rl->config;
 
     int error = rl_io_open(&rl->io);
     if (error != REDLOCK_OK)
         return error;
-    for (unsigned i = 0; error == REDLOCK_OK && i < config->set_count; i++)
-        error = open_set(rl, &config->sets[i]);
+    for (unsigned i = 0; error == REDLOCK_OK && i < config->shard_count; i++)
+        error = open_shard(rl, &config->shards[i]);
     if (error != REDLOCK_OK) {
         rl_io_close(&rl->io);
         return error;
@@ -189,25 +190,24 @@ static int open_sets(struct redlock *rl)
     return error;
 }
 
-static void warn_about_count(const struct redlock *rl, const struct rl_config_set *set)
+static void warn_about_count(const struct redlock *rl, const struct rl_config_shard *shard)
 {
-    const char *name = set->name, *colon = name[0] != '\0' ? ": " : "";
+    const char *name = shard->name, *colon = name[0] != '\0' ? ": " : "";
 
-    if (set->count == 1)
+    if (shard->count == 1)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
                 "%s%sone node: its loss is the loss of all locks; use three or five", name, colon);
-    else if (set->count % 2 == 0)
+    else if (shard->count % 2 == 0)
         rl_logf(&rl->log, REDLOCK_LOG_WARN,
                 "%s%s%u nodes tolerate no more losses than %u: use an odd number", name, colon,
-                set->count, set->count - 1);
+                shard->count, shard->count - 1);
 }
 
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
-        rl_config_refuse(
-            config,
-            "no node was added: call redlock_config_add_nodes() or redlock_config_add_set() first");
+        rl_config_refuse(config, "no node was added: call redlock_config_add_nodes() or "
+                                 "redlock_config_add_shard() first");
         return REDLOCK_EINVAL;
     }
     uint64_t ttl_ns = config->max_ttl_ms * RL_MS;
@@ -253,7 +253,7 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     if (error != REDLOCK_OK)
         return error;
     struct redlock *rl =
-        rl_alloc(&config->mem, sizeof *rl + config->set_count * sizeof rl->sets[0]);
+        rl_alloc(&config->mem, sizeof *rl + config->shard_count * sizeof rl->shards[0]);
     if (rl == NULL)
         return refuse_start(config, REDLOCK_ENOMEM);
     rl->mem = config->mem;
@@ -269,11 +269,11 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     atomic_init(&rl->refs, 1);
     pthread_mutex_init(&rl->mutex, NULL);
     rl_wake_init(&rl->wakes, &rl->mem, &rl->mutex);
-    rl_drive_init(rl);
+    rl_leader_init(rl);
     mark_process(rl);
-    for (unsigned i = 0; i < rl->config->set_count; i++)
-        warn_about_count(rl, &rl->config->sets[i]);
-    error = open_sets(rl);
+    for (unsigned i = 0; i < rl->config->shard_count; i++)
+        warn_about_count(rl, &rl->config->shards[i]);
+    error = open_shards(rl);
     if (error != REDLOCK_OK) {
         rl->closed = true;
         rl_client_drop(rl);
@@ -318,9 +318,9 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     pthread_mutex_lock(&rl->mutex);
     rl_review_begin_shutdown(rl);
     rl_review_end_all(rl, REDLOCK_ECLOSED);
-    for (unsigned i = 0; i < rl->set_count; i++)
-        rl_engine_end_locks(&rl->sets[i].engine);
-    rl_drive_end(rl);
+    for (unsigned i = 0; i < rl->shard_count; i++)
+        rl_engine_end_locks(&rl->shards[i].engine);
+    rl_leader_end(rl);
     rl_io_close(&rl->io);
     rl->closed = true;
     rl_dispatch(rl);
@@ -358,7 +358,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     pthread_mutex_lock(&rl->mutex);
     bool inside = rl_dispatch_is_own_callback(rl);
     if (!inside && rl->mode == REDLOCK_MODE_EMBEDDED)
-        rl_loop_look(rl);
+        rl_loop_poll(rl);
     rl_client_unlock(rl);
     if (inside)
         return REDLOCK_EDEADLK;
@@ -368,7 +368,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
     pthread_mutex_lock(&rl->mutex);
     rl_io_refresh(&rl->io);
     rl_dispatch(rl);
-    rl_client_push(rl);
+    rl_client_send(rl);
     rl_client_unlock(rl);
     return REDLOCK_OK;
 }

@@ -23,9 +23,9 @@ struct redlock {
     pthread_mutex_t mutex;
     struct rl_io io;
     struct rl_loop loop;
-    struct rl_drive drive;
+    struct rl_leader leader;
     struct rl_wakes wakes;
-    struct rl_news news;
+    struct rl_pending_events pending;
     bool closed;                     /* the engines are gone */
     bool draining;                   /* shutdown began: nothing new starts (review.c) */
     struct rl_client_op *client_ops; /* that run (review.c) */
@@ -33,8 +33,8 @@ struct redlock {
     int wake_fd; /* of the poller, as a duplicate that lives as long as the cancels */
     const unsigned char *fork_mark; /* a page that a forked child finds zeroed; NULL: pid it is */
     int pid;
-    unsigned set_count;
-    struct rl_set sets[]; /* behind the client, so that the first has a fixed place */
+    unsigned shard_count;
+    struct rl_shard shards[]; /* behind the client, so that the first has a fixed place */
 };
 
 struct redlock *rl_client_ref(struct redlock *rl);
@@ -45,7 +45,7 @@ bool rl_client_is_forked(const struct redlock *rl);
 int rl_client_enter(struct redlock *rl);
 /* The same for a call that changes nothing. rl_client_unlock() ends it: nothing is sent, and a loop
  * of the caller's own is not woken. */
-int rl_client_look(struct redlock *rl);
+int rl_client_enter_readonly(struct redlock *rl);
 /* The same as rl_client_enter(), but the clocks are as they were. */
 int rl_client_enter_untimed(struct redlock *rl);
 /* The same as rl_client_enter() of a call that blocks: EMODE or EDEADLK where it must not. */
@@ -53,7 +53,7 @@ int rl_client_enter_blocking(struct redlock *rl);
 /* Sends what was queued, wakes whoever must go on, releases the mutex. */
 void rl_client_leave(struct redlock *rl);
 /* The first half of leaving, for callers that go on to wait. */
-void rl_client_push(struct redlock *rl);
+void rl_client_send(struct redlock *rl);
 
 /* Releases the mutex, and wakes the waiters whose operations have ended. */
 static inline void rl_client_unlock(struct redlock *rl)
@@ -64,7 +64,7 @@ static inline void rl_client_unlock(struct redlock *rl)
 /* Returns the time that was read last; mutex held. */
 static inline struct rl_now rl_client_now(const struct redlock *rl)
 {
-    return rl_engine_now(&rl->sets[0].engine);
+    return rl_engine_now(&rl->shards[0].engine);
 }
 
 #endif

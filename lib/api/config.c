@@ -22,13 +22,13 @@
 #define RETRY_MS_MIN_DEFAULT       10
 #define RETRY_MS_MAX_DEFAULT       200
 #define DRIFT_PPM_DEFAULT          10000
-#define DRIFT_FLOOR_US_DEFAULT     2000
-#define DRIFT_FLOOR_US_MAX         1000000
+#define DRIFT_CONSTANT_US_DEFAULT  2000
+#define DRIFT_CONSTANT_US_MAX      1000000
 #define QUEUE_MAX_MAX              1000000
 #define DURATION_MS_MAX            60000 /* of timeouts and of retry delays */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
-_Static_assert(REDLOCK_SETS_MAX == RL_SETS_MAX, "public and internal limits agree");
+_Static_assert(REDLOCK_SHARDS_MAX == RL_SHARDS_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_RESOURCE_LEN_MAX == RL_RESOURCE_MAX, "public and internal limits agree");
 
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
@@ -76,14 +76,14 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     config->mode = REDLOCK_MODE_THREADED;
     config->fence_key_len = sizeof FENCE_KEY_DEFAULT - 1;
     memcpy(config->fence_key, FENCE_KEY_DEFAULT, sizeof FENCE_KEY_DEFAULT);
-    config->fence_records = REDLOCK_FENCE_DURABLE;
+    config->fence_records = REDLOCK_FENCE_RECORDS_DURABLE;
     config->max_ttl_ms = MAX_TTL_MS_DEFAULT;
     config->connect_timeout_ms = CONNECT_TIMEOUT_MS_DEFAULT;
     config->retry_ms_min = RETRY_MS_MIN_DEFAULT;
     config->retry_ms_max = RETRY_MS_MAX_DEFAULT;
-    config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_FLOOR_US_DEFAULT};
+    config->drift = (struct rl_drift){DRIFT_PPM_DEFAULT, DRIFT_CONSTANT_US_DEFAULT};
     config->heartbeat_ms = HEARTBEAT_MS_DEFAULT;
-    config->wakeups = true;
+    config->notifications = true;
     config->clock_slack_ms = CLOCK_SLACK_MS_DEFAULT;
     config->admission = REDLOCK_ADMISSION_STRICT;
     *ret_config = config;
@@ -217,7 +217,7 @@ REDLOCK_API int redlock_config_set_fence_records(redlock_config_t *config, int r
 {
     if (config == NULL)
         return REDLOCK_EINVAL;
-    if (records != REDLOCK_FENCE_DURABLE && records != REDLOCK_FENCE_VOLATILE) {
+    if (records != REDLOCK_FENCE_RECORDS_DURABLE && records != REDLOCK_FENCE_RECORDS_VOLATILE) {
         rl_config_refuse(config, "fence records: %d is none; use one of enum redlock_fence_records",
                          records);
         return REDLOCK_EINVAL;
@@ -300,13 +300,13 @@ REDLOCK_API int redlock_config_set_retry_ms(redlock_config_t *config, uint32_t d
 }
 
 REDLOCK_API int redlock_config_set_drift(redlock_config_t *config, uint32_t drift_ppm,
-                                         uint32_t drift_floor_us)
+                                         uint32_t drift_constant_us)
 {
     if (config == NULL ||
         check_range(config, "drift", "ppm", drift_ppm, 0, RL_DRIFT_PPM_MAX) != 0 ||
-        check_range(config, "drift floor", "us", drift_floor_us, 0, DRIFT_FLOOR_US_MAX) != 0)
+        check_range(config, "drift floor", "us", drift_constant_us, 0, DRIFT_CONSTANT_US_MAX) != 0)
         return REDLOCK_EINVAL;
-    config->drift = (struct rl_drift){.ppm = drift_ppm, .floor_us = drift_floor_us};
+    config->drift = (struct rl_drift){.ppm = drift_ppm, .constant_us = drift_constant_us};
     return 0;
 }
 
@@ -317,11 +317,11 @@ REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, 
     return config == NULL ? 0 : rl_usable_ns(ttl_ns, &config->drift) / RL_MS;
 }
 
-REDLOCK_API int redlock_config_set_wakeups(redlock_config_t *config, bool on)
+REDLOCK_API int redlock_config_set_notifications(redlock_config_t *config, bool on)
 {
     if (config == NULL)
         return REDLOCK_EINVAL;
-    config->wakeups = on;
+    config->notifications = on;
     return REDLOCK_OK;
 }
 

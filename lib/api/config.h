@@ -11,19 +11,19 @@
 
 #include <redlock/redlock.h>
 
-#define RL_SET_NAME_MAX 64
+#define RL_SHARD_NAME_MAX 64
 
-struct rl_config_set {
-    char name[RL_SET_NAME_MAX + 1]; /* "": the only one, of redlock_config_add_nodes() */
-    unsigned first, count;          /* its nodes */
+struct rl_config_shard {
+    char name[RL_SHARD_NAME_MAX + 1]; /* "": the only one, of redlock_config_add_nodes() */
+    unsigned first, count;            /* its nodes */
 };
 
 struct redlock_config {
     struct rl_mem mem;
     struct rl_node_spec *nodes;
     size_t node_count;
-    struct rl_config_set sets[RL_SETS_MAX]; /* in the order of their nodes */
-    unsigned set_count;
+    struct rl_config_shard shards[RL_SHARDS_MAX]; /* in the order of their nodes */
+    unsigned shard_count;
     char *user, *password; /* for nodes whose address has none; NULL: none */
     int mode;              /* enum redlock_mode */
     char prefix[RL_PREFIX_MAX + 1];
@@ -40,7 +40,7 @@ struct redlock_config {
     struct rl_drift drift;
     uint32_t heartbeat_ms;
     uint32_t queue_max;
-    bool wakeups;
+    bool notifications;
     uint32_t clock_slack_ms; /* 0: the wall clock is not looked at */
     int admission;           /* enum redlock_admission */
     struct rl_log log;

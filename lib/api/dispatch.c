@@ -19,72 +19,73 @@
 
 void rl_dispatch_init(struct redlock *rl)
 {
-    rl->news.fd = -1;
+    rl->pending.fd = -1;
 }
 
 int rl_dispatch_open(struct redlock *rl)
 {
     if (rl->mode != REDLOCK_MODE_HYBRID)
         return REDLOCK_OK;
-    rl->news.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return rl->news.fd >= 0 ? REDLOCK_OK : REDLOCK_ESYS;
+    rl->pending.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return rl->pending.fd >= 0 ? REDLOCK_OK : REDLOCK_ESYS;
 }
 
 void rl_dispatch_close(struct redlock *rl)
 {
-    if (rl->news.fd >= 0)
-        close(rl->news.fd);
-    rl->news.fd = -1;
+    if (rl->pending.fd >= 0)
+        close(rl->pending.fd);
+    rl->pending.fd = -1;
 }
 
 int rl_dispatch_fd(const struct redlock *rl)
 {
-    return rl->news.fd;
+    return rl->pending.fd;
 }
 
 void rl_dispatch_clear(struct redlock *rl)
 {
     uint64_t count;
 
-    if (read(rl->news.fd, &count, sizeof count) < 0)
+    if (read(rl->pending.fd, &count, sizeof count) < 0)
         return; /* it was not readable */
 }
 
-static void signal_news(struct redlock *rl)
+static void signal_pending(struct redlock *rl)
 {
     const uint64_t one = 1;
 
-    if (rl->news.fd >= 0 && write(rl->news.fd, &one, sizeof one) < 0)
+    if (rl->pending.fd >= 0 && write(rl->pending.fd, &one, sizeof one) < 0)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
-static void queue_news(struct redlock *rl, struct redlock_lock *handle, uint32_t news)
+static void queue_pending(struct redlock *rl, struct redlock_lock *handle, uint32_t pending)
 {
-    handle->news |= news;
+    handle->pending |= pending;
     if (handle->queued)
         return;
     handle->queued = true;
-    handle->next_news = NULL;
-    if (rl->news.last != NULL)
-        rl->news.last->next_news = handle;
+    handle->next_pending = NULL;
+    if (rl->pending.last != NULL)
+        rl->pending.last->next_pending = handle;
     else
-        rl->news.first = handle;
-    rl->news.last = handle;
+        rl->pending.first = handle;
+    rl->pending.last = handle;
     rl_handle_ref(handle);
-    signal_news(rl);
+    signal_pending(rl);
 }
 
-bool rl_dispatch_has_news(const struct redlock *rl)
+bool rl_dispatch_has_pending(const struct redlock *rl)
 {
-    return rl->news.first != NULL || rl->news.of_nodes || rl->news.client_done != NULL;
+    return rl->pending.first != NULL || rl->pending.has_node_events ||
+           rl->pending.client_done != NULL;
 }
 
 bool rl_dispatch_is_own_callback(const struct redlock *rl)
 {
-    return rl->news.in_callback && pthread_equal(rl->news.callback_thread, pthread_self());
+    return rl->pending.in_callback && pthread_equal(rl->pending.callback_thread, pthread_self());
 }
 
-static bool wants_events(const struct redlock *rl, const struct redlock_lock *handle)
+static bool has_listener(const struct redlock *rl, const struct redlock_lock *handle)
 {
     return handle->event_fn != NULL || rl->config->event_fn != NULL;
 }
@@ -94,9 +95,9 @@ static uint32_t event_of_done(const struct redlock_lock *handle, int status)
     uint8_t kind = handle->op.kind;
 
     if (kind == RL_OP_RELEASE)
-        return RL_NEWS_RELEASED;
+        return RL_PENDING_RELEASED;
     bool acquired = kind == RL_OP_ACQUIRE || kind == RL_OP_ADOPT;
-    return acquired && status == REDLOCK_OK ? RL_NEWS_ACQUIRED : 0;
+    return acquired && status == REDLOCK_OK ? RL_PENDING_ACQUIRED : 0;
 }
 
 void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int status)
@@ -107,57 +108,57 @@ void rl_dispatch_done(struct redlock *rl, struct redlock_lock *handle, int statu
         return;
     op->done = true;
     op->status = status;
-    uint32_t news = wants_events(rl, handle) ? event_of_done(handle, status) : 0;
+    uint32_t pending = has_listener(rl, handle) ? event_of_done(handle, status) : 0;
     if (op->waiter != NULL) {
-        rl_drive_tell(rl, op->waiter, status);
-        if (news != 0 &&
+        rl_leader_tell(rl, op->waiter, status);
+        if (pending != 0 &&
             op->kind == RL_OP_RELEASE) /* an acquire is confirmed by its waiter first */
-            queue_news(rl, handle, news);
+            queue_pending(rl, handle, pending);
         return;
     }
-    queue_news(rl, handle, RL_FX_DONE | news);
+    queue_pending(rl, handle, RL_FX_DONE | pending);
 }
 
 void rl_dispatch_end(struct redlock *rl, struct redlock_lock *handle)
 {
     if (handle->event_end_fn != NULL)
-        queue_news(rl, handle, RL_NEWS_END);
+        queue_pending(rl, handle, RL_PENDING_END);
 }
 
 /* Something lives longer than any lock of ours may. */
 static void on_long_ttl(void *ctx, unsigned node, uint64_t pttl_ms)
 {
-    struct rl_set *set = ctx;
-    struct redlock *rl = set->rl;
+    struct rl_shard *shard = ctx;
+    struct redlock *rl = shard->rl;
 
     rl_logf(&rl->log, REDLOCK_LOG_WARN,
             "%s: a key lives for %llu ms more, longer than max_ttl: clients disagree about it, "
             "or a clock was set back; guards last as long once a majority shows it",
-            rl_set_node_name(set, node), (unsigned long long)pttl_ms);
+            rl_shard_node_name(shard, node), (unsigned long long)pttl_ms);
     if (rl->config->event_fn == NULL)
         return;
-    set->news.kind[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
-    rl->news.of_nodes = true;
-    signal_news(rl);
+    shard->pending.kind[node] = REDLOCK_EVENT_TTL_EXCEEDS_MAX;
+    rl->pending.has_node_events = true;
+    signal_pending(rl);
 }
 
 static void note_long_ttls(const struct redlock_lock *handle)
 {
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
-    rl_nodes longer = rl_engine_note_ttls(&handle->set->engine, &handle->lock);
+    rl_nodes longer = rl_engine_note_ttls(&handle->shard->engine, &handle->lock);
 
     for (; longer != 0; longer &= longer - 1) {
         unsigned node = (unsigned)__builtin_ctz(longer);
-        on_long_ttl(handle->set, node, (uint64_t)seen[node].pttl_ms);
+        on_long_ttl(handle->shard, node, (uint64_t)seen[node].pttl_ms);
     }
 }
 
 /* Whoever waits for the lock goes on waiting; with the grant at hand a cancel was not heeded. */
-static void take_back(struct redlock *rl, struct redlock_lock *handle)
+static void undo_grant(struct redlock *rl, struct redlock_lock *handle)
 {
     struct rl_op *op = &handle->op;
 
-    handle->news &= ~(uint32_t)(RL_FX_DONE | RL_NEWS_ACQUIRED);
+    handle->pending &= ~(uint32_t)(RL_FX_DONE | RL_PENDING_ACQUIRED);
     op->done = false;
     if (op->waiter != NULL)
         op->waiter->done = false;
@@ -169,7 +170,7 @@ static void take_back(struct redlock *rl, struct redlock_lock *handle)
 
 static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
 {
-    struct redlock *rl = ((struct rl_set *)ctx)->rl;
+    struct redlock *rl = ((struct rl_shard *)ctx)->rl;
     struct redlock_lock *handle = (struct redlock_lock *)lock;
     uint32_t events =
         RL_FX_WAITING | RL_FX_EXTENDED | RL_FX_EXTEND_FAILED | RL_FX_ENDANGERED | RL_FX_LOST;
@@ -179,11 +180,11 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
     if (flags & RL_FX_LOST)
         rl_handle_signal_lost(handle);
     if (flags & RL_FX_WAITING) /* a grant that ended before it was told was none */
-        take_back(rl, handle);
-    if ((flags & events) != 0 && wants_events(rl, handle)) {
+        undo_grant(rl, handle);
+    if ((flags & events) != 0 && has_listener(rl, handle)) {
         if (flags & (RL_FX_WAITING | RL_FX_EXTEND_FAILED))
-            handle->news_status = status;
-        queue_news(rl, handle, flags & events);
+            handle->pending_status = status;
+        queue_pending(rl, handle, flags & events);
     }
     if (flags & RL_FX_DONE) {
         note_long_ttls(handle);
@@ -204,7 +205,7 @@ static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         if (atomic_load(&handle->refs) > 1)
             rl_handle_drop(handle); /* the engine's reference; not the last one */
         else
-            queue_news(rl, handle, RL_FX_ENDED);
+            queue_pending(rl, handle, RL_FX_ENDED);
     }
 }
 
@@ -213,19 +214,19 @@ static bool is_refusal(uint8_t cause)
 {
     int status = rl_cause_of(cause)->status;
 
-    return status == REDLOCK_EAUTH || status == REDLOCK_EREFUSED;
+    return status == REDLOCK_EAUTH || status == REDLOCK_EEXCLUDED;
 }
 
-static void log_node(const struct rl_set *set, unsigned index, const struct rl_node_status *node,
-                     uint8_t kind)
+static void log_node(const struct rl_shard *shard, unsigned index,
+                     const struct rl_node_status *node, uint8_t kind)
 {
-    const struct redlock *rl = set->rl;
+    const struct redlock *rl = shard->rl;
     char text[RL_TEXT_MAX] = "";
-    uint64_t votes_again_ms;
+    uint64_t quarantine_ms;
 
     if (kind != REDLOCK_EVENT_NODE_UP && node->answers)
-        (void)rl_engine_exclusion_text(&set->engine, index, node->cause, text, sizeof text,
-                                       &votes_again_ms);
+        (void)rl_engine_exclusion_text(&shard->engine, index, node->cause, text, sizeof text,
+                                       &quarantine_ms);
     if (kind != REDLOCK_EVENT_NODE_UP)
         rl_logf(&rl->log, REDLOCK_LOG_WARN, "%s: %s", node->name,
                 node->answers ? text : node->error);
@@ -240,58 +241,58 @@ static void log_node(const struct rl_set *set, unsigned index, const struct rl_n
 
 static void on_node(void *ctx, unsigned index)
 {
-    struct rl_set *set = ctx;
-    struct redlock *rl = set->rl;
-    const struct rl_node_status node = rl_engine_node_status(&set->engine, index);
+    struct rl_shard *shard = ctx;
+    struct redlock *rl = shard->rl;
+    const struct rl_node_status node = rl_engine_node_status(&shard->engine, index);
     bool up = node.answers, votes = node.votes;
     uint8_t cause = up ? node.cause : node.error_cause;
     uint8_t kind = 0;
 
     if (node.closed)
         return; /* the client is being closed */
-    if (votes && !set->news.was_up[index])
+    if (votes && !shard->pending.was_up[index])
         kind = REDLOCK_EVENT_NODE_UP;
-    else if (!up && set->news.was_up[index])
+    else if (!up && shard->pending.was_up[index])
         kind = REDLOCK_EVENT_NODE_DOWN;
-    else if (!votes && cause != set->news.last_cause[index] && (up || is_refusal(cause)))
-        kind = REDLOCK_EVENT_NODE_REFUSED;
+    else if (!votes && cause != shard->pending.last_cause[index] && (up || is_refusal(cause)))
+        kind = REDLOCK_EVENT_NODE_EXCLUDED;
     if (up || node.down)
-        set->news.last_cause[index] = cause;
-    set->news.was_up[index] = votes;
+        shard->pending.last_cause[index] = cause;
+    shard->pending.was_up[index] = votes;
     if (kind == 0)
         return;
-    log_node(set, index, &node, kind);
-    if (kind == REDLOCK_EVENT_NODE_UP && rl->set_count > 1)
-        rl_sets_warn_shared(set, &node);
+    log_node(shard, index, &node, kind);
+    if (kind == REDLOCK_EVENT_NODE_UP && rl->shard_count > 1)
+        rl_shards_warn_shared(shard, &node);
     if (rl->config->event_fn == NULL)
         return;
-    set->news.kind[index] = kind;
-    rl->news.of_nodes = true;
-    signal_news(rl);
+    shard->pending.kind[index] = kind;
+    rl->pending.has_node_events = true;
+    signal_pending(rl);
 }
 
-struct rl_engine_listener rl_dispatch_listener(struct rl_set *set)
+struct rl_engine_listener rl_dispatch_listener(struct rl_shard *shard)
 {
     return (struct rl_engine_listener){
-        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = set};
+        .lock = on_lock, .node = on_node, .long_ttl = on_long_ttl, .ctx = shard};
 }
 
 static void begin_callback(struct redlock *rl)
 {
-    rl->news.in_callback = true;
-    rl->news.callback_thread = pthread_self();
+    rl->pending.in_callback = true;
+    rl->pending.callback_thread = pthread_self();
     rl_client_unlock(rl);
 }
 
 static void end_callback(struct redlock *rl)
 {
     pthread_mutex_lock(&rl->mutex);
-    rl->news.in_callback = false;
+    rl->pending.in_callback = false;
     if (!rl->closed)
         rl_io_refresh(&rl->io);
 }
 
-static void tell_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
+static void report_event(struct redlock *rl, struct redlock_lock *handle, int kind, int status)
 {
     struct redlock_report report;
     redlock_event_fn lock_fn = handle->event_fn, client_fn = rl->config->event_fn;
@@ -308,7 +309,7 @@ static void tell_event(struct redlock *rl, struct redlock_lock *handle, int kind
         .resource = handle->bytes,
         .report = &report,
         .remaining_ms =
-            rl_lock_remaining_ns(&handle->lock, rl_engine_now(&handle->set->engine)) / RL_MS,
+            rl_lock_remaining_ns(&handle->lock, rl_engine_now(&handle->shard->engine)) / RL_MS,
     };
     begin_callback(rl);
     if (lock_fn != NULL)
@@ -319,7 +320,7 @@ static void tell_event(struct redlock *rl, struct redlock_lock *handle, int kind
     end_callback(rl);
 }
 
-static void tell_done(struct redlock *rl, struct redlock_lock *handle)
+static void report_done(struct redlock *rl, struct redlock_lock *handle)
 {
     struct redlock_report report;
     struct rl_op op = handle->op;
@@ -349,7 +350,7 @@ static void tell_done(struct redlock *rl, struct redlock_lock *handle)
 }
 
 /* Runs the notice that no event of the lock follows, and sees to it that none does. */
-static void tell_end(struct redlock *rl, struct redlock_lock *handle)
+static void report_event_end(struct redlock *rl, struct redlock_lock *handle)
 {
     redlock_event_end_fn fn = handle->event_end_fn;
     void *userdata = handle->event_userdata;
@@ -381,7 +382,7 @@ bool rl_dispatch_confirm(struct redlock *rl, struct redlock_lock *handle)
     bool gave_up;
 
     handle->op.done = false; /* whoever fails it now tells again */
-    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_CONFIRM, 0, 0);
+    rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_CONFIRM, 0, 0);
     gave_up = handle->op.done;
     bool retries = rl_lock_is_active(&handle->lock) && rl_lock_is_between_attempts(&handle->lock);
     handle->op.done = gave_up || !retries;
@@ -398,22 +399,22 @@ static void confirm(struct redlock *rl, struct redlock_lock *handle)
     if (!grant)
         return;
     if (!rl->closed)
-        rl_engine_refresh(&handle->set->engine);
+        rl_engine_refresh(&handle->shard->engine);
     if (rl->closed || !rl_lock_is_active(&handle->lock))
         rl_dispatch_disown(rl, handle);
     else
         (void)rl_dispatch_confirm(rl, handle);
 }
 
-static int status_of_news(const struct redlock_lock *handle, uint32_t flag)
+static int status_of_pending(const struct redlock_lock *handle, uint32_t flag)
 {
     switch (flag) {
     case RL_FX_LOST:
         return REDLOCK_ELOST;
     case RL_FX_WAITING:
     case RL_FX_EXTEND_FAILED:
-        return handle->news_status;
-    case RL_NEWS_RELEASED:
+        return handle->pending_status;
+    case RL_PENDING_RELEASED:
         return rl_lock_status(&handle->lock);
     default:
         return REDLOCK_OK;
@@ -423,10 +424,11 @@ static int status_of_news(const struct redlock_lock *handle, uint32_t flag)
 /* Also of a lock that was released since: whoever hears of the release hears of this first. */
 static bool was_acquired(const struct redlock_lock *handle)
 {
-    bool pending = (handle->news & RL_FX_DONE) != 0 &&
+    bool pending = (handle->pending & RL_FX_DONE) != 0 &&
                    (handle->op.kind == RL_OP_ACQUIRE || handle->op.kind == RL_OP_ADOPT);
 
-    return (handle->news & RL_NEWS_ACQUIRED) != 0 && (!pending || handle->op.status == REDLOCK_OK);
+    return (handle->pending & RL_PENDING_ACQUIRED) != 0 &&
+           (!pending || handle->op.status == REDLOCK_OK);
 }
 
 static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
@@ -440,48 +442,48 @@ static void tell_handle(struct redlock *rl, struct redlock_lock *handle)
         {RL_FX_EXTENDED, REDLOCK_EVENT_EXTENDED},
         {RL_FX_ENDANGERED, REDLOCK_EVENT_ENDANGERED},
         {RL_FX_LOST, REDLOCK_EVENT_LOST},
-        {RL_NEWS_RELEASED, REDLOCK_EVENT_RELEASED},
+        {RL_PENDING_RELEASED, REDLOCK_EVENT_RELEASED},
     };
 
-    if (handle->news & RL_FX_DONE)
+    if (handle->pending & RL_FX_DONE)
         confirm(rl, handle);
-    uint32_t news = handle->news;
+    uint32_t pending = handle->pending;
     bool acquired = was_acquired(handle);
-    bool listened_to = wants_events(rl, handle);
-    handle->news = 0;
+    bool listened_to = has_listener(rl, handle);
+    handle->pending = 0;
     if (acquired)
-        tell_event(rl, handle, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
+        report_event(rl, handle, REDLOCK_EVENT_ACQUIRED, REDLOCK_OK);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        if ((news & table[i].flag) == 0)
+        if ((pending & table[i].flag) == 0)
             continue;
         /* What happened to a lock that was never told of happened to nobody. */
-        bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_NEWS_RELEASED;
+        bool of_holder = table[i].flag != RL_FX_WAITING && table[i].flag != RL_PENDING_RELEASED;
         if (of_holder && !handle->owned_by_user && !acquired)
             continue;
-        tell_event(rl, handle, table[i].kind, status_of_news(handle, table[i].flag));
+        report_event(rl, handle, table[i].kind, status_of_pending(handle, table[i].flag));
     }
-    if (news & RL_FX_DONE) {
+    if (pending & RL_FX_DONE) {
         if (listened_to)
             confirm(rl, handle); /* the callbacks above may have taken their time */
-        tell_done(rl, handle);
+        report_done(rl, handle);
     }
-    if (news & RL_NEWS_END)
-        tell_end(rl, handle);
-    if (news & RL_FX_ENDED)
+    if (pending & RL_PENDING_END)
+        report_event_end(rl, handle);
+    if (pending & RL_FX_ENDED)
         rl_handle_drop(handle); /* the engine's reference */
 }
 
-static void tell_nodes(struct redlock *rl, struct rl_set *set)
+static void report_nodes(struct redlock *rl, struct rl_shard *shard)
 {
-    for (unsigned i = 0; i < set->config->count; i++) {
-        uint8_t kind = set->news.kind[i];
-        set->news.kind[i] = 0;
+    for (unsigned i = 0; i < shard->config->count; i++) {
+        uint8_t kind = shard->pending.kind[i];
+        shard->pending.kind[i] = 0;
         if (kind == 0 || rl->config->event_fn == NULL)
             continue;
         const redlock_event_t event = {
             .size = sizeof event,
             .kind = kind,
-            .node = rl_set_node_name(set, i),
+            .node = rl_shard_node_name(shard, i),
         };
         begin_callback(rl);
         rl_call_event(rl->config->event_fn, rl, &event, rl->config->event_userdata);
@@ -491,17 +493,17 @@ static void tell_nodes(struct redlock *rl, struct rl_set *set)
 
 void rl_dispatch_client_op(struct redlock *rl, struct rl_client_op *item)
 {
-    item->next = rl->news.client_done;
-    rl->news.client_done = item;
-    signal_news(rl);
+    item->next = rl->pending.client_done;
+    rl->pending.client_done = item;
+    signal_pending(rl);
 }
 
-static void tell_client_ops(struct redlock *rl)
+static void report_client_ops(struct redlock *rl)
 {
-    while (rl->news.client_done != NULL) {
-        struct rl_client_op *item = rl->news.client_done;
+    while (rl->pending.client_done != NULL) {
+        struct rl_client_op *item = rl->pending.client_done;
         struct rl_op op = item->op;
-        rl->news.client_done = item->next;
+        rl->pending.client_done = item->next;
         rl_free(&rl->mem, item);
         if (op.fn != NULL) {
             begin_callback(rl);
@@ -516,37 +518,37 @@ static void tell_client_ops(struct redlock *rl)
 /* An acquisition of a blocking call, told to those who listen to events. */
 void rl_dispatch_acquired(struct redlock *rl, struct redlock_lock *handle)
 {
-    if (wants_events(rl, handle))
-        queue_news(rl, handle, RL_NEWS_ACQUIRED);
+    if (has_listener(rl, handle))
+        queue_pending(rl, handle, RL_PENDING_ACQUIRED);
 }
 
 void rl_dispatch(struct redlock *rl)
 {
-    while (rl->news.first != NULL) {
-        struct redlock_lock *handle = rl->news.first;
-        rl->news.first = handle->next_news;
-        if (rl->news.first == NULL)
-            rl->news.last = NULL;
+    while (rl->pending.first != NULL) {
+        struct redlock_lock *handle = rl->pending.first;
+        rl->pending.first = handle->next_pending;
+        if (rl->pending.first == NULL)
+            rl->pending.last = NULL;
         handle->queued = false;
         tell_handle(rl, handle);
         rl_handle_drop(handle); /* the queue's reference */
     }
-    bool tell = rl->news.of_nodes;
-    rl->news.of_nodes = false;
-    for (unsigned i = 0; tell && i < rl->set_count; i++)
-        tell_nodes(rl, &rl->sets[i]);
-    tell_client_ops(rl);
+    bool tell = rl->pending.has_node_events;
+    rl->pending.has_node_events = false;
+    for (unsigned i = 0; tell && i < rl->shard_count; i++)
+        report_nodes(rl, &rl->shards[i]);
+    report_client_ops(rl);
 }
 
 void rl_dispatch_abandon(struct redlock *rl)
 {
-    while (rl->news.first != NULL) {
-        struct redlock_lock *handle = rl->news.first;
-        rl->news.first = handle->next_news;
+    while (rl->pending.first != NULL) {
+        struct redlock_lock *handle = rl->pending.first;
+        rl->pending.first = handle->next_pending;
         rl_handle_forget_op(handle); /* done, but its caller has no result */
-        if (handle->news & RL_FX_ENDED)
+        if (handle->pending & RL_FX_ENDED)
             rl_handle_drop(handle);
         rl_handle_drop(handle);
     }
-    rl_review_abandon(rl, rl->news.client_done);
+    rl_review_abandon(rl, rl->pending.client_done);
 }

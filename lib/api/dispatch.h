@@ -12,25 +12,25 @@
 struct redlock;
 struct redlock_lock;
 struct rl_client_op;
-struct rl_set;
+struct rl_shard;
 
 /* What a handle has to announce, beside RL_FX_*. */
-#define RL_NEWS_END      (1u << 29) /* no event of the lock follows */
-#define RL_NEWS_ACQUIRED (1u << 30)
-#define RL_NEWS_RELEASED (1u << 31)
+#define RL_PENDING_END      (1u << 29) /* no event of the lock follows */
+#define RL_PENDING_ACQUIRED (1u << 30)
+#define RL_PENDING_RELEASED (1u << 31)
 
 /* Callbacks of a client that wait, and the one that runs. Owned by dispatch.c. */
-struct rl_news {
+struct rl_pending_events {
     struct redlock_lock *first, *last; /* handles with news, linked by next_news; referenced */
     struct rl_client_op *client_done;  /* operations of the client that are over */
-    bool of_nodes;                     /* some set has news of nodes */
+    bool has_node_events;              /* some set has news of nodes */
     int fd;                            /* hybrid: readable when callbacks wait; else -1 */
     bool in_callback;
     pthread_t callback_thread; /* with `in_callback` */
 };
 
 /* What was and is to be announced of the nodes of one set. Owned by dispatch.c. */
-struct rl_node_news {
+struct rl_pending_node_events {
     uint8_t kind[RL_NODES_MAX];       /* enum redlock_event_kind to be announced; 0: none */
     uint8_t last_cause[RL_NODES_MAX]; /* enum redlock_cause that was announced last */
     bool was_up[RL_NODES_MAX];
@@ -48,11 +48,11 @@ void rl_dispatch_clear(struct redlock *rl);
 /* In a forked child: drops what waits, and the references of operations that have ended. */
 void rl_dispatch_abandon(struct redlock *rl);
 
-struct rl_engine_listener rl_dispatch_listener(struct rl_set *set);
+struct rl_engine_listener rl_dispatch_listener(struct rl_shard *shard);
 
 /* Runs callbacks; the mutex is held on entry and exit, free while a callback runs. */
 void rl_dispatch(struct redlock *rl);
-bool rl_dispatch_has_news(const struct redlock *rl);
+bool rl_dispatch_has_pending(const struct redlock *rl);
 /* Returns whether this thread runs a callback of the client. */
 bool rl_dispatch_is_own_callback(const struct redlock *rl);
 

@@ -24,48 +24,49 @@ static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_L
     rl_hash_text(all, count * RL_HASH_TEXT_LEN, ret);
 }
 
-static void hash_nodes(const struct redlock_config *config, const struct rl_config_set *set,
+static void hash_nodes(const struct redlock_config *config, const struct rl_config_shard *shard,
                        char ret[RL_HASH_TEXT_LEN + 1])
 {
     const char *names[RL_NODES_MAX];
 
-    for (size_t i = 0; i < set->count; i++)
-        names[i] = rl_node_spec_id(&config->nodes[set->first + i]);
-    hash_texts(names, set->count, ret);
+    for (size_t i = 0; i < shard->count; i++)
+        names[i] = rl_node_spec_id(&config->nodes[shard->first + i]);
+    hash_texts(names, shard->count, ret);
 }
 
 /* Where a resource belongs depends on which sets there are, not on who is in the others. */
-static void hash_set(const struct redlock_config *config, const struct rl_config_set *set,
-                     char ret[RL_HASH_TEXT_LEN + 1])
+static void hash_shard(const struct redlock_config *config, const struct rl_config_shard *shard,
+                       char ret[RL_HASH_TEXT_LEN + 1])
 {
-    const char *names[RL_SETS_MAX];
+    const char *names[RL_SHARDS_MAX];
     char parts[3 * RL_HASH_TEXT_LEN + 1];
 
-    hash_nodes(config, set, ret);
-    if (config->set_count == 1)
+    hash_nodes(config, shard, ret);
+    if (config->shard_count == 1)
         return;
-    for (size_t i = 0; i < config->set_count; i++)
-        names[i] = config->sets[i].name;
+    for (size_t i = 0; i < config->shard_count; i++)
+        names[i] = config->shards[i].name;
     memcpy(parts, ret, RL_HASH_TEXT_LEN);
-    rl_hash_text(set->name, strlen(set->name), parts + RL_HASH_TEXT_LEN);
-    hash_texts(names, config->set_count, parts + 2 * RL_HASH_TEXT_LEN);
+    rl_hash_text(shard->name, strlen(shard->name), parts + RL_HASH_TEXT_LEN);
+    hash_texts(names, config->shard_count, parts + 2 * RL_HASH_TEXT_LEN);
     rl_hash_text(parts, sizeof parts - 1, ret);
 }
 
-size_t rl_fence_config_text(const struct redlock_config *config, const struct rl_config_set *set,
-                            char ret[RL_FENCE_TEXT_MAX + 1])
+size_t rl_fence_config_text(const struct redlock_config *config,
+                            const struct rl_config_shard *shard, char ret[RL_FENCE_TEXT_MAX + 1])
 {
     char hash[RL_HASH_TEXT_LEN + 1], prefix[RL_HASH_TEXT_LEN + 1];
 
-    hash_set(config, set, hash);
+    hash_shard(config, shard, hash);
     rl_hash_text(config->prefix, config->prefix_len, prefix);
-    return rl_fence_fingerprint(ret, &(struct rl_fence_config){
-                                         .nodes = set->count,
-                                         .max_ttl_ms = config->max_ttl_ms,
-                                         .durable = config->fence_records == REDLOCK_FENCE_DURABLE,
-                                         .set = hash,
-                                         .prefix = prefix,
-                                     });
+    return rl_fence_fingerprint(
+        ret, &(struct rl_fence_config){
+                 .nodes = shard->count,
+                 .max_ttl_ms = config->max_ttl_ms,
+                 .durable = config->fence_records == REDLOCK_FENCE_RECORDS_DURABLE,
+                 .shard = hash,
+                 .prefix = prefix,
+             });
 }
 
 REDLOCK_API uint64_t redlock_lock_fence(const redlock_lock_t *handle)

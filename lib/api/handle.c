@@ -12,21 +12,21 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct redlock_lock *rl_handle_new(struct rl_set *set, const struct rl_names *names,
-                                   struct rl_room *room)
+struct redlock_lock *rl_handle_new(struct rl_shard *shard, const struct rl_names *names,
+                                   struct rl_storage *storage)
 {
-    struct redlock *rl = set->rl;
+    struct redlock *rl = shard->rl;
     size_t len = 0;
     for (unsigned i = 0; i < names->count; i++)
         len += names->lens[i] + 1u;
     size_t room_at = offsetof(struct redlock_lock, bytes) + len;
-    room_at = (room_at + RL_ROOM_ALIGN - 1) / RL_ROOM_ALIGN * RL_ROOM_ALIGN;
-    struct redlock_lock *handle = rl_alloc(&rl->mem, room_at + room->size);
+    room_at = (room_at + RL_STORAGE_ALIGN - 1) / RL_STORAGE_ALIGN * RL_STORAGE_ALIGN;
+    struct redlock_lock *handle = rl_alloc(&rl->mem, room_at + storage->size);
 
     if (handle == NULL)
         return NULL;
-    room->at = (char *)handle + room_at;
-    handle->set = set;
+    storage->at = (char *)handle + room_at;
+    handle->shard = shard;
     (void)rl_client_ref(rl);
     atomic_init(&handle->refs, 1);
     atomic_init(&handle->lost_fd, -1);
@@ -46,14 +46,14 @@ void rl_handle_ref(struct redlock_lock *handle)
 
 void rl_handle_drop(struct redlock_lock *handle)
 {
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
 
     if (atomic_fetch_sub_explicit(&handle->refs, 1, memory_order_acq_rel) != 1)
         return;
     int fd = atomic_load(&handle->lost_fd);
     if (fd >= 0)
         close(fd);
-    rl_lock_dispose(&handle->set->engine, &handle->lock);
+    rl_lock_dispose(&handle->shard->engine, &handle->lock);
     if (handle->breaking != NULL && handle->breaking->whole == handle)
         rl_free(&rl->mem, handle->breaking);
     if (handle->op.cancel != NULL)
@@ -66,7 +66,7 @@ void rl_handle_drop(struct redlock_lock *handle)
 
 void rl_handle_forget_op(struct redlock_lock *handle)
 {
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     struct redlock_lock *whole = rl_break_whole(handle);
 
     if (whole != NULL) {
@@ -105,7 +105,7 @@ void rl_handle_signal_lost(struct redlock_lock *handle)
  * torn read of the two deadlines gives the earlier one on one of the clocks, which is safe. */
 static uint64_t remaining_ns(const redlock_lock_t *handle)
 {
-    if (rl_client_is_forked(handle->set->rl))
+    if (rl_client_is_forked(handle->shard->rl))
         return 0;
     if (!atomic_load_explicit(&handle->held, memory_order_acquire))
         return 0;
@@ -114,7 +114,7 @@ static uint64_t remaining_ns(const redlock_lock_t *handle)
         .raw_ns = atomic_load_explicit(&handle->deadline_raw_ns, memory_order_relaxed),
     };
     struct rl_now now;
-    int64_t slack_us = (int64_t)handle->set->rl->config->clock_slack_ms * 1000;
+    int64_t slack_us = (int64_t)handle->shard->rl->config->clock_slack_ms * 1000;
     int64_t wall_us = atomic_load_explicit(&handle->wall_us, memory_order_relaxed);
     int64_t ahead_us = rl_clock_now_and_wall(&now) - wall_us;
     return slack_us != 0 && ahead_us > slack_us ? 0 : rl_remaining_ns(deadline, now);
@@ -124,7 +124,7 @@ REDLOCK_API int redlock_lock_check(const redlock_lock_t *handle, uint64_t margin
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    if (rl_client_is_forked(handle->set->rl))
+    if (rl_client_is_forked(handle->shard->rl))
         return REDLOCK_EFORKED;
     uint64_t left_ns = remaining_ns(handle);
     return left_ns > 0 && left_ns / RL_MS >= margin_ms ? REDLOCK_OK : REDLOCK_ELOST;
@@ -139,7 +139,7 @@ REDLOCK_API int redlock_lock_fd(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     if (rl_client_is_forked(rl))
         return REDLOCK_EFORKED;
     pthread_mutex_lock(&rl->mutex);
@@ -165,7 +165,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
@@ -174,7 +174,7 @@ REDLOCK_API int redlock_lock_detach(redlock_lock_t *handle)
     else if (!rl_lock_is_held(&handle->lock))
         error = REDLOCK_ELOST;
     else
-        rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_DETACH, 0, 0);
+        rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_DETACH, 0, 0);
     rl_client_leave(rl);
     return error;
 }
@@ -183,8 +183,8 @@ REDLOCK_API int redlock_lock_retain(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return REDLOCK_EINVAL;
-    struct redlock *rl = handle->set->rl;
-    int error = rl_client_look(rl);
+    struct redlock *rl = handle->shard->rl;
+    int error = rl_client_enter_readonly(rl);
     if (error != REDLOCK_OK)
         return error;
     if (!rl_lock_is_held(&handle->lock))
@@ -201,7 +201,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
 {
     if (handle == NULL)
         return;
-    struct redlock *rl = rl_client_ref(handle->set->rl); /* the mutex must outlive this call */
+    struct redlock *rl = rl_client_ref(handle->shard->rl); /* the mutex must outlive this call */
     bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
     if (entered) {
         bool held = rl_lock_is_held(&handle->lock);

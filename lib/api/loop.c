@@ -11,10 +11,10 @@ void rl_loop_settle(struct redlock *rl)
 {
     do {
         rl_review(rl);
-        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl))
+        if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl))
             rl_dispatch(rl);
-        rl_drive_flush(rl); /* also sets the timer, for what callbacks started, too */
-    } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_news(rl));
+        rl_leader_flush(rl); /* also sets the timer, for what callbacks started, too */
+    } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl));
     rl_review_arm(rl);
 }
 
@@ -26,7 +26,7 @@ static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
     rl->loop.turning = false;
 }
 
-void rl_loop_look(struct redlock *rl)
+void rl_loop_poll(struct redlock *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
 
@@ -39,7 +39,7 @@ static void wait_and_turn(struct redlock *rl)
 
     int count = rl_io_wait(&rl->io, ready, -1);
     pthread_mutex_lock(&rl->mutex);
-    rl_drive_arrived(rl);
+    rl_leader_returned(rl);
     turn(rl, ready, count);
     rl_client_unlock(rl);
 }
@@ -50,7 +50,7 @@ static void *run(void *arg)
 
     while (!atomic_load(&rl->loop.stop)) {
         wait_and_turn(rl);
-        rl_drive_yield(rl);
+        rl_leader_yield(rl);
     }
     return NULL;
 }
@@ -60,7 +60,7 @@ int rl_loop_start(struct redlock *rl)
     sigset_t all, before;
 
     /* Signals are the host's business: none is delivered to our thread. */
-    rl_drive_begin(rl);
+    rl_leader_begin(rl);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&rl->loop.thread, NULL, run, rl);
@@ -86,7 +86,7 @@ void rl_loop_stop(struct redlock *rl)
     atomic_store(&rl->loop.stop, true);
     rl_io_wake(&rl->io);
     pthread_mutex_lock(&rl->mutex);
-    rl_drive_recall(rl);
+    rl_leader_recall(rl);
     rl_client_unlock(rl);
     pthread_join(rl->loop.thread, NULL);
     rl->loop.runs = false;

@@ -25,7 +25,7 @@ bool rl_loop_has_thread(const struct redlock *rl);
 bool rl_loop_is_stopping(const struct redlock *rl);
 
 /* Mutex held: makes one turn without waiting for anything. */
-void rl_loop_look(struct redlock *rl);
+void rl_loop_poll(struct redlock *rl);
 /* Mutex held: finishes what a tick has brought. Callbacks run here unless the user's own loop runs
  * them (hybrid). */
 void rl_loop_settle(struct redlock *rl);

@@ -112,7 +112,7 @@ static int by_key(const void *a, const void *b)
 
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
 {
-    const struct redlock *rl = handle->set->rl;
+    const struct redlock *rl = handle->shard->rl;
     size_t prefix_len = rl->config->prefix_len;
     const char *name = handle->bytes;
 
@@ -138,7 +138,7 @@ bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret)
 
 void rl_names_keys_done(const struct redlock_lock *handle, struct rl_keys *keys)
 {
-    rl_free(&handle->set->rl->mem, keys->allocated);
+    rl_free(&handle->shard->rl->mem, keys->allocated);
 }
 
 const char *rl_names_taken(const struct redlock_lock *handle)

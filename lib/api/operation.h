@@ -58,9 +58,9 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
 int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call);
 /* Starts a release by token, an inspection or a break (`kind`) of `count` resources. */
-int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
-                      const char *token, uint8_t kind, const struct rl_call *call,
-                      struct redlock_lock **ret_handle);
+int rl_start_query(struct redlock *rl, const char *const *resources, size_t count,
+                   const char *token, uint8_t kind, const struct rl_call *call,
+                   struct redlock_lock **ret_handle);
 /* Asks the servers whether they still have `subject`. */
 int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_handle);

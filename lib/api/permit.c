@@ -36,15 +36,16 @@ static int check_permits(struct redlock *rl, const char *resource, uint32_t perm
 int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts_t *opts,
                     bool adopt, redlock_report_t **refusal)
 {
-    if (opts->kind != REDLOCK_EXCLUSIVE && opts->kind != REDLOCK_PERMIT)
+    if (opts->kind != REDLOCK_KIND_EXCLUSIVE && opts->kind != REDLOCK_KIND_PERMIT)
+        return rl_report_refuse(
+            rl, refusal, REDLOCK_EINVAL,
+            "opts.kind is %u: it must be REDLOCK_KIND_EXCLUSIVE or REDLOCK_KIND_PERMIT",
+            (unsigned)opts->kind);
+    if (opts->kind == REDLOCK_KIND_EXCLUSIVE && opts->permits != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.kind is %u: it must be REDLOCK_EXCLUSIVE or REDLOCK_PERMIT",
-                                (unsigned)opts->kind);
-    if (opts->kind == REDLOCK_EXCLUSIVE && opts->permits != 0)
-        return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
-                                "opts.permits is %u, but opts.kind is not REDLOCK_PERMIT",
+                                "opts.permits is %u, but opts.kind is not REDLOCK_KIND_PERMIT",
                                 (unsigned)opts->permits);
-    if (opts->kind == REDLOCK_EXCLUSIVE)
+    if (opts->kind == REDLOCK_KIND_EXCLUSIVE)
         return REDLOCK_OK;
     if (opts->also_count != 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
@@ -52,19 +53,18 @@ int rl_permit_check(struct redlock *rl, const char *resource, const redlock_opts
     if (adopt)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL,
                                 "a permit is adopted as the lock on its slot: give the name that "
-                                "redlock_permit_name() makes, and leave opts.kind alone");
+                                "redlock_slot_name() makes, and leave opts.kind alone");
     return check_permits(rl, resource, opts->permits, refusal);
 }
 
-REDLOCK_API int redlock_lock_permit(const redlock_lock_t *handle)
+REDLOCK_API int redlock_lock_slot(const redlock_lock_t *handle)
 {
     if (handle == NULL || rl_lock_terms(&handle->lock)->permits == 0)
         return REDLOCK_EINVAL;
     return rl_lock_slot(&handle->lock);
 }
 
-REDLOCK_API int redlock_permit_name(char *ret_name, size_t size, const char *resource,
-                                    uint32_t slot)
+REDLOCK_API int redlock_slot_name(char *ret_name, size_t size, const char *resource, uint32_t slot)
 {
     char bytes[RL_SLOT_KEY_MAX];
     size_t len = resource != NULL ? strnlen(resource, RL_RESOURCE_MAX + 1) : 0;

@@ -89,12 +89,12 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
 {
     rl_nodes bit = RL_NODE(i);
 
-    return (round->barred & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
+    return (round->excluded & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
 }
 
 static const char *unanswered_text(const struct rl_round *round, unsigned i)
 {
-    return (round->asked & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
+    return (round->requested & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
 }
 
 /* Writes why the node is excluded, as long as that still holds; its end is counted from now. */
@@ -104,8 +104,8 @@ static bool describe_exclusion(char *text, struct redlock_report *report, unsign
 
     if (report->rl->closed || (round->failed & RL_NODE(i)) != 0 || !is_uncounted(round, i))
         return false;
-    return rl_engine_exclusion_text(&report->set->engine, i, round->cause[i], text, RL_TEXT_MAX,
-                                    &report->votes_again_ms[i]);
+    return rl_engine_exclusion_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX,
+                                    &report->quarantine_ms[i]);
 }
 
 static void describe_vote(char *text, struct redlock_report *report, unsigned i)
@@ -120,7 +120,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
         if (report->rl->closed)
             snprintf(text, RL_TEXT_MAX, "%s", rl_cause_of(round->cause[i])->text);
         else
-            rl_engine_failure_text(&report->set->engine, i, round->cause[i], text, RL_TEXT_MAX);
+            rl_engine_failure_text(&report->shard->engine, i, round->cause[i], text, RL_TEXT_MAX);
     } else if (denied) {
         snprintf(text, RL_TEXT_MAX, "%s",
                  round->verb == RL_VERB_ACQUIRE ? "held by another client" : "not ours any more");
@@ -141,11 +141,11 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
         return; /* plain words do */
     for (unsigned i = 0; i < nodes; i++) {
         char *text = report->texts + (size_t)i * RL_TEXT_MAX;
-        bool looked = seen != NULL && report->round.verb == RL_VERB_GET &&
+        bool probed = seen != NULL && report->round.verb == RL_VERB_GET &&
                       ((report->round.granted | report->round.denied) & RL_NODE(i)) != 0;
-        if (looked && handle->subject != NULL && !is_uncounted(&report->round, i))
+        if (probed && handle->subject != NULL && !is_uncounted(&report->round, i))
             describe_verified(text, &seen[i]);
-        else if (looked && handle->subject == NULL)
+        else if (probed && handle->subject == NULL)
             describe_seen(text, &seen[i], report->rl->config->max_ttl_ms);
         else
             describe_vote(text, report, i);
@@ -176,8 +176,8 @@ static void fill_records(struct redlock_report *report)
     const struct rl_round *round = &report->round;
 
     for (unsigned i = 0; !report->rl->closed && i < round->nodes; i++)
-        if (round->cause[i] == REDLOCK_CAUSE_FENCE)
-            report->record[i] = record_of(rl_records_state(&report->set->engine, i));
+        if (round->cause[i] == REDLOCK_CAUSE_FENCE_RECORD)
+            report->record[i] = record_of(rl_records_state(&report->shard->engine, i));
 }
 
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *handle)
@@ -256,9 +256,9 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
     if (permits != 0 && status == REDLOCK_ECONTENDED)
         snprintf(which, sizeof which, ": all %u permits are taken; the slot tried last, %u",
                  permits, (unsigned)rl_lock_slot(&handle->lock));
-    if (rl_lock_behind(&handle->lock) == RL_BEHIND_HOLDER && status == REDLOCK_ECONTENDED)
+    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_HOLDER && status == REDLOCK_ECONTENDED)
         return snprintf(to, size, "held by another lock of this client%s", which);
-    if (rl_lock_behind(&handle->lock) == RL_BEHIND_WAITER)
+    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_WAITER)
         snprintf(which, sizeof which, "; for the lock ahead in the queue of this client");
     return snprintf(to, size, "%s%s", text, which);
 }
@@ -270,7 +270,7 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
     int size = (int)sizeof report->line;
 
     int at = print_status(report->line, sizeof report->line, report, handle);
-    if (rl_lock_behind(&handle->lock) == RL_BEHIND_HOLDER) {
+    if (rl_lock_behind(&handle->lock) == RL_QUEUE_END_HOLDER) {
         snprintf(report->line + at, (size_t)(size - at), "%s",
                  report->info.status == REDLOCK_ECONTENDED
                      ? "; no server was asked"
@@ -286,8 +286,9 @@ static void fill_line(struct redlock_report *report, const struct redlock_lock *
          i++) {
         if ((missing & RL_NODE(i)) == 0 && !is_uncounted(round, i))
             continue;
-        at += snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
-                       rl_set_node_name(report->set, i), report->texts + (size_t)i * RL_TEXT_MAX);
+        at +=
+            snprintf(report->line + at, (size_t)(size - at), "; %s: %s",
+                     rl_shard_node_name(report->shard, i), report->texts + (size_t)i * RL_TEXT_MAX);
         if (at < size)
             report->in_line |= RL_NODE(i);
     }
@@ -297,26 +298,26 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
                     const struct redlock_lock *handle, int status)
 {
     const struct rl_lock *lock = &handle->lock;
-    struct rl_now now = rl_engine_now(&handle->set->engine);
+    struct rl_now now = rl_engine_now(&handle->shard->engine);
     const struct rl_progress progress = rl_lock_progress(lock, now);
 
     memset(&report->info, 0, sizeof report->info);
     report->rl = rl;
-    report->set = handle->set;
+    report->shard = handle->shard;
     report->mem = rl->mem;
     atomic_init(&report->refs, 0);
     report->texts = report->owners = NULL;
     report->line[0] = '\0';
     report->in_line = 0;
-    memset(report->votes_again_ms, 0, sizeof report->votes_again_ms);
+    memset(report->quarantine_ms, 0, sizeof report->quarantine_ms);
     memset(report->record, 0, sizeof report->record);
     const struct rl_round *round =
         handle->breaking != NULL ? &handle->breaking->merged : rl_lock_evidence(lock);
     rl_round_init(&report->round, round->nodes, round->quorum, report->rtt_us, report->cause);
     rl_round_copy(&report->round, round);
     report->info.status = status;
-    report->info.set = handle->set->config->name;
-    report->info.node_first = handle->set->config->first;
+    report->info.shard = handle->shard->config->name;
+    report->info.node_first = handle->shard->config->first;
     report->info.nodes = round->nodes;
     report->info.quorum = round->quorum;
     report->info.granted = rl_nodes_count(rl_round_counted(&report->round));
@@ -419,10 +420,10 @@ static int32_t vote_of(const struct rl_round *round, unsigned i)
     rl_nodes bit = RL_NODE(i);
 
     if (round->granted & bit)
-        return round->barred & bit ? REDLOCK_VOTE_UNCOUNTED : REDLOCK_VOTE_GRANTED;
+        return round->excluded & bit ? REDLOCK_VOTE_UNCOUNTED : REDLOCK_VOTE_GRANTED;
     if (round->denied & bit)
         return REDLOCK_VOTE_DENIED;
-    return (round->failed | round->silent) & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
+    return (round->failed | round->suspect) & bit ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_NONE;
 }
 
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
@@ -441,16 +442,16 @@ REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t i
                             ? unanswered_text(round, i)
                             : rl_cause_of(cause)->text;
     const redlock_node_report_t node = {
-        .node = rl_set_node_name(report->set, i),
+        .node = rl_shard_node_name(report->shard, i),
         .vote = vote,
         .cause = cause,
         .rtt_us = round->rtt_us[i],
         .pttl_ms = report->pttl_ms[i],
         .owner = report->owners != NULL ? report->owners + index * (RL_OWNER_MAX + 1) : "",
         .text = report->texts != NULL ? report->texts + index * RL_TEXT_MAX : words,
-        .votes_again_ms = report->votes_again_ms[i],
+        .quarantine_ms = report->quarantine_ms[i],
         .key = report->key[i],
-        .record = cause == REDLOCK_CAUSE_FENCE ? report->record[i] : REDLOCK_RECORD_UNKNOWN,
+        .record = cause == REDLOCK_CAUSE_FENCE_RECORD ? report->record[i] : REDLOCK_RECORD_UNKNOWN,
         .in_text = (report->in_line & RL_NODE(i)) != 0,
     };
     return rl_copy_out(ret_node, size, &node, sizeof node);

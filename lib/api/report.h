@@ -8,19 +8,19 @@
 /* `refs` tells the three kinds of reports apart: those that the user owns count their references;
  * one on the stack of a callback's caller, and the constants of rl_report_of_entry(), have none. */
 struct redlock_report {
-    atomic_uint refs;         /* of the user; 0: not the user's to free */
-    struct redlock *rl;       /* referenced if refs > 0; NULL: a constant */
-    const struct rl_set *set; /* of the client: names of the nodes; NULL: a refusal */
+    atomic_uint refs;             /* of the user; 0: not the user's to free */
+    struct redlock *rl;           /* referenced if refs > 0; NULL: a constant */
+    const struct rl_shard *shard; /* of the client: names of the nodes; NULL: a refusal */
     struct rl_mem mem;
     redlock_report_info_t info;
     struct rl_round round; /* with these: */
     uint32_t rtt_us[RL_NODES_MAX];
     uint8_t cause[RL_NODES_MAX];
     uint64_t pttl_ms[RL_NODES_MAX];
-    uint8_t key[RL_NODES_MAX];             /* enum redlock_key */
-    uint8_t record[RL_NODES_MAX];          /* enum redlock_record */
-    rl_nodes in_line;                      /* nodes that `line` names with their texts */
-    uint64_t votes_again_ms[RL_NODES_MAX]; /* of barred nodes */
+    uint8_t key[RL_NODES_MAX];            /* enum redlock_key */
+    uint8_t record[RL_NODES_MAX];         /* enum redlock_record */
+    rl_nodes in_line;                     /* nodes that `line` names with their texts */
+    uint64_t quarantine_ms[RL_NODES_MAX]; /* of barred nodes */
     char *texts;  /* one of RL_TEXT_MAX for each node; NULL: plain words do */
     char *owners; /* one of RL_OWNER_MAX + 1 for each node; NULL: none */
     char line[256];

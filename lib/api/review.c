@@ -18,7 +18,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     if (item->op.cancel != NULL)
         rl_cancel_drop(item->op.cancel);
     rl_free(&rl->mem, item);
-    rl_drive_tell(rl, waiter, status);
+    rl_leader_tell(rl, waiter, status);
 }
 
 /* 1: not over yet. */
@@ -26,9 +26,9 @@ static int judge_shutdown(const struct redlock *rl, bool late)
 {
     bool settled = true, dropped = false;
 
-    for (unsigned i = 0; i < rl->set_count; i++) {
-        settled = settled && rl_engine_is_settled(&rl->sets[i].engine);
-        dropped = dropped || rl_engine_has_dropped(&rl->sets[i].engine);
+    for (unsigned i = 0; i < rl->shard_count; i++) {
+        settled = settled && rl_engine_is_settled(&rl->shards[i].engine);
+        dropped = dropped || rl_engine_has_dropped(&rl->shards[i].engine);
     }
     if (settled)
         return dropped ? REDLOCK_ENOMEM : REDLOCK_OK;
@@ -36,7 +36,7 @@ static int judge_shutdown(const struct redlock *rl, bool late)
 }
 
 /* Of one set; 1: not over yet. */
-static int judge_set(const struct rl_engine *engine, uint8_t kind, bool late)
+static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
 {
     int status;
 
@@ -65,8 +65,8 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
     /* Good when all sets are. Who waits to be ready is told of the first that cannot be. */
     int failed = REDLOCK_OK;
     bool pending = false;
-    for (unsigned i = 0; i < rl->set_count; i++) {
-        int status = judge_set(&rl->sets[i].engine, item->op.kind, late);
+    for (unsigned i = 0; i < rl->shard_count; i++) {
+        int status = judge_shard(&rl->shards[i].engine, item->op.kind, late);
         if (status == 1)
             pending = true;
         else if (failed == REDLOCK_OK)
@@ -119,8 +119,8 @@ void rl_review(struct redlock *rl)
 {
     bool canceled = atomic_exchange(&rl->cancels, false);
 
-    for (unsigned i = 0; canceled && i < rl->set_count; i++)
-        review_cancels(&rl->sets[i].engine);
+    for (unsigned i = 0; canceled && i < rl->shard_count; i++)
+        review_cancels(&rl->shards[i].engine);
     if (rl->client_ops != NULL)
         review_client_ops(rl);
 }
@@ -169,7 +169,7 @@ void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int stat
         rl_dispatch_done(rl, handle, status);
     if (status == REDLOCK_ECLOSED)
         rl_handle_signal_lost(handle); /* its holder has not asked for this */
-    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_RELEASE, 0, 0);
+    rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_RELEASE, 0, 0);
 }
 
 static void end_locks(struct redlock *rl, struct rl_engine *engine)
@@ -190,6 +190,6 @@ void rl_review_begin_shutdown(struct redlock *rl)
     if (rl->draining)
         return;
     rl->draining = true;
-    for (unsigned i = 0; i < rl->set_count; i++)
-        end_locks(rl, &rl->sets[i].engine);
+    for (unsigned i = 0; i < rl->shard_count; i++)
+        end_locks(rl, &rl->shards[i].engine);
 }

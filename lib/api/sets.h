@@ -11,24 +11,24 @@
 #include "engine/status.h"
 
 /* One set of nodes, and the engine that works on it. */
-struct rl_set {
+struct rl_shard {
     struct redlock *rl;
-    const struct rl_config_set *config;
+    const struct rl_config_shard *config;
     char fence_config[RL_FENCE_TEXT_MAX + 1]; /* fingerprint of what fenced clients must agree on */
     struct rl_engine engine;
-    struct rl_io_side side;
-    struct rl_node_news news;
+    struct rl_io_shard io;
+    struct rl_pending_node_events pending;
 };
 
 /* Finds the set that these names belong to. EINVAL: to more than one; `refusal` (may be NULL) says
  * so. */
-int rl_sets_find(struct redlock *rl, const struct rl_names *names, struct rl_set **ret,
-                 redlock_report_t **refusal);
+int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
+                   redlock_report_t **refusal);
 /* Returns the set of a node of the client, counted over all sets. */
-struct rl_set *rl_sets_of_node(struct redlock *rl, size_t index);
-const char *rl_set_node_name(const struct rl_set *set, unsigned node);
+struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index);
+const char *rl_shard_node_name(const struct rl_shard *shard, unsigned node);
 /* Says so in the log if this node of the set is in another one, too, under another address. Locks
  * are safe all the same: a name is in one set only. */
-void rl_sets_warn_shared(const struct rl_set *set, const struct rl_node_status *node);
+void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_status *node);
 
 #endif

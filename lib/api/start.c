@@ -16,18 +16,18 @@ static uint64_t ms_to_ns(uint64_t ms)
     return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
 }
 
-static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kind,
+static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t kind,
                                            const redlock_opts_t *opts)
 {
-    const struct redlock *rl = set->rl;
+    const struct redlock *rl = shard->rl;
 
     struct rl_lease_params params = {
         .terms =
             {
                 .kind = kind,
-                .auto_extend = (opts->flags & REDLOCK_AUTO_EXTEND) != 0,
+                .auto_extend = (opts->flags & REDLOCK_FLAG_AUTO_EXTEND) != 0,
                 .permits = (uint16_t)opts->permits,
-                .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FENCE) != 0,
+                .fence = kind == RL_LEASE_ACQUIRE && (opts->flags & REDLOCK_FLAG_FENCE) != 0,
                 .extends_max = opts->extends_max,
                 .drift = rl->config->drift,
                 .wall_slack_us = (uint64_t)rl->config->clock_slack_ms * 1000,
@@ -37,11 +37,11 @@ static struct rl_lease_params lease_params(const struct rl_set *set, uint8_t kin
                 .hold_max_ns = ms_to_ns(opts->hold_ms_max),
                 .margin_ns = ms_to_ns(opts->margin_ms != 0 ? opts->margin_ms : opts->ttl_ms / 10),
             },
-        .fence_number = kind == RL_LEASE_ADOPT ? opts->fence : 0,
+        .fence = kind == RL_LEASE_ADOPT ? opts->fence : 0,
         .wait_ns = ms_to_ns(opts->wait_ms),
         .confirms = kind == RL_LEASE_ACQUIRE || kind == RL_LEASE_ADOPT,
     };
-    rl_engine_set_terms(&set->engine, &params.terms);
+    rl_engine_set_terms(&shard->engine, &params.terms);
     return params;
 }
 
@@ -59,7 +59,7 @@ static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
 /* Sets the engine to work on a new lock with the keys of its names. On failure the lock is freed.
  */
 static int launch(struct redlock_lock *handle, const struct rl_lease_params *params,
-                  const struct rl_room *room, const char *token)
+                  const struct rl_storage *storage, const char *token)
 {
     struct rl_keys keys;
     struct rl_arg words = {token, token != NULL ? strlen(token) : 0};
@@ -67,8 +67,8 @@ static int launch(struct redlock_lock *handle, const struct rl_lease_params *par
     int error = REDLOCK_ENOMEM;
     if (rl_names_keys(handle, &keys)) {
         rl_handle_ref(handle); /* the engine's reference */
-        error = rl_lock_start_many(&handle->set->engine, &handle->lock, params, room, keys.list,
-                                   keys.count, words);
+        error = rl_lock_start_multi(&handle->shard->engine, &handle->lock, params, storage,
+                                    keys.list, keys.count, words);
         if (error != REDLOCK_OK)
             rl_handle_drop(handle);
         rl_names_keys_done(handle, &keys);
@@ -97,7 +97,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
 {
     redlock_opts_t own;
     struct rl_names names;
-    struct rl_set *set;
+    struct rl_shard *shard;
     struct rl_call with_cancel = *call;
     redlock_report_t **refusal = call->ret_refusal;
 
@@ -105,13 +105,13 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     if (error == REDLOCK_OK)
         error = rl_names_collect(rl, resource, own.also, own.also_count, &names, refusal);
     if (error == REDLOCK_OK)
-        error = rl_sets_find(rl, &names, &set, refusal);
+        error = rl_shards_find(rl, &names, &shard, refusal);
     if (error == REDLOCK_OK && token != NULL)
         error = rl_check_token(rl, token, refusal);
     if (error == REDLOCK_OK)
         error = rl_check_times(rl, &own, refusal);
     if (error == REDLOCK_OK)
-        error = rl_check_fence(set, &own, token != NULL, refusal);
+        error = rl_check_fence(shard, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
         error = rl_permit_check(rl, resource, &own, token != NULL, refusal);
     if (error == REDLOCK_OK)
@@ -126,9 +126,9 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
         return error;
     bool adopt = token != NULL;
     struct rl_lease_params params =
-        lease_params(set, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
-    struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+        lease_params(shard, adopt ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE, &own);
+    struct rl_storage storage = rl_storage_for(&params);
+    struct redlock_lock *handle = rl_handle_new(shard, &names, &storage);
     if (handle == NULL)
         return REDLOCK_ENOMEM;
     handle->event_fn = own.event_fn;
@@ -136,7 +136,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     handle->event_userdata = own.event_userdata;
     begin_op(&handle->op, adopt ? RL_OP_ADOPT : RL_OP_ACQUIRE, &with_cancel);
     *ret_handle = handle;
-    return launch(handle, &params, &room, adopt ? token : own.token);
+    return launch(handle, &params, &storage, adopt ? token : own.token);
 }
 
 /* May this call of the user touch the lock now? */
@@ -149,7 +149,7 @@ static int check_handle(struct redlock_lock *handle)
 
 int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct rl_call *call)
 {
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     redlock_report_t **refusal = call->ret_refusal;
 
     int error = rl_check_ttl(rl, "ttl_ms", ttl_ms, ttl_ms == 0 ? 0 : REDLOCK_TTL_MS_MIN, refusal);
@@ -160,14 +160,14 @@ int rl_start_extend(struct redlock_lock *handle, uint64_t ttl_ms, const struct r
         return rl_report_refuse(rl, refusal, error, "%s", redlock_strerror(error));
     rl_handle_ref(handle);
     begin_op(&handle->op, RL_OP_EXTEND, call);
-    rl_lock_event(&handle->set->engine, &handle->lock, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
+    rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_EXTEND, ttl_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
 int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
                      const struct rl_call *call)
 {
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
     redlock_report_t **refusal = call->ret_refusal;
     int error = REDLOCK_OK;
 
@@ -187,18 +187,18 @@ int rl_start_release(struct redlock_lock *handle, bool keep, uint64_t delay_ms,
     }
     begin_op(&handle->op, RL_OP_RELEASE, call);
     uint8_t kind = keep && delay_ms > 0 ? RL_EVENT_SHORTEN : RL_EVENT_RELEASE;
-    rl_lock_event(&handle->set->engine, &handle->lock, kind, delay_ms * RL_MS, 0);
+    rl_lock_event(&handle->shard->engine, &handle->lock, kind, delay_ms * RL_MS, 0);
     return REDLOCK_OK;
 }
 
-int rl_start_question(struct redlock *rl, const char *const *resources, size_t count,
-                      const char *token, uint8_t kind, const struct rl_call *call,
-                      struct redlock_lock **ret_handle)
+int rl_start_query(struct redlock *rl, const char *const *resources, size_t count,
+                   const char *token, uint8_t kind, const struct rl_call *call,
+                   struct redlock_lock **ret_handle)
 {
     redlock_report_t **refusal = call->ret_refusal;
     redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
     struct rl_names names;
-    struct rl_set *set;
+    struct rl_shard *shard;
 
     if (resources == NULL || count == 0)
         return rl_report_refuse(rl, refusal, REDLOCK_EINVAL, "no resource is named");
@@ -208,28 +208,28 @@ int rl_start_question(struct redlock *rl, const char *const *resources, size_t c
     if (error == REDLOCK_OK && kind != RL_OP_INSPECT)
         error = rl_names_check_record(rl, &names, 0, refusal);
     if (error == REDLOCK_OK)
-        error = rl_sets_find(rl, &names, &set, refusal);
+        error = rl_shards_find(rl, &names, &shard, refusal);
     if (error == REDLOCK_OK)
         error = check_call(rl, call);
     if (error != REDLOCK_OK)
         return error;
     bool release = kind == RL_OP_RELEASE_TOKEN;
     struct rl_lease_params params =
-        lease_params(set, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
-    struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+        lease_params(shard, release ? RL_LEASE_RELEASE : RL_LEASE_INSPECT, &opts);
+    struct rl_storage storage = rl_storage_for(&params);
+    struct redlock_lock *handle = rl_handle_new(shard, &names, &storage);
     if (handle == NULL)
         return REDLOCK_ENOMEM;
     begin_op(&handle->op, kind, call);
     *ret_handle = handle;
-    return launch(handle, &params, &room, release ? token : NULL);
+    return launch(handle, &params, &storage, release ? token : NULL);
 }
 
 int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
                     struct redlock_lock **ret_handle)
 {
-    struct rl_set *set = subject->set;
-    struct redlock *rl = set->rl;
+    struct rl_shard *shard = subject->shard;
+    struct redlock *rl = shard->rl;
     const redlock_opts_t opts = redlock_opts(rl->config->max_ttl_ms);
     struct rl_names names = {.count = subject->names};
 
@@ -243,9 +243,9 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
         names.list[i] = redlock_lock_resource(subject, i);
         names.lens[i] = (uint16_t)strlen(names.list[i]);
     }
-    struct rl_lease_params params = lease_params(set, RL_LEASE_VERIFY, &opts);
-    struct rl_room room = rl_room_for(&params);
-    struct redlock_lock *handle = rl_handle_new(set, &names, &room);
+    struct rl_lease_params params = lease_params(shard, RL_LEASE_VERIFY, &opts);
+    struct rl_storage storage = rl_storage_for(&params);
+    struct redlock_lock *handle = rl_handle_new(shard, &names, &storage);
     if (handle == NULL)
         return REDLOCK_ENOMEM;
     rl_handle_ref(subject);
@@ -253,7 +253,7 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     begin_op(&handle->op, RL_OP_VERIFY, call);
     *ret_handle = handle;
     rl_handle_ref(handle); /* the engine's reference */
-    error = rl_lock_start_verify(&set->engine, &handle->lock, &params, &room, &subject->lock);
+    error = rl_lock_start_verify(&shard->engine, &handle->lock, &params, &storage, &subject->lock);
     if (error != REDLOCK_OK) {
         rl_handle_drop(handle);
         rl_handle_drop(handle);
@@ -264,13 +264,13 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
 /* An operator's decision is one about all sets: memory for them comes first. */
 static bool init_records(struct redlock *rl, uint64_t wait_ns)
 {
-    for (unsigned i = 1; i < rl->set_count; i++) {
-        if (!rl_records_want(&rl->sets[i].engine))
+    for (unsigned i = 1; i < rl->shard_count; i++) {
+        if (!rl_records_start(&rl->shards[i].engine))
             return false;
     }
     bool begun = true;
-    for (unsigned i = 0; begun && i < rl->set_count; i++)
-        begun = rl_records_init(&rl->sets[i].engine, wait_ns);
+    for (unsigned i = 0; begun && i < rl->shard_count; i++)
+        begun = rl_records_init(&rl->shards[i].engine, wait_ns);
     return begun;
 }
 

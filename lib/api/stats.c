@@ -22,7 +22,7 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
     to->contended += from->contended;
     to->no_quorum += from->no_quorum;
     to->too_slow += from->too_slow;
-    to->refused += from->refused;
+    to->excluded += from->refused;
     to->canceled += from->canceled;
     to->attempts += from->attempts;
     to->split_votes += from->split_votes;
@@ -51,11 +51,11 @@ static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t 
 {
     redlock_stats_t stats = {0};
 
-    int error = rl_client_look(rl);
+    int error = rl_client_enter_readonly(rl);
     if (error != REDLOCK_OK)
         return error;
     for (size_t i = 0; i < count; i++)
-        add_stats(&stats, rl_engine_stats(&rl->sets[first + i].engine));
+        add_stats(&stats, rl_engine_stats(&rl->shards[first + i].engine));
     rl_client_unlock(rl);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }
@@ -64,13 +64,13 @@ REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, siz
 {
     if (rl == NULL || ret_stats == NULL || size == 0)
         return REDLOCK_EINVAL;
-    return get_stats(rl, 0, rl->set_count, ret_stats, size);
+    return get_stats(rl, 0, rl->shard_count, ret_stats, size);
 }
 
-REDLOCK_API int redlock_get_set_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
-                                      size_t size)
+REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
+                                        size_t size)
 {
-    if (rl == NULL || ret_stats == NULL || size == 0 || index >= rl->set_count)
+    if (rl == NULL || ret_stats == NULL || size == 0 || index >= rl->shard_count)
         return REDLOCK_EINVAL;
     return get_stats(rl, index, 1, ret_stats, size);
 }
@@ -82,13 +82,13 @@ REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node
 
     if (rl == NULL || ret_stats == NULL || size == 0 || index >= redlock_node_count(rl))
         return REDLOCK_EINVAL;
-    int error = rl_client_look(rl);
+    int error = rl_client_enter_readonly(rl);
     if (error != REDLOCK_OK)
         return error;
-    const struct rl_set *set = rl_sets_of_node(rl, index);
-    rl_engine_node_stats(&set->engine, (unsigned)index - set->config->first, &stats);
+    const struct rl_shard *shard = rl_shards_of_node(rl, index);
+    rl_engine_node_stats(&shard->engine, (unsigned)index - shard->config->first, &stats);
     rl_client_unlock(rl);
-    stats.set = set->config->name;
-    stats.set_index = (uint32_t)(set - rl->sets);
+    stats.shard = shard->config->name;
+    stats.shard_index = (uint32_t)(shard - rl->shards);
     return rl_copy_out(ret_stats, size, &stats, sizeof stats);
 }

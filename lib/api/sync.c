@@ -10,8 +10,8 @@
 /* Mutex held. Sleeps until the operation of the waiter is done. */
 static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
 {
-    rl_client_push(rl);
-    rl_drive_wait(rl, waiter);
+    rl_client_send(rl);
+    rl_leader_wait(rl, waiter);
 }
 
 /* A grant counts if it is still good now, not when the vote came in. */
@@ -25,7 +25,7 @@ static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_w
             rl_dispatch_disown(rl, handle);
             return;
         }
-        rl_engine_refresh(&handle->set->engine);
+        rl_engine_refresh(&handle->shard->engine);
         waiter->done = false;
         if (rl_dispatch_confirm(rl, handle)) {
             waiter->done = true;
@@ -70,8 +70,9 @@ static void leave_blocking(struct redlock *rl)
 }
 
 /* Without a token: acquire; with one: adopt. */
-static int take(redlock_t *rl, const char *resource, const char *token, const redlock_opts_t *opts,
-                redlock_lock_t **ret_lock, redlock_report_t **ret_report)
+static int acquire(redlock_t *rl, const char *resource, const char *token,
+                   const redlock_opts_t *opts, redlock_lock_t **ret_lock,
+                   redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
@@ -107,21 +108,21 @@ static int take(redlock_t *rl, const char *resource, const char *token, const re
 REDLOCK_API int redlock_acquire(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
                                 redlock_lock_t **ret_lock, redlock_report_t **ret_report)
 {
-    return take(rl, resource, NULL, opts, ret_lock, ret_report);
+    return acquire(rl, resource, NULL, opts, ret_lock, ret_report);
 }
 
 REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *token,
                               const redlock_opts_t *opts, redlock_lock_t **ret_lock,
                               redlock_report_t **ret_report)
 {
-    return take(rl, resource, token != NULL ? token : "", opts, ret_lock, ret_report);
+    return acquire(rl, resource, token != NULL ? token : "", opts, ret_lock, ret_report);
 }
 
 /* Operations on a lock that the user holds a handle of. */
 static int wait_on_handle(struct redlock_lock *handle, struct rl_waiter *waiter, int error,
                           redlock_report_t **ret_report)
 {
-    struct redlock *rl = handle->set->rl;
+    struct redlock *rl = handle->shard->rl;
 
     if (error == REDLOCK_OK) {
         sleep_until_done(rl, waiter);
@@ -138,7 +139,7 @@ REDLOCK_API int redlock_extend(redlock_lock_t *handle, uint64_t ttl_ms,
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(handle != NULL ? handle->set->rl : NULL, ret_report);
+    int error = enter_blocking(handle != NULL ? handle->shard->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
     return wait_on_handle(handle, &waiter, rl_start_extend(handle, ttl_ms, &call), ret_report);
@@ -150,7 +151,7 @@ static int release(redlock_lock_t *handle, bool keep, uint64_t delay_ms,
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
 
-    int error = enter_blocking(handle != NULL ? handle->set->rl : NULL, ret_report);
+    int error = enter_blocking(handle != NULL ? handle->shard->rl : NULL, ret_report);
     if (error != REDLOCK_OK)
         return error;
     return wait_on_handle(handle, &waiter, rl_start_release(handle, keep, delay_ms, &call),
@@ -168,8 +169,8 @@ REDLOCK_API int redlock_release_after(redlock_lock_t *handle, uint64_t delay_ms,
     return release(handle, true, delay_ms, ret_report);
 }
 
-static int question(redlock_t *rl, const char *const *resources, size_t count, const char *token,
-                    uint8_t kind, redlock_report_t **ret_report)
+static int query(redlock_t *rl, const char *const *resources, size_t count, const char *token,
+                 uint8_t kind, redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
@@ -178,7 +179,7 @@ static int question(redlock_t *rl, const char *const *resources, size_t count, c
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_question(rl, resources, count, token, kind, &call, &handle);
+    error = rl_start_query(rl, resources, count, token, kind, &call, &handle);
     if (error != REDLOCK_OK) {
         leave_blocking(rl);
         return error;
@@ -189,30 +190,30 @@ static int question(redlock_t *rl, const char *const *resources, size_t count, c
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
                                       redlock_report_t **ret_report)
 {
-    return question(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, ret_report);
+    return query(rl, &resource, 1, token, RL_OP_RELEASE_TOKEN, ret_report);
 }
 
 REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *resources, size_t count,
                                           const char *token, redlock_report_t **ret_report)
 {
-    return question(rl, resources, count, token, RL_OP_RELEASE_TOKEN, ret_report);
+    return query(rl, resources, count, token, RL_OP_RELEASE_TOKEN, ret_report);
 }
 
 REDLOCK_API int redlock_inspect(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
 {
-    return question(rl, &resource, 1, NULL, RL_OP_INSPECT, ret_report);
+    return query(rl, &resource, 1, NULL, RL_OP_INSPECT, ret_report);
 }
 
 REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_report_t **ret_report)
 {
-    return question(rl, &resource, 1, NULL, RL_OP_BREAK, ret_report);
+    return query(rl, &resource, 1, NULL, RL_OP_BREAK, ret_report);
 }
 
 REDLOCK_API int redlock_verify(redlock_lock_t *handle, redlock_report_t **ret_report)
 {
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
-    struct redlock *rl = handle != NULL ? handle->set->rl : NULL;
+    struct redlock *rl = handle != NULL ? handle->shard->rl : NULL;
     struct redlock_lock *asked;
 
     int error = enter_blocking(rl, ret_report);
@@ -248,7 +249,7 @@ REDLOCK_API int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms)
     return client_op(rl, RL_OP_READY, wait_ms);
 }
 
-REDLOCK_API int redlock_fence_init(redlock_t *rl, uint64_t wait_ms)
+REDLOCK_API int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms)
 {
     return client_op(rl, RL_OP_FENCE_INIT, wait_ms);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Not a cancellation point, and nobody's errno. */
-static void futex(atomic_uint *word, int op, unsigned value)
+static void futex_call(atomic_uint *word, int op, unsigned value)
 {
     int saved_errno = errno;
 
@@ -24,33 +24,33 @@ static void futex(atomic_uint *word, int op, unsigned value)
 }
 
 /* All who sleep there: more than one only at the shared word. */
-static void wake(struct rl_word *word)
+static void wake(struct rl_futex *futex)
 {
-    futex(&word->value, FUTEX_WAKE, INT_MAX);
+    futex_call(&futex->value, FUTEX_WAKE, INT_MAX);
 }
 
-static struct rl_word *take_word(struct rl_wakes *wakes)
+static struct rl_futex *take_futex(struct rl_wakes *wakes)
 {
-    struct rl_word *word = wakes->words_free;
+    struct rl_futex *futex = wakes->futexes_free;
 
-    if (word != NULL) {
-        wakes->words_free = word->free_next;
-        return word;
+    if (futex != NULL) {
+        wakes->futexes_free = futex->free_next;
+        return futex;
     }
-    word = rl_alloc(wakes->mem, sizeof *word);
-    if (word == NULL)
+    futex = rl_alloc(wakes->mem, sizeof *futex);
+    if (futex == NULL)
         return &wakes->shared;
-    word->all_next = wakes->words_all;
-    wakes->words_all = word;
-    return word;
+    futex->all_next = wakes->futexes_all;
+    wakes->futexes_all = futex;
+    return futex;
 }
 
-static void give_word(struct rl_wakes *wakes, struct rl_word *word)
+static void free_futex(struct rl_wakes *wakes, struct rl_futex *futex)
 {
-    if (word == &wakes->shared)
+    if (futex == &wakes->shared)
         return;
-    word->free_next = wakes->words_free;
-    wakes->words_free = word;
+    futex->free_next = wakes->futexes_free;
+    wakes->futexes_free = futex;
 }
 
 void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mutex_t *mutex)
@@ -61,22 +61,22 @@ void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mute
 
 void rl_wake_free(struct rl_wakes *wakes)
 {
-    while (wakes->words_all != NULL) {
-        struct rl_word *next = wakes->words_all->all_next;
-        rl_free(wakes->mem, wakes->words_all);
-        wakes->words_all = next;
+    while (wakes->futexes_all != NULL) {
+        struct rl_futex *next = wakes->futexes_all->all_next;
+        rl_free(wakes->mem, wakes->futexes_all);
+        wakes->futexes_all = next;
     }
-    wakes->words_free = NULL;
+    wakes->futexes_free = NULL;
 }
 
 void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
-    if (waiter->word == NULL)
+    if (waiter->futex == NULL)
         return; /* it is awake, and looks before it sleeps */
-    atomic_fetch_add(&waiter->word->value, 1);
+    atomic_fetch_add(&waiter->futex->value, 1);
     if (wakes->count == RL_WAKES_MAX)
         wake(wakes->noted[--wakes->count]);
-    wakes->noted[wakes->count++] = waiter->word;
+    wakes->noted[wakes->count++] = waiter->futex;
 }
 
 void rl_wake_noted(struct rl_wakes *wakes)
@@ -87,7 +87,7 @@ void rl_wake_noted(struct rl_wakes *wakes)
 
 void rl_wake_unlock(struct rl_wakes *wakes)
 {
-    struct rl_word *words[RL_WAKES_MAX];
+    struct rl_futex *words[RL_WAKES_MAX];
     unsigned count = wakes->count;
 
     for (unsigned i = 0; i < count; i++)
@@ -100,13 +100,13 @@ void rl_wake_unlock(struct rl_wakes *wakes)
 
 void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
-    struct rl_word *word = take_word(wakes);
-    unsigned before = atomic_load(&word->value);
+    struct rl_futex *futex = take_futex(wakes);
+    unsigned before = atomic_load(&futex->value);
 
-    waiter->word = word;
+    waiter->futex = futex;
     rl_wake_unlock(wakes);
-    futex(&word->value, FUTEX_WAIT, before);
+    futex_call(&futex->value, FUTEX_WAIT, before);
     pthread_mutex_lock(wakes->mutex);
-    waiter->word = NULL;
-    give_word(wakes, word);
+    waiter->futex = NULL;
+    free_futex(wakes, futex);
 }

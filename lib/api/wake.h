@@ -13,15 +13,15 @@
 
 /* A futex that a thread sleeps on. It belongs to the client, not to the sleeper's stack: a wake-up
  * that comes after the sleeper has gone still finds valid memory. */
-struct rl_word {
+struct rl_futex {
     atomic_uint value; /* changes with each wake-up */
-    struct rl_word *free_next;
-    struct rl_word *all_next;
+    struct rl_futex *free_next;
+    struct rl_futex *all_next;
 };
 
 /* A thread that waits until its operation is done; on its stack. */
 struct rl_waiter {
-    struct rl_word *word; /* while it sleeps; else NULL */
+    struct rl_futex *futex; /* while it sleeps; else NULL */
     bool done;
     int status; /* with `done` */
 };
@@ -29,12 +29,12 @@ struct rl_waiter {
 /* The futexes of one client. Owned by wake.c. */
 struct rl_wakes {
     const struct rl_mem *mem;
-    pthread_mutex_t *mutex;              /* the client's */
-    struct rl_word *noted[RL_WAKES_MAX]; /* woken when the mutex is released */
-    unsigned count;                      /* of these */
-    struct rl_word *words_free;          /* not in use */
-    struct rl_word *words_all;           /* all that were allocated */
-    struct rl_word shared;               /* of sleepers for which there was no memory */
+    pthread_mutex_t *mutex;               /* the client's */
+    struct rl_futex *noted[RL_WAKES_MAX]; /* woken when the mutex is released */
+    unsigned count;                       /* of these */
+    struct rl_futex *futexes_free;        /* not in use */
+    struct rl_futex *futexes_all;         /* all that were allocated */
+    struct rl_futex shared;               /* of sleepers for which there was no memory */
 };
 
 void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mutex_t *mutex);

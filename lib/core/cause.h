@@ -10,7 +10,7 @@ struct rl_cause {
     const char *name; /* "REDLOCK_CAUSE_..." */
     const char *text; /* for people: lower case, no full stop */
     int status;       /* error (enum redlock_error) of a call that lacks its quorum for this cause;
-                       * 0: the cause alone does not decide which. EAUTH and EREFUSED: the server
+                       * 0: the cause alone does not decide which. EAUTH and EEXCLUDED: the server
                        * is reached, and unfit until something changes there */
     bool is_bar;     /* the server answers, but its votes do not count (admission, fence records) */
     bool unanswered; /* the request was sent, and no answer came: it may have been executed */

@@ -16,7 +16,7 @@ uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
     /* Split, so that the product of the whole TTL and ppm is never formed: it need not fit. */
     uint64_t whole = mul_sat(ttl_ns / PPM, drift->ppm);
     uint64_t rest = ((ttl_ns % PPM) * drift->ppm + PPM - 1) / PPM;
-    return rl_add_sat(rl_add_sat(whole, rest), drift->floor_us * RL_US);
+    return rl_add_sat(rl_add_sat(whole, rest), drift->constant_us * RL_US);
 }
 
 uint64_t rl_lost_margin_ns(uint64_t ttl_ns)

@@ -8,8 +8,8 @@
 #define RL_DRIFT_PPM_MAX 500000u
 
 struct rl_drift {
-    uint32_t ppm;      /* bound of the difference between two clock rates, parts per million */
-    uint32_t floor_us; /* constant part: expiry granularity of the servers and of small TTLs */
+    uint32_t ppm;         /* bound of the difference between two clock rates, parts per million */
+    uint32_t constant_us; /* constant part: expiry granularity of the servers and of small TTLs */
 };
 
 /* ceil(ttl * ppm / 10^6) + floor. */

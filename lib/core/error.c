@@ -54,7 +54,7 @@ REDLOCK_API bool redlock_error_is_retriable(int error)
     case REDLOCK_ECONTENDED: /* the holder releases, or its key expires */
     case REDLOCK_ENOQUORUM:  /* nodes come back */
     case REDLOCK_ETOOSLOW:   /* the network recovers */
-    case REDLOCK_EREFUSED:   /* nodes are admitted again */
+    case REDLOCK_EEXCLUDED:  /* nodes are admitted again */
     case REDLOCK_EFENCE:     /* their fence records are in use again */
         return true;
     default: /* a mistake of the caller or of the configuration, or an end: the same call fails

@@ -30,23 +30,23 @@ bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bo
     uint64_t now = rl_max_u64(previous, stored ? fence->proposal : 0);
 
     RL_ASSERT(previous < RL_FENCE_CORRUPT);
-    if (fence->number != 0 && (!fence->raising || now >= fence->number))
+    if (fence->chosen != 0 && (!fence->raising || now >= fence->chosen))
         return false;
     fence->used |= RL_NODE(node);
     fence->accepted |= stored ? RL_NODE(node) : 0;
     fence->top = rl_max_u64(fence->top, now);
-    return fence->number != 0;
+    return fence->chosen != 0;
 }
 
 rl_nodes rl_fence_choose(struct rl_fence *fence, rl_nodes counted, unsigned quorum)
 {
-    RL_ASSERT(fence->number == 0);
+    RL_ASSERT(fence->chosen == 0);
     RL_ASSERT(rl_nodes_count(fence->used & counted) >= quorum);
     if (rl_nodes_count(fence->accepted & counted) >= quorum) {
-        fence->number = fence->proposal;
+        fence->chosen = fence->proposal;
         return 0;
     }
-    fence->number = fence->top + 1;
+    fence->chosen = fence->top + 1;
     fence->raising = true;
     return fence->used;
 }
@@ -62,7 +62,7 @@ void rl_fence_raised(struct rl_fence *fence, unsigned node, bool acked)
 enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes counted,
                                      rl_nodes pending, unsigned quorum)
 {
-    if (fence->number == 0)
+    if (fence->chosen == 0)
         return RL_FENCE_OPEN;
     if (!fence->raising)
         return RL_FENCE_AGREED;
@@ -82,7 +82,7 @@ static size_t put(char *ret, size_t at, const char *text)
     return at + len;
 }
 
-static size_t put_number(char *ret, size_t at, const char *name, uint64_t value)
+static size_t put_integer(char *ret, size_t at, const char *name, uint64_t value)
 {
     char digits[24];
     size_t first = sizeof digits;
@@ -97,12 +97,12 @@ static size_t put_number(char *ret, size_t at, const char *name, uint64_t value)
 
 size_t rl_fence_fingerprint(char ret[RL_FENCE_TEXT_MAX + 1], const struct rl_fence_config *config)
 {
-    size_t at = put_number(ret, 0, "v1 k=", RL_FENCE_STRIPES);
+    size_t at = put_integer(ret, 0, "v1 k=", RL_FENCE_STRIPES);
 
-    at = put_number(ret, at, " nodes=", config->nodes);
-    at = put_number(ret, at, " max_ttl=", config->max_ttl_ms);
-    at = put_number(ret, at, " durable=", config->durable);
-    at = put(ret, put(ret, at, " set="), config->set);
+    at = put_integer(ret, at, " nodes=", config->nodes);
+    at = put_integer(ret, at, " max_ttl=", config->max_ttl_ms);
+    at = put_integer(ret, at, " durable=", config->durable);
+    at = put(ret, put(ret, at, " set="), config->shard);
     at = put(ret, put(ret, at, " prefix="), config->prefix);
     return put(ret, at, ";");
 }

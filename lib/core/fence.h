@@ -22,16 +22,16 @@
 
 enum rl_fence_outcome {
     RL_FENCE_OPEN = 0,   /* answers that matter are missing */
-    RL_FENCE_AGREED = 1, /* `number` is the fence */
-    RL_FENCE_FAILED = 2  /* a majority for `number` has become impossible */
+    RL_FENCE_AGREED = 1, /* `chosen` is the fence */
+    RL_FENCE_FAILED = 2  /* a majority for `chosen` has become impossible */
 };
 
 /* The fence of one attempt, and then of what is held. */
 struct rl_fence {
     uint64_t proposal;
-    uint64_t number;   /* what was chosen; 0: nothing yet */
+    uint64_t chosen;   /* what was chosen; 0: nothing yet */
     uint64_t top;      /* largest number on the nodes of `used` after their votes */
-    rl_nodes used;     /* grants that saw, and after their vote hold, less than `number` */
+    rl_nodes used;     /* grants that saw, and after their vote hold, less than `chosen` */
     rl_nodes accepted; /* of them: stored the proposal */
     rl_nodes acked;    /* of `used`: hold the number */
     rl_nodes failed;   /* of `used`: will not */
@@ -70,7 +70,7 @@ struct rl_fence_config {
     unsigned nodes;
     uint64_t max_ttl_ms;
     bool durable;       /* records survive restarts; else they are bound to one run of the server */
-    const char *set;    /* hash of the addresses, in any order */
+    const char *shard;  /* hash of the addresses, in any order */
     const char *prefix; /* hash of the key prefix */
 };
 /* Writes the fingerprint, which no other fingerprint begins with. Returns its length. */

@@ -3,18 +3,18 @@
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
-#include "core/patience.h"
+#include "core/reservation.h"
 #include "redlock/redlock.h"
 
 #include <string.h>
 
 /* Allowed moves, as data: bit `to` of row `from`. */
 static const uint8_t moves[] = {
-    [RL_STATE_NEW] = 1u << RL_STATE_ASKING | 1u << RL_STATE_WAITING | 1u << RL_STATE_RELEASING |
+    [RL_STATE_NEW] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_RELEASING |
                      1u << RL_STATE_QUEUED | 1u << RL_STATE_ENDED,
-    [RL_STATE_QUEUED] = 1u << RL_STATE_ASKING | 1u << RL_STATE_WAITING | 1u << RL_STATE_ENDED,
-    [RL_STATE_ASKING] = 1u << RL_STATE_WAITING | 1u << RL_STATE_HELD | 1u << RL_STATE_ENDED,
-    [RL_STATE_WAITING] = 1u << RL_STATE_ASKING | 1u << RL_STATE_ENDED,
+    [RL_STATE_QUEUED] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_ENDED,
+    [RL_STATE_ACQUIRING] = 1u << RL_STATE_WAITING | 1u << RL_STATE_HELD | 1u << RL_STATE_ENDED,
+    [RL_STATE_WAITING] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_ENDED,
     [RL_STATE_HELD] = 1u << RL_STATE_EXTENDING | 1u << RL_STATE_RELEASING | 1u << RL_STATE_WAITING |
                       1u << RL_STATE_ENDED,
     [RL_STATE_EXTENDING] = 1u << RL_STATE_HELD | 1u << RL_STATE_RELEASING | 1u << RL_STATE_ENDED,
@@ -29,22 +29,22 @@ void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state)
 }
 
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
-                   const struct rl_lease_room *room)
+                   const struct rl_lease_storage *storage)
 {
     memset(lease, 0, sizeof *lease);
-    lease->terms = room->terms;
-    lease->permit = room->permit;
-    lease->fence = room->fence;
-    lease->decided = room->decided;
+    lease->terms = storage->terms;
+    lease->permit = storage->permit;
+    lease->fence = storage->fence;
+    lease->decided = storage->decided;
     lease->keys = params->keys;
     lease->wait_ns = params->wait_ns;
     lease->salt = params->salt;
-    lease->untold = params->confirms;
+    lease->unconfirmed = params->confirms;
     lease->fresh = params->unproven;
-    rl_round_init(&lease->round, room->terms->nodes, room->terms->quorum, room->rtt_us,
-                  room->cause);
+    rl_round_init(&lease->round, storage->terms->nodes, storage->terms->quorum, storage->rtt_us,
+                  storage->cause);
     if (lease->fence != NULL)
-        lease->fence->number = params->fence_number;
+        lease->fence->chosen = params->fence;
     lease->wake_ns = RL_NEVER;
 }
 
@@ -64,16 +64,16 @@ void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx)
 }
 
 /* True if the lease sets, prolongs and deletes nothing. */
-static bool only_looks(const struct rl_lease *lease)
+static bool only_reads_keys(const struct rl_lease *lease)
 {
     return lease->terms->kind == RL_LEASE_INSPECT || lease->terms->kind == RL_LEASE_VERIFY;
 }
 
-static void judge_look(struct rl_lease *lease, struct rl_effects *fx)
+static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool verify = lease->terms->kind == RL_LEASE_VERIFY;
     enum rl_outcome outcome =
-        verify ? rl_round_judge_ours(&lease->round) : rl_round_judge(&lease->round);
+        verify ? rl_round_judge_verify(&lease->round) : rl_round_judge(&lease->round);
     int status = rl_round_status(&lease->round);
 
     if (outcome == RL_OUTCOME_OPEN)
@@ -87,21 +87,21 @@ static void judge_look(struct rl_lease *lease, struct rl_effects *fx)
     rl_lease_end(lease, status, fx);
 }
 
-static void start_look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void start_probe(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
-    rl_nodes unproven = lease->fresh & all & ~view->unfit;
+    rl_nodes unproven = lease->fresh & all & ~view->excluded;
 
-    rl_lease_move(lease, RL_STATE_ASKING);
+    rl_lease_move(lease, RL_STATE_ACQUIRING);
     lease->attempts = 1;
     rl_round_open(&lease->round, RL_VERB_GET, all,
-                  lease->terms->kind == RL_LEASE_VERIFY ? unproven | view->unfit : 0, view);
-    for (unproven &= lease->round.asked; unproven != 0; unproven &= unproven - 1)
+                  lease->terms->kind == RL_LEASE_VERIFY ? unproven | view->excluded : 0, view);
+    for (unproven &= lease->round.requested; unproven != 0; unproven &= unproven - 1)
         lease->round.cause[__builtin_ctz(unproven)] = REDLOCK_CAUSE_HEALED;
-    judge_look(lease, fx);
+    judge_probe(lease, fx);
     if (lease->state == RL_STATE_ENDED)
-        lease->round.asked = 0; /* decided before any node was asked */
-    fx->ask = lease->round.asked;
+        lease->round.requested = 0; /* decided before any node was asked */
+    fx->request = lease->round.requested;
 }
 
 static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -114,7 +114,7 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
         break;
     case RL_LEASE_INSPECT:
     case RL_LEASE_VERIFY:
-        start_look(lease, view, fx);
+        start_probe(lease, view, fx);
         break;
     default:
         rl_wait_start(lease, view, fx);
@@ -137,8 +137,8 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     case RL_STATE_NEW: /* was not begun yet */
         rl_lease_end(lease, status, fx);
         break;
-    case RL_STATE_ASKING:
-        if (only_looks(lease))
+    case RL_STATE_ACQUIRING:
+        if (only_reads_keys(lease))
             rl_lease_end(lease, status, fx);
         else
             rl_attempt_fail(lease, status, view, fx);
@@ -160,12 +160,12 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
 {
     if (!rl_lease_is_held(lease))
         return;
-    lease->untold = false;
+    lease->unconfirmed = false;
     if (rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view) >=
         lease->terms->validity_min_ns)
         return;
-    lease->untold = true;
-    rl_hold_untold(lease, view, fx);
+    lease->unconfirmed = true;
+    rl_hold_fail_unconfirmed(lease, view, fx);
 }
 
 static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
@@ -175,7 +175,7 @@ static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
     if (lease->wait_ns != RL_NEVER)
         left = rl_remaining_ns(rl_lease_wait_until(lease), now);
     if (lease->keys > 1)
-        left = rl_min_u64(left, rl_patience_left_ns(rl_elapsed_ns(lease->begun, now)));
+        left = rl_min_u64(left, rl_reservation_left_ns(rl_elapsed_ns(lease->begun, now)));
     return left == RL_NEVER ? RL_NEVER : rl_due_ns(now, left);
 }
 
@@ -187,8 +187,8 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
     case RL_STATE_QUEUED:
         lease->wake_ns = queued_wake_ns(lease, now);
         break;
-    case RL_STATE_ASKING:
-        lease->wake_ns = only_looks(lease) ? RL_NEVER : rl_attempt_wake_ns(lease, view);
+    case RL_STATE_ACQUIRING:
+        lease->wake_ns = only_reads_keys(lease) ? RL_NEVER : rl_attempt_wake_ns(lease, view);
         break;
     case RL_STATE_WAITING:
         lease->wake_ns = rl_wait_wake_ns(lease, view);
@@ -203,14 +203,14 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
     }
 }
 
-static void on_look_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
-                         const struct rl_view *view, struct rl_effects *fx)
+static void on_probe_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
+                          const struct rl_view *view, struct rl_effects *fx)
 {
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (lease->terms->kind == RL_LEASE_VERIFY)
-        rl_round_bar(&lease->round, view->unfit, view);
-    judge_look(lease, fx);
+        rl_round_exclude(&lease->round, view->excluded, view);
+    judge_probe(lease, fx);
 }
 
 static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -219,9 +219,9 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (ballot->verb == RL_VERB_PTTL && lease->state != RL_STATE_WAITING)
         return;
     switch (lease->state) {
-    case RL_STATE_ASKING:
-        if (only_looks(lease))
-            on_look_vote(lease, ballot, view, fx);
+    case RL_STATE_ACQUIRING:
+        if (only_reads_keys(lease))
+            on_probe_vote(lease, ballot, view, fx);
         else
             rl_attempt_vote(lease, ballot, view, fx);
         break;
@@ -230,9 +230,9 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         break;
     case RL_STATE_HELD:
     case RL_STATE_EXTENDING:
-        if (lease->contest != NULL && ballot->verb == RL_VERB_ACQUIRE &&
+        if (lease->contention != NULL && ballot->verb == RL_VERB_ACQUIRE &&
             ballot->vote == RL_VOTE_DENIED)
-            rl_contest_met(lease->contest);
+            rl_contention_note_contender(lease->contention);
         rl_hold_vote(lease, ballot, view, fx);
         break;
     case RL_STATE_RELEASING:
@@ -249,8 +249,8 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     case RL_STATE_QUEUED:
         on_queued_tick(lease, view, fx);
         break;
-    case RL_STATE_ASKING:
-        if (!only_looks(lease))
+    case RL_STATE_ACQUIRING:
+        if (!only_reads_keys(lease))
             rl_attempt_tick(lease, view, fx);
         break;
     case RL_STATE_WAITING:
@@ -265,15 +265,15 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     }
 }
 
-static void on_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
-                     struct rl_effects *fx)
+static void on_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                          struct rl_effects *fx)
 {
-    if (lease->state == RL_STATE_ASKING && !only_looks(lease)) {
-        rl_round_bar(&lease->round, nodes, view);
+    if (lease->state == RL_STATE_ACQUIRING && !only_reads_keys(lease)) {
+        rl_round_exclude(&lease->round, nodes, view);
         rl_attempt_judge(lease, view, fx);
     } else if (rl_lease_is_held(lease)) {
         lease->backing &= ~nodes; /* also where the key is already known to be missing */
-        rl_hold_doubt(lease, nodes, view, fx);
+        rl_hold_invalidate(lease, nodes, view, fx);
     }
 }
 
@@ -311,8 +311,8 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
     case RL_EVENT_WAKE:
         if (lease->state == RL_STATE_WAITING || rl_permit_is(lease))
             rl_wait_wake(lease, event->nodes, event->slot, view, fx);
-        else if (lease->state == RL_STATE_ASKING && (event->nodes & lease->wait.piped) != 0)
-            lease->wait.told = true;
+        else if (lease->state == RL_STATE_ACQUIRING && (event->nodes & lease->wait.probed) != 0)
+            lease->wait.notified = true;
         break;
     case RL_EVENT_CANCEL:
         on_cancel(lease, event->status, view, fx);
@@ -329,19 +329,19 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
     case RL_EVENT_SHORTEN:
         rl_hold_release(lease, RL_VERB_SHORTEN, view, fx);
         break;
-    case RL_EVENT_DOUBT:
-        on_doubt(lease, event->nodes, view, fx);
+    case RL_EVENT_INVALIDATE:
+        on_invalidate(lease, event->nodes, view, fx);
         break;
     default:
         RL_ASSERT(event->kind == RL_EVENT_DETACH);
         rl_hold_detach(lease, view, fx);
         break;
     }
-    if (lease->state != RL_STATE_ASKING)
+    if (lease->state != RL_STATE_ACQUIRING)
         fx->raise = 0; /* the same step has ended the attempt */
-    RL_ASSERT((fx->ask & ~(view->up | view->silent)) == 0);
-    RL_ASSERT(((fx->raise | fx->watch) & ~view->up) == 0);
-    if (event->kind != RL_EVENT_VOTE || fx->flags != 0 || lease->round.later != 0 ||
+    RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);
+    RL_ASSERT(((fx->raise | fx->probe) & ~view->up) == 0);
+    if (event->kind != RL_EVENT_VOTE || fx->flags != 0 || lease->round.deferred != 0 ||
         lease->state == RL_STATE_WAITING)
         update_wake(lease, view);
 }

@@ -15,7 +15,7 @@
 #define RL_CORE_LEASE_H
 
 #include "core/backoff.h"
-#include "core/contest.h"
+#include "core/contention.h"
 #include "core/drift.h"
 #include "core/fence.h"
 #include "core/quorum.h"
@@ -30,7 +30,7 @@ enum rl_lease_kind {
 
 enum rl_lease_state {
     RL_STATE_NEW = 0,
-    RL_STATE_ASKING = 1,
+    RL_STATE_ACQUIRING = 1,
     RL_STATE_WAITING = 2,
     RL_STATE_HELD = 3,
     RL_STATE_EXTENDING = 4,
@@ -59,26 +59,26 @@ struct rl_lease_terms {
 
 struct rl_lease_params {
     struct rl_lease_terms terms;
-    uint8_t keys;          /* resources, all or none; 0: one */
-    uint64_t wait_ns;      /* 0: one attempt; RL_NEVER: for ever */
-    uint64_t fence_number; /* ADOPT: that of the giver; 0: none */
-    rl_nodes unproven;     /* VERIFY: nodes whose key proves nothing; see rl_lease_unproven() */
-    uint64_t salt;         /* keeps the retries of several leases of one tick apart */
-    bool confirms;         /* the owner says CONFIRM before it believes a grant */
+    uint8_t keys;      /* resources, all or none; 0: one */
+    uint64_t wait_ns;  /* 0: one attempt; RL_NEVER: for ever */
+    uint64_t fence;    /* ADOPT: that of the giver; 0: none */
+    rl_nodes unproven; /* VERIFY: nodes whose key proves nothing; see rl_lease_unproven() */
+    uint64_t salt;     /* keeps the retries of several leases of one tick apart */
+    bool confirms;     /* the owner says CONFIRM before it believes a grant */
 };
 
 /* Between two attempts: what is known of the key. */
 struct rl_wait {
-    rl_nodes watched; /* was asked whether it is there, and tells when that changes */
-    rl_nodes first;   /* was asked before the others in the last attempt */
-    rl_nodes piped;   /* and, in the same breath, whether the key is there, and to tell */
-    bool told;        /* did tell, before its answer was here */
-    uint8_t key;      /* which one, of several */
-    bool free;        /* it said that the key is not there, or that it has changed */
-    bool all;         /* then all nodes are asked at once */
-    bool hunch;       /* another node than the first said so, where it may never have been */
-    bool tried;       /* the last attempt was made on such a hunch */
-    uint64_t go_ns;   /* boot clock: not before */
+    rl_nodes tracked;   /* was asked whether it is there, and tells when that changes */
+    rl_nodes preferred; /* was asked before the others in the last attempt */
+    rl_nodes probed;    /* and, in the same breath, whether the key is there, and to tell */
+    bool notified;      /* did tell, before its answer was here */
+    uint8_t key;        /* which one, of several */
+    bool free;          /* it said that the key is not there, or that it has changed */
+    bool request_all;   /* then all nodes are asked at once */
+    bool is_guess;      /* another node than the first said so, where it may never have been */
+    bool tried;         /* the last attempt was made on such a hunch */
+    uint64_t start_ns;  /* boot clock: not before */
 };
 
 #define RL_SLOT_ANY UINT16_MAX
@@ -88,22 +88,22 @@ struct rl_wait {
  * ring.
  */
 struct rl_permit {
-    uint16_t slot;    /* of the present attempt, or of what is held */
-    uint16_t origin;  /* where the search began */
-    uint16_t start;   /* of the window */
-    uint16_t expires; /* the slot that expires first, as far as is known */
-    bool searching;   /* goes on without a pause: not all of the window is known to be taken */
-    uint32_t turn;    /* windows opened after the first one */
-    uint32_t turns;   /* the search goes on without a pause up to this turn */
-    rl_nodes other;   /* the node that the search asks; 0: the preferred one */
-    rl_nodes asked;   /* nodes that were asked about slots during this call */
-    rl_nodes heard;   /* of these: have answered */
-    uint64_t tried;   /* asked for since the window was opened */
-    uint64_t open;    /* free, as far as is known, or worth a try */
-    uint64_t looked;  /* the first node was asked whether they are free, and has not answered */
-    uint64_t watched; /* it tells when these change */
+    uint16_t slot;       /* of the present attempt, or of what is held */
+    uint16_t origin;     /* where the search began */
+    uint16_t start;      /* of the window */
+    uint16_t expires;    /* the slot that expires first, as far as is known */
+    bool searching;      /* goes on without a pause: not all of the window is known to be taken */
+    uint32_t turn;       /* windows opened after the first one */
+    uint32_t turns;      /* the search goes on without a pause up to this turn */
+    rl_nodes other_node; /* the node that the search asks; 0: the preferred one */
+    rl_nodes requested;  /* nodes that were asked about slots during this call */
+    rl_nodes replied;    /* of these: have answered */
+    uint64_t tried;      /* asked for since the window was opened */
+    uint64_t open;       /* free, as far as is known, or worth a try */
+    uint64_t probed;     /* the first node was asked whether they are free, and has not answered */
+    uint64_t tracked;    /* it tells when these change */
     uint64_t expires_ns;
-    struct rl_now look_until;
+    struct rl_now probe_until;
 };
 
 /* The last attempt that came to a decision: what a call reports whose budget ends during a later
@@ -111,12 +111,12 @@ struct rl_permit {
 struct rl_decided {
     struct rl_round round;
     int32_t status; /* 0: there was none */
-    bool told;      /* the call has ended with it */
+    bool reported;  /* the call has ended with it */
 };
 
 /* What a lease needs beside itself. All of it is its owner's, zero at first but for the terms, and
  * stays where it is as long as there is the lease. */
-struct rl_lease_room {
+struct rl_lease_storage {
     const struct rl_lease_terms *terms;
     uint32_t *rtt_us;           /* an element for each node */
     uint8_t *cause;             /* the same */
@@ -127,8 +127,8 @@ struct rl_lease_room {
 
 struct rl_lease {
     const struct rl_lease_terms *terms;
-    struct rl_contest
-        *contest;             /* shared by all locks of this client on the resource; may be NULL */
+    struct rl_contention
+        *contention;          /* shared by all locks of this client on the resource; may be NULL */
     struct rl_permit *permit; /* NULL: it is none */
     struct rl_fence *fence;   /* NULL: it has none */
     struct rl_decided *decided; /* NULL: no attempt is cut short */
@@ -140,8 +140,8 @@ struct rl_lease {
     bool manual;     /* the extension in flight was asked for by the caller */
     bool endangered; /* has been announced for this deadline */
     bool lost;
-    bool adopted; /* by the last round: who did not agree in it may have had the key, or not */
-    bool untold;  /* a grant waits for its CONFIRM: if it ends before, the attempt has failed */
+    bool adopted;     /* by the last round: who did not agree in it may have had the key, or not */
+    bool unconfirmed; /* a grant waits for its CONFIRM: if it ends before, the attempt has failed */
     uint32_t attempts, failures, extends;
     int32_t status;     /* why the last attempt or extension failed */
     rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */
@@ -182,10 +182,10 @@ enum rl_event_kind {
     RL_EVENT_RELEASE,
     RL_EVENT_SHORTEN, /* release_after */
     RL_EVENT_DETACH,
-    RL_EVENT_DOUBT, /* nodes: keys that were set there before may be gone before their time */
-    RL_EVENT_QUEUE, /* instead of START: it is another lock's turn */
-    RL_EVENT_TURN,  /* begins, if it is QUEUED */
-    RL_EVENT_WAKE   /* nodes: they tell that the key has changed; 0: this client let it go */
+    RL_EVENT_INVALIDATE, /* nodes: keys that were set there before may be gone before their time */
+    RL_EVENT_QUEUE,      /* instead of START: it is another lock's turn */
+    RL_EVENT_TURN,       /* begins, if it is QUEUED */
+    RL_EVENT_WAKE        /* nodes: they tell that the key has changed; 0: this client let it go */
 };
 
 struct rl_event {
@@ -197,7 +197,7 @@ struct rl_event {
     struct rl_ballot ballot;
 };
 
-#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, and rl_fence_begin(), then `ask` */
+#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, and rl_fence_begin(), then `request` */
 #define RL_FX_DONE          (1u << 1) /* the caller's operation ended with `status` */
 #define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
 #define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, or it is another's turn */
@@ -213,23 +213,23 @@ struct rl_event {
 struct rl_effects {
     uint32_t flags;
     int32_t status;
-    rl_nodes ask;   /* send round.verb under round.number; `round.t1` is its T1 */
-    rl_nodes undo;  /* compare and delete the token, now or on reconnect */
-    rl_nodes heal;  /* SET NX again under round.number */
-    rl_nodes raise; /* RAISE to fence.number under round.number */
-    rl_nodes want;  /* these should tell when a key changes */
-    rl_nodes watch; /* is the key there? PTTL under round.number, behind what is asked */
-    uint64_t slots; /* with `watch`: the keys of these slots, see struct rl_permit */
+    rl_nodes request; /* send round.verb under round.chosen; `round.t1` is its T1 */
+    rl_nodes undo;    /* compare and delete the token, now or on reconnect */
+    rl_nodes heal;    /* SET NX again under round.chosen */
+    rl_nodes raise;   /* RAISE to fence.chosen under round.chosen */
+    rl_nodes track;   /* these should tell when a key changes */
+    rl_nodes probe;   /* is the key there? PTTL under round.chosen, behind what is asked */
+    uint64_t slots;   /* with `probe`: the keys of these slots, see struct rl_permit */
 };
 
 /* `params->terms` are not looked at: those of the room hold. */
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
-                   const struct rl_lease_room *room);
+                   const struct rl_lease_storage *storage);
 
 /* Whether a lease has numbers to keep. */
 static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
 {
-    return params->terms.fence || params->fence_number != 0;
+    return params->terms.fence || params->fence != 0;
 }
 
 /* Whether the end of a budget may cut an attempt short. */
@@ -249,15 +249,15 @@ uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
 /* The round that shows why the last operation came out as it did. */
 static inline const struct rl_round *rl_lease_evidence(const struct rl_lease *lease)
 {
-    bool before = lease->decided != NULL && lease->decided->told;
+    bool before = lease->decided != NULL && lease->decided->reported;
 
     return before ? &lease->decided->round : &lease->round;
 }
 
 /* The number of the present attempt, or of what is held; 0: none yet, or it has none. */
-static inline uint64_t rl_lease_fence_number(const struct rl_lease *lease)
+static inline uint64_t rl_lease_fence_chosen(const struct rl_lease *lease)
 {
-    return lease->fence != NULL ? lease->fence->number : 0;
+    return lease->fence != NULL ? lease->fence->chosen : 0;
 }
 
 /* Of a semaphore: the slot of the present attempt, or of what is held; 0 otherwise. */

@@ -26,7 +26,7 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
     uint64_t delay = rl_backoff_ns(&terms->backoff, lease->failures, view->round_trip_ns, random);
 
-    if (rl_wait_is_told(lease, view))
+    if (rl_wait_is_notified(lease, view))
         delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
     return rl_max_u64(delay, 1); /* 0 means the end */
 }
@@ -53,28 +53,28 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
 /* The node that contenders ask first, if this attempt was denied although it was not denied there.
  * An attempt that asked all at once may have heard it, too: from there, that the key is free, and
  * from a majority, that it is another's. So the holder cannot reach that node, maybe. */
-static rl_nodes who_misled(const struct rl_lease *lease, const struct rl_view *view)
+static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_round *round = &lease->round;
 
-    if (lease->wait.first != 0)
-        return lease->wait.first & ~round->denied;
-    rl_nodes first = rl_wait_first(lease, view);
+    if (lease->wait.preferred != 0)
+        return lease->wait.preferred & ~round->denied;
+    rl_nodes first = rl_wait_preferred(lease, view);
     if ((first & round->denied) != 0)
         return 0;
     if ((first & round->granted) != 0 && rl_nodes_count(round->denied) >= round->quorum)
         return first;
-    return RL_CONTEST_UNKNOWN;
+    return RL_CONTENTION_UNKNOWN;
 }
 
 /* Notes for the client's next attempts that others want the resource. */
 static void note_denied(struct rl_lease *lease, const struct rl_view *view)
 {
-    if (rl_permit_met_others(lease))
-        rl_contest_denied(lease->contest, lease->round.granted != 0, who_misled(lease, view),
-                          view->now.boot_ns);
-    if (lease->wait.all)
-        rl_contest_went_ahead(lease->contest, false);
+    if (rl_permit_is_contended(lease))
+        rl_contention_note_denial(lease->contention, lease->round.granted != 0,
+                                  missed_nodes(lease, view), view->now.boot_ns);
+    if (lease->wait.request_all)
+        rl_contention_note_request_all(lease->contention, false);
 }
 
 /* Ends an attempt: what it may have set anywhere is undone at once, then the caller is told or the
@@ -83,22 +83,23 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
                      struct rl_effects *fx)
 {
     if (lease->terms->kind == RL_LEASE_ACQUIRE)
-        fx->undo |= (lease->ours & ~fx->ask) | /* what this very step was to send does not leave */
-                    lease->remnants;
-    fx->ask = 0;
+        fx->undo |=
+            (lease->ours & ~fx->request) | /* what this very step was to send does not leave */
+            lease->remnants;
+    fx->request = 0;
     lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     fx->raise = 0;
     bool cut = lease->round.outcome == RL_OUTCOME_OPEN; /* it says nothing of others */
     lease->round.outcome = RL_OUTCOME_FAILED;
-    if (lease->contest != NULL && status == REDLOCK_ECONTENDED && !cut)
+    if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !cut)
         note_denied(lease, view);
     if (!rl_permit_denied(lease, status, view, fx))
-        rl_attempt_rest(lease, status, view, fx);
+        rl_attempt_pause(lease, status, view, fx);
 }
 
-void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *view,
-                     struct rl_effects *fx)
+void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
+                      struct rl_effects *fx)
 {
     lease->failures++;
     uint64_t delay_ns = is_final(status) ? 0 : retry_delay_ns(lease, view);
@@ -136,17 +137,17 @@ static int failure_status(const struct rl_lease *lease)
 
 static void note_won(struct rl_lease *lease, const struct rl_view *view)
 {
-    rl_nodes first = rl_wait_first(lease, view);
+    rl_nodes first = rl_wait_preferred(lease, view);
 
-    rl_contest_won(lease->contest);
+    rl_contention_note_grant(lease->contention);
     if (lease->round.denied != 0)
-        rl_contest_met(lease->contest);
+        rl_contention_note_contender(lease->contention);
     /* Whoever went ahead was denied there by one who came first and gives it back. */
     if ((first & lease->round.granted) != 0 ||
-        ((first & lease->round.denied) != 0 && !lease->wait.all))
-        rl_contest_heard_first(lease->contest, first, (first & lease->round.granted) != 0);
-    if (lease->wait.all)
-        rl_contest_went_ahead(lease->contest, true);
+        ((first & lease->round.denied) != 0 && !lease->wait.request_all))
+        rl_contention_note_preferred(lease->contention, first, (first & lease->round.granted) != 0);
+    if (lease->wait.request_all)
+        rl_contention_note_request_all(lease->contention, true);
 }
 
 /* What the votes so far mean for an attempt. */
@@ -175,7 +176,7 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
         return;
     }
     lease->failures = 0;
-    if (lease->contest != NULL)
+    if (lease->contention != NULL)
         note_won(lease, view);
     rl_hold_begin(lease, deadline, view, fx);
     fx->status = REDLOCK_OK;
@@ -187,31 +188,32 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
  * round trip, in which the key may have changed.
  * Asking one node before the others takes two round trips: where the budget has no time for them,
  * all nodes are asked at once. */
-static void ask_first(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
-                      struct rl_effects *fx)
+static void request_preferred(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
+                              struct rl_effects *fx)
 {
     if (lease->wait_ns != 0 && rl_attempt_spare_ns(lease, view) == 0)
         first = 0;
-    first &= lease->round.asked & ~lease->round.barred & ~lease->round.silent;
-    lease->wait.first = first;
+    first &= lease->round.requested & ~lease->round.excluded & ~lease->round.suspect;
+    lease->wait.preferred = first;
     if (first == 0)
         return;
-    rl_round_hold_back(&lease->round, ~first);
+    rl_round_defer(&lease->round, ~first);
     /* Which of several keys will stand in the way nobody knows yet; of slots, all are watched. */
     if (lease->wait_ns != 0 && lease->keys <= 1 && !rl_permit_is(lease))
-        lease->wait.piped = fx->watch = first & view->telling;
+        lease->wait.probed = fx->probe = first & view->notifying;
 }
 
-static void ask_later(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
+                             struct rl_effects *fx)
 {
-    rl_nodes asked = rl_round_ask_later(&lease->round, view);
+    rl_nodes asked = rl_round_take_deferred(&lease->round, view);
 
     lease->ours |= asked;
-    fx->ask |= asked;
+    fx->request |= asked;
 }
 
 /* Keeps the attempt before this one for the report. */
-static void keep_decided(struct rl_lease *lease)
+static void save_decided(struct rl_lease *lease)
 {
     if (lease->decided == NULL || lease->attempts == 0)
         return;
@@ -225,31 +227,31 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
 
-    keep_decided(lease);
-    rl_lease_move(lease, RL_STATE_ASKING);
+    save_decided(lease);
+    rl_lease_move(lease, RL_STATE_ACQUIRING);
     lease->attempts++;
     lease->taken = 0;
-    lease->wait.piped = 0;
-    lease->wait.told = false;
+    lease->wait.probed = 0;
+    lease->wait.notified = false;
     if (!adopt && lease->fence != NULL)
-        *lease->fence = (struct rl_fence){.number = 0};
+        *lease->fence = (struct rl_fence){.chosen = 0};
     rl_round_open(&lease->round, adopt ? RL_VERB_EXTEND : RL_VERB_ACQUIRE, all,
-                  adopt ? view->unfit : ~view->voters, view);
+                  adopt ? view->excluded : ~view->eligible, view);
     if (view->duplicate && !adopt) {
-        lease->round.asked = 0;
+        lease->round.requested = 0;
         rl_attempt_fail(lease, REDLOCK_EDUPLICATE, view, fx);
         return;
     }
     lease->extend_ttl_ns = lease->terms->ttl_ns;
     /* Without a possible majority nothing is sent: no key needs to be taken back. */
     if (rl_round_judge(&lease->round) == RL_OUTCOME_FAILED) {
-        lease->round.asked = 0;
+        lease->round.requested = 0;
         rl_attempt_judge(lease, view, fx);
         return;
     }
-    ask_first(lease, first, view, fx);
-    lease->ours = adopt ? all : lease->round.asked;
-    fx->ask = lease->round.asked;
+    request_preferred(lease, first, view, fx);
+    lease->ours = adopt ? all : lease->round.requested;
+    fx->request = lease->round.requested;
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
 }
 
@@ -273,7 +275,7 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     /* A node that was asked while it was connecting has told since then who it is. */
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
-    rl_round_bar(&lease->round, adopt ? view->unfit : ~view->voters, view);
+    rl_round_exclude(&lease->round, adopt ? view->excluded : ~view->eligible, view);
     if (!adopt)
         rl_lease_note_set(lease, ballot);
     else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
@@ -283,9 +285,9 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (rl_lease_is_fenced(lease))
         rl_lease_fence_vote(lease, ballot, view, fx);
     if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)
-        rl_round_fail_later(&lease->round, ballot->cause); /* there may not even be a token */
-    else if (lease->round.later != 0 && !decides_alone(lease, ballot->vote, view))
-        ask_later(lease, view, fx);
+        rl_round_fail_deferred(&lease->round, ballot->cause); /* there may not even be a token */
+    else if (lease->round.deferred != 0 && !decides_alone(lease, ballot->vote, view))
+        request_deferred(lease, view, fx);
     rl_attempt_judge(lease, view, fx);
 }
 
@@ -294,7 +296,7 @@ static bool is_limited(const struct rl_lease *lease)
     return lease->wait_ns != 0 && lease->wait_ns != RL_NEVER;
 }
 
-bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view)
+bool rl_attempt_is_expired(const struct rl_lease *lease, const struct rl_view *view)
 {
     return is_limited(lease) && rl_remaining_ns(rl_lease_wait_until(lease), view->now) == 0;
 }
@@ -312,17 +314,17 @@ static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_vi
 /* Ends an attempt at the end of the budget. Nodes that have not answered may yet do so in time:
  * what the call reports is the last attempt that was decided, or that these have not answered yet.
  */
-static void cut(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_decided *decided = lease->decided;
     int status = failure_status(lease);
 
     if (decided != NULL && decided->status != REDLOCK_OK) {
         rl_round_complete(&decided->round, &lease->round);
-        bool few = rl_nodes_count(decided->round.asked) < decided->round.quorum;
+        bool few = rl_nodes_count(decided->round.requested) < decided->round.quorum;
         bool alone = few && decided->status == REDLOCK_ECONTENDED; /* the preferred node's word */
         status = alone ? REDLOCK_ENOQUORUM : decided->status;
-        decided->told = true;
+        decided->reported = true;
     } else if (lease->round.outcome == RL_OUTCOME_WON) {
         status = REDLOCK_ENOQUORUM; /* granted, but the fence is not written */
     }
@@ -333,15 +335,16 @@ void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct 
 {
     uint64_t left = rl_remaining_ns(attempt_deadline(lease), view->now);
     bool too_slow = left < lease->terms->validity_min_ns;
-    bool budget_used = rl_attempt_is_over(lease, view);
+    bool budget_used = rl_attempt_is_expired(lease, view);
 
     if (budget_used && !too_slow) {
-        cut(lease, view, fx);
+        cut_attempt(lease, view, fx);
         return;
     }
     if (!too_slow) {
-        if (lease->round.later != 0 && rl_remaining_ns(hedge_time(lease, view), view->now) == 0) {
-            ask_later(lease, view, fx);
+        if (lease->round.deferred != 0 &&
+            rl_remaining_ns(hedge_time(lease, view), view->now) == 0) {
+            request_deferred(lease, view, fx);
             rl_attempt_judge(lease, view, fx);
         }
         return;
@@ -358,7 +361,7 @@ uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *
 
     if (is_limited(lease))
         left = rl_min_u64(left, rl_remaining_ns(rl_lease_wait_until(lease), now));
-    if (lease->round.later != 0)
+    if (lease->round.deferred != 0)
         left = rl_min_u64(left, rl_remaining_ns(hedge_time(lease, view), now));
     return rl_due_ns(now, left);
 }

@@ -39,7 +39,7 @@ void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 {
     if (ballot->vote != RL_VOTE_GRANTED)
         return;
-    if (rl_fence_grant(lease->fence, ballot->node, ballot->number, ballot->accepted))
+    if (rl_fence_grant(lease->fence, ballot->node, ballot->register_value, ballot->accepted))
         raise_on(lease, RL_NODE(ballot->node), view, fx);
 }
 
@@ -50,11 +50,11 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
 
     if (lease->fence == NULL || ballot->round != round->number || (lease->fence->used & bit) == 0)
         return;
-    if (ballot->vote == RL_VOTE_SILENT)
+    if (ballot->vote == RL_VOTE_SUSPECT)
         return; /* the answer is waited for */
     if (ballot->vote == RL_VOTE_DENIED)
         lease->ours &= ~bit; /* our key is not there any more */
-    if (lease->state != RL_STATE_ASKING)
+    if (lease->state != RL_STATE_ACQUIRING)
         return;
     if (ballot->vote == RL_VOTE_FAILED) {
         cannot_raise(lease, bit, ballot->cause);
@@ -72,11 +72,11 @@ enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct 
 {
     const struct rl_round *round = &lease->round;
 
-    if (lease->fence->number == 0)
+    if (lease->fence->chosen == 0)
         raise_on(lease, rl_fence_choose(lease->fence, rl_round_counted(round), round->quorum), view,
                  fx);
     return rl_fence_judge(lease->fence, rl_round_counted(round),
-                          rl_round_pending(round) & ~round->barred, round->quorum);
+                          rl_round_pending(round) & ~round->excluded, round->quorum);
 }
 
 int rl_lease_fence_status(const struct rl_lease *lease)

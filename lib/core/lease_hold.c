@@ -16,7 +16,7 @@
 #define CLOSE_NS (20 * RL_MS)
 
 /* Times that many locks are looked at together, on the boot clock: powers of two. */
-#define LOOK_GRID_NS   (UINT64_C(1) << 24) /* 17 ms: less than seven eighths of CLOSE_NS */
+#define WAKE_GRID_NS   (UINT64_C(1) << 24) /* 17 ms: less than seven eighths of CLOSE_NS */
 #define EXTEND_GRID_NS (UINT64_C(1) << 23)
 
 uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
@@ -115,13 +115,14 @@ uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
         due = rl_min_u64(due, rl_remaining_ns(lease->next, now));
     uint64_t due_ns = rl_due_ns(now, due);
     /* A look on the way is not bound to its time: thousands of locks share a few. */
-    return due > CLOSE_NS ? due_ns & ~(LOOK_GRID_NS - 1) : due_ns;
+    return due > CLOSE_NS ? due_ns & ~(WAKE_GRID_NS - 1) : due_ns;
 }
 
 /* An extension that this very step was to send does not leave, but those nodes have our key. */
-void rl_hold_untold(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
+                              struct rl_effects *fx)
 {
-    fx->ask = fx->heal = 0;
+    fx->request = fx->heal = 0;
     if (lease->state == RL_STATE_EXTENDING)
         rl_lease_move(lease, RL_STATE_HELD);
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
@@ -133,8 +134,8 @@ static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_e
 {
     int status = REDLOCK_ELOST;
 
-    if (lease->untold) {
-        rl_hold_untold(lease, view, fx);
+    if (lease->unconfirmed) {
+        rl_hold_fail_unconfirmed(lease, view, fx);
         return;
     }
     if (lease->manual)
@@ -153,7 +154,7 @@ static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_e
 static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view *view,
                  struct rl_effects *fx)
 {
-    missing &= view->up & ~view->unfit;
+    missing &= view->up & ~view->excluded;
     lease->ours |= missing;
     lease->fresh |= missing;
     lease->confirmed &= ~missing;
@@ -260,16 +261,17 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->confirmed = 0;
     /* Where our key is known not to be, nobody waits for the answer either. */
     rl_nodes healed = lease->fresh | lease->probation;
-    rl_nodes barred = healed | ~lease->ours;
+    rl_nodes excluded = healed | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
         rl_lease_move(lease, RL_STATE_EXTENDING);
     lease->extend_ttl_ns = ttl_ns;
     rl_round_open(&lease->round, RL_VERB_EXTEND, rl_nodes_all(lease->terms->nodes),
-                  barred | view->unfit, view);
-    rl_nodes put_back = (lease->fresh | lease->probation) & lease->round.asked & ~view->unfit;
+                  excluded | view->excluded, view);
+    rl_nodes put_back =
+        (lease->fresh | lease->probation) & lease->round.requested & ~view->excluded;
     for (; put_back != 0; put_back &= put_back - 1)
         lease->round.cause[__builtin_ctz(put_back)] = REDLOCK_CAUSE_HEALED;
-    fx->ask = lease->round.asked;
+    fx->request = lease->round.requested;
     judge_extension(lease, view, fx);
 }
 
@@ -357,7 +359,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     }
     bool decided = lease->round.outcome != RL_OUTCOME_OPEN;
-    rl_round_bar(&lease->round, view->unfit, view);
+    rl_round_exclude(&lease->round, view->excluded, view);
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (ballot->vote == RL_VOTE_GRANTED) {
@@ -386,19 +388,19 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     lease->manual = false;
     lease->deadline = (struct rl_now){0, 0};
     rl_round_open(&lease->round, verb, lease->ours, 0, view);
-    fx->ask = lease->round.asked;
+    fx->request = lease->round.requested;
     fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
     fx->undo |= lease->remnants & ~lease->ours;
     fx->flags |= RL_FX_DEADLINE;
-    if (lease->contest != NULL && verb == RL_VERB_RELEASE)
-        rl_contest_released(lease->contest, view->round_trip_ns,
-                            rl_jitter(view->random, lease->salt, lease->attempts),
-                            view->now.boot_ns);
+    if (lease->contention != NULL && verb == RL_VERB_RELEASE)
+        rl_contention_note_release(lease->contention, view->round_trip_ns,
+                                   rl_jitter(view->random, lease->salt, lease->attempts),
+                                   view->now.boot_ns);
     rl_release_vote(lease, NULL, fx);
     if (lease->state ==
         RL_STATE_ENDED) { /* decided before anybody was asked: clean up all the same */
-        fx->undo |= fx->ask;
-        fx->ask = 0;
+        fx->undo |= fx->request;
+        fx->request = 0;
     }
 }
 
@@ -432,15 +434,15 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
 /* Their keys may expire earlier than we asked for, or have: they count again as healed ones do,
  * once they were seen and a round has succeeded without them. What is left must be a majority by
  * itself, or another client can have one. */
-void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
-                   struct rl_effects *fx)
+void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                        struct rl_effects *fx)
 {
     nodes &= lease->ours;
     lease->fresh |= nodes;
     lease->confirmed &= ~nodes;
     lease->probation &= ~nodes;
     lease->backing &= ~nodes;
-    rl_round_bar(&lease->round, nodes, view);
+    rl_round_exclude(&lease->round, nodes, view);
     if (rl_nodes_count(lease->backing) < lease->terms->quorum)
         lose(lease, view, fx);
     else if (lease->state == RL_STATE_EXTENDING)

@@ -36,11 +36,11 @@ void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *v
 
 /* An attempt has failed, and there is nothing else to be tried at once: sleeps until the next one,
  * or ends if the budget does not allow another. */
-void rl_attempt_rest(struct rl_lease *lease, int status, const struct rl_view *view,
-                     struct rl_effects *fx);
+void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
+                      struct rl_effects *fx);
 uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* The wait budget is used up. */
-bool rl_attempt_is_over(const struct rl_lease *lease, const struct rl_view *view);
+bool rl_attempt_is_expired(const struct rl_lease *lease, const struct rl_view *view);
 /* How long a node that was asked first may be silent. */
 uint64_t rl_attempt_hedge_ns(const struct rl_view *view);
 
@@ -53,8 +53,8 @@ void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct 
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
 /* The denial tells of others who want a permit, not only of one who has one. */
-bool rl_permit_met_others(const struct rl_lease *lease);
-void rl_permit_rest(struct rl_lease *lease, int status);
+bool rl_permit_is_contended(const struct rl_lease *lease);
+void rl_permit_pause(struct rl_lease *lease, int status);
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx);
@@ -79,11 +79,12 @@ void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view);
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
 /* The node that contenders ask first; 0: there is none. */
-rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view);
+rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view);
 /* The next node in the order of contenders, without those of `asked`; 0: there is none. */
-rl_nodes rl_wait_other(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view);
+rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked,
+                           const struct rl_view *view);
 /* The node that is asked first would tell of a change by itself. */
-bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view);
+bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view);
 
 /* Not all of our keys are on this node any more. What is left there must be taken back in the end.
  */
@@ -109,7 +110,8 @@ int rl_lease_fence_status(const struct rl_lease *lease);
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
                    struct rl_effects *fx);
 /* Held for a moment, and nobody was told: the attempt has failed after all. */
-void rl_hold_untold(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
+                              struct rl_effects *fx);
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 /* A vote that belongs to a lock that is held: of an extension, a heal, or a late acquire vote. */
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -119,8 +121,8 @@ void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_vie
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                      struct rl_effects *fx);
 /* The word of these nodes, given before now, is worth nothing any more. */
-void rl_hold_doubt(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
-                   struct rl_effects *fx);
+void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
+                        struct rl_effects *fx);
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
 void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx);
 /* When to look at a held lock again. */

@@ -67,7 +67,7 @@ static void open_window(struct rl_lease *lease, unsigned start)
     struct rl_permit *permit = lease->permit;
 
     permit->start = (uint16_t)start;
-    permit->tried = permit->open = permit->looked = permit->watched = 0;
+    permit->tried = permit->open = permit->probed = permit->tracked = 0;
     permit->expires_ns = RL_NEVER;
 }
 
@@ -76,8 +76,8 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
     struct rl_permit *permit = lease->permit;
     unsigned permits = count_of(lease);
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts);
-    unsigned slot = lease->contest != NULL
-                        ? rl_contest_slot(lease->contest, permits, random, view->now.boot_ns)
+    unsigned slot = lease->contention != NULL
+                        ? rl_contention_slot(lease->contention, permits, random, view->now.boot_ns)
                         : (unsigned)(random % permits);
 
     memset(permit, 0, sizeof *permit);
@@ -86,9 +86,9 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
     open_window(lease, slot);
 }
 
-/* One attempt for one slot; `first` is asked before the others. */
-static void go(struct rl_lease *lease, unsigned slot, rl_nodes first, const struct rl_view *view,
-               struct rl_effects *fx)
+/* One attempt for one slot; `preferred` is asked before the others. */
+static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
+                      const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
     uint64_t bit = bit_of(lease, slot);
@@ -98,16 +98,17 @@ static void go(struct rl_lease *lease, unsigned slot, rl_nodes first, const stru
     permit->tried |= bit;
     permit->open &= ~bit;
     /* Our own SET uses up the promise to tell, and answers to older questions are not read. */
-    permit->watched &= ~(bit | permit->looked);
-    permit->looked = 0;
+    permit->tracked &= ~(bit | permit->probed);
+    permit->probed = 0;
     rl_attempt_begin(lease, first, view, fx);
 }
 
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
+    bool hot =
+        lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
-    go(lease, lease->permit->slot, hot ? rl_wait_first(lease, view) : 0, view, fx);
+    start_now(lease, lease->permit->slot, hot ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
 static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
@@ -130,12 +131,13 @@ static void consider(struct rl_lease *lease, const struct rl_view *view, struct 
         permit->expires_ns = RL_NEVER;
         permit->open |= bit_of(lease, permit->expires);
     }
-    if (permit->open != 0 && lease->wait.go_ns <= view->now.boot_ns)
-        go(lease, pick(lease, view), permit->other != 0 ? 0 : rl_wait_first(lease, view), view, fx);
+    if (permit->open != 0 && lease->wait.start_ns <= view->now.boot_ns)
+        start_now(lease, pick(lease, view),
+                  permit->other_node != 0 ? 0 : rl_wait_preferred(lease, view), view, fx);
 }
 
 /* When the search goes on without the answers that are missing. */
-static struct rl_now look_until(const struct rl_lease *lease, const struct rl_view *view)
+static struct rl_now probe_until(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = RL_NEVER;
 
@@ -145,30 +147,31 @@ static struct rl_now look_until(const struct rl_lease *lease, const struct rl_vi
 }
 
 /* Asks which slots of the window are free, as far as that is not known. */
-static void look(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void probe_window(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
-    rl_nodes node = permit->other != 0 ? permit->other & view->up : rl_wait_first(lease, view);
+    rl_nodes node =
+        permit->other_node != 0 ? permit->other_node & view->up : rl_wait_preferred(lease, view);
 
-    if (node != lease->wait.watched)
-        permit->watched = permit->looked = 0;
-    lease->wait.watched = node;
-    if (permit->other == 0)
-        fx->want = node;
+    if (node != lease->wait.tracked)
+        permit->tracked = permit->probed = 0;
+    lease->wait.tracked = node;
+    if (permit->other_node == 0)
+        fx->track = node;
     if (node == 0) { /* no node can be asked: one slot after the other */
-        permit->open |= permit->other == 0 ? all_of(lease) & ~permit->tried : 0;
+        permit->open |= permit->other_node == 0 ? all_of(lease) & ~permit->tried : 0;
         return;
     }
-    permit->asked |= node;
-    permit->looked = all_of(lease) & ~permit->watched & ~permit->open;
-    permit->watched |= permit->looked;
-    permit->look_until = look_until(lease, view);
-    fx->slots = permit->looked;
-    fx->watch = permit->looked != 0 ? node : 0;
+    permit->requested |= node;
+    permit->probed = all_of(lease) & ~permit->tracked & ~permit->open;
+    permit->tracked |= permit->probed;
+    permit->probe_until = probe_until(lease, view);
+    fx->slots = permit->probed;
+    fx->probe = permit->probed != 0 ? node : 0;
 }
 
 /* The timer of all lays its window further on, and tries another slot of it each time. */
-static unsigned take_turn(struct rl_lease *lease)
+static unsigned next_window(struct rl_lease *lease)
 {
     struct rl_permit *permit = lease->permit;
     unsigned permits = count_of(lease), windows = windows_of(lease);
@@ -182,45 +185,47 @@ static unsigned take_turn(struct rl_lease *lease)
 /* Begins to search all slots again by asking another node, if the call is about to end: a slot is
  * known to be taken when a majority denies it. Returns false if a majority has answered, or no
  * other node can be asked. */
-static bool ask_another(struct rl_lease *lease, const struct rl_view *view)
+static bool request_another(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
 
     if (rl_attempt_spare_ns(lease, view) != 0 ||
-        rl_nodes_count(permit->heard) >= lease->terms->quorum)
+        rl_nodes_count(permit->replied) >= lease->terms->quorum)
         return false;
-    rl_nodes other = rl_wait_other(lease, permit->asked, view);
+    rl_nodes other = rl_wait_next_node(lease, permit->requested, view);
     if (other == 0)
         return false;
-    permit->other = other;
+    permit->other_node = other;
     permit->turns = permit->turn + windows_of(lease);
     /* The report of the last attempt also has what this node says of its slot. */
-    lease->round.asked |= other;
-    lease->round.later &= ~other;
+    lease->round.requested |= other;
+    lease->round.deferred &= ~other;
     return true;
 }
 
 /* Opens the next window of the search. Returns false if all were searched, or time is up. */
-static bool search_on(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static bool continue_search(struct rl_lease *lease, const struct rl_view *view,
+                            struct rl_effects *fx)
 {
-    if (rl_attempt_is_over(lease, view) ||
-        (lease->permit->turn >= lease->permit->turns && !ask_another(lease, view)))
+    if (rl_attempt_is_expired(lease, view) ||
+        (lease->permit->turn >= lease->permit->turns && !request_another(lease, view)))
         return false;
-    (void)take_turn(lease);
-    look(lease, view, fx);
+    (void)next_window(lease);
+    probe_window(lease, view, fx);
     return true;
 }
 
 /* Ends a search that has found nothing: sleeps, or ends the call. */
-static void rest(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void pause(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_nodes asked = lease->permit->heard | lease->round.asked;
+    rl_nodes asked = lease->permit->replied | lease->round.requested;
     bool few = rl_nodes_count(asked) < lease->terms->quorum;
 
     lease->permit->searching = false;
-    if (lease->contest != NULL)
-        rl_contest_woken(lease->contest, view->now.boot_ns); /* there are more than permits */
-    rl_attempt_rest(
+    if (lease->contention != NULL)
+        rl_contention_note_notification(lease->contention,
+                                        view->now.boot_ns); /* there are more than permits */
+    rl_attempt_pause(
         lease, few && rl_attempt_spare_ns(lease, view) == 0 ? REDLOCK_ENOQUORUM : lease->status,
         view, fx);
 }
@@ -231,24 +236,24 @@ static void search(struct rl_lease *lease, const struct rl_view *view, struct rl
 {
     struct rl_permit *permit = lease->permit;
 
-    if (permit->looked != 0 && rl_remaining_ns(permit->look_until, view->now) != 0)
+    if (permit->probed != 0 && rl_remaining_ns(permit->probe_until, view->now) != 0)
         return;
-    permit->open |= permit->other == 0 ? permit->looked & ~permit->tried : 0;
-    permit->watched &= ~permit->looked;
-    permit->looked = 0;
-    while (permit->open == 0 && search_on(lease, view, fx)) {
-        if (permit->looked != 0)
+    permit->open |= permit->other_node == 0 ? permit->probed & ~permit->tried : 0;
+    permit->tracked &= ~permit->probed;
+    permit->probed = 0;
+    while (permit->open == 0 && continue_search(lease, view, fx)) {
+        if (permit->probed != 0)
             return;
     }
-    if (permit->open != 0 && !rl_attempt_is_over(lease, view))
+    if (permit->open != 0 && !rl_attempt_is_expired(lease, view))
         consider(lease, view, fx);
     else
-        rest(lease, view, fx);
+        pause(lease, view, fx);
 }
 
-bool rl_permit_met_others(const struct rl_lease *lease)
+bool rl_permit_is_contended(const struct rl_lease *lease)
 {
-    return !rl_permit_is(lease) || lease->round.granted != 0 || lease->wait.first != 0;
+    return !rl_permit_is(lease) || lease->round.granted != 0 || lease->wait.preferred != 0;
 }
 
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
@@ -256,33 +261,33 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
 {
     struct rl_permit *permit = lease->permit;
 
-    if (!rl_permit_is(lease) || status != REDLOCK_ECONTENDED || rl_attempt_is_over(lease, view))
+    if (!rl_permit_is(lease) || status != REDLOCK_ECONTENDED || rl_attempt_is_expired(lease, view))
         return false;
     rl_lease_move(lease, RL_STATE_WAITING);
     lease->status = status;
     fx->status = status;
     fx->flags |= RL_FX_SKIPPED;
     permit->searching = true;
-    lease->wait.go_ns = 0;
-    if (lease->contest != NULL && lease->round.granted != 0)
-        lease->wait.go_ns = rl_add_sat(
+    lease->wait.start_ns = 0;
+    if (lease->contention != NULL && lease->round.granted != 0)
+        lease->wait.start_ns = rl_add_sat(
             view->now.boot_ns,
-            rl_contest_pause_ns(lease->contest, view->round_trip_ns,
-                                rl_jitter(view->random, lease->salt, lease->attempts + 1)));
+            rl_contention_pause_ns(lease->contention, view->round_trip_ns,
+                                   rl_jitter(view->random, lease->salt, lease->attempts + 1)));
     /* The last search of a call asks about each slot once. */
-    if (permit->open == 0 && (permit->asked == 0 || rl_attempt_spare_ns(lease, view) != 0))
-        look(lease, view, fx);
+    if (permit->open == 0 && (permit->requested == 0 || rl_attempt_spare_ns(lease, view) != 0))
+        probe_window(lease, view, fx);
     search(lease, view, fx);
     return true;
 }
 
 /* What follows is a pause. After denials what was learned in the search holds on. */
-void rl_permit_rest(struct rl_lease *lease, int status)
+void rl_permit_pause(struct rl_lease *lease, int status)
 {
     struct rl_permit *permit = lease->permit;
 
     permit->searching = false;
-    permit->other = 0;
+    permit->other_node = 0;
     if (status != REDLOCK_ECONTENDED)
         open_window(lease, permit->start);
 }
@@ -298,20 +303,20 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     else if (lease->attempts == 0)
         rl_permit_begin(lease, view, fx);
     else
-        go(lease, take_turn(lease), 0, view, fx);
+        start_now(lease, next_window(lease), 0, view, fx);
 }
 
 /* Notes that a node has answered about a slot, and its denial of the slot that was tried last. */
-static void note_heard(struct rl_lease *lease, const struct rl_ballot *ballot)
+static void note_replied(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     struct rl_round *round = &lease->round;
     rl_nodes bit = RL_NODE(ballot->node);
 
-    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT)
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SUSPECT)
         return;
-    lease->permit->heard |= bit;
+    lease->permit->replied |= bit;
     if (ballot->slot == lease->permit->slot && ballot->vote == RL_VOTE_GRANTED)
-        round->denied |= bit & lease->permit->other & ~(round->granted | round->failed);
+        round->denied |= bit & lease->permit->other_node & ~(round->granted | round->failed);
 }
 
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -322,13 +327,13 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     bool once = lease->wait_ns == 0;
 
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
-        lease->wait.watched != RL_NODE(ballot->node) || (permit->looked & bit) == 0)
+        lease->wait.tracked != RL_NODE(ballot->node) || (permit->probed & bit) == 0)
         return;
-    permit->looked &= ~bit;
-    note_heard(lease, ballot);
-    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
-        permit->watched &= ~bit;
-        permit->open |= permit->other == 0 ? bit & ~permit->tried : 0;
+    permit->probed &= ~bit;
+    note_replied(lease, ballot);
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SUSPECT) {
+        permit->tracked &= ~bit;
+        permit->open |= permit->other_node == 0 ? bit & ~permit->tried : 0;
     } else if (ballot->vote == RL_VOTE_DENIED) {
         permit->open |= once ? bit & ~permit->tried : bit;
     } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {
@@ -339,7 +344,7 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
             permit->expires = ballot->slot;
         }
     }
-    if (permit->searching && permit->looked == 0)
+    if (permit->searching && permit->probed == 0)
         search(lease, view, fx);
 }
 
@@ -349,13 +354,13 @@ static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
     struct rl_permit *permit = lease->permit;
 
     if (slot == RL_SLOT_ANY) {
-        permit->watched = 0;
+        permit->tracked = 0;
         return;
     }
-    if (slot == permit->slot && lease->state == RL_STATE_ASKING)
+    if (slot == permit->slot && lease->state == RL_STATE_ACQUIRING)
         return;
-    permit->watched &= ~bit;
-    permit->looked &= ~bit;
+    permit->tracked &= ~bit;
+    permit->probed &= ~bit;
     permit->open |= lease->wait_ns == 0 ? bit & ~permit->tried : bit;
 }
 
@@ -365,19 +370,19 @@ void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
     struct rl_permit *permit = lease->permit;
     bool by_us = nodes == 0;
 
-    if ((lease->state != RL_STATE_ASKING && lease->state != RL_STATE_WAITING) ||
-        (!by_us && (nodes & lease->wait.watched) == 0))
+    if ((lease->state != RL_STATE_ACQUIRING && lease->state != RL_STATE_WAITING) ||
+        (!by_us && (nodes & lease->wait.tracked) == 0))
         return;
     note(lease, bit_of(lease, slot), slot);
     if (!by_us)
-        rl_contest_woken(lease->contest, view->now.boot_ns);
-    if (lease->state == RL_STATE_ASKING)
+        rl_contention_note_notification(lease->contention, view->now.boot_ns);
+    if (lease->state == RL_STATE_ACQUIRING)
         return;
     if (by_us) /* others go first */
-        lease->wait.go_ns = rl_max_u64(lease->wait.go_ns, lease->contest->yield_until_ns);
+        lease->wait.start_ns = rl_max_u64(lease->wait.start_ns, lease->contention->yield_until_ns);
     if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching) {
         permit->searching = true;
-        look(lease, view, fx);
+        probe_window(lease, view, fx);
         search(lease, view, fx);
         return;
     }
@@ -388,11 +393,11 @@ uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *v
 {
     const struct rl_permit *permit = lease->permit;
     uint64_t now_ns = view->now.boot_ns;
-    uint64_t go_ns = rl_sub_sat(lease->wait.go_ns, now_ns);
+    uint64_t go_ns = rl_sub_sat(lease->wait.start_ns, now_ns);
 
     if (permit->searching)
-        return rl_due_ns(view->now, permit->looked != 0
-                                        ? rl_remaining_ns(permit->look_until, view->now)
+        return rl_due_ns(view->now, permit->probed != 0
+                                        ? rl_remaining_ns(permit->probe_until, view->now)
                                         : go_ns);
     uint64_t left = rl_remaining_ns(lease->next, view->now);
     if (permit->open != 0)

@@ -9,75 +9,79 @@
 #include <string.h>
 
 /* Nodes that would not hold anybody up. */
-static rl_nodes quick(const struct rl_view *view)
+static rl_nodes request_all_now(const struct rl_view *view)
 {
-    return view->up & view->voters & ~view->slow;
+    return view->up & view->eligible & ~view->slow;
 }
 
-rl_nodes rl_wait_first(const struct rl_lease *lease, const struct rl_view *view)
+rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return lease->contest != NULL ? rl_contest_first(lease->contest, quick(view)) : 0;
+    return lease->contention != NULL
+               ? rl_contention_preferred(lease->contention, request_all_now(view))
+               : 0;
 }
 
-rl_nodes rl_wait_other(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view)
+rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked, const struct rl_view *view)
 {
-    rl_nodes left = view->up & view->voters & ~asked;
+    rl_nodes left = view->up & view->eligible & ~asked;
 
-    if ((left & quick(view)) != 0)
-        left &= quick(view);
-    return lease->contest != NULL ? rl_contest_first(lease->contest, left) : 0;
+    if ((left & request_all_now(view)) != 0)
+        left &= request_all_now(view);
+    return lease->contention != NULL ? rl_contention_preferred(lease->contention, left) : 0;
 }
 
 /* The holder has won without the node that is asked first, it seems: those that denied have its
  * key, and can tell of its end. */
 static bool is_held_elsewhere(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return lease->keys <= 1 && (rl_wait_first(lease, view) & lease->round.granted) != 0 &&
-           rl_contest_doubts_first(lease->contest);
+    return lease->keys <= 1 && (rl_wait_preferred(lease, view) & lease->round.granted) != 0 &&
+           rl_contention_doubts_preferred(lease->contention);
 }
 
 /* The one that is asked first, or, as long as that one cannot tell, the next that can: a release
  * changes the key on all of them. */
-static rl_nodes teller_of(const struct rl_lease *lease, const struct rl_view *view)
+static rl_nodes notifier_of(const struct rl_lease *lease, const struct rl_view *view)
 {
-    rl_nodes telling = quick(view) & view->telling;
+    rl_nodes notifying = request_all_now(view) & view->notifying;
 
     if (rl_permit_is(lease)) /* all its slots are watched where they are asked for */
-        telling &= rl_wait_first(lease, view);
+        notifying &= rl_wait_preferred(lease, view);
     else if (is_held_elsewhere(lease, view))
-        telling &= lease->round.denied;
-    return lease->contest != NULL ? rl_contest_first(lease->contest, telling) : 0;
+        notifying &= lease->round.denied;
+    return lease->contention != NULL ? rl_contention_preferred(lease->contention, notifying) : 0;
 }
 
-bool rl_wait_is_told(const struct rl_lease *lease, const struct rl_view *view)
+bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view)
 {
-    return teller_of(lease, view) != 0;
+    return notifier_of(lease, view) != 0;
 }
 
-static void begin_hot(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void begin_contended(struct rl_lease *lease, const struct rl_view *view,
+                            struct rl_effects *fx)
 {
-    bool hot = lease->contest != NULL && rl_contest_is_hot(lease->contest, view->now.boot_ns);
+    bool hot =
+        lease->contention != NULL && rl_contention_is_recent(lease->contention, view->now.boot_ns);
 
     if (rl_permit_is(lease))
         rl_permit_begin(lease, view, fx);
     else
-        rl_attempt_begin(lease, hot ? rl_wait_first(lease, view) : 0, view, fx);
+        rl_attempt_begin(lease, hot ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    struct rl_contest *contest = lease->contest;
+    struct rl_contention *contention = lease->contention;
     uint64_t now_ns = view->now.boot_ns;
 
     memset(&lease->wait, 0, sizeof lease->wait);
     if (rl_permit_is(lease))
         rl_permit_start(lease, view);
-    if (contest != NULL)
-        rl_contest_begun(contest, view->round_trip_ns, now_ns);
-    uint64_t yield_ns = contest != NULL ? rl_sub_sat(contest->yield_until_ns, now_ns) : 0;
+    if (contention != NULL)
+        rl_contention_note_start(contention, view->round_trip_ns, now_ns);
+    uint64_t yield_ns = contention != NULL ? rl_sub_sat(contention->yield_until_ns, now_ns) : 0;
     yield_ns = rl_min_u64(yield_ns, rl_attempt_spare_ns(lease, view));
     if (yield_ns == 0) {
-        begin_hot(lease, view, fx);
+        begin_contended(lease, view, fx);
         return;
     }
     rl_lease_move(lease, RL_STATE_WAITING);
@@ -87,9 +91,9 @@ void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl
 
 /* Who goes ahead must do without the first node, which somebody else may have got: that is for a
  * set of which nobody else is missing. */
-static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *view)
+static bool may_request_all(const struct rl_lease *lease, const struct rl_view *view)
 {
-    rl_nodes fit = view->up & view->voters & ~lease->round.failed;
+    rl_nodes fit = view->up & view->eligible & ~lease->round.failed;
 
     return fit == rl_nodes_all(lease->terms->nodes) && lease->terms->nodes > lease->terms->quorum;
 }
@@ -97,73 +101,75 @@ static bool may_go_ahead(const struct rl_lease *lease, const struct rl_view *vie
 /* Whoever asks another node first (of several resources: who wants another one of them) meets us
  * half-way, and we wake each other: again and again, if both go at once. So a while goes by after
  * an attempt that split the votes; from its end on, not from the next word on: see
- * rl_contest_pause_ns(). */
+ * rl_contention_pause_ns(). */
 static uint64_t pause_until_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     bool split = lease->round.granted != 0;
     unsigned spare = lease->keys > 1 ? 0 : 1; /* the first is mended without it */
 
-    if (!split || rl_contest_splits(lease->contest) <= spare)
+    if (!split || rl_contention_splits(lease->contention) <= spare)
         return 0;
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 2);
     return rl_add_sat(view->now.boot_ns,
-                      rl_contest_pause_ns(lease->contest, view->round_trip_ns, random));
+                      rl_contention_pause_ns(lease->contention, view->round_trip_ns, random));
 }
 
 /* The key is gone, or was when we heard of it, and others have heard it, too. */
-static void line_up(struct rl_lease *lease, const struct rl_view *view)
+static void queue_behind_preferred(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t now_ns = view->now.boot_ns;
     uint64_t random = rl_jitter(view->random, lease->salt, lease->attempts + 1);
     struct rl_wait *wait = &lease->wait;
 
     wait->free = true;
-    wait->all = may_go_ahead(lease, view) && rl_contest_goes_ahead(lease->contest, random);
-    if (wait->all)
+    wait->request_all =
+        may_request_all(lease, view) && rl_contention_requests_all(lease->contention, random);
+    if (wait->request_all)
         return;
-    uint64_t lag_ns = rl_contest_lag_ns(lease->contest, view->round_trip_ns, random >> 16);
-    wait->go_ns = rl_max_u64(wait->go_ns, rl_add_sat(now_ns, lag_ns));
+    uint64_t lag_ns = rl_contention_delay_ns(lease->contention, view->round_trip_ns, random >> 16);
+    wait->start_ns = rl_max_u64(wait->start_ns, rl_add_sat(now_ns, lag_ns));
 }
 
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx)
 {
-    struct rl_contest *contest = lease->contest;
+    struct rl_contention *contention = lease->contention;
     struct rl_wait *wait = &lease->wait;
     /* Right behind its denial it was asked: nothing is between the two. */
-    rl_nodes piped = lease->round.later != 0 ? wait->piped & lease->round.denied : 0;
-    bool told = wait->told, tried = wait->hunch;
+    rl_nodes piped = lease->round.deferred != 0 ? wait->probed & lease->round.denied : 0;
+    bool told = wait->notified, tried = wait->is_guess;
 
     if (rl_permit_is(lease)) {
-        rl_permit_rest(lease, status);
+        rl_permit_pause(lease, status);
         return;
     }
     memset(wait, 0, sizeof *wait);
     wait->key = (uint8_t)(lease->taken - (lease->taken != 0));
     wait->tried = tried;
-    if (contest == NULL || status != REDLOCK_ECONTENDED)
+    if (contention == NULL || status != REDLOCK_ECONTENDED)
         return;
-    fx->want = rl_wait_first(lease, view);
-    if ((fx->want & view->telling) == 0 && lease->attempts > 1)
-        fx->want |= rl_contest_first(contest, quick(view) & ~fx->want);
+    fx->track = rl_wait_preferred(lease, view);
+    if ((fx->track & view->notifying) == 0 && lease->attempts > 1)
+        fx->track |= rl_contention_preferred(contention, request_all_now(view) & ~fx->track);
     if (is_held_elsewhere(lease, view))
-        fx->want |= rl_contest_first(contest, quick(view) & lease->round.denied);
-    wait->go_ns = pause_until_ns(lease, view);
-    wait->watched = teller_of(lease, view);
-    if (piped != wait->watched)
-        fx->watch = wait->watched;
+        fx->track |=
+            rl_contention_preferred(contention, request_all_now(view) & lease->round.denied);
+    wait->start_ns = pause_until_ns(lease, view);
+    wait->tracked = notifier_of(lease, view);
+    if (piped != wait->tracked)
+        fx->probe = wait->tracked;
     if (told && piped != 0) /* also if another one is to tell from now on */
-        line_up(lease, view);
+        queue_behind_preferred(lease, view);
 }
 
 /* The node that all ask first has said that the key is not there any more, or it has changed. */
-static void go(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
+static void start_now(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    if (!lease->wait.free || lease->wait.go_ns > view->now.boot_ns)
+    if (!lease->wait.free || lease->wait.start_ns > view->now.boot_ns)
         return;
-    rl_nodes first = rl_wait_first(lease, view);
-    rl_attempt_begin(lease, lease->wait.all ? 0 : first, view, fx);
-    lease->wait.first = first & lease->round.asked; /* on its word, in any case */
+    rl_nodes first = rl_wait_preferred(lease, view);
+    rl_attempt_begin(lease, lease->wait.request_all ? 0 : first, view, fx);
+    lease->wait.preferred = first & lease->round.requested; /* on its word, in any case */
 }
 
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
@@ -171,11 +177,11 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
     if (rl_permit_is(lease))
         rl_permit_tick(lease, view, fx);
     else if (rl_remaining_ns(lease->next, view->now) != 0)
-        go(lease, view, fx);
+        start_now(lease, view, fx);
     else if (lease->attempts == 0)
-        begin_hot(lease, view, fx);
+        begin_contended(lease, view, fx);
     else {
-        lease->wait.hunch = false;
+        lease->wait.is_guess = false;
         rl_attempt_begin(lease, 0, view, fx);
     }
 }
@@ -183,15 +189,15 @@ void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_
 /* That the key is not there. On another node than the first the holder may never have had it. But
  * it may have been there, and have gone before we asked, and nobody pushes that: so it is believed
  * once, and then not again before something else has brought us back. */
-static bool is_news(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
+static bool is_new_notification(struct rl_lease *lease, rl_nodes node, const struct rl_view *view)
 {
     struct rl_wait *wait = &lease->wait;
 
-    if (rl_wait_first(lease, view) == node ||
+    if (rl_wait_preferred(lease, view) == node ||
         (is_held_elsewhere(lease, view) && (lease->round.denied & node) != 0))
         return true;
-    wait->hunch = !wait->tried;
-    return wait->hunch;
+    wait->is_guess = !wait->tried;
+    return wait->is_guess;
 }
 
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -202,14 +208,14 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         return;
     }
     if (ballot->verb != RL_VERB_PTTL || ballot->round != lease->round.number ||
-        (lease->wait.watched & RL_NODE(ballot->node)) == 0)
+        (lease->wait.tracked & RL_NODE(ballot->node)) == 0)
         return;
     if (ballot->vote == RL_VOTE_DENIED) {
-        if (!is_news(lease, RL_NODE(ballot->node), view))
+        if (!is_new_notification(lease, RL_NODE(ballot->node), view))
             return;
         if (!lease->wait.free)
-            line_up(lease, view);
-        go(lease, view, fx);
+            queue_behind_preferred(lease, view);
+        start_now(lease, view, fx);
         return;
     }
     /* Expiry is told late or not at all. */
@@ -223,11 +229,11 @@ void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
 
 static void wake(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
-    rl_contest_woken(lease->contest, view->now.boot_ns);
-    lease->wait.hunch = false;
+    rl_contention_note_notification(lease->contention, view->now.boot_ns);
+    lease->wait.is_guess = false;
     if (!lease->wait.free)
-        line_up(lease, view);
-    go(lease, view, fx);
+        queue_behind_preferred(lease, view);
+    start_now(lease, view, fx);
 }
 
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
@@ -244,13 +250,13 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
     }
     /* Where no majority has answered, the key is not in the way. */
     bool denied = lease->attempts > 0 && lease->status == REDLOCK_ECONTENDED;
-    if (denied && lease->wait.watched == 0) /* it can tell only now */
-        lease->wait.watched = fx->watch = nodes & view->telling & view->up & view->voters;
-    else if (denied && lease->wait.watched != nodes && nodes == rl_wait_first(lease, view) &&
-             (nodes & view->telling) != 0 &&
+    if (denied && lease->wait.tracked == 0) /* it can tell only now */
+        lease->wait.tracked = fx->probe = nodes & view->notifying & view->up & view->eligible;
+    else if (denied && lease->wait.tracked != nodes && nodes == rl_wait_preferred(lease, view) &&
+             (nodes & view->notifying) != 0 &&
              !is_held_elsewhere(lease, view)) /* better than who was watched */
-        lease->wait.watched = fx->watch = nodes;
-    else if ((nodes & lease->wait.watched) != 0)
+        lease->wait.tracked = fx->probe = nodes;
+    else if ((nodes & lease->wait.tracked) != 0)
         wake(lease, view, fx);
 }
 
@@ -258,7 +264,7 @@ void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const s
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view)
 {
-    if (lease->taken == 0 || rl_wait_first(lease, view) == RL_NODE(ballot->node))
+    if (lease->taken == 0 || rl_wait_preferred(lease, view) == RL_NODE(ballot->node))
         lease->taken = ballot->key;
 }
 
@@ -268,6 +274,6 @@ uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *vie
         return rl_permit_wake_ns(lease, view);
     uint64_t left = rl_remaining_ns(lease->next, view->now);
     if (lease->wait.free)
-        left = rl_min_u64(left, rl_sub_sat(lease->wait.go_ns, view->now.boot_ns));
+        left = rl_min_u64(left, rl_sub_sat(lease->wait.start_ns, view->now.boot_ns));
     return rl_due_ns(view->now, left);
 }

@@ -9,22 +9,22 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
-static struct rl_answer vote(enum rl_vote vote)
+static struct rl_result vote(enum rl_vote vote)
 {
-    return (struct rl_answer){.vote = vote, .cause = REDLOCK_CAUSE_NONE};
+    return (struct rl_result){.vote = vote, .cause = REDLOCK_CAUSE_NONE};
 }
 
-static struct rl_answer granted_if(bool granted)
+static struct rl_result granted_if(bool granted)
 {
     return vote(granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
-static struct rl_answer failed(int cause)
+static struct rl_result failed(int cause)
 {
-    return (struct rl_answer){.vote = RL_VOTE_FAILED, .cause = cause};
+    return (struct rl_result){.vote = RL_VOTE_FAILED, .cause = cause};
 }
 
-static struct rl_answer malformed(void)
+static struct rl_result malformed(void)
 {
     return failed(REDLOCK_CAUSE_PROTOCOL);
 }
@@ -40,7 +40,7 @@ static bool is_status(const struct rl_reply *reply, const char *word)
 /* ---- judges of one key ---- */
 
 /* +OK granted; nil denied. */
-static struct rl_answer judge_set(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_set(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     if (is_status(reply, "OK"))
@@ -51,7 +51,7 @@ static struct rl_answer judge_set(const struct rl_reply *reply, unsigned keys)
 }
 
 /* 1 granted; 0 denied: the key is gone, or has another token. */
-static struct rl_answer judge_compare(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_compare(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     if (reply->kind != RL_REPLY_INTEGER || (reply->integer != 0 && reply->integer != 1))
@@ -60,7 +60,7 @@ static struct rl_answer judge_compare(const struct rl_reply *reply, unsigned key
 }
 
 /* A text granted; nil denied. */
-static struct rl_answer judge_get(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_get(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     if (reply->kind == RL_REPLY_BULK)
@@ -69,17 +69,17 @@ static struct rl_answer judge_get(const struct rl_reply *reply, unsigned keys)
 }
 
 /* -1 (no expiry) or more granted; -2 denied: no key. */
-static struct rl_answer judge_pttl(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_pttl(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     if (reply->kind != RL_REPLY_INTEGER || reply->integer < -2)
         return malformed();
-    struct rl_answer answer = granted_if(reply->integer != -2);
-    answer.pttl_ms = reply->integer > 0 ? (uint64_t)reply->integer : 0;
-    return answer;
+    struct rl_result result = granted_if(reply->integer != -2);
+    result.pttl_ms = reply->integer > 0 ? (uint64_t)reply->integer : 0;
+    return result;
 }
 
-static struct rl_answer judge_ping(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_ping(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : malformed();
@@ -99,54 +99,54 @@ static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
 
 /* Judges the letters that all scripts of fences have in common: the record is missing, belongs to
  * another configuration, or is corrupt. */
-static struct rl_answer judge_record(char letter)
+static struct rl_result classify_record(char letter)
 {
     uint8_t state = letter == 'M'   ? RL_RECORD_MISSING
                     : letter == 'R' ? RL_RECORD_FOREIGN
                     : letter == 'C' ? RL_RECORD_CORRUPT
                                     : RL_RECORD_UNKNOWN;
-    struct rl_answer answer = failed(REDLOCK_CAUSE_FENCE);
+    struct rl_result result = failed(REDLOCK_CAUSE_FENCE_RECORD);
 
-    answer.record = state;
-    return state == RL_RECORD_UNKNOWN ? malformed() : answer;
+    result.record = state;
+    return state == RL_RECORD_UNKNOWN ? malformed() : result;
 }
 
-static struct rl_answer record_in_use(struct rl_arg run)
+static struct rl_result record_in_use(struct rl_arg run)
 {
-    struct rl_answer answer = vote(RL_VOTE_GRANTED);
+    struct rl_result result = vote(RL_VOTE_GRANTED);
 
-    answer.record = RL_RECORD_ADMITTED;
-    answer.run = run;
-    return answer;
+    result.record = RL_RECORD_ADMITTED;
+    result.run = run;
+    return result;
 }
 
 /* "A PREVIOUS RUN" granted, and the proposal is stored; "G PREVIOUS RUN" granted, and it is not;
  * "D PREVIOUS PTTL" denied: it does not say whose run the record is of. */
-static struct rl_answer judge_vote(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_vote(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
     char letter = letter_of(reply, &rest);
-    struct rl_answer answer = {.vote = RL_VOTE_DENIED, .accepted = letter == 'A'};
+    struct rl_result result = {.vote = RL_VOTE_DENIED, .accepted = letter == 'A'};
 
     (void)keys;
     if (letter != 'A' && letter != 'G' && letter != 'D')
-        return judge_record(letter);
+        return classify_record(letter);
     struct rl_arg number = rl_wire_next_word(&rest);
-    if (!rl_fence_parse(number.data, number.len, &answer.number))
+    if (!rl_fence_parse(number.data, number.len, &result.register_value))
         return malformed();
     if (letter == 'D') {
         struct rl_arg pttl = rl_wire_next_word(&rest);
-        (void)rl_fence_parse(pttl.data, pttl.len, &answer.pttl_ms);
-        return answer;
+        (void)rl_fence_parse(pttl.data, pttl.len, &result.pttl_ms);
+        return result;
     }
-    answer.vote = RL_VOTE_GRANTED;
-    answer.record = RL_RECORD_ADMITTED;
-    answer.run = rest;
-    return answer;
+    result.vote = RL_VOTE_GRANTED;
+    result.record = RL_RECORD_ADMITTED;
+    result.run = rest;
+    return result;
 }
 
 /* "A RUN" granted: the register holds the number or more; "L" denied: the key is not ours. */
-static struct rl_answer judge_raise(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_raise(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
     char letter = letter_of(reply, &rest);
@@ -154,11 +154,11 @@ static struct rl_answer judge_raise(const struct rl_reply *reply, unsigned keys)
     (void)keys;
     if (letter == 'L')
         return vote(RL_VOTE_DENIED);
-    return letter == 'A' ? record_in_use(rest) : judge_record(letter);
+    return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
 /* Three lines granted: configuration, mark, numbers. */
-static struct rl_answer judge_read(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_read(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_record_text text;
 
@@ -169,21 +169,21 @@ static struct rl_answer judge_read(const struct rl_reply *reply, unsigned keys)
 
 /* "A RUN" granted: the record is in use; "S" denied: another client is about to take it into use.
  */
-static struct rl_answer judge_seed(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_seed(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
     char letter = letter_of(reply, &rest);
 
     (void)keys;
     if (letter == 'S')
-        return (struct rl_answer){.vote = RL_VOTE_DENIED, .record = RL_RECORD_MISSING};
-    return letter == 'A' ? record_in_use(rest) : judge_record(letter);
+        return (struct rl_result){.vote = RL_VOTE_DENIED, .record = RL_RECORD_MISSING};
+    return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
 /* ---- judges of several keys ---- */
 
 /* 1 granted; -i denied: key i exists, and none was set. */
-static struct rl_answer judge_acquire_many(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_acquire_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER)
         return malformed();
@@ -191,14 +191,14 @@ static struct rl_answer judge_acquire_many(const struct rl_reply *reply, unsigne
         return vote(RL_VOTE_GRANTED);
     if (reply->integer >= 0 || reply->integer < -(int64_t)keys)
         return malformed();
-    struct rl_answer answer = vote(RL_VOTE_DENIED);
-    answer.key = (uint8_t)-reply->integer;
-    return answer;
+    struct rl_result result = vote(RL_VOTE_DENIED);
+    result.key = (uint8_t)-reply->integer;
+    return result;
 }
 
 /* The number of keys that were ours. All of them granted; fewer denied, and those that were ours
  * are undone all the same. */
-static struct rl_answer judge_undo_many(const struct rl_reply *reply, unsigned keys)
+static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER || reply->integer < 0 || reply->integer > (int64_t)keys)
         return malformed();
@@ -209,21 +209,21 @@ static struct rl_answer judge_undo_many(const struct rl_reply *reply, unsigned k
 
 /* A word that is sent as it is, and words that stand for a value of the request. */
 /* clang-format off */
-#define W(word)       {(word), sizeof(word) - 1, 0, RL_WORD_LITERAL}
-#define ARG(member)   {NULL, 0, offsetof(struct rl_arguments, member), RL_WORD_ARG}
-#define VALUE(member) {NULL, 0, offsetof(struct rl_arguments, member), RL_WORD_NUMBER}
+#define W(word)       {(word), sizeof(word) - 1, 0, RL_FORM_ARG_LITERAL}
+#define ARG(member)   {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_VALUE}
+#define VALUE(member) {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_NUMBER}
 #define KEY           ARG(key)
-#define KEYS          {NULL, 0, 0, RL_WORD_KEYS}
+#define KEYS          {NULL, 0, 0, RL_FORM_ARG_KEYS}
 #define TOKEN   ARG(token)
 #define TTL     VALUE(ttl_ms)
 #define RECORD  ARG(record)
 #define CONFIG  ARG(config)
 #define STRIPE  VALUE(stripe)
-#define NUMBER  VALUE(number)
+#define FENCE  VALUE(fence)
 #define MARK    ARG(mark)
 #define RUN     ARG(run)
-#define NUMBERS ARG(numbers)
-#define ANY     ARG(word)
+#define FENCES ARG(fences)
+#define ANY     ARG(text)
 #define STRIPES W("1024") /* how many registers a record has */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 
@@ -237,50 +237,53 @@ static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
     IS(ACQUIRE, creates_key),
     IS(ACQUIRE, resets_ttl),
-    FORM(ACQUIRE, PLAIN) = COMMAND(judge_set, FAILS, W("SET"), KEY, TOKEN, W("NX"), W("PX"), TTL),
-    FORM(ACQUIRE, SHA) = SCRIPT(vote, judge_vote, TYPE_CORRUPTS, W("2"), KEY, RECORD, TOKEN, TTL,
-                                STRIPE, NUMBER, CONFIG),
-    FORM(ACQUIRE, MANY) = SCRIPT(acquire_many, judge_acquire_many, TYPE_DENIES, KEYS, TOKEN, TTL),
+    FORM(ACQUIRE, PLAIN) =
+        COMMAND(classify_set, FAILS, W("SET"), KEY, TOKEN, W("NX"), W("PX"), TTL),
+    FORM(ACQUIRE, SHA) = SCRIPT(vote, classify_vote, TYPE_CORRUPTS, W("2"), KEY, RECORD, TOKEN, TTL,
+                                STRIPE, FENCE, CONFIG),
+    FORM(ACQUIRE, MANY) =
+        SCRIPT(acquire_many, classify_acquire_many, TYPE_DENIES, KEYS, TOKEN, TTL),
 
     IS(EXTEND, resets_ttl),
-    FORM(EXTEND, SHA) = SCRIPT(extend, judge_compare, TYPE_DENIES, W("1"), KEY, TOKEN, TTL),
-    FORM(EXTEND, MANY) = SCRIPT(extend_many, judge_compare, TYPE_DENIES, KEYS, TOKEN, TTL),
+    FORM(EXTEND, SHA) = SCRIPT(extend, classify_compare, TYPE_DENIES, W("1"), KEY, TOKEN, TTL),
+    FORM(EXTEND, MANY) = SCRIPT(extend_many, classify_compare, TYPE_DENIES, KEYS, TOKEN, TTL),
 
     IS(RELEASE, is_undo),
-    FORM(RELEASE, SHA) = SCRIPT(release, judge_compare, TYPE_DENIES, W("1"), KEY, TOKEN),
-    FORM(RELEASE, DELEX) = COMMAND(judge_compare, TYPE_DENIES, W("DELEX"), KEY, W("IFEQ"), TOKEN),
-    FORM(RELEASE, DELIFEQ) = COMMAND(judge_compare, TYPE_DENIES, W("DELIFEQ"), KEY, TOKEN),
-    FORM(RELEASE, MANY) = SCRIPT(release_many, judge_undo_many, TYPE_DENIES, KEYS, TOKEN),
+    FORM(RELEASE, SHA) = SCRIPT(release, classify_compare, TYPE_DENIES, W("1"), KEY, TOKEN),
+    FORM(RELEASE, DELEX) =
+        COMMAND(classify_compare, TYPE_DENIES, W("DELEX"), KEY, W("IFEQ"), TOKEN),
+    FORM(RELEASE, DELIFEQ) = COMMAND(classify_compare, TYPE_DENIES, W("DELIFEQ"), KEY, TOKEN),
+    FORM(RELEASE, MANY) = SCRIPT(release_many, classify_undo_many, TYPE_DENIES, KEYS, TOKEN),
 
     IS(SHORTEN, is_undo),
-    FORM(SHORTEN, SHA) = SCRIPT(shorten, judge_compare, TYPE_DENIES, W("1"), KEY, TOKEN, TTL),
-    FORM(SHORTEN, MANY) = SCRIPT(shorten_many, judge_undo_many, TYPE_DENIES, KEYS, TOKEN, TTL),
+    FORM(SHORTEN, SHA) = SCRIPT(shorten, classify_compare, TYPE_DENIES, W("1"), KEY, TOKEN, TTL),
+    FORM(SHORTEN, MANY) = SCRIPT(shorten_many, classify_undo_many, TYPE_DENIES, KEYS, TOKEN, TTL),
 
     IS(HEAL, creates_key),
     IS(HEAL, resets_ttl),
-    FORM(HEAL, PLAIN) = COMMAND(judge_set, FAILS, W("SET"), KEY, TOKEN, W("NX"), W("PX"), TTL),
-    FORM(HEAL, MANY) = SCRIPT(heal_many, judge_compare, TYPE_DENIES, KEYS, TOKEN, TTL),
+    FORM(HEAL, PLAIN) = COMMAND(classify_set, FAILS, W("SET"), KEY, TOKEN, W("NX"), W("PX"), TTL),
+    FORM(HEAL, MANY) = SCRIPT(heal_many, classify_compare, TYPE_DENIES, KEYS, TOKEN, TTL),
 
     IS(GET, only_reads),
-    IS(GET, long_reply), /* another client may have stored anything under the key */
-    FORM(GET, PLAIN) = COMMAND(judge_get, TYPE_GRANTS, W("GET"), KEY),
-    FORM(GET, MANY) = SCRIPT(get_many, judge_compare, TYPE_DENIES, KEYS, TOKEN),
+    IS(GET, has_long_reply), /* another client may have stored anything under the key */
+    FORM(GET, PLAIN) = COMMAND(classify_get, TYPE_GRANTS, W("GET"), KEY),
+    FORM(GET, MANY) = SCRIPT(get_many, classify_compare, TYPE_DENIES, KEYS, TOKEN),
 
     IS(PTTL, only_reads),
-    FORM(PTTL, PLAIN) = COMMAND(judge_pttl, FAILS, W("PTTL"), KEY),
+    FORM(PTTL, PLAIN) = COMMAND(classify_pttl, FAILS, W("PTTL"), KEY),
 
     IS(PING, only_reads),
-    FORM(PING, PLAIN) = COMMAND(judge_ping, GRANTS, W("PING")),
+    FORM(PING, PLAIN) = COMMAND(classify_ping, GRANTS, W("PING")),
 
-    FORM(RAISE, SHA) = SCRIPT(raise, judge_raise, TYPE_CORRUPTS, W("2"), KEY, RECORD, TOKEN, STRIPE,
-                              NUMBER, CONFIG),
+    FORM(RAISE, SHA) = SCRIPT(raise, classify_raise, TYPE_CORRUPTS, W("2"), KEY, RECORD, TOKEN,
+                              STRIPE, FENCE, CONFIG),
 
-    IS(READ, long_reply),
+    IS(READ, has_long_reply),
     FORM(READ, SHA) =
-        SCRIPT(read, judge_read, TYPE_CORRUPTS, W("1"), RECORD, CONFIG, RUN, MARK, STRIPES),
+        SCRIPT(read, classify_read, TYPE_CORRUPTS, W("1"), RECORD, CONFIG, RUN, MARK, STRIPES),
 
     FORM(SEED, SHA) =
-        SCRIPT(seed, judge_seed, TYPE_CORRUPTS, W("1"), RECORD, CONFIG, RUN, MARK, NUMBERS),
+        SCRIPT(seed, classify_seed, TYPE_CORRUPTS, W("1"), RECORD, CONFIG, RUN, MARK, FENCES),
 
     IS(TIME, informs),
     IS(TIME, only_reads),
@@ -289,7 +292,7 @@ const struct rl_protocol_row rl_protocol[RL_VERB_COUNT] = {
 
     IS(INFO, informs),
     IS(INFO, only_reads),
-    IS(INFO, long_reply),
+    IS(INFO, has_long_reply),
     FORM(INFO, PLAIN) = COMMAND(NULL, FAILS, W("INFO"), ANY),
 
     IS(TRACK, informs),
@@ -312,14 +315,14 @@ const struct rl_form_row rl_forms[RL_FORM_EVAL + 1] = {
 
 const struct rl_script *rl_protocol_script(enum rl_verb verb, enum rl_form form)
 {
-    const struct rl_script *script = rl_protocol_phrase(verb, form)->script;
+    const struct rl_script *script = rl_protocol_form(verb, form)->script;
 
     RL_ASSERT(script != NULL);
     return script;
 }
 
 /* Appends decimal digits, written from the end of the backing store. */
-static struct rl_arg *say_number(struct rl_command *command, struct rl_arg *to, uint64_t value)
+static struct rl_arg *add_number(struct rl_command *command, struct rl_arg *to, uint64_t value)
 {
     RL_ASSERT(command->numbers_used < RL_NUMBERS_MAX);
     char *number = command->numbers[command->numbers_used++];
@@ -332,25 +335,25 @@ static struct rl_arg *say_number(struct rl_command *command, struct rl_arg *to, 
     return to;
 }
 
-static struct rl_arg *say_keys(struct rl_command *command, struct rl_arg *to,
+static struct rl_arg *add_keys(struct rl_command *command, struct rl_arg *to,
                                const struct rl_arguments *arguments)
 {
     RL_ASSERT(arguments->key_count <= RL_KEYS_MAX);
-    to = say_number(command, to, arguments->key_count);
+    to = add_number(command, to, arguments->key_count);
     for (unsigned i = 0; i < arguments->key_count; i++)
         *to++ = arguments->keys[i];
     return to;
 }
 
-void rl_protocol_say(struct rl_command *command, enum rl_verb verb, enum rl_form form,
-                     const struct rl_arguments *arguments)
+void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                        const struct rl_arguments *arguments)
 {
-    const struct rl_phrase *phrase = rl_protocol_phrase(verb, form);
-    const struct rl_script *script = phrase->script;
-    const struct rl_phrase_word *word = phrase->words;
+    const struct rl_verb_form *verb_form = rl_protocol_form(verb, form);
+    const struct rl_script *script = verb_form->script;
+    const struct rl_form_arg *word = verb_form->args;
     struct rl_arg *to = command->args;
 
-    RL_ASSERT(word->kind != RL_WORD_NONE);
+    RL_ASSERT(word->kind != RL_FORM_ARG_NONE);
     command->numbers_used = 0;
     if (script != NULL && form == RL_FORM_SHA) {
         *to++ = (struct rl_arg){"EVALSHA", 7};
@@ -359,47 +362,47 @@ void rl_protocol_say(struct rl_command *command, enum rl_verb verb, enum rl_form
         *to++ = (struct rl_arg){"EVAL", 4};
         *to++ = (struct rl_arg){script->text, strlen(script->text)};
     }
-    for (; word->kind != RL_WORD_NONE; word++) {
+    for (; word->kind != RL_FORM_ARG_NONE; word++) {
         const void *value = (const char *)arguments + word->at;
-        if (word->kind == RL_WORD_ARG)
+        if (word->kind == RL_FORM_ARG_VALUE)
             *to++ = *(const struct rl_arg *)value;
-        else if (word->kind == RL_WORD_LITERAL)
+        else if (word->kind == RL_FORM_ARG_LITERAL)
             *to++ = (struct rl_arg){word->text, word->len};
-        else if (word->kind == RL_WORD_NUMBER)
-            to = say_number(command, to, *(const uint64_t *)value);
+        else if (word->kind == RL_FORM_ARG_NUMBER)
+            to = add_number(command, to, *(const uint64_t *)value);
         else
-            to = say_keys(command, to, arguments);
+            to = add_keys(command, to, arguments);
     }
     command->count = (size_t)(to - command->args);
 }
 
 /* First: does the error only say that these words are not understood there? */
-struct rl_answer rl_protocol_judge_error(const struct rl_phrase *phrase, enum rl_form form,
-                                         const struct rl_reply *reply)
+struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form, enum rl_form form,
+                                            const struct rl_reply *reply)
 {
     int cause = rl_wire_error_cause(reply->text, reply->len);
     unsigned feature = rl_forms[form].feature;
     bool unknown = rl_wire_starts_with(reply->text, reply->len, "ERR unknown command");
-    struct rl_answer answer = vote(RL_VOTE_AGAIN);
+    struct rl_result result = vote(RL_VOTE_RESEND);
 
-    if (phrase->error_rule == RL_ERROR_GRANTS)
+    if (verb_form->error_rule == RL_ERROR_GRANTS)
         return vote(RL_VOTE_GRANTED);
-    answer.form = rl_forms[form].next;
-    answer.forget = feature;
+    result.form = rl_forms[form].next;
+    result.forget = feature;
     /* "unknown command": EVALSHA was renamed. Neither has run. */
     if (form == RL_FORM_SHA &&
         (unknown || rl_wire_starts_with(reply->text, reply->len, "NOSCRIPT")))
-        return answer;
+        return result;
     if (feature != 0 && (unknown || cause == REDLOCK_CAUSE_NOPERM ||
                          rl_wire_starts_with(reply->text, reply->len, "ERR syntax error")))
-        return answer;
+        return result;
     if (cause == REDLOCK_CAUSE_WRONGTYPE) {
-        if (phrase->error_rule == RL_ERROR_TYPE_DENIES)
+        if (verb_form->error_rule == RL_ERROR_TYPE_DENIES)
             return vote(RL_VOTE_DENIED);
-        if (phrase->error_rule == RL_ERROR_TYPE_GRANTS)
+        if (verb_form->error_rule == RL_ERROR_TYPE_GRANTS)
             return vote(RL_VOTE_GRANTED);
-        if (phrase->error_rule == RL_ERROR_TYPE_CORRUPTS)
-            return judge_record('C');
+        if (verb_form->error_rule == RL_ERROR_TYPE_CORRUPTS)
+            return classify_record('C');
     }
     return failed(cause);
 }

@@ -49,7 +49,7 @@ struct rl_script {
 };
 #define RL_SHA_LEN 40
 /* No script of RL_FORM_MANY has more bytes. */
-#define RL_SCRIPT_MANY_MAX 400
+#define RL_SCRIPT_MULTI_MAX 400
 
 /* What an error reply means, beside that a form is not understood. */
 enum rl_error_rule {
@@ -61,42 +61,42 @@ enum rl_error_rule {
 };
 
 /* Judges a reply that is no error; `keys` is the number of keys that the request was about. */
-typedef struct rl_answer rl_judge(const struct rl_reply *reply, unsigned keys);
+typedef struct rl_result rl_classifier(const struct rl_reply *reply, unsigned keys);
 
 /* One word of a request, or what stands for it. */
-enum rl_word_kind {
-    RL_WORD_NONE = 0,    /* the end of the words */
-    RL_WORD_LITERAL = 1, /* `text` */
-    RL_WORD_ARG = 2,     /* the struct rl_arg at this offset of struct rl_arguments */
-    RL_WORD_NUMBER = 3,  /* the uint64_t at this offset, as decimal digits */
-    RL_WORD_KEYS = 4     /* the number of keys, and each of them */
+enum rl_form_arg_kind {
+    RL_FORM_ARG_NONE = 0,    /* the end of the words */
+    RL_FORM_ARG_LITERAL = 1, /* `text` */
+    RL_FORM_ARG_VALUE = 2,   /* the struct rl_arg at this offset of struct rl_arguments */
+    RL_FORM_ARG_NUMBER = 3,  /* the uint64_t at this offset, as decimal digits */
+    RL_FORM_ARG_KEYS = 4     /* the number of keys, and each of them */
 };
-struct rl_phrase_word {
+struct rl_form_arg {
     const char *text;
     uint16_t len;
     uint16_t at;
-    uint8_t kind; /* enum rl_word_kind */
+    uint8_t kind; /* enum rl_form_arg_kind */
 };
 
 /* One verb in one form. All zero: there is no such form. */
-#define RL_PHRASE_WORDS 9 /* with RL_WORD_NONE at the end */
-struct rl_phrase {
-    struct rl_phrase_word words[RL_PHRASE_WORDS]; /* behind the script, if there is one */
-    const struct rl_script *script;               /* NULL: the words are the whole command */
-    rl_judge *judge;                              /* NULL: the verb informs */
+#define RL_FORM_ARGS_MAX 9 /* with RL_FORM_ARG_NONE at the end */
+struct rl_verb_form {
+    struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* behind the script, if there is one */
+    const struct rl_script *script;            /* NULL: the words are the whole command */
+    rl_classifier *classify;                   /* NULL: the verb informs */
     enum rl_error_rule error_rule;
 };
 
 struct rl_protocol_row {
-    bool informs;     /* the reply is not a vote: node/watch.c or node/tracker.c reads it */
-    bool creates_key; /* sets a key that was not there */
-    bool resets_ttl;  /* sets a key, or gives it its whole TTL again */
-    bool is_undo;     /* removes what was set; the only requests that are repeated on a later
-                       * connection until they are answered: the token makes that safe */
-    bool only_reads;  /* changes no key: its order among other requests does not matter */
-    bool long_reply;  /* the text of a reply may be as long as INFO */
-    uint8_t elements; /* of the array that is the reply; 0: it is none */
-    struct rl_phrase forms[RL_FORM_ROWS];
+    bool informs;        /* the reply is not a vote: node/heartbeat.c or node/tracker.c reads it */
+    bool creates_key;    /* sets a key that was not there */
+    bool resets_ttl;     /* sets a key, or gives it its whole TTL again */
+    bool is_undo;        /* removes what was set; the only requests that are repeated on a later
+                          * connection until they are answered: the token makes that safe */
+    bool only_reads;     /* changes no key: its order among other requests does not matter */
+    bool has_long_reply; /* the text of a reply may be as long as INFO */
+    uint8_t elements;    /* of the array that is the reply; 0: it is none */
+    struct rl_verb_form forms[RL_FORM_ROWS];
 };
 extern const struct rl_protocol_row rl_protocol[RL_VERB_COUNT];
 
@@ -110,40 +110,40 @@ struct rl_arguments {
     uint64_t ttl_ms;
     struct rl_arg record; /* fences: key of the fence record */
     struct rl_arg config; /* fences: fingerprint of the configuration */
-    uint64_t number;      /* ACQUIRE: the proposal; RAISE: what to raise the register to */
+    uint64_t fence;       /* ACQUIRE: the proposal; RAISE: what to raise the register to */
     uint64_t stripe;      /* ACQUIRE, RAISE: which register */
     struct rl_arg mark;   /* READ: left on a record that is not in use; SEED: must still be there */
     struct rl_arg run;    /* READ, SEED: run of the server that is asked; empty: any */
-    struct rl_arg numbers; /* SEED: "stripe:number ...", registers are raised to these */
-    struct rl_arg word;    /* INFO: the section; TRACK: id of the second connection */
+    struct rl_arg fences; /* SEED: "stripe:number ...", registers are raised to these */
+    struct rl_arg text;   /* INFO: the section; TRACK: id of the second connection */
 };
 
 /* Fills `command` with the words of `verb` in `form`. The command borrows from `arguments` and from
  * itself: it is valid as long as both stay where they are. */
-void rl_protocol_say(struct rl_command *command, enum rl_verb verb, enum rl_form form,
-                     const struct rl_arguments *arguments);
+void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_form form,
+                        const struct rl_arguments *arguments);
 
-static inline const struct rl_phrase *rl_protocol_phrase(enum rl_verb verb, enum rl_form form)
+static inline const struct rl_verb_form *rl_protocol_form(enum rl_verb verb, enum rl_form form)
 {
     return &rl_protocol[verb].forms[form == RL_FORM_EVAL ? RL_FORM_SHA : form];
 }
 
-/* Judges a reply of kind ERROR, for rl_protocol_answer(). */
-struct rl_answer rl_protocol_judge_error(const struct rl_phrase *phrase, enum rl_form form,
-                                         const struct rl_reply *reply);
+/* Judges a reply of kind ERROR, for rl_protocol_classify(). */
+struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form, enum rl_form form,
+                                            const struct rl_reply *reply);
 
 /* Returns what `reply` says to `verb`, which does not inform, asked in `form` about `keys` keys. A
  * vote is exactly one well-formed reply; a reply of any other kind or number is FAILED with
  * CAUSE_PROTOCOL. NOSCRIPT to RL_FORM_SHA, and "unknown command", "syntax error" or NOPERM to a
  * form that needs a feature, are AGAIN. */
-static inline struct rl_answer rl_protocol_answer(enum rl_verb verb, enum rl_form form,
-                                                  unsigned keys, const struct rl_reply *reply)
+static inline struct rl_result rl_protocol_classify(enum rl_verb verb, enum rl_form form,
+                                                    unsigned keys, const struct rl_reply *reply)
 {
-    const struct rl_phrase *phrase = rl_protocol_phrase(verb, form);
+    const struct rl_verb_form *verb_form = rl_protocol_form(verb, form);
 
     if (reply->kind == RL_REPLY_ERROR)
-        return rl_protocol_judge_error(phrase, form, reply);
-    return phrase->judge(reply, keys);
+        return rl_protocol_classify_error(verb_form, form, reply);
+    return verb_form->classify(reply, keys);
 }
 
 /* Returns the form in which a request is asked first: the script for several keys if the claim has
@@ -151,11 +151,11 @@ static inline struct rl_answer rl_protocol_answer(enum rl_verb verb, enum rl_for
  * is no plain form; the plain form. */
 static inline enum rl_form rl_protocol_first_form(enum rl_verb verb, bool fenced, bool many)
 {
-    const struct rl_phrase *forms = rl_protocol[verb].forms;
+    const struct rl_verb_form *forms = rl_protocol[verb].forms;
 
     if (many && forms[RL_FORM_MANY].script != NULL)
         return RL_FORM_MANY;
-    if (forms[RL_FORM_PLAIN].words[0].kind == RL_WORD_NONE)
+    if (forms[RL_FORM_PLAIN].args[0].kind == RL_FORM_ARG_NONE)
         return RL_FORM_SHA;
     return fenced && forms[RL_FORM_SHA].script != NULL ? RL_FORM_SHA : RL_FORM_PLAIN;
 }

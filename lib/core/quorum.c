@@ -13,9 +13,9 @@ static void check_invariants(const struct rl_round *round)
 
     RL_ASSERT((round->granted & round->denied) == 0);
     RL_ASSERT(((round->granted | round->denied) & round->failed) == 0);
-    RL_ASSERT(((round->granted | round->denied) & ~round->asked) == 0);
-    RL_ASSERT(((round->asked | round->failed | round->absent) & ~all) == 0);
-    RL_ASSERT((round->later & (round->asked | round->failed | ~all)) == 0);
+    RL_ASSERT(((round->granted | round->denied) & ~round->requested) == 0);
+    RL_ASSERT(((round->requested | round->failed | round->absent) & ~all) == 0);
+    RL_ASSERT((round->deferred & (round->requested | round->failed | ~all)) == 0);
 }
 
 void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
@@ -46,12 +46,12 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
 static rl_nodes reachable(const struct rl_round *round, rl_nodes wanted, const struct rl_view *view)
 {
     bool gives_back = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
-    unsigned without = rl_nodes_count(wanted & view->up & ~round->barred);
+    unsigned without = rl_nodes_count(wanted & view->up & ~round->excluded);
 
-    return view->up | (gives_back || without < round->quorum ? view->silent : 0);
+    return view->up | (gives_back || without < round->quorum ? view->suspect : 0);
 }
 
-void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes excluded,
                    const struct rl_view *view)
 {
     RL_ASSERT(round->nodes >= 1 && round->nodes <= RL_NODES_MAX);
@@ -61,12 +61,12 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->number++;
     round->verb = (uint8_t)verb;
     round->outcome = RL_OUTCOME_OPEN;
-    round->barred = barred & all;
+    round->excluded = excluded & all;
     rl_nodes up = reachable(round, ask & all, view);
-    round->asked = ask & up & all;
+    round->requested = ask & up & all;
     round->failed = ask & ~up & all;
-    round->silent = round->asked & view->silent;
-    round->later = 0;
+    round->suspect = round->requested & view->suspect;
+    round->deferred = 0;
     round->absent = all & ~ask;
     round->granted = 0;
     round->denied = 0;
@@ -74,7 +74,7 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     round->t1_wall_us = view->wall_us;
     memset(round->rtt_us, 0, round->nodes * sizeof *round->rtt_us);
     memset(round->cause, 0, round->nodes * sizeof *round->cause);
-    for (rl_nodes rest = round->failed | round->barred | round->silent; rest != 0;
+    for (rl_nodes rest = round->failed | round->excluded | round->suspect; rest != 0;
          rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         round->cause[node] = view->cause[node];
@@ -82,23 +82,23 @@ void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_n
     check_invariants(round);
 }
 
-void rl_round_hold_back(struct rl_round *round, rl_nodes nodes)
+void rl_round_defer(struct rl_round *round, rl_nodes nodes)
 {
-    round->later = round->asked & nodes;
-    round->asked &= ~nodes;
-    round->silent &= ~nodes;
+    round->deferred = round->requested & nodes;
+    round->requested &= ~nodes;
+    round->suspect &= ~nodes;
     check_invariants(round);
 }
 
-rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
+rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *view)
 {
-    rl_nodes later = round->later;
-    rl_nodes up = reachable(round, (round->asked | later) & ~round->failed, view);
+    rl_nodes later = round->deferred;
+    rl_nodes up = reachable(round, (round->requested | later) & ~round->failed, view);
     rl_nodes away = later & ~up;
 
-    round->later = 0;
-    round->asked |= later & up;
-    round->silent |= later & up & view->silent;
+    round->deferred = 0;
+    round->requested |= later & up;
+    round->suspect |= later & up & view->suspect;
     round->failed |= away;
     for (; away != 0; away &= away - 1)
         round->cause[__builtin_ctz(away)] = view->cause[__builtin_ctz(away)];
@@ -108,14 +108,14 @@ rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view)
 
 void rl_round_complete(struct rl_round *round, const struct rl_round *later)
 {
-    rl_nodes nodes = round->later & (later->asked | later->failed);
+    rl_nodes nodes = round->deferred & (later->requested | later->failed);
 
-    round->later &= ~nodes;
-    round->asked |= nodes & later->asked;
+    round->deferred &= ~nodes;
+    round->requested |= nodes & later->requested;
     round->granted |= nodes & later->granted;
     round->denied |= nodes & later->denied;
     round->failed |= nodes & later->failed;
-    round->silent |= nodes & later->silent;
+    round->suspect |= nodes & later->suspect;
     for (; nodes != 0; nodes &= nodes - 1) {
         unsigned node = (unsigned)__builtin_ctz(nodes);
         round->rtt_us[node] = later->rtt_us[node];
@@ -124,11 +124,11 @@ void rl_round_complete(struct rl_round *round, const struct rl_round *later)
     check_invariants(round);
 }
 
-void rl_round_fail_later(struct rl_round *round, uint8_t cause)
+void rl_round_fail_deferred(struct rl_round *round, uint8_t cause)
 {
-    round->failed |= round->later;
-    for (; round->later != 0; round->later &= round->later - 1)
-        round->cause[__builtin_ctz(round->later)] = cause;
+    round->failed |= round->deferred;
+    for (; round->deferred != 0; round->deferred &= round->deferred - 1)
+        round->cause[__builtin_ctz(round->deferred)] = cause;
 }
 
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
@@ -145,25 +145,25 @@ bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot)
     case RL_VOTE_DENIED:
         round->denied |= bit;
         break;
-    case RL_VOTE_SILENT:
-        round->silent |= bit;
+    case RL_VOTE_SUSPECT:
+        round->suspect |= bit;
         break;
     default:
         RL_ASSERT(ballot->vote == RL_VOTE_FAILED);
         round->failed |= bit;
         break;
     }
-    if (ballot->vote == RL_VOTE_FAILED || (round->barred & bit) == 0)
+    if (ballot->vote == RL_VOTE_FAILED || (round->excluded & bit) == 0)
         round->cause[ballot->node] = ballot->cause;
     round->rtt_us[ballot->node] = ballot->rtt_us;
     check_invariants(round);
     return true;
 }
 
-void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *view)
+void rl_round_exclude(struct rl_round *round, rl_nodes nodes, const struct rl_view *view)
 {
-    nodes &= rl_nodes_all(round->nodes) & ~round->barred;
-    round->barred |= nodes;
+    nodes &= rl_nodes_all(round->nodes) & ~round->excluded;
+    round->excluded |= nodes;
     for (nodes &= ~round->failed; nodes != 0; nodes &= nodes - 1) {
         unsigned node = (unsigned)__builtin_ctz(nodes);
         round->cause[node] = view->cause[node];
@@ -172,22 +172,22 @@ void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *
 
 rl_nodes rl_round_pending(const struct rl_round *round)
 {
-    return round->asked & ~(round->granted | round->denied | round->failed);
+    return round->requested & ~(round->granted | round->denied | round->failed);
 }
 
 rl_nodes rl_round_counted(const struct rl_round *round)
 {
-    return round->granted & ~round->barred;
+    return round->granted & ~round->excluded;
 }
 
 static enum rl_outcome judge_majority(const struct rl_round *round)
 {
     bool concedes = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
-    rl_nodes hopeless = round->barred | (concedes ? round->silent : 0);
+    rl_nodes hopeless = round->excluded | (concedes ? round->suspect : 0);
     unsigned granted = rl_nodes_count(rl_round_counted(round));
-    unsigned open = rl_nodes_count((rl_round_pending(round) | round->later) & ~hopeless);
+    unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~hopeless);
 
-    if (round->later != 0 && round->denied != 0)
+    if (round->deferred != 0 && round->denied != 0)
         return RL_OUTCOME_FAILED; /* the first one's answer is for all */
     if (granted >= round->quorum)
         return RL_OUTCOME_WON;
@@ -217,7 +217,7 @@ static enum rl_outcome judge_inspection(const struct rl_round *round)
     rl_nodes pending = rl_round_pending(round);
     unsigned answered = rl_nodes_count(round->granted | round->denied);
 
-    if ((pending & ~round->silent) != 0)
+    if ((pending & ~round->suspect) != 0)
         return RL_OUTCOME_OPEN;
     if (answered >= round->quorum)
         return RL_OUTCOME_WON;
@@ -235,12 +235,12 @@ static enum rl_outcome judge_ours(const struct rl_round *round)
         return RL_OUTCOME_GONE;
     if (ours >= round->quorum)
         return RL_OUTCOME_WON;
-    bool may_be_ours = ours + rl_nodes_count(pending & ~round->barred) >= round->quorum;
+    bool may_be_ours = ours + rl_nodes_count(pending & ~round->excluded) >= round->quorum;
     bool may_be_gone = gone + rl_nodes_count(pending) > spare;
     return may_be_ours || may_be_gone ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
-enum rl_outcome rl_round_judge_ours(struct rl_round *round)
+enum rl_outcome rl_round_judge_verify(struct rl_round *round)
 {
     if (round->outcome == RL_OUTCOME_OPEN)
         round->outcome = (uint8_t)judge_ours(round);
@@ -273,39 +273,39 @@ enum rl_outcome rl_round_judge(struct rl_round *round)
 int rl_round_status(const struct rl_round *round)
 {
     unsigned spare = (unsigned)(round->nodes - round->quorum);
-    unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0, barred = 0;
+    unsigned failed = 0, refused = 0, auth = 0, memory = 0, fence = 0, excluded = 0;
     unsigned denied = rl_nodes_count(round->denied);
 
-    rl_nodes without = round->failed | (round->barred & ~round->denied) |
-                       (round->silent & rl_round_pending(round));
+    rl_nodes without = round->failed | (round->excluded & ~round->denied) |
+                       (round->suspect & rl_round_pending(round));
     if (round->outcome == RL_OUTCOME_OPEN)
-        without |= rl_round_pending(round) | round->later;
+        without |= rl_round_pending(round) | round->deferred;
     for (; without != 0; without &= without - 1) {
         unsigned node = (unsigned)__builtin_ctz(without);
         uint8_t cause = round->cause[node];
         failed++;
         int status = rl_cause_of(cause)->status;
         /* With those that are barred there might have been a majority. */
-        barred += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->is_bar;
-        fence += cause == REDLOCK_CAUSE_FENCE;
+        excluded += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->is_bar;
+        fence += cause == REDLOCK_CAUSE_FENCE_RECORD;
         memory += status == REDLOCK_ENOMEM;
         auth += status == REDLOCK_EAUTH;
-        refused += status == REDLOCK_EREFUSED;
+        refused += status == REDLOCK_EEXCLUDED;
     }
     if (memory > spare)
         return REDLOCK_ENOMEM;
     if (auth > spare)
         return REDLOCK_EAUTH;
     if (refused > spare)
-        return REDLOCK_EREFUSED;
+        return REDLOCK_EEXCLUDED;
     /* With usable records there would have been a majority. */
     if (fence > 0 && failed - fence + rl_nodes_count(round->denied) <= spare)
         return REDLOCK_EFENCE;
     /* Where somebody says no, that is the reason, unless those that are not counted are seen to
      * have made the difference, or nobody could win without them. */
     bool decisive =
-        denied == 0 || barred > spare || rl_nodes_count(round->granted) >= round->quorum;
-    if (barred > 0 && decisive && failed - barred + denied <= spare)
-        return REDLOCK_EREFUSED;
+        denied == 0 || excluded > spare || rl_nodes_count(round->granted) >= round->quorum;
+    if (excluded > 0 && decisive && failed - excluded + denied <= spare)
+        return REDLOCK_EEXCLUDED;
     return failed > spare ? REDLOCK_ENOQUORUM : REDLOCK_ECONTENDED;
 }

@@ -20,14 +20,14 @@ struct rl_round {
     uint8_t verb;    /* enum rl_verb */
     uint8_t outcome; /* enum rl_outcome; once it has left OPEN it never changes */
     uint8_t nodes, quorum;
-    rl_nodes asked;   /* the request was handed to the node's connection */
-    rl_nodes later;   /* will be asked when the first of the round has granted */
-    rl_nodes absent;  /* known beforehand not to have our key (release) */
-    rl_nodes barred;  /* may answer, does not count */
-    rl_nodes granted; /* granted, denied and failed are disjoint */
+    rl_nodes requested; /* the request was handed to the node's connection */
+    rl_nodes deferred;  /* will be asked when the first of the round has granted */
+    rl_nodes absent;    /* known beforehand not to have our key (release) */
+    rl_nodes excluded;  /* may answer, does not count */
+    rl_nodes granted;   /* granted, denied and failed are disjoint */
     rl_nodes denied;
     rl_nodes failed;
-    rl_nodes silent;    /* asked, and without an answer for longer than usual */
+    rl_nodes suspect;   /* asked, and without an answer for longer than usual */
     struct rl_now t1;   /* read before the first byte was sent */
     int64_t t1_wall_us; /* rl_view.wall_us at T1 */
     uint32_t *rtt_us;   /* of each node; 0: no answer */
@@ -39,11 +39,11 @@ struct rl_view {
     struct rl_now now;
     int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
     rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
-    rl_nodes silent;             /* suspect: connected; asked where it cannot be done without */
+    rl_nodes suspect;            /* suspect: connected; asked where it cannot be done without */
     rl_nodes slow;               /* answer much later than the quorum-th fastest */
-    rl_nodes telling;            /* tell when a key changes that they were asked about */
-    rl_nodes voters;             /* their grant of a new lock counts, as far as is known */
-    rl_nodes unfit;              /* not even their word that our key is still there counts */
+    rl_nodes notifying;          /* tell when a key changes that they were asked about */
+    rl_nodes eligible;           /* their grant of a new lock counts, as far as is known */
+    rl_nodes excluded;           /* not even their word that our key is still there counts */
     bool duplicate;              /* two addresses show one server */
     uint8_t cause[RL_NODES_MAX]; /* why a node is not up, not a voter or unfit */
     uint64_t random;             /* fresh in every tick */
@@ -63,8 +63,8 @@ struct rl_ballot {
     uint8_t key;    /* DENIED, of several keys: the first that was taken, from 1 on; 0: not said */
     uint32_t round;
     uint32_t rtt_us;
-    uint64_t number;  /* a fenced vote: what the node's register held before */
-    uint64_t pttl_ms; /* of the key that is there, if the answer says it; 0: it does not */
+    uint64_t register_value; /* a fenced vote: what the node's register held before */
+    uint64_t pttl_ms;        /* of the key that is there, if the answer says it; 0: it does not */
 };
 
 /* A round of so many nodes before its first question; both arrays have an element for each node,
@@ -76,25 +76,25 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from);
 
 /* Opens a round: asks the nodes of `ask` that are up (silent ones, too, to give keys back, and
  * where there is no majority without them), counts the others of `ask` as failed with the view's
- * cause. `number` is increased. */
-void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes barred,
+ * cause. `register_value` is increased. */
+void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes excluded,
                    const struct rl_view *view);
 
 /* These are not asked yet, right after rl_round_open(). */
-void rl_round_hold_back(struct rl_round *round, rl_nodes nodes);
+void rl_round_defer(struct rl_round *round, rl_nodes nodes);
 /* The nodes held back that are to be asked now; those that are not up by now count as failed. */
-rl_nodes rl_round_ask_later(struct rl_round *round, const struct rl_view *view);
+rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *view);
 
 /* Takes what a later round of the same nodes, one that was given up, knows of those that this round
  * held back to its end. For reports. */
 void rl_round_complete(struct rl_round *round, const struct rl_round *later);
 
 /* They will not be asked. */
-void rl_round_fail_later(struct rl_round *round, uint8_t cause);
+void rl_round_fail_deferred(struct rl_round *round, uint8_t cause);
 
 /* From here on votes of these nodes do not count, not even those that were given already; the view
  * says why. */
-void rl_round_bar(struct rl_round *round, rl_nodes nodes, const struct rl_view *view);
+void rl_round_exclude(struct rl_round *round, rl_nodes nodes, const struct rl_view *view);
 
 /* Counts one vote of this round; a second vote of a node and votes of nodes that were not asked are
  * ignored. Returns true if the vote was counted in. */
@@ -108,7 +108,7 @@ enum rl_outcome rl_round_judge(struct rl_round *round);
 /* The same for a round that asks whether a key is still ours. WON: a majority of votes that count
  * says so. GONE: there are too many denials for a majority; the denial of a barred node counts,
  * too. FAILED: the nodes that are left can bring about neither. */
-enum rl_outcome rl_round_judge_ours(struct rl_round *round);
+enum rl_outcome rl_round_judge_verify(struct rl_round *round);
 
 /* Nodes that were asked and have not answered. */
 rl_nodes rl_round_pending(const struct rl_round *round);
@@ -116,7 +116,7 @@ rl_nodes rl_round_pending(const struct rl_round *round);
 /* Grants that count. */
 rl_nodes rl_round_counted(const struct rl_round *round);
 
-/* Why a round failed: ECONTENDED, ENOQUORUM, EREFUSED, EFENCE, EAUTH or ENOMEM. In a round that is
+/* Why a round failed: ECONTENDED, ENOQUORUM, EEXCLUDED, EFENCE, EAUTH or ENOMEM. In a round that is
  * given up before its decision, nodes without an answer count as if they had failed. */
 int rl_round_status(const struct rl_round *round);
 

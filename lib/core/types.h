@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define RL_NODES_MAX    31
-#define RL_SETS_MAX     16
+#define RL_SHARDS_MAX   16
 #define RL_RESOURCE_MAX 512 /* bytes of a resource, without the prefix */
 #define RL_KEYS_MAX     64  /* resources of one lock */
 #define RL_PREFIX_MAX   256

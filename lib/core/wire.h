@@ -43,21 +43,22 @@ enum rl_vote {
     RL_VOTE_GRANTED = 1,
     RL_VOTE_DENIED = 2,
     RL_VOTE_FAILED = 4,
-    RL_VOTE_AGAIN = 5, /* this form was not executed: ask once more in the form of rl_answer.form */
-    RL_VOTE_SILENT = 6 /* no answer so far, and not much hope for one: another vote may follow */
+    RL_VOTE_RESEND =
+        5, /* this form was not executed: ask once more in the form of rl_result.form */
+    RL_VOTE_SUSPECT = 6 /* no answer so far, and not much hope for one: another vote may follow */
 };
 
-struct rl_answer {
+struct rl_result {
     enum rl_vote vote;
     int cause;       /* enum redlock_cause; NONE unless FAILED */
     uint8_t form;    /* enum rl_form; with AGAIN: how to ask again */
     unsigned forget; /* with AGAIN: feature bits that this server has shown not to have */
     uint8_t key;     /* ACQUIRE of several keys, denied: the first that was taken; from 1 on */
     /* Of fences: */
-    uint8_t record;    /* enum rl_record_state: what the answer says of the node's record */
-    bool accepted;     /* ACQUIRE granted: the proposal was stored */
-    uint64_t number;   /* ACQUIRE granted or denied: what the register held before */
-    uint64_t pttl_ms;  /* of the key that is there; 0: not said, or for ever */
+    uint8_t record;          /* enum rl_record_state: what the answer says of the node's record */
+    bool accepted;           /* ACQUIRE granted: the proposal was stored */
+    uint64_t register_value; /* ACQUIRE granted or denied: what the register held before */
+    uint64_t pttl_ms;        /* of the key that is there; 0: not said, or for ever */
     struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
 };
 

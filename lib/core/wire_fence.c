@@ -34,7 +34,7 @@ bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *r
 
     if (!next_line(&rest, &ret->config) || !next_line(&rest, &ret->mark))
         return false;
-    ret->numbers = rest;
+    ret->fences = rest;
     return true;
 }
 

@@ -19,7 +19,7 @@ struct rl_arg rl_wire_next_word(struct rl_arg *text);
 struct rl_record_text {
     struct rl_arg config; /* empty: the record is not in use */
     struct rl_arg mark;   /* empty: none */
-    struct rl_arg numbers;
+    struct rl_arg fences;
 };
 bool rl_wire_record_parse(const struct rl_reply *reply, struct rl_record_text *ret);
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOW_FACTOR  4
-#define TIMES_NS     (100 * RL_MS) /* round trips are looked at so often */
-#define WALL_TRIES   3
-#define WALL_NEAR_US 1000 /* readings so near to each other belong together */
-#define WALL_SAME_US 100  /* as near to the last ones, they do not ask for another reading */
-#define WALL_LOOK_US 1000 /* a smaller jump is within every slack */
+#define SLOW_FACTOR   4
+#define TIMES_NS      (100 * RL_MS) /* round trips are looked at so often */
+#define WALL_TRIES    3
+#define WALL_NEAR_US  1000 /* readings so near to each other belong together */
+#define WALL_SAME_US  100  /* as near to the last ones, they do not ask for another reading */
+#define WALL_CHECK_US 1000 /* a smaller jump is within every slack */
 /* What a server reads in one go it executes before it learns that its client has gone. */
 #define READ_AT_ONCE ((uint64_t)16 << 10)
 
@@ -79,13 +79,15 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     bool up = rl_node_is_up(node) && !node->duplicate;
 
     engine->view.up = set_bit(engine->view.up, bit, up);
-    engine->view.voters = set_bit(engine->view.voters, bit, !(node->bars & RL_BARS_ACQUIRE));
-    engine->view.unfit = set_bit(engine->view.unfit, bit, (node->bars & RL_BARS_EXTEND) != 0);
-    engine->view.telling = set_bit(engine->view.telling, bit, up && rl_tracker_tells(node));
-    engine->view.silent = set_bit(engine->view.silent, bit, node->suspect && !node->duplicate);
+    engine->view.eligible =
+        set_bit(engine->view.eligible, bit, !(node->exclusions & RL_EXCLUSIONS_ACQUIRE));
+    engine->view.excluded =
+        set_bit(engine->view.excluded, bit, (node->exclusions & RL_EXCLUSIONS_EXTEND) != 0);
+    engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
+    engine->view.suspect = set_bit(engine->view.suspect, bit, node->suspect && !node->duplicate);
     engine->view.cause[node->index] =
         node->duplicate ? REDLOCK_CAUSE_DUPLICATE
-                        : (uint8_t)(up ? rl_admission_cause(node->bars)
+                        : (uint8_t)(up ? rl_admission_cause(node->exclusions)
                                        : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
 }
 
@@ -113,7 +115,7 @@ static inline void take_vote(struct rl_engine *engine, const struct rl_inbox_vot
     } else if (claim->owner != NULL) {
         if (claim->fenced) {
             uint64_t *hint = &engine->records->hints[claim->stripe];
-            *hint = rl_max_u64(*hint, ballot->number);
+            *hint = rl_max_u64(*hint, ballot->register_value);
             rl_records_note(engine, ballot);
         }
         rl_lock_vote(engine, claim->owner, ballot, reply);
@@ -144,7 +146,7 @@ __attribute__((noinline)) static void take_other(struct rl_engine *engine, uint6
         take_change(engine, &engine->nodes[rl_inbox_take_node(inbox, kind)]);
         break;
     case RL_INBOX_STEPPED:
-        rl_lock_doubt(engine, RL_NODE(rl_inbox_take_node(inbox, kind)));
+        rl_lock_invalidate(engine, RL_NODE(rl_inbox_take_node(inbox, kind)));
         break;
     default:
         RL_ASSERT(kind == RL_INBOX_PUSH_UNREAD);
@@ -197,7 +199,8 @@ static int open_nodes(struct rl_engine *engine)
         node->user = own ? spec->user : params->user;
         node->password = own ? spec->password : params->password;
         node->db = spec->db;
-        engine->node_words[i] = rl_hash_word(rl_node_spec_id(spec), strlen(rl_node_spec_id(spec)));
+        engine->node_hashes[i] =
+            rl_hash_bytes(rl_node_spec_id(spec), strlen(rl_node_spec_id(spec)));
         rl_node_attest(node, spec->durable, spec->fresh);
         rl_node_start(node, engine->view.now.boot_ns);
         update_node(engine, node);
@@ -207,25 +210,25 @@ static int open_nodes(struct rl_engine *engine)
 }
 
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_outside *outside, const struct rl_engine_listener *listener)
+                   const struct rl_env *env, const struct rl_engine_listener *listener)
 {
     memset(engine, 0, sizeof *engine);
     engine->mem = params->mem;
     engine->log = params->log;
     engine->params = *params;
-    engine->outside = *outside;
+    engine->env = *env;
     engine->listener = *listener;
     engine->count = params->nodes;
     engine->quorum = params->nodes / 2 + 1;
     engine->timers.mem = params->mem;
-    rl_random_seed(&engine->random, outside->entropy);
+    rl_random_seed(&engine->random, env->entropy);
     engine->common = (struct rl_node_common){
         .mem = params->mem,
         .log = params->log,
-        .clocks = {outside->now, outside->ctx},
+        .clocks = {env->now, env->ctx},
         .inbox = {.mem = params->mem},
         .text = &engine->text,
-        .transport = outside->transport,
+        .transport = env->transport,
         .fence_record = params->fence_record,
         .fence_config = params->fence_config,
         .fence_run_bound = params->fence_run_bound,
@@ -233,7 +236,7 @@ int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *para
         .connect_timeout_ns = params->connect_timeout_ns,
         .node_timeout_ns = params->node_timeout_ns,
         .heartbeat_ns = params->heartbeat_ns,
-        .wakeups = params->wakeups,
+        .notifications = params->notifications,
     };
     engine->common.admission.quorum = engine->quorum;
     rl_engine_refresh(engine);
@@ -252,7 +255,7 @@ static void free_all(struct rl_engine *engine)
     engine->nodes = NULL;
     engine->count = 0;
     rl_heap_free(&engine->timers);
-    rl_places_free(engine);
+    rl_resources_free(engine);
     rl_free(engine->mem, engine->records);
     engine->records = NULL;
     rl_encoded_free(engine->mem, &engine->common.cache.encoded);
@@ -286,7 +289,7 @@ void rl_engine_abandon(struct rl_engine *engine)
         struct rl_lock *lock = engine->locks;
         engine->locks = lock->next;
         lock->active = false;
-        rl_seats_abandon(engine, lock);
+        rl_queue_abandon(engine, lock);
         if (lock->claim != NULL)
             lock->claim->owner = NULL;
         rl_slot_forget(engine, lock);
@@ -305,27 +308,27 @@ static int64_t wall_ahead_us(uint64_t wall_us, struct rl_now now)
  * was stopped in between must not take that for a jump. */
 static void read_clocks(struct rl_engine *engine)
 {
-    const struct rl_outside *outside = &engine->outside;
-    uint64_t before_us = outside->wall_us(outside->ctx);
+    const struct rl_env *env = &engine->env;
+    uint64_t before_us = env->wall_us(env->ctx);
 
-    engine->view.now = outside->now(outside->ctx);
+    engine->view.now = env->now(env->ctx);
     int64_t moved_us = wall_ahead_us(before_us, engine->view.now) - engine->view.wall_us;
     if (moved_us > -WALL_SAME_US && moved_us < WALL_SAME_US)
         return;
     for (unsigned tries = 0; tries < WALL_TRIES; tries++) {
-        uint64_t after_us = outside->wall_us(outside->ctx);
+        uint64_t after_us = env->wall_us(env->ctx);
         if (after_us >= before_us && after_us - before_us < WALL_NEAR_US) {
             engine->view.wall_us = wall_ahead_us(before_us, engine->view.now);
             return;
         }
         before_us = after_us;
-        engine->view.now = outside->now(outside->ctx);
+        engine->view.now = env->now(env->ctx);
     }
 }
 
 static void draw(struct rl_engine *engine)
 {
-    engine->view.random = rl_random_word(&engine->random);
+    engine->view.random = rl_random_u64(&engine->random);
     engine->common.random = engine->view.random;
 }
 
@@ -348,9 +351,9 @@ static void review_wall(struct rl_engine *engine)
     int64_t ahead_us = engine->view.wall_us - engine->wall_seen_us;
     struct rl_lock *next;
 
-    if (ahead_us < 0 || ahead_us > WALL_LOOK_US)
+    if (ahead_us < 0 || ahead_us > WALL_CHECK_US)
         engine->wall_seen_us = engine->view.wall_us;
-    for (struct rl_lock *lock = engine->locks; ahead_us > WALL_LOOK_US && lock != NULL;
+    for (struct rl_lock *lock = engine->locks; ahead_us > WALL_CHECK_US && lock != NULL;
          lock = next) {
         next = lock->next;
         rl_lock_tick(engine, lock);
@@ -371,7 +374,7 @@ static void send_queued(struct rl_engine *engine)
     uint64_t now_ns = engine->view.now.boot_ns;
     rl_nodes *dirty = &engine->common.inbox.dirty;
 
-    rl_places_turn(engine);
+    rl_resources_turn(engine);
     while (*dirty != 0) {
         unsigned node = (unsigned)__builtin_ctz(*dirty);
         *dirty &= *dirty - 1;
@@ -387,7 +390,7 @@ void rl_engine_tick(struct rl_engine *engine)
     rl_engine_drain(engine);
     if (engine->common.wake_ns <= now_ns) {
         engine->common.wake_known = false;
-        engine->outside.catch_up(engine->outside.ctx);
+        engine->env.catch_up(engine->env.ctx);
         for (unsigned i = 0; i < engine->count; i++) {
             rl_node_tick(&engine->nodes[i], now_ns);
             rl_engine_drain(engine);
@@ -413,14 +416,14 @@ static uint64_t nodes_due_ns(const struct rl_engine *engine)
 /* While nothing is locked, heartbeats are not counted in. */
 static bool is_wake_known(const struct rl_engine *engine)
 {
-    return engine->common.wake_known && engine->wake_wanted >= engine->common.wanted;
+    return engine->common.wake_known && engine->wake_active >= engine->common.active;
 }
 
 static void find_wake(struct rl_engine *engine)
 {
     engine->common.wake_ns = nodes_due_ns(engine);
     engine->common.wake_known = true;
-    engine->wake_wanted = engine->common.wanted;
+    engine->wake_active = engine->common.active;
 }
 
 bool rl_engine_is_due(struct rl_engine *engine, uint64_t by_ns)
@@ -442,7 +445,7 @@ void rl_engine_flush(struct rl_engine *engine)
     const struct rl_lock *first = rl_heap_first(&engine->timers);
     uint64_t due_ns = first != NULL ? first->due_ns : RL_NEVER;
     due_ns = rl_min_u64(due_ns, rl_records_wake_ns(engine));
-    engine->outside.wake_at(engine->outside.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
+    engine->env.wake_at(engine->env.ctx, rl_min_u64(engine->common.wake_ns, due_ns));
 }
 
 void rl_engine_set_terms(const struct rl_engine *engine, struct rl_lease_terms *terms)
@@ -459,7 +462,7 @@ bool rl_engine_is_ready(const struct rl_engine *engine)
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
         ready += node->state == RL_NODE_READY &&
-                 (engine->view.voters & engine->view.up & RL_NODE(i)) != 0;
+                 (engine->view.eligible & engine->view.up & RL_NODE(i)) != 0;
     }
     return ready >= engine->quorum;
 }
@@ -473,7 +476,7 @@ static bool node_is_settled(const struct rl_node *node)
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* What waits in the pipeline of a connection that is being made is owed too; and who was too
      * busy to answer is known to be down only when another attempt has failed. */
-    return node->fell && node->failures > 1;
+    return node->connect_failed && node->failures > 1;
 }
 
 bool rl_engine_has_dropped(const struct rl_engine *engine)
@@ -481,7 +484,7 @@ bool rl_engine_has_dropped(const struct rl_engine *engine)
     bool dropped = false;
 
     for (unsigned i = 0; i < engine->count; i++)
-        dropped = dropped || engine->nodes[i].dropped_until_ns > engine->view.now.boot_ns;
+        dropped = dropped || engine->nodes[i].undo_dropped_until_ns > engine->view.now.boot_ns;
     return dropped;
 }
 

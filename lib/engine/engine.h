@@ -8,8 +8,8 @@
 #include "engine/heap.h"
 #include "engine/lock.h"
 #include "engine/params.h"
-#include "engine/place.h"
 #include "engine/record.h"
+#include "engine/resource.h"
 #include "node/node.h"
 #include "platform/token.h"
 
@@ -17,7 +17,7 @@
 #define RL_TOKEN_GIVEN_MAX RL_BULK_MAX
 
 /* Downwards: sockets, clocks and randomness (engine/io.h), or a model of them. */
-struct rl_outside {
+struct rl_env {
     struct rl_transport transport;
     struct rl_entropy entropy;
     struct rl_now (*now)(void *ctx);
@@ -55,7 +55,7 @@ struct rl_engine {
     const struct rl_log *log;
     struct rl_engine_params params;
     struct rl_engine_listener listener;
-    struct rl_outside outside;
+    struct rl_env env;
     struct rl_reply_text text;
     struct rl_node_common common;
     struct rl_node *nodes;
@@ -64,20 +64,20 @@ struct rl_engine {
     int64_t wall_seen_us; /* view.wall_us when all locks looked at it last, or less */
     struct rl_random random;
     struct rl_heap timers;
-    struct rl_places places;
-    uint64_t node_words[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
-    struct rl_records *records;        /* NULL until fences are used */
-    struct rl_lock *locks;             /* all active ones */
+    struct rl_resources resources;
+    uint64_t node_hashes[RL_NODES_MAX]; /* hashes of their names, for their ranks at a resource */
+    struct rl_records *records;         /* NULL until fences are used */
+    struct rl_lock *locks;              /* all active ones */
     uint32_t lock_count;
     bool draining;     /* in rl_engine_drain_all(), which does not call itself */
-    bool wake_wanted;  /* common.wanted when common.wake_ns was found out */
+    bool wake_active;  /* common.wanted when common.wake_ns was found out */
     uint64_t times_ns; /* when round trips were looked at last */
     struct rl_engine_stats stats;
 };
 
 /* 0 or ENOMEM; on failure nothing is left. Connections start with the first tick. */
 int rl_engine_open(struct rl_engine *engine, const struct rl_engine_params *params,
-                   const struct rl_outside *outside, const struct rl_engine_listener *listener);
+                   const struct rl_env *env, const struct rl_engine_listener *listener);
 /* Ends all locks: what is held is released, what waits fails with ECLOSED. */
 void rl_engine_end_locks(struct rl_engine *engine);
 /* The same, then closes connections after their rules and frees everything. */

@@ -9,7 +9,7 @@ static bool is_new(const struct rl_record *record)
     return record->state == RL_RECORD_MISSING && record->empty;
 }
 
-bool rl_first_start_looks_new(const struct rl_engine *engine)
+bool rl_first_start_seems_new(const struct rl_engine *engine)
 {
     if (engine->records->used != 0)
         return false;
@@ -36,14 +36,14 @@ bool rl_first_start_begin(struct rl_engine *engine)
     if (!rl_first_start_is_near(engine))
         return false;
     for (unsigned i = 0; i < engine->count; i++)
-        if (!nodes[i].stood)
+        if (!nodes[i].unchanged)
             return false;
     for (unsigned i = 0; i < engine->count; i++)
         nodes[i].first = true;
     return true;
 }
 
-rl_nodes rl_first_start_rest(const struct rl_engine *engine)
+rl_nodes rl_first_start_unchanged(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
     rl_nodes rest = 0;

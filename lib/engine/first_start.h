@@ -17,14 +17,14 @@
 struct rl_engine;
 
 /* Nobody who answers has ever stored a number, as far as we know. */
-bool rl_first_start_looks_new(const struct rl_engine *engine);
+bool rl_first_start_seems_new(const struct rl_engine *engine);
 /* All have answered and look new: what is missing is a second look. */
 bool rl_first_start_is_near(const struct rl_engine *engine);
 /* This was the second look: the first start begins. */
 bool rl_first_start_begin(struct rl_engine *engine);
 /* Nodes that answered, and may be taken into use because they still are as they were when the first
  * start began. */
-rl_nodes rl_first_start_rest(const struct rl_engine *engine);
+rl_nodes rl_first_start_unchanged(const struct rl_engine *engine);
 /* Some nodes came into use and the others look new: somebody else may be at it. */
 bool rl_first_start_is_elsewhere(const struct rl_engine *engine);
 

@@ -12,10 +12,10 @@
 
 static struct rl_now now(void *ctx)
 {
-    struct rl_io_side *side = ctx;
+    struct rl_io_shard *shard = ctx;
     struct rl_now read = rl_clock_now();
 
-    side->sockets.now_ns = read.boot_ns;
+    shard->sockets.now_ns = read.boot_ns;
     return read;
 }
 
@@ -25,35 +25,35 @@ static uint64_t wall_us(void *ctx)
     return rl_clock_wall_us();
 }
 
-static void take_up_one(struct rl_io_side *side, const struct rl_ready *ready)
+static void take_up_one(struct rl_io_shard *shard, const struct rl_ready *ready)
 {
     bool more = true;
 
     for (unsigned i = 0; more && i < RECEIVES_PER_TICK; i++) {
-        more = rl_sockets_ready(&side->sockets, ready);
-        rl_engine_drain(side->engine);
+        more = rl_sockets_ready(&shard->sockets, ready);
+        rl_engine_drain(shard->engine);
     }
 }
 
-static void take_up(struct rl_io *io, const struct rl_ready *ready, int count)
+static void handle_ready(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     for (int i = 0; i < count; i++)
-        take_up_one(io->sides[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
+        take_up_one(io->shards[ready[i].tag / RL_SOCKET_TAGS], &ready[i]);
 }
 
 /* `ready` of the tick may be older than the time we had to wait for the client, and what its
  * servers have answered meanwhile lies in our own sockets. */
 static void catch_up(void *ctx)
 {
-    struct rl_io *io = ((struct rl_io_side *)ctx)->io;
+    struct rl_io *io = ((struct rl_io_shard *)ctx)->io;
     struct rl_ready ready[RL_READY_MAX];
 
-    take_up(io, ready, rl_poller_look(&io->poller, ready, RL_READY_MAX));
+    handle_ready(io, ready, rl_poller_poll(&io->poller, ready, RL_READY_MAX));
 }
 
 static void wake_at(void *ctx, uint64_t boot_ns)
 {
-    struct rl_io *io = ((struct rl_io_side *)ctx)->io;
+    struct rl_io *io = ((struct rl_io_shard *)ctx)->io;
 
     rl_poller_arm(&io->poller, boot_ns);
 }
@@ -64,28 +64,28 @@ int rl_io_open(struct rl_io *io)
     return rl_poller_open(&io->poller);
 }
 
-int rl_io_add(struct rl_io *io, struct rl_io_side *side, struct rl_engine *engine,
+int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
               const struct rl_engine_params *params, const struct rl_engine_listener *listener)
 {
-    RL_ASSERT(io->count < RL_SETS_MAX);
-    side->io = io;
-    side->engine = engine;
-    rl_sockets_init(&side->sockets, &io->poller, io->count * RL_SOCKET_TAGS);
-    const struct rl_outside outside = {
-        .transport = rl_sockets_transport(&side->sockets),
+    RL_ASSERT(io->count < RL_SHARDS_MAX);
+    shard->io = io;
+    shard->engine = engine;
+    rl_sockets_init(&shard->sockets, &io->poller, io->count * RL_SOCKET_TAGS);
+    const struct rl_env env = {
+        .transport = rl_sockets_transport(&shard->sockets),
         .entropy = rl_entropy_kernel(),
         .now = now,
         .wall_us = wall_us,
         .catch_up = catch_up,
         .wake_at = wake_at,
-        .ctx = side,
+        .ctx = shard,
     };
-    int error = rl_engine_open(engine, params, &outside, listener);
+    int error = rl_engine_open(engine, params, &env, listener);
     if (error != REDLOCK_OK)
         return error;
     for (unsigned i = 0; i < engine->count; i++)
-        rl_sockets_add(&side->sockets, &params->specs[i], &engine->nodes[i]);
-    io->sides[io->count++] = side;
+        rl_sockets_add(&shard->sockets, &params->specs[i], &engine->nodes[i]);
+    io->shards[io->count++] = shard;
     rl_poller_wake(&io->poller);
     return REDLOCK_OK;
 }
@@ -93,32 +93,32 @@ int rl_io_add(struct rl_io *io, struct rl_io_side *side, struct rl_engine *engin
 void rl_io_close_descriptors(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
-        rl_sockets_abandon(&io->sides[i]->sockets);
+        rl_sockets_abandon(&io->shards[i]->sockets);
     rl_poller_close(&io->poller);
 }
 
 void rl_io_close(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
-        rl_engine_close(io->sides[i]->engine);
+        rl_engine_close(io->shards[i]->engine);
     rl_io_close_descriptors(io);
 }
 
 void rl_io_abandon(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
-        rl_engine_abandon(io->sides[i]->engine);
+        rl_engine_abandon(io->shards[i]->engine);
     rl_io_close_descriptors(io);
 }
 
 void rl_io_refresh(struct rl_io *io)
 {
-    const struct rl_engine *first = io->sides[0]->engine;
+    const struct rl_engine *first = io->shards[0]->engine;
 
-    rl_engine_refresh(io->sides[0]->engine);
+    rl_engine_refresh(io->shards[0]->engine);
     for (unsigned i = 1; i < io->count; i++) {
-        rl_engine_refresh_from(io->sides[i]->engine, first);
-        io->sides[i]->sockets.now_ns = first->view.now.boot_ns;
+        rl_engine_refresh_from(io->shards[i]->engine, first);
+        io->shards[i]->sockets.now_ns = first->view.now.boot_ns;
     }
 }
 
@@ -127,14 +127,14 @@ bool rl_io_is_dirty(const struct rl_io *io)
     bool dirty = false;
 
     for (unsigned i = 0; i < io->count; i++)
-        dirty |= io->sides[i]->engine->common.inbox.dirty != 0;
+        dirty |= io->shards[i]->engine->common.inbox.dirty != 0;
     return dirty;
 }
 
 void rl_io_flush(struct rl_io *io)
 {
     for (unsigned i = 0; i < io->count; i++)
-        rl_engine_flush(io->sides[i]->engine);
+        rl_engine_flush(io->shards[i]->engine);
 }
 
 int rl_io_wait(struct rl_io *io, struct rl_ready *ret_ready, int timeout_ms)
@@ -150,10 +150,10 @@ void rl_io_wake(struct rl_io *io)
 void rl_io_tick(struct rl_io *io, const struct rl_ready *ready, int count)
 {
     rl_io_refresh(io);
-    take_up(io, ready, count);
+    handle_ready(io, ready, count);
     for (unsigned i = 0; i < io->count; i++) {
-        rl_sockets_tick(&io->sides[i]->sockets);
-        rl_engine_tick(io->sides[i]->engine);
+        rl_sockets_tick(&io->shards[i]->sockets);
+        rl_engine_tick(io->shards[i]->engine);
     }
 }
 

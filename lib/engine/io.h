@@ -13,7 +13,7 @@
 struct rl_io;
 
 /* One engine and its sockets. */
-struct rl_io_side {
+struct rl_io_shard {
     struct rl_io *io;
     struct rl_engine *engine;
     struct rl_sockets sockets;
@@ -22,14 +22,14 @@ struct rl_io_side {
 struct rl_io {
     struct rl_poller poller;
     unsigned count; /* one at least from the first rl_io_add() on */
-    struct rl_io_side *sides[RL_SETS_MAX];
+    struct rl_io_shard *shards[RL_SHARDS_MAX];
 };
 
 /* The poller alone. 0 or ESYS, and then nothing is left. */
 int rl_io_open(struct rl_io *io);
 /* Opens one more engine, on top of real sockets. 0, ENOMEM or ESYS, and then it is as before. The
  * next wait ends at once, its tick starts the connections. */
-int rl_io_add(struct rl_io *io, struct rl_io_side *side, struct rl_engine *engine,
+int rl_io_add(struct rl_io *io, struct rl_io_shard *shard, struct rl_engine *engine,
               const struct rl_engine_params *params, const struct rl_engine_listener *listener);
 /* Closes the engines, then what they stood on. */
 void rl_io_close(struct rl_io *io);

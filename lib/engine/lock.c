@@ -16,7 +16,7 @@ static void link_lock(struct rl_engine *engine, struct rl_lock *lock)
     if (engine->locks != NULL)
         engine->locks->prev = lock;
     engine->locks = lock;
-    engine->common.wanted = ++engine->lock_count > 0;
+    engine->common.active = ++engine->lock_count > 0;
     lock->active = true;
 }
 
@@ -28,13 +28,13 @@ static void unlink_lock(struct rl_engine *engine, struct rl_lock *lock)
         engine->locks = lock->next;
     if (lock->next != NULL)
         lock->next->prev = lock->prev;
-    engine->common.wanted = --engine->lock_count > 0;
+    engine->common.active = --engine->lock_count > 0;
     lock->active = false;
 }
 
 static bool is_waiting(uint8_t state)
 {
-    return state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
+    return state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING || state == RL_STATE_QUEUED;
 }
 
 static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
@@ -48,7 +48,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->lost += (fx->flags & RL_FX_LOST) != 0;
     bool failed_attempt = (fx->flags & (RL_FX_WAITING | RL_FX_SKIPPED)) != 0 ||
                           ((fx->flags & RL_FX_DONE) != 0 && fx->status != REDLOCK_OK);
-    if (before == RL_STATE_ASKING && failed_attempt && lease->round.granted != 0 &&
+    if (before == RL_STATE_ACQUIRING && failed_attempt && lease->round.granted != 0 &&
         fx->status == REDLOCK_ECONTENDED)
         stats->split_votes++;
     if ((fx->flags & RL_FX_DONE) == 0)
@@ -69,7 +69,7 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
     stats->contended += fx->status == REDLOCK_ECONTENDED;
     stats->no_quorum += fx->status == REDLOCK_ENOQUORUM;
     stats->too_slow += fx->status == REDLOCK_ETOOSLOW;
-    stats->refused += fx->status == REDLOCK_EREFUSED || fx->status == REDLOCK_EAUTH ||
+    stats->refused += fx->status == REDLOCK_EEXCLUDED || fx->status == REDLOCK_EAUTH ||
                       fx->status == REDLOCK_EDUPLICATE;
     stats->canceled += fx->status == REDLOCK_ECANCELED || fx->status == REDLOCK_ECLOSED;
 }
@@ -77,43 +77,44 @@ static void count_outcome(struct rl_engine *engine, const struct rl_lock *lock,
 /* A permit is no reason to wait for the next of this client that wants one. */
 static void note_permit(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
-    struct rl_place *place = lock->seat.place;
+    struct rl_resource *resource = lock->queue_entry.resource;
     uint8_t state = lock->lease.state;
 
     if (rl_state_is_held(before) != rl_state_is_held(state))
-        rl_contest_slot_held(&place->contest, rl_lease_slot(&lock->lease), rl_state_is_held(state));
+        rl_contention_slot_held(&resource->contention, rl_lease_slot(&lock->lease),
+                                rl_state_is_held(state));
     if (rl_state_is_held(state))
-        rl_seats_pass(engine, lock);
-    if (state == RL_STATE_WAITING && place->queue_first == NULL)
-        rl_seats_take(engine, lock); /* held it for a moment, and it was not confirmed */
+        rl_queue_pass(engine, lock);
+    if (state == RL_STATE_WAITING && resource->queue_first == NULL)
+        rl_queue_move_to_front(engine, lock); /* held it for a moment, and it was not confirmed */
 }
 
-static void note_behind(struct rl_lock *lock, const struct rl_lock *rival)
+static void note_queue_end(struct rl_lock *lock, const struct rl_lock *rival)
 {
     if (rival == NULL)
         return;
-    lock->behind = is_waiting(rival->lease.state) ? RL_BEHIND_WAITER : RL_BEHIND_HOLDER;
-    if (lock->behind == RL_BEHIND_WAITER)
+    lock->queue_end = is_waiting(rival->lease.state) ? RL_QUEUE_END_WAITER : RL_QUEUE_END_HOLDER;
+    if (lock->queue_end == RL_QUEUE_END_WAITER)
         rl_round_copy(&lock->lease.round, &rival->lease.round); /* all that is known of the nodes */
 }
 
 /* Whose turn it is at the lock's resource. */
-static void note_place(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
+static void note_resource(struct rl_engine *engine, struct rl_lock *lock, uint8_t before)
 {
     uint8_t state = lock->lease.state;
 
     if (state == RL_STATE_ENDED && before == RL_STATE_QUEUED)
-        note_behind(lock, rl_seats_rival(lock));
+        note_queue_end(lock, rl_queue_rival(lock));
     if (rl_slot_is(lock))
         note_permit(engine, lock, before);
     else if (state == RL_STATE_HELD)
-        rl_seats_take(engine, lock);
+        rl_queue_move_to_front(engine, lock);
     if (rl_state_is_held(before) && !rl_state_is_held(state))
-        rl_seats_nudge(engine, lock);
+        rl_queue_note_release(engine, lock);
     if (state == RL_STATE_RELEASING)
-        rl_seats_pass(engine, lock);
+        rl_queue_pass(engine, lock);
     if (state == RL_STATE_ENDED)
-        rl_seats_leave(engine, lock);
+        rl_queue_leave(engine, lock);
 }
 
 static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event,
@@ -138,24 +139,24 @@ static void step(struct rl_engine *engine, struct rl_lock *lock, const struct rl
     if (fx.flags != 0)
         count_outcome(engine, lock, &fx, before);
     if ((fx.flags & RL_FX_HELD) != 0 && lock->claim->fenced)
-        rl_lock_note_number(engine, lock);
-    if (lock->seat.place != NULL && before != after)
-        note_place(engine, lock, before);
-    if (lock->looks != NULL && !is_waiting(after))
+        rl_lock_note_fence(engine, lock);
+    if (lock->queue_entry.resource != NULL && before != after)
+        note_resource(engine, lock, before);
+    if (lock->probes != NULL && !is_waiting(after))
         rl_slot_forget(engine, lock);
     if (fx.flags & RL_FX_ENDED) {
         unlink_lock(engine, lock);
         lock->claim->owner = NULL; /* nobody counts its votes any more */
     }
-    uint32_t news = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
-    if (news != 0)
-        engine->listener.lock(engine->listener.ctx, lock, news, fx.status);
-    if (after != RL_STATE_ENDED && (fx.ask | fx.heal | fx.raise) != 0)
+    uint32_t pending = fx.flags & ~(uint32_t)(RL_FX_ATTEMPT | RL_FX_SKIPPED);
+    if (pending != 0)
+        engine->listener.lock(engine->listener.ctx, lock, pending, fx.status);
+    if (after != RL_STATE_ENDED && (fx.request | fx.heal | fx.raise) != 0)
         rl_lock_send_round(engine, lock, &fx, unsent);
-    for (rl_nodes rest = fx.want; rest != 0; rest &= rest - 1)
-        rl_tracker_want(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
-    if (fx.watch != 0 && is_waiting(lock->lease.state))
-        rl_lock_send_watch(engine, lock, &fx);
+    for (rl_nodes rest = fx.track; rest != 0; rest &= rest - 1)
+        rl_tracker_request(&engine->nodes[__builtin_ctz(rest)], engine->view.now.boot_ns);
+    if (fx.probe != 0 && is_waiting(lock->lease.state))
+        rl_lock_send_probe(engine, lock, &fx);
 }
 
 void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct rl_event *event)
@@ -169,7 +170,7 @@ void rl_lock_step(struct rl_engine *engine, struct rl_lock *lock, const struct r
         step(engine, lock, event, &unsent);
         if (unsent.taken == unsent.count || lock->lease.state == RL_STATE_ENDED)
             return;
-        rl_lock_take_unsent(&unsent, &vote);
+        rl_lock_next_unsent_vote(&unsent, &vote);
         event = &vote;
     }
 }
@@ -180,10 +181,10 @@ bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *loc
 }
 
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
-                  const struct rl_lease_params *params, const struct rl_room *room,
+                  const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token)
 {
-    return rl_lock_start_many(engine, lock, params, room, &key, 1, token);
+    return rl_lock_start_multi(engine, lock, params, storage, &key, 1, token);
 }
 
 /* Returns how long keys may live that the lease finds or sets. Those of a lock that is adopted live
@@ -195,9 +196,9 @@ static uint64_t ttl_max_ms(const struct rl_engine *engine, const struct rl_lease
     return rl_max_u64(terms->ttl_ns, found_ns) / RL_MS;
 }
 
-int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
-                       const struct rl_lease_params *params, const struct rl_room *room,
-                       const struct rl_arg *keys, unsigned count, struct rl_arg token)
+int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
+                        const struct rl_lease_params *params, const struct rl_storage *storage,
+                        const struct rl_arg *keys, unsigned count, struct rl_arg token)
 {
     const struct rl_lease_terms *terms = &params->terms;
     bool looks = terms->kind == RL_LEASE_INSPECT || terms->kind == RL_LEASE_VERIFY;
@@ -206,16 +207,16 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->due_ns = RL_NEVER;
     lock->seen = NULL;
     lock->claim = NULL;
-    lock->seat.place = NULL;
-    lock->more_seats = NULL;
+    lock->queue_entry.resource = NULL;
+    lock->more_entries = NULL;
     lock->more = 0;
     lock->queued = false;
     lock->own_token = terms->kind == RL_LEASE_ACQUIRE && token.len != 0;
-    lock->behind = RL_BEHIND_NONE;
-    lock->looks = NULL;
+    lock->queue_end = RL_QUEUE_END_NONE;
+    lock->probes = NULL;
     if (!rl_heap_reserve(&engine->timers, engine->lock_count + 1))
         return REDLOCK_ENOMEM;
-    if (terms->fence && !rl_records_want(engine))
+    if (terms->fence && !rl_records_start(engine))
         return REDLOCK_ENOMEM;
     lock->claim = rl_lock_new_claim(engine, keys, count, rl_lock_token_room(engine, token.len));
     if (lock->claim == NULL)
@@ -231,18 +232,18 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
     lock->claim->owner = lock;
     lock->claim->slot = RL_SLOT_ANY;
     lock->claim->ttl_max_ms = ttl_max_ms(engine, terms);
-    struct rl_lease_room parts = rl_room_parts(room, params);
+    struct rl_lease_storage parts = rl_storage_parts(storage, params);
     rl_lease_init(&lock->lease, params, &parts);
     lock->lease.keys = (uint8_t)count;
-    lock->lease.salt = rl_random_word(&engine->random);
+    lock->lease.salt = rl_random_u64(&engine->random);
     lock->lease.begun = engine->view.now;
     int error = REDLOCK_OK;
     char name[RL_SLOT_KEY_MAX];
-    const struct rl_arg semaphore = rl_slot_place(name, keys[0]);
+    const struct rl_arg semaphore = rl_slot_resource_key(name, keys[0]);
     if (rl_slot_is(lock))
-        error = rl_seats_enter(engine, lock, &semaphore, 1);
+        error = rl_queue_enter(engine, lock, &semaphore, 1);
     else if (terms->kind == RL_LEASE_ACQUIRE)
-        error = rl_seats_enter(engine, lock, keys, count);
+        error = rl_queue_enter(engine, lock, keys, count);
     if (error != REDLOCK_OK) {
         rl_lock_abandon_claim(lock);
         return error;
@@ -255,7 +256,7 @@ int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
 }
 
 int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
-                         const struct rl_lease_params *params, const struct rl_room *room,
+                         const struct rl_lease_params *params, const struct rl_storage *storage,
                          const struct rl_lock *held)
 {
     struct rl_lease_params with_unproven = *params;
@@ -263,8 +264,8 @@ int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
 
     with_unproven.unproven = rl_lease_unproven(&held->lease);
     unsigned count = rl_claim_keys(held->claim, keys);
-    return rl_lock_start_many(engine, lock, &with_unproven, room, keys, count,
-                              rl_claim_token(held->claim));
+    return rl_lock_start_multi(engine, lock, &with_unproven, storage, keys, count,
+                               rl_claim_token(held->claim));
 }
 
 void rl_lock_start_deferred(struct rl_engine *engine)
@@ -276,7 +277,7 @@ void rl_lock_start_deferred(struct rl_engine *engine)
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         uint64_t *wait_ns = &lock->lease.wait_ns;
         next = lock->next;
-        if (lock->lease.state == RL_STATE_QUEUED && rl_seats_in_front(lock))
+        if (lock->lease.state == RL_STATE_QUEUED && rl_queue_is_in_front(lock))
             rl_lock_step(engine, lock, &turn);
         if (lock->lease.state != RL_STATE_NEW)
             continue;
@@ -302,17 +303,17 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
     rl_lock_step(engine, lock, &event);
 }
 
-void rl_lock_disprove(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
+void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes)
 {
-    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
 
     RL_ASSERT(lock->active);
     rl_lock_step(engine, lock, &event);
 }
 
-void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes)
+void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes)
 {
-    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
     struct rl_lock *next;
 
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
@@ -327,10 +328,10 @@ void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock)
 
     rl_lock_step(engine, lock, &event);
     if (lock->queued)
-        rl_seats_review(engine, lock);
+        rl_queue_review(engine, lock);
 }
 
-static void forget_seen(struct rl_engine *engine, struct rl_seen *seen)
+static void free_seen(struct rl_engine *engine, struct rl_seen *seen)
 {
     rl_free_wiped(engine->mem, seen->value, seen->len);
     seen->value = NULL;
@@ -349,7 +350,7 @@ static void compare_value(const struct rl_lock *lock, struct rl_seen *seen,
 }
 
 /* Keeps the value that an inspection sees. false: no memory. */
-static bool keep_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
+static bool save_value(struct rl_engine *engine, struct rl_seen *seen, const struct rl_reply *reply)
 {
     bool is_token = reply->kind == RL_REPLY_BULK && reply->len <= RL_BULK_MAX;
 
@@ -369,7 +370,7 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     struct rl_seen *seen = &lock->seen[ballot->node];
     bool verify = lock->lease.terms->kind == RL_LEASE_VERIFY;
 
-    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SILENT) {
+    if (ballot->vote == RL_VOTE_FAILED || ballot->vote == RL_VOTE_SUSPECT) {
         ballot->verb = RL_VERB_GET;
         return true;
     }
@@ -377,11 +378,11 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
         seen->present = ballot->vote == RL_VOTE_GRANTED;
         seen->ours = seen->present;
         seen->pttl_ms = -1;
-        if (lock->claim->more != 0)
+        if (lock->claim->more_keys != 0)
             return true;
         if (verify) {
             compare_value(lock, seen, reply);
-        } else if (!keep_value(engine, seen, reply)) {
+        } else if (!save_value(engine, seen, reply)) {
             ballot->vote = RL_VOTE_FAILED;
             ballot->cause = REDLOCK_CAUSE_NO_MEMORY;
             return true;
@@ -390,7 +391,7 @@ static bool note_seen(struct rl_engine *engine, struct rl_lock *lock, struct rl_
     }
     seen->pttl_ms = reply->integer;
     if (seen->pttl_ms == -2)
-        forget_seen(engine, seen); /* expired between the two questions */
+        free_seen(engine, seen); /* expired between the two questions */
     ballot->verb = RL_VERB_GET;
     ballot->vote = (verify ? seen->ours : seen->present) ? RL_VOTE_GRANTED : RL_VOTE_DENIED;
     return true;
@@ -406,7 +407,7 @@ static void note_pttl(struct rl_engine *engine, const struct rl_ballot *ballot)
 
     if (pttl_ms == 0 || !rl_admission_saw_ttl(rules, ballot->node, pttl_ms, now_ns))
         return;
-    if (rl_admission_tells_ttl(rules, ballot->node, pttl_ms) && engine->listener.long_ttl != NULL)
+    if (rl_admission_reports_ttl(rules, ballot->node, pttl_ms) && engine->listener.long_ttl != NULL)
         engine->listener.long_ttl(engine->listener.ctx, ballot->node, ballot->pttl_ms);
 }
 
@@ -428,13 +429,14 @@ void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct r
     rl_lock_step(engine, lock, &event);
 }
 
-static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node, uint16_t slot)
+static void wake(struct rl_engine *engine, struct rl_resource *resource, unsigned node,
+                 uint16_t slot)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = RL_NODE(node), .slot = slot};
 
-    struct rl_lock *lock = place->front;
+    struct rl_lock *lock = resource->front;
 
-    if (lock == NULL || rl_seats_watched(lock) != place || !is_waiting(lock->lease.state))
+    if (lock == NULL || rl_queue_probed(lock) != resource || !is_waiting(lock->lease.state))
         return;
     uint8_t state = lock->lease.state;
     bool lined_up = lock->lease.wait.free;
@@ -444,7 +446,7 @@ static void wake(struct rl_engine *engine, struct rl_place *place, unsigned node
                              (lock->lease.state != state || (lock->lease.wait.free && !lined_up));
 }
 
-void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
+void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .slot = slot};
 
@@ -453,10 +455,10 @@ void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t
 
 static void wake_at(struct rl_engine *engine, struct rl_arg key, unsigned node, uint16_t slot)
 {
-    struct rl_place *place = rl_place_find(engine, key);
+    struct rl_resource *resource = rl_resource_find(engine, key);
 
-    if (place != NULL)
-        wake(engine, place, node, slot);
+    if (resource != NULL)
+        wake(engine, resource, node, slot);
 }
 
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
@@ -469,13 +471,13 @@ void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key)
     if (key.len != 0) {
         wake_at(engine, key, node, RL_SLOT_ANY);
         if (rl_slot_of(key, &name, &slot))
-            wake_at(engine, rl_slot_place(place, name), node, slot);
+            wake_at(engine, rl_slot_resource_key(place, name), node, slot);
         return;
     }
     for (struct rl_lock *lock = engine->locks; lock != NULL; lock = next) {
         next = lock->next;
-        if (lock->seat.place != NULL && rl_seats_in_front(lock))
-            wake(engine, rl_seats_watched(lock), node, RL_SLOT_ANY);
+        if (lock->queue_entry.resource != NULL && rl_queue_is_in_front(lock))
+            wake(engine, rl_queue_probed(lock), node, RL_SLOT_ANY);
     }
 }
 
@@ -490,7 +492,7 @@ void rl_lock_free_seen(struct rl_engine *engine, struct rl_lock *lock)
     if (lock->seen == NULL)
         return;
     for (unsigned i = 0; i < lock->lease.terms->nodes; i++)
-        forget_seen(engine, &lock->seen[i]);
+        free_seen(engine, &lock->seen[i]);
     rl_free(engine->mem, lock->seen);
     lock->seen = NULL;
 }

@@ -5,8 +5,8 @@
 #define RL_ENGINE_LOCK_H
 
 #include "core/lease.h"
-#include "engine/room.h"
-#include "engine/seat.h"
+#include "engine/queue.h"
+#include "engine/storage.h"
 #include "node/claim.h"
 
 #define RL_HEAP_NONE UINT32_MAX
@@ -24,10 +24,10 @@ struct rl_seen {
 };
 
 /* No node was asked for the lock: of what it waited for, this is known. */
-enum rl_behind {
-    RL_BEHIND_NONE = 0,
-    RL_BEHIND_HOLDER = 1, /* a lock of this client that held */
-    RL_BEHIND_WAITER = 2  /* one that asked: the round is the other's */
+enum rl_queue_end {
+    RL_QUEUE_END_NONE = 0,
+    RL_QUEUE_END_HOLDER = 1, /* a lock of this client that held */
+    RL_QUEUE_END_WAITER = 2  /* one that asked: the round is the other's */
 };
 
 struct rl_lock {
@@ -37,32 +37,33 @@ struct rl_lock {
     uint64_t due_ns;             /* place in the timer heap */
     uint32_t heap_at;
     bool active;
-    bool queued;                /* behind other locks of this client */
-    bool own_token;             /* the token is the caller's: there is one attempt with it */
-    uint8_t behind;             /* enum rl_behind: what went first when it ended in the queue */
-    uint8_t more;               /* resources beside the first */
-    struct rl_seat seat;        /* at the first; without a place: not an acquisition, or over */
-    struct rl_seat *more_seats; /* at the others */
-    struct rl_seen *seen;       /* inspections, verifications: one for each node */
-    struct rl_claim **looks;    /* permits: to ask about slots; NULL: none was needed yet */
+    bool queued;       /* behind other locks of this client */
+    bool own_token;    /* the token is the caller's: there is one attempt with it */
+    uint8_t queue_end; /* enum rl_queue_end: what went first when it ended in the queue */
+    uint8_t more;      /* resources beside the first */
+    struct rl_queue_entry
+        queue_entry; /* at the first; without a place: not an acquisition, or over */
+    struct rl_queue_entry *more_entries; /* at the others */
+    struct rl_seen *seen;                /* inspections, verifications: one for each node */
+    struct rl_claim **probes; /* permits: to ask about slots; NULL: none was needed yet */
 };
 
-/* Starts to work on a lock, which is zero before that: `room` of rl_room_for() these parameters;
- * `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. An acquisition
- * that brings its own has no wait budget and is for no permit: it makes one attempt. 0, ENOMEM, or
- * EQUEUEFULL (nothing was started). Announcements may come from inside the call. */
+/* Starts to work on a lock, which is zero before that: `storage` of rl_storage_for() these
+ * parameters; `key` with its prefix; `token` for leases that bring their own, else {NULL, 0}. An
+ * acquisition that brings its own has no wait budget and is for no permit: it makes one attempt. 0,
+ * ENOMEM, or EQUEUEFULL (nothing was started). Announcements may come from inside the call. */
 int rl_lock_start(struct rl_engine *engine, struct rl_lock *lock,
-                  const struct rl_lease_params *params, const struct rl_room *room,
+                  const struct rl_lease_params *params, const struct rl_storage *storage,
                   struct rl_arg key, struct rl_arg token);
 /* On 1 to RL_KEYS_MAX keys, in ascending order: who shares the first shares the order in which
  * nodes are asked. */
-int rl_lock_start_many(struct rl_engine *engine, struct rl_lock *lock,
-                       const struct rl_lease_params *params, const struct rl_room *room,
-                       const struct rl_arg *keys, unsigned count, struct rl_arg token);
+int rl_lock_start_multi(struct rl_engine *engine, struct rl_lock *lock,
+                        const struct rl_lease_params *params, const struct rl_storage *storage,
+                        const struct rl_arg *keys, unsigned count, struct rl_arg token);
 
 /* Starts a verification of `held`, which is held, on its keys and with its token. */
 int rl_lock_start_verify(struct rl_engine *engine, struct rl_lock *lock,
-                         const struct rl_lease_params *params, const struct rl_room *room,
+                         const struct rl_lease_params *params, const struct rl_storage *storage,
                          const struct rl_lock *held);
 
 /* Not a fenced lock that must wait until the nodes' records were looked at. */
@@ -72,7 +73,7 @@ bool rl_lock_may_start(const struct rl_engine *engine, const struct rl_lock *loc
 void rl_lock_wake(struct rl_engine *engine, unsigned node, struct rl_arg key);
 
 /* Another lock of this client has let go what this one waits for, or that slot of it. */
-void rl_lock_wake_by_us(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot);
+void rl_lock_wake_local(struct rl_engine *engine, struct rl_lock *lock, uint16_t slot);
 
 /* Starts the fenced locks that waited until the nodes' records were looked at. */
 void rl_lock_start_deferred(struct rl_engine *engine);
@@ -83,13 +84,13 @@ void rl_lock_event(struct rl_engine *engine, struct rl_lock *lock, uint8_t kind,
 
 /* These nodes have shown that a held lock is not there any more. It is lost, and announced, if so
  * few others back its validity that another client can have a majority. */
-void rl_lock_disprove(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
+void rl_lock_note_absent(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
 
 /* The lock's wake time has come. */
 void rl_lock_tick(struct rl_engine *engine, struct rl_lock *lock);
 
 /* What these nodes said before now is in doubt: all locks look again at what they rest on. */
-void rl_lock_doubt(struct rl_engine *engine, rl_nodes nodes);
+void rl_lock_invalidate(struct rl_engine *engine, rl_nodes nodes);
 
 /* Counts a vote of a node; `reply` is the raw reply, or NULL. */
 void rl_lock_vote(struct rl_engine *engine, struct rl_lock *lock, const struct rl_ballot *ballot,
@@ -144,7 +145,7 @@ static inline bool rl_lock_is_wanted(const struct rl_lock *lock)
 {
     uint8_t state = lock->lease.state;
 
-    return state == RL_STATE_NEW || state == RL_STATE_ASKING || state == RL_STATE_WAITING ||
+    return state == RL_STATE_NEW || state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING ||
            state == RL_STATE_QUEUED;
 }
 
@@ -178,10 +179,10 @@ static inline const struct rl_seen *rl_lock_seen(const struct rl_lock *lock)
     return lock->seen;
 }
 
-/* Returns what went first when the lock ended in the client's queue: enum rl_behind. */
+/* Returns what went first when the lock ended in the client's queue: enum rl_queue_end. */
 static inline uint8_t rl_lock_behind(const struct rl_lock *lock)
 {
-    return lock->behind;
+    return lock->queue_end;
 }
 
 /* Returns which of several keys was taken when the last attempt failed, from 1 on; 0: unknown. */
@@ -193,7 +194,7 @@ static inline unsigned rl_lock_taken(const struct rl_lock *lock)
 /* Returns the fencing token; 0: none. */
 static inline uint64_t rl_lock_fence(const struct rl_lock *lock)
 {
-    return rl_lease_fence_number(&lock->lease);
+    return rl_lease_fence_chosen(&lock->lease);
 }
 
 /* Returns the slot of a permit that is held or was tried last; 0 for other locks. */

@@ -51,7 +51,7 @@ struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg
 {
     /* Another claim may have lived at this address. */
     engine->common.cache.claim = NULL;
-    return rl_claim_new_many(engine->mem, keys, count, token_max);
+    return rl_claim_new_multi(engine->mem, keys, count, token_max);
 }
 
 /* The number that the votes of this attempt carry. */
@@ -59,8 +59,8 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
 {
     struct rl_claim *claim = lock->claim;
     struct rl_arg key = rl_claim_key(claim);
-    unsigned stripe = rl_fence_stripe(rl_hash_word(key.data, key.len));
-    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+    unsigned stripe = rl_fence_stripe(rl_hash_bytes(key.data, key.len));
+    uint64_t wall_us = engine->env.wall_us(engine->env.ctx);
 
     claim->fenced = true;
     claim->too_early = !rl_records_may_vote(engine);
@@ -71,11 +71,11 @@ static void propose(struct rl_engine *engine, struct rl_lock *lock)
 }
 
 /* The next proposal for this stripe is above what was just granted. */
-void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock)
+void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock)
 {
     uint64_t *hint = &engine->records->hints[lock->claim->stripe];
 
-    *hint = rl_max_u64(*hint, rl_lease_fence_number(&lock->lease));
+    *hint = rl_max_u64(*hint, rl_lease_fence_chosen(&lock->lease));
 }
 
 /* Gives a fresh attempt a fresh token: an old one may still be on its way to some node. A token of
@@ -110,7 +110,7 @@ static bool renew_claim(struct rl_engine *engine, struct rl_lock *lock)
     if (lock->lease.terms->fence)
         propose(engine, lock);
     claim->undo_verb = RL_VERB_RELEASE;
-    claim->unsure = 0;
+    claim->maybe_executed = 0;
     claim->renewed_ns = 0;
     claim->ttl_ms = lock->lease.terms->ttl_ns / RL_MS;
     claim->ttl_max_ms = claim->ttl_ms;
@@ -143,8 +143,8 @@ static void add_unsent(struct rl_unsent *unsent, unsigned node, enum rl_verb ver
 }
 
 /* Sends one request of the round to one node, or adds it to those that were not sent. */
-static void ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, enum rl_verb verb,
-                struct rl_unsent *unsent)
+static void send_requests(struct rl_engine *engine, struct rl_lock *lock, unsigned index,
+                          enum rl_verb verb, struct rl_unsent *unsent)
 {
     struct rl_node *node = &engine->nodes[index];
     uint32_t round = lock->lease.round.number;
@@ -155,18 +155,19 @@ static void ask(struct rl_engine *engine, struct rl_lock *lock, unsigned index, 
     if (verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN) {
         vote = rl_node_undo(node, lock->claim, round, now_ns, &cause);
     } else {
-        bool late = (lock->lease.round.silent & RL_NODE(index)) != 0;
-        cause = (late ? rl_node_ask_late : rl_node_ask)(node, lock->claim, round, verb, now_ns);
+        bool late = (lock->lease.round.suspect & RL_NODE(index)) != 0;
+        cause = (late ? rl_node_request_suspect : rl_node_request)(node, lock->claim, round, verb,
+                                                                   now_ns);
         /* Of several keys, the answer to GET is the whole vote. */
-        if (cause == 0 && verb == RL_VERB_GET && lock->claim->more == 0)
-            cause = rl_node_ask_late(node, lock->claim, round, RL_VERB_PTTL, now_ns);
+        if (cause == 0 && verb == RL_VERB_GET && lock->claim->more_keys == 0)
+            cause = rl_node_request_suspect(node, lock->claim, round, RL_VERB_PTTL, now_ns);
         vote = cause == 0 ? RL_VOTE_NONE : RL_VOTE_FAILED;
     }
     if (vote != RL_VOTE_NONE)
         add_unsent(unsent, index, verb, vote, cause);
 }
 
-void rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret)
+void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret)
 {
     unsigned at = unsent->taken++;
     *ret = (struct rl_event){
@@ -217,34 +218,34 @@ void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const st
     }
     if (ready)
         prepare_claim(lock);
-    for (rl_nodes rest = fx->ask; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = fx->request; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (ready)
-            ask(engine, lock, node, verb, unsent);
+            send_requests(engine, lock, node, verb, unsent);
         else
             add_unsent(unsent, node, verb, RL_VOTE_FAILED, REDLOCK_CAUSE_NO_MEMORY);
     }
     for (rl_nodes rest = fx->heal; rest != 0; rest &= rest - 1)
-        ask(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_HEAL, unsent);
+        send_requests(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_HEAL, unsent);
     if (fx->raise != 0)
-        lock->claim->number = rl_lease_fence_number(&lock->lease);
+        lock->claim->fence = rl_lease_fence_chosen(&lock->lease);
     for (rl_nodes rest = fx->raise; rest != 0; rest &= rest - 1)
-        ask(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
+        send_requests(engine, lock, (unsigned)__builtin_ctz(rest), RL_VERB_RAISE, unsent);
 }
 
 /* What cannot be asked now is found out by the timer. */
-void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
     uint64_t now_ns = engine->view.now.boot_ns;
 
     if (rl_slot_is(lock)) {
-        rl_slot_look(engine, lock, fx);
+        rl_slot_probe(engine, lock, fx);
         return;
     }
-    if (lock->claim->watched != lock->lease.wait.key)
+    if (lock->claim->probed_key != lock->lease.wait.key)
         engine->common.cache.claim = NULL;
-    lock->claim->watched = lock->lease.wait.key;
-    for (rl_nodes nodes = fx->watch; nodes != 0; nodes &= nodes - 1)
-        (void)rl_node_ask_and_watch(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
-                                    lock->lease.round.number, now_ns);
+    lock->claim->probed_key = lock->lease.wait.key;
+    for (rl_nodes nodes = fx->probe; nodes != 0; nodes &= nodes - 1)
+        (void)rl_node_probe_and_track(&engine->nodes[__builtin_ctz(nodes)], lock->claim,
+                                      lock->lease.round.number, now_ns);
 }

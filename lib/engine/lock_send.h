@@ -26,7 +26,7 @@ struct rl_claim *rl_lock_new_claim(struct rl_engine *engine, const struct rl_arg
 /* Nobody counts votes for this claim any more; nodes that owe its undo keep it. */
 void rl_lock_abandon_claim(struct rl_lock *lock);
 /* The next proposal for this stripe is above what was just granted. */
-void rl_lock_note_number(struct rl_engine *engine, const struct rl_lock *lock);
+void rl_lock_note_fence(struct rl_engine *engine, const struct rl_lock *lock);
 
 void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes nodes);
 /* Sends what the effects ask for, and adds to `unsent` each request that could not be sent. Drops
@@ -34,8 +34,8 @@ void rl_lock_send_undo(struct rl_engine *engine, struct rl_lock *lock, rl_nodes 
 void rl_lock_send_round(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx,
                         struct rl_unsent *unsent);
 /* Takes the vote for the first request that could not be sent, of which there is one. */
-void rl_lock_take_unsent(struct rl_unsent *unsent, struct rl_event *ret);
-void rl_lock_send_watch(struct rl_engine *engine, struct rl_lock *lock,
+void rl_lock_next_unsent_vote(struct rl_unsent *unsent, struct rl_event *ret);
+void rl_lock_send_probe(struct rl_engine *engine, struct rl_lock *lock,
                         const struct rl_effects *fx);
 
 #endif

@@ -24,7 +24,7 @@ struct rl_engine_params {
     struct rl_arg fence_record, fence_config; /* borrowed */
     bool fence_run_bound;
     uint64_t fence_wait_ns; /* how long a node that forgot must wait */
-    bool wakeups;           /* nodes may be asked to tell of changes */
+    bool notifications;     /* nodes may be asked to tell of changes */
     uint32_t queue_max;     /* locks that may wait behind another one of this client; 0: no limit */
 };
 

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_AGAIN_NS      RL_SECOND /* while too few records are in use, longer and longer */
-#define LOOK_AGAIN_DOUBLED 5
-#define LOOK_SOON_NS                                                                               \
+#define READ_AGAIN_NS      RL_SECOND /* while too few records are in use, longer and longer */
+#define READ_AGAIN_DOUBLED 5
+#define READ_SOON_NS                                                                               \
     (10 * RL_MS)          /* doubled, while somebody else's first start may be under way           \
                            */
-#define LOOK_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
+#define READ_SOON_TIMES 4 /* 300 ms, that fenced attempts wait for */
 
 enum rl_record_state rl_records_state(const struct rl_engine *engine, unsigned node)
 {
@@ -56,7 +56,7 @@ static void set_state(struct rl_engine *engine, unsigned index, uint8_t state)
  * operator's, must not pass it by because the machine is busy. */
 static rl_nodes reachable(const struct rl_engine *engine)
 {
-    return engine->view.up | engine->view.silent;
+    return engine->view.up | engine->view.suspect;
 }
 
 static bool has_majority(const struct rl_engine *engine)
@@ -86,7 +86,8 @@ static void start_deferred(struct rl_engine *engine)
 }
 
 /* One claim for each node: what is said to them differs. */
-static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, const char *numbers)
+static void send_seed(struct rl_engine *engine, unsigned index, enum rl_verb verb,
+                      const char *numbers)
 {
     struct rl_records *records = engine->records;
     struct rl_node *node = &engine->nodes[index];
@@ -101,17 +102,18 @@ static void tell(struct rl_engine *engine, unsigned index, enum rl_verb verb, co
         char *words = claim->bytes + claim->token_at;
         memcpy(words, record->mark, RL_RECORD_MARK_LEN);
         for (size_t i = 0; verb == RL_VERB_READ && i < RL_RECORD_MARK_LEN; i++)
-            words[i] = "0123456789abcdef"[rl_random_word(&engine->random) >> 8 & 15];
+            words[i] = "0123456789abcdef"[rl_random_u64(&engine->random) >> 8 & 15];
         memcpy(words + RL_RECORD_MARK_LEN, numbers, len);
         claim->token_len = (uint32_t)(RL_RECORD_MARK_LEN + len);
         claim->owner = records;
         claim->is_record = true;
         claim->forced = records->init;
-        cause = rl_node_ask_late(node, claim, records->round, verb, engine->view.now.boot_ns);
+        cause =
+            rl_node_request_suspect(node, claim, records->round, verb, engine->view.now.boot_ns);
         rl_claim_drop(claim);
     }
     if (cause == REDLOCK_CAUSE_NONE)
-        records->asked |= RL_NODE(index);
+        records->requested |= RL_NODE(index);
 }
 
 uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node)
@@ -122,7 +124,7 @@ uint64_t rl_records_wait_left_ns(const struct rl_engine *engine, unsigned node)
 }
 
 /* Gaps that may be filled from the others by now. */
-static rl_nodes ripe_gaps(const struct rl_engine *engine)
+static rl_nodes ready_gaps(const struct rl_engine *engine)
 {
     rl_nodes ripe = 0;
 
@@ -135,17 +137,17 @@ static rl_nodes ripe_gaps(const struct rl_engine *engine)
 
 static void finish_phase(struct rl_engine *engine);
 
-static void ask_to_read(struct rl_engine *engine, rl_nodes nodes)
+static void request_read(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
 
-    records->late = 0;
+    records->timed_out = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         unsigned i = (unsigned)__builtin_ctz(nodes);
         if ((reachable(engine) & RL_NODE(i)) == 0)
             records->nodes[i].state = RL_RECORD_UNKNOWN;
         else if (engine->nodes[i].state == RL_NODE_READY)
-            tell(engine, i, RL_VERB_READ, "");
+            send_seed(engine, i, RL_VERB_READ, "");
         else
             records->waiting |= RL_NODE(i);
     }
@@ -157,22 +159,22 @@ static void begin_reading(struct rl_engine *engine)
 
     records->phase = RL_RECORDS_READING;
     records->round++;
-    records->waiting = records->asked = records->answered = 0;
+    records->waiting = records->requested = records->answered = 0;
     records->due_ns = RL_NEVER;
-    records->ripe = ripe_gaps(engine);
-    memset(records->numbers, 0, sizeof records->numbers);
-    ask_to_read(engine, rl_nodes_all(engine->count));
+    records->ready = ready_gaps(engine);
+    memset(records->fences, 0, sizeof records->fences);
+    request_read(engine, rl_nodes_all(engine->count));
     finish_phase(engine);
 }
 
 /* The numbers as SEED wants them; zeros are left out. NULL: no memory. */
-static char *numbers_text(const struct rl_engine *engine)
+static char *fences_text(const struct rl_engine *engine)
 {
     char *text = rl_alloc(engine->mem, RL_RECORD_TEXT_MAX);
     size_t at = 0;
 
     for (unsigned i = 0; text != NULL && i < RL_FENCE_STRIPES; i++) {
-        uint64_t number = engine->records->numbers[i];
+        uint64_t number = engine->records->fences[i];
         if (number == 0)
             continue;
         int len = snprintf(text + at, RL_RECORD_TEXT_MAX - at, "%s%u:%llu", at == 0 ? "" : " ", i,
@@ -182,18 +184,18 @@ static char *numbers_text(const struct rl_engine *engine)
     return text;
 }
 
-static void tell_to_seed(struct rl_engine *engine, rl_nodes nodes)
+static void send_seeds(struct rl_engine *engine, rl_nodes nodes)
 {
     struct rl_records *records = engine->records;
-    char *text = numbers_text(engine);
+    char *text = fences_text(engine);
 
-    records->late = 0;
+    records->timed_out = 0;
     for (nodes &= reachable(engine); text != NULL && nodes != 0; nodes &= nodes - 1) {
         unsigned i = (unsigned)__builtin_ctz(nodes);
         /* What was read on another run says nothing: its mark may have come back with a restart. */
         bool same_run = strcmp(engine->nodes[i].run_id, records->nodes[i].run) == 0;
         if (engine->nodes[i].state == RL_NODE_READY && (same_run || records->init))
-            tell(engine, i, RL_VERB_SEED, text);
+            send_seed(engine, i, RL_VERB_SEED, text);
     }
     rl_free(engine->mem, text);
 }
@@ -202,7 +204,7 @@ static void begin_seeding(struct rl_engine *engine, rl_nodes nodes)
 {
     engine->records->phase = RL_RECORDS_SEEDING;
     engine->records->round++;
-    tell_to_seed(engine, nodes);
+    send_seeds(engine, nodes);
     finish_phase(engine);
 }
 
@@ -216,30 +218,33 @@ static rl_nodes choose_nodes_to_seed(struct rl_engine *engine)
         return rl_nodes_all(engine->count);
     /* The numbers of all that answered were merged; a majority of them has to be in use. */
     rl_nodes read = admitted(engine) & records->answered;
-    rl_nodes ripe = records->ripe & ripe_gaps(engine) & records->answered;
-    return (rl_nodes_count(read) >= engine->quorum ? ripe : 0) | rl_first_start_rest(engine);
+    rl_nodes ripe = records->ready & ready_gaps(engine) & records->answered;
+    return (rl_nodes_count(read) >= engine->quorum ? ripe : 0) | rl_first_start_unchanged(engine);
 }
 
 /* Somebody else's first start, for a while. */
 static bool is_soon(const struct rl_engine *engine)
 {
-    return rl_first_start_is_elsewhere(engine) && engine->records->looks <= LOOK_SOON_TIMES;
+    return rl_first_start_is_elsewhere(engine) &&
+           engine->records->reads_without_majority <= READ_SOON_TIMES;
 }
 
-static void plan_next_look(struct rl_engine *engine)
+static void plan_next_read(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
     uint64_t left_ns = RL_NEVER;
 
-    records->looks = has_majority(engine) ? 0 : records->looks + 1;
+    records->reads_without_majority =
+        has_majority(engine) ? 0 : records->reads_without_majority + 1;
     if (is_soon(engine))
-        left_ns = LOOK_SOON_NS << records->looks;
-    else if (records->looks != 0)
-        left_ns = LOOK_AGAIN_NS << rl_min_u64(records->looks - 1, LOOK_AGAIN_DOUBLED);
+        left_ns = READ_SOON_NS << records->reads_without_majority;
+    else if (records->reads_without_majority != 0)
+        left_ns =
+            READ_AGAIN_NS << rl_min_u64(records->reads_without_majority - 1, READ_AGAIN_DOUBLED);
     for (rl_nodes rest = gaps(engine); rest != 0; rest &= rest - 1) {
         unsigned i = (unsigned)__builtin_ctz(rest);
         uint64_t wait_ns = records->nodes[i].first ? 0 : rl_records_wait_left_ns(engine, i);
-        left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : LOOK_AGAIN_NS);
+        left_ns = rl_min_u64(left_ns, wait_ns != 0 ? wait_ns : READ_AGAIN_NS);
     }
     /* Reading all numbers takes a server a while: clients do not come together. Whoever is late
      * finds the gap filled, mostly by hearing of it in a vote. */
@@ -250,18 +255,18 @@ static void plan_next_look(struct rl_engine *engine)
 }
 
 /* An operator's decision is for nodes that are late, too. */
-static bool ask_again(struct rl_engine *engine)
+static bool request_again(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
-    rl_nodes late = rl_record_init_late(engine);
+    rl_nodes late = rl_record_init_timed_out(engine);
 
     if (late == 0)
         return false;
     if (records->phase == RL_RECORDS_READING)
-        ask_to_read(engine, late);
+        request_read(engine, late);
     else
-        tell_to_seed(engine, late);
-    return (records->asked | records->waiting) != 0;
+        send_seeds(engine, late);
+    return (records->requested | records->waiting) != 0;
 }
 
 /* Goes on when no answer is missing any more. */
@@ -272,9 +277,9 @@ static void finish_phase(struct rl_engine *engine)
 
     if (records->phase == RL_RECORDS_READING && has_majority(engine))
         start_deferred(engine); /* the others need not be waited for */
-    if (records->phase == RL_RECORDS_IDLE || (records->asked | records->waiting) != 0)
+    if (records->phase == RL_RECORDS_IDLE || (records->requested | records->waiting) != 0)
         return;
-    if (records->init && ask_again(engine))
+    if (records->init && request_again(engine))
         return;
     if (records->phase == RL_RECORDS_READING)
         seed = choose_nodes_to_seed(engine);
@@ -282,22 +287,22 @@ static void finish_phase(struct rl_engine *engine)
         begin_seeding(engine, seed);
         return;
     }
-    if (records->phase == RL_RECORDS_READING && !records->init && !records->again &&
+    if (records->phase == RL_RECORDS_READING && !records->init && !records->second_look &&
         rl_first_start_is_near(engine)) {
-        records->again = true;
+        records->second_look = true;
         begin_reading(engine);
         return;
     }
     records->phase = RL_RECORDS_IDLE;
-    records->again = false;
+    records->second_look = false;
     records->init_done |= records->init;
     records->init = false;
-    plan_next_look(engine);
+    plan_next_read(engine);
     if (!is_soon(engine))
         start_deferred(engine);
 }
 
-bool rl_records_want(struct rl_engine *engine)
+bool rl_records_start(struct rl_engine *engine)
 {
     if (engine->records != NULL)
         return true;
@@ -330,10 +335,10 @@ static void take_record(struct rl_engine *engine, unsigned index, const struct r
 
     (void)rl_wire_record_parse(reply, &text); /* was looked at when the answer was judged */
     set_state(engine, index, (uint8_t)rl_record_classify(engine, index, text.config));
-    record->empty = text.numbers.len == 0;
-    while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
-        records->numbers[stripe] = rl_max_u64(records->numbers[stripe], number);
-    bool broken = at < text.numbers.len;
+    record->empty = text.fences.len == 0;
+    while (rl_wire_record_next(text.fences, &at, &stripe, &number))
+        records->fences[stripe] = rl_max_u64(records->fences[stripe], number);
+    bool broken = at < text.fences.len;
     if (record->state == RL_RECORD_FOREIGN)
         rl_record_note_other(record, text.config);
     else if (broken)
@@ -356,15 +361,15 @@ void rl_records_vote(struct rl_engine *engine, const struct rl_ballot *ballot,
     struct rl_record *record = &records->nodes[ballot->node];
     rl_nodes bit = RL_NODE(ballot->node);
 
-    if (ballot->round != records->round || (records->asked & bit) == 0 ||
-        ballot->vote == RL_VOTE_SILENT)
+    if (ballot->round != records->round || (records->requested & bit) == 0 ||
+        ballot->vote == RL_VOTE_SUSPECT)
         return; /* a slow node is waited for: only the first start and gaps depend on it */
-    records->late &= ~bit;
+    records->timed_out &= ~bit;
     if (ballot->vote == RL_VOTE_FAILED && rl_cause_of(ballot->cause)->unanswered)
-        records->late |= bit;
+        records->timed_out |= bit;
     if (rl_record_init_waits(engine, ballot->node))
         return;
-    records->asked &= ~bit;
+    records->requested &= ~bit;
     if (ballot->vote == RL_VOTE_GRANTED && ballot->verb == RL_VERB_READ)
         take_record(engine, ballot->node, reply);
     else if (ballot->vote == RL_VOTE_GRANTED)
@@ -403,8 +408,8 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     bool rest = records->nodes[node->index].first && (admitted(engine) & bit) == 0;
     if (rest && records->phase == RL_RECORDS_IDLE && node->state == RL_NODE_READY)
         records->due_ns = engine->view.now.boot_ns; /* the first start goes on */
-    if ((records->asked & records->late & bit) != 0 && node->state != RL_NODE_READY) {
-        records->asked &= ~bit; /* its late answer will not come any more */
+    if ((records->requested & records->timed_out & bit) != 0 && node->state != RL_NODE_READY) {
+        records->requested &= ~bit; /* its late answer will not come any more */
         finish_phase(engine);
         return;
     }
@@ -415,7 +420,7 @@ void rl_records_changed(struct rl_engine *engine, struct rl_node *node)
     else if (node->state != RL_NODE_READY)
         return;
     else
-        tell(engine, node->index, RL_VERB_READ, "");
+        send_seed(engine, node->index, RL_VERB_READ, "");
     records->waiting &= ~bit;
     finish_phase(engine);
 }
@@ -430,7 +435,7 @@ void rl_records_tick(struct rl_engine *engine)
         begin_reading(engine);
         return;
     }
-    records->asked &= ~records->late;
+    records->requested &= ~records->timed_out;
     finish_phase(engine);
 }
 
@@ -442,5 +447,6 @@ uint64_t rl_records_wake_ns(const struct rl_engine *engine)
         return RL_NEVER;
     if (records->phase == RL_RECORDS_IDLE)
         return records->due_ns;
-    return (records->asked & records->late) != 0 ? rl_record_init_limit_ns(engine) : RL_NEVER;
+    return (records->requested & records->timed_out) != 0 ? rl_record_init_limit_ns(engine)
+                                                          : RL_NEVER;
 }

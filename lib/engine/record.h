@@ -24,7 +24,7 @@ struct rl_engine;
 struct rl_record {
     uint8_t state;                     /* enum rl_record_state */
     bool empty;                        /* no number in it either */
-    bool stood;                        /* the last look found the gap of the look before it */
+    bool unchanged;                    /* the last look found the gap of the look before it */
     bool first;                        /* a gap that our first start found and may fill */
     char mark[RL_RECORD_MARK_LEN];     /* of the gap, with ... */
     char run[48];                      /* ... the run of the server that has it ... */
@@ -35,29 +35,29 @@ struct rl_record {
 enum rl_records_phase { RL_RECORDS_IDLE = 0, RL_RECORDS_READING, RL_RECORDS_SEEDING };
 
 struct rl_records {
-    uint64_t hints[RL_FENCE_STRIPES];   /* largest number seen of each stripe */
-    uint64_t numbers[RL_FENCE_STRIPES]; /* largest number of the records read last */
+    uint64_t hints[RL_FENCE_STRIPES];  /* largest number seen of each stripe */
+    uint64_t fences[RL_FENCE_STRIPES]; /* largest number of the records read last */
     struct rl_record nodes[RL_NODES_MAX];
-    uint8_t phase; /* enum rl_records_phase */
-    bool known;    /* fenced attempts may start: they will be granted or refused by the nodes */
-    bool again;    /* this look is a second one, right behind the first */
-    rl_nodes used; /* seen in use at some time: if they are empty now, they have forgotten */
+    uint8_t phase;    /* enum rl_records_phase */
+    bool known;       /* fenced attempts may start: they will be granted or refused by the nodes */
+    bool second_look; /* this look is a second one, right behind the first */
+    rl_nodes used;    /* seen in use at some time: if they are empty now, they have forgotten */
     bool init, init_done;                  /* an operator asked for it; it is done */
     uint64_t read_until_ns, init_until_ns; /* he waits (boot clock) for all to be read; for it */
     rl_nodes seeded;                       /* did as he wants */
-    unsigned looks;                        /* in a row that found too few records in use */
+    unsigned reads_without_majority;       /* in a row that found too few records in use */
     uint32_t round;
-    rl_nodes waiting;  /* connecting: to be asked when they are ready */
-    rl_nodes asked;    /* their answers are missing */
-    rl_nodes answered; /* READ, in this phase */
-    rl_nodes late;     /* were asked in this phase, and have not answered in time */
-    rl_nodes ripe;     /* gaps whose wait was over before the others were read */
-    uint64_t due_ns;   /* next look (boot clock); RL_NEVER: none */
+    rl_nodes waiting;   /* connecting: to be asked when they are ready */
+    rl_nodes requested; /* their answers are missing */
+    rl_nodes answered;  /* READ, in this phase */
+    rl_nodes timed_out; /* were asked in this phase, and have not answered in time */
+    rl_nodes ready;     /* gaps whose wait was over before the others were read */
+    uint64_t due_ns;    /* next look (boot clock); RL_NEVER: none */
 };
 
 /* Fences are used: makes the records if this is the first time, and starts to look. false: no
  * memory. */
-bool rl_records_want(struct rl_engine *engine);
+bool rl_records_start(struct rl_engine *engine);
 /* Takes the records of all nodes that answer into use, whatever they say now, with the largest
  * numbers found and the wall clock; those that are late are asked again for `wait_ns`. false: no
  * memory. */

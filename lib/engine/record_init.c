@@ -28,30 +28,30 @@ bool rl_record_init_waits(const struct rl_engine *engine, unsigned node)
 {
     const struct rl_records *records = engine->records;
 
-    return records->init && (records->late & RL_NODE(node)) != 0 &&
+    return records->init && (records->timed_out & RL_NODE(node)) != 0 &&
            engine->nodes[node].state == RL_NODE_READY &&
            engine->view.now.boot_ns < rl_record_init_limit_ns(engine);
 }
 
-rl_nodes rl_record_init_late(const struct rl_engine *engine)
+rl_nodes rl_record_init_timed_out(const struct rl_engine *engine)
 {
     const struct rl_records *records = engine->records;
     bool over = engine->view.now.boot_ns >= rl_record_init_limit_ns(engine);
 
-    return over ? 0 : records->late & (engine->view.up | engine->view.silent);
+    return over ? 0 : records->timed_out & (engine->view.up | engine->view.suspect);
 }
 
 rl_nodes rl_record_init_choose(struct rl_engine *engine)
 {
     struct rl_records *records = engine->records;
-    uint64_t wall_us = engine->outside.wall_us(engine->outside.ctx);
+    uint64_t wall_us = engine->env.wall_us(engine->env.ctx);
     bool enough = rl_nodes_count(records->answered) >= engine->quorum;
 
     /* Whoever asked for it was told that nothing was changed. */
     if (engine->view.now.boot_ns >= records->init_until_ns || !enough)
         records->answered = 0;
     for (unsigned i = 0; i < RL_FENCE_STRIPES; i++)
-        records->numbers[i] = rl_max_u64(records->numbers[i], rl_fence_propose(0, wall_us));
+        records->fences[i] = rl_max_u64(records->fences[i], rl_fence_propose(0, wall_us));
     return records->answered;
 }
 

@@ -19,7 +19,7 @@ uint64_t rl_record_init_limit_ns(const struct rl_engine *engine);
  * server that needs longer than the limit for each question would be asked more and more. */
 bool rl_record_init_waits(const struct rl_engine *engine, unsigned node);
 /* Those that will not answer any more, and can be asked again in time. */
-rl_nodes rl_record_init_late(const struct rl_engine *engine);
+rl_nodes rl_record_init_timed_out(const struct rl_engine *engine);
 /* All that can be read was: who is to be told; nobody if too few answered, or nobody waits. */
 rl_nodes rl_record_init_choose(struct rl_engine *engine);
 

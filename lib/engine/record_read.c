@@ -40,8 +40,9 @@ void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct r
 
     if (mark.len != RL_RECORD_MARK_LEN)
         mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */
-    record->stood = same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
-    if (record->stood)
+    record->unchanged =
+        same(mark, record->mark, RL_RECORD_MARK_LEN) && strcmp(run, record->run) == 0;
+    if (record->unchanged)
         return;
     record->first = false;
     memcpy(record->mark, mark.data, RL_RECORD_MARK_LEN);

@@ -31,7 +31,7 @@ void rl_records_text(const struct rl_engine *engine, unsigned node, char *text, 
     case RL_RECORD_OLD_RUN:
         if (record->first)
             snprintf(text, size, "has no fence record yet: the first start broke off, and goes on");
-        else if (rl_first_start_looks_new(engine))
+        else if (rl_first_start_seems_new(engine))
             snprintf(text, size,
                      "has no fence record; for the first start all nodes must answer, or see "
                      "redlock nodes --init");

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define LOOKS_MAX 64u /* bits of rl_effects.slots */
+#define PROBES_MAX 64u /* bits of rl_effects.slots */
 
 struct rl_arg rl_slot_name(const struct rl_lock *lock)
 {
@@ -59,7 +59,7 @@ bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot)
     return true;
 }
 
-struct rl_arg rl_slot_place(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
+struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
 {
     RL_ASSERT(name.len < RL_SLOT_KEY_MAX);
     memcpy(bytes, name.data, name.len);
@@ -70,7 +70,7 @@ struct rl_arg rl_slot_place(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name)
 /* The claim for one question, made when it is needed for the first time. NULL: no memory. */
 static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock, unsigned bit)
 {
-    struct rl_claim **claim = &lock->looks[bit];
+    struct rl_claim **claim = &lock->probes[bit];
     uint16_t slot = rl_permit_slot(&lock->lease, bit);
     char key[RL_SLOT_KEY_MAX];
 
@@ -93,38 +93,38 @@ static struct rl_claim *claim_of(struct rl_engine *engine, struct rl_lock *lock,
  * The last search of a call, on other nodes, is not followed by a wait. */
 static bool may_wait(const struct rl_lease *lease)
 {
-    return lease->wait_ns != 0 && lease->permit->other == 0;
+    return lease->wait_ns != 0 && lease->permit->other_node == 0;
 }
 
-void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
+void rl_slot_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx)
 {
-    struct rl_node *node = &engine->nodes[__builtin_ctz(fx->watch)];
+    struct rl_node *node = &engine->nodes[__builtin_ctz(fx->probe)];
     uint32_t round = lock->lease.round.number;
     uint64_t now_ns = engine->view.now.boot_ns;
 
-    if (lock->looks == NULL) {
-        lock->looks = rl_alloc(engine->mem, LOOKS_MAX * sizeof(struct rl_claim *));
-        if (lock->looks == NULL)
+    if (lock->probes == NULL) {
+        lock->probes = rl_alloc(engine->mem, PROBES_MAX * sizeof(struct rl_claim *));
+        if (lock->probes == NULL)
             return;
-        memset(lock->looks, 0, LOOKS_MAX * sizeof(struct rl_claim *));
+        memset(lock->probes, 0, PROBES_MAX * sizeof(struct rl_claim *));
     }
     for (uint64_t rest = fx->slots; rest != 0; rest &= rest - 1) {
         struct rl_claim *claim = claim_of(engine, lock, (unsigned)__builtin_ctzll(rest));
         if (claim != NULL && may_wait(&lock->lease))
-            (void)rl_node_ask_and_watch(node, claim, round, now_ns);
+            (void)rl_node_probe_and_track(node, claim, round, now_ns);
         else if (claim != NULL)
-            (void)rl_node_ask(node, claim, round, RL_VERB_PTTL, now_ns);
+            (void)rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
     }
 }
 
 void rl_slot_forget(struct rl_engine *engine, struct rl_lock *lock)
 {
-    for (unsigned i = 0; lock->looks != NULL && i < LOOKS_MAX; i++) {
-        if (lock->looks[i] == NULL)
+    for (unsigned i = 0; lock->probes != NULL && i < PROBES_MAX; i++) {
+        if (lock->probes[i] == NULL)
             continue;
-        lock->looks[i]->owner = NULL;
-        rl_claim_drop(lock->looks[i]);
+        lock->probes[i]->owner = NULL;
+        rl_claim_drop(lock->probes[i]);
     }
-    rl_free(engine->mem, lock->looks);
-    lock->looks = NULL;
+    rl_free(engine->mem, lock->probes);
+    lock->probes = NULL;
 }

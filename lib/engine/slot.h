@@ -21,10 +21,10 @@ struct rl_arg rl_slot_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name, unsig
 /* false: the key does not look like one of a slot. */
 bool rl_slot_of(struct rl_arg key, struct rl_arg *ret_name, uint16_t *ret_slot);
 /* How the place of a semaphore is called: as no lock can be. */
-struct rl_arg rl_slot_place(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name);
+struct rl_arg rl_slot_resource_key(char bytes[RL_SLOT_KEY_MAX], struct rl_arg name);
 
 /* Asks about the slots of fx->slots. What cannot be asked now is found out by the timer. */
-void rl_slot_look(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx);
+void rl_slot_probe(struct rl_engine *engine, struct rl_lock *lock, const struct rl_effects *fx);
 /* The lock does not want to know any more. */
 void rl_slot_forget(struct rl_engine *engine, struct rl_lock *lock);
 

@@ -11,8 +11,8 @@
 struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsigned index)
 {
     const struct rl_node *node = &engine->nodes[index];
-    bool answers = rl_node_answers(node);
-    bool votes = answers && (engine->view.voters & RL_NODE(index)) != 0;
+    bool answers = rl_node_is_responsive(node);
+    bool votes = answers && (engine->view.eligible & RL_NODE(index)) != 0;
     bool down = node->state == RL_NODE_DOWN;
 
     return (struct rl_node_status){
@@ -35,11 +35,11 @@ bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned index, ui
     const struct rl_node *node = &engine->nodes[index];
     uint64_t now_ns = engine->view.now.boot_ns;
 
-    if (cause != rl_admission_cause(node->bars))
+    if (cause != rl_admission_cause(node->exclusions))
         return false;
-    uint64_t ns = rl_admission_votes_again_ns(&node->admission, node->bars, now_ns);
+    uint64_t ns = rl_admission_quarantine_left_ns(&node->admission, node->exclusions, now_ns);
     *ret_votes_again_ms = (ns + RL_MS - 1) / RL_MS;
-    rl_admission_text(&node->admission, node->bars, now_ns, text, size);
+    rl_admission_text(&node->admission, node->exclusions, now_ns, text, size);
     return true;
 }
 
@@ -52,7 +52,7 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
 
     if (cause == REDLOCK_CAUSE_DUPLICATE)
         snprintf(text, size, "same server as %.120s", engine->nodes[node->duplicate_of].name);
-    else if (cause == REDLOCK_CAUSE_FENCE)
+    else if (cause == REDLOCK_CAUSE_FENCE_RECORD)
         rl_records_text(engine, index, text, size);
     else
         snprintf(text, size, "%s", own_words ? node->text : rl_cause_of(cause)->text);
@@ -71,13 +71,13 @@ static uint32_t facts_of(const struct rl_node *node)
 
 static int wakeups_of(const struct rl_engine *engine, const struct rl_node *node)
 {
-    if (!engine->params.wakeups)
-        return REDLOCK_WAKEUPS_OFF;
+    if (!engine->params.notifications)
+        return REDLOCK_NOTIFY_OFF;
     if (node->tracker.state == RL_TRACKER_REFUSED)
-        return REDLOCK_WAKEUPS_REFUSED;
+        return REDLOCK_NOTIFY_REFUSED;
     if (node->state != RL_NODE_READY || !node->tracker.wanted)
-        return REDLOCK_WAKEUPS_IDLE;
-    return rl_tracker_tells(node) ? REDLOCK_WAKEUPS_ON : REDLOCK_WAKEUPS_PENDING;
+        return REDLOCK_NOTIFY_IDLE;
+    return rl_tracker_is_on(node) ? REDLOCK_NOTIFY_ON : REDLOCK_NOTIFY_PENDING;
 }
 
 /* Writes why the node does not vote. */
@@ -88,8 +88,8 @@ static void fill_reason(const struct rl_engine *engine, unsigned index, bool ans
     size_t size = sizeof stats->text;
 
     if (answers)
-        (void)rl_engine_exclusion_text(engine, index, rl_admission_cause(node->bars), stats->text,
-                                       size, &stats->votes_again_ms);
+        (void)rl_engine_exclusion_text(engine, index, rl_admission_cause(node->exclusions),
+                                       stats->text, size, &stats->quarantine_ms);
     else if (node->duplicate)
         rl_engine_failure_text(engine, index, REDLOCK_CAUSE_DUPLICATE, stats->text, size);
     else
@@ -102,14 +102,14 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     const struct rl_node *node = &engine->nodes[index];
     const struct rl_info *info = &node->info;
     const struct rl_node_counters *counters = &node->counters;
-    const struct rl_outside *outside = &engine->outside;
+    const struct rl_env *env = &engine->env;
     const struct rl_node_status status = rl_engine_node_status(engine, index);
-    int64_t wall_offset_us = (int64_t)outside->wall_us(outside->ctx) -
-                             (int64_t)(outside->now(outside->ctx).boot_ns / RL_US);
+    int64_t wall_offset_us =
+        (int64_t)env->wall_us(env->ctx) - (int64_t)(env->now(env->ctx).boot_ns / RL_US);
 
     *ret_stats = (redlock_node_stats_t){
         .node = status.name,
-        .may_vote = status.votes,
+        .eligible = status.votes,
         .cause = status.cause,
         .requests = counters->requests,
         .granted = counters->granted,
@@ -122,8 +122,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
         .uptime_s = info->uptime_s,
         .undos_pending = rl_node_undos_pending(node),
         .features = node->features,
-        .wakeups = wakeups_of(engine, node),
-        .pushes = counters->pushes,
+        .notify_state = wakeups_of(engine, node),
+        .notifications = counters->notifications,
         .facts = facts_of(node),
         .replicas = (uint32_t)rl_min_u64(info->replicas, UINT32_MAX),
         .maxmemory = info->maxmemory,
@@ -134,9 +134,9 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     memcpy(ret_stats->policy, info->policy, sizeof ret_stats->policy);
     memcpy(ret_stats->run_id, node->run_id, sizeof ret_stats->run_id);
     rl_admission_offset_us(&node->admission, wall_offset_us, &ret_stats->clock_offset_us);
-    if (ret_stats->wakeups == REDLOCK_WAKEUPS_REFUSED) {
+    if (ret_stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
         ret_stats->wakeups_cause = node->tracker.cause;
-        memcpy(ret_stats->wakeups_text, node->tracker.text, sizeof ret_stats->wakeups_text);
+        memcpy(ret_stats->notify_text, node->tracker.text, sizeof ret_stats->notify_text);
     }
     if (!status.votes)
         fill_reason(engine, index, status.answers, ret_stats);
@@ -148,13 +148,14 @@ int rl_engine_unready_status(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        bool barred = node->state == RL_NODE_READY && (node->bars & RL_BARS_ACQUIRE) != 0;
+        bool barred =
+            node->state == RL_NODE_READY && (node->exclusions & RL_EXCLUSIONS_ACQUIRE) != 0;
         int status = rl_cause_of(node->cause)->status;
         auth += status == REDLOCK_EAUTH;
-        refused += barred || status == REDLOCK_EREFUSED;
+        refused += barred || status == REDLOCK_EEXCLUDED;
     }
     unsigned spare = engine->count - engine->quorum;
-    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EREFUSED : REDLOCK_ENOQUORUM;
+    return auth > spare ? REDLOCK_EAUTH : refused > spare ? REDLOCK_EEXCLUDED : REDLOCK_ENOQUORUM;
 }
 
 bool rl_engine_has_duplicate(const struct rl_engine *engine)

@@ -36,7 +36,7 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned node, uint8
 void rl_engine_node_stats(const struct rl_engine *engine, unsigned node,
                           redlock_node_stats_t *ret_stats);
 
-/* Returns why too few nodes may vote: EAUTH, EREFUSED or ENOQUORUM. */
+/* Returns why too few nodes may vote: EAUTH, EEXCLUDED or ENOQUORUM. */
 int rl_engine_unready_status(const struct rl_engine *engine);
 /* Returns whether two addresses lead to one server. */
 bool rl_engine_has_duplicate(const struct rl_engine *engine);

@@ -8,7 +8,7 @@
 
 /* The widest drift that clocks on the way to the right time have anyhow: ntpd and the kernel slew
  * by up to 500 ppm, each of the two. A smaller bound for validity must not make steps of it. */
-#define WATCH_PPM_MIN 1000u
+#define HEARTBEAT_PPM_MIN 1000u
 /* TIME beyond this is not a time (the year 2255): a hostile number, kept out of the arithmetic. */
 #define TIME_US_MAX (UINT64_C(1) << 53)
 
@@ -56,11 +56,11 @@ bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64
     return ttl_ns > rules->max_ttl_ns;
 }
 
-bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
+bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms)
 {
-    if (ttl_ms <= 0 || (uint64_t)ttl_ms <= rules->ttl_told_ms[node])
+    if (ttl_ms <= 0 || (uint64_t)ttl_ms <= rules->ttl_reported_ms[node])
         return false;
-    rules->ttl_told_ms[node] = (uint64_t)ttl_ms;
+    rules->ttl_reported_ms[node] = (uint64_t)ttl_ms;
     return true;
 }
 
@@ -72,12 +72,12 @@ static uint64_t guard_ns(const struct rl_admission_rules *rules)
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &rules->drift));
 }
 
-static void set_bar(struct rl_admission *admission, enum rl_bar bar, bool on)
+static void set_bar(struct rl_admission *admission, enum rl_exclusion exclusion, bool on)
 {
     if (on)
-        admission->facts |= (uint32_t)bar;
+        admission->facts |= (uint32_t)exclusion;
     else
-        admission->facts &= ~(uint32_t)bar;
+        admission->facts &= ~(uint32_t)exclusion;
 }
 
 static bool is_same_server(const struct rl_admission *admission, const struct rl_info *info)
@@ -109,21 +109,22 @@ static uint64_t believed_age_ns(const struct rl_admission_rules *rules, const st
     return rules->proven || absurd ? proven_ns : told_s * RL_SECOND;
 }
 
-static void begin_guard(struct rl_admission *admission, const struct rl_info *info, bool restarted,
-                        uint64_t now_ns)
+static void begin_quarantine(struct rl_admission *admission, const struct rl_info *info,
+                             bool restarted, uint64_t now_ns)
 {
     bool first = !admission->known;
     bool promoted = !is_same_data(admission, info);
 
-    admission->guard = 0;
-    admission->guard_ns = now_ns;
+    admission->quarantine = 0;
+    admission->quarantine_since_ns = now_ns;
     admission->credit_ns = 0;
     if (admission->durable)
         return;
     if (promoted) {
-        admission->guard = RL_BAR_PROMOTED; /* how old its data are, uptime does not say */
+        admission->quarantine =
+            RL_EXCLUSION_PROMOTED; /* how old its data are, uptime does not say */
     } else if (restarted && !(first && admission->fresh)) {
-        admission->guard = RL_BAR_RESTARTED;
+        admission->quarantine = RL_EXCLUSION_RESTARTED;
         if (first)
             admission->credit_ns = believed_age_ns(admission->rules, info);
     }
@@ -134,15 +135,15 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
     bool anonymous = info->refused || info->run_id[0] == '\0';
     bool evicts = rl_info_evicts(info);
 
-    set_bar(admission, RL_BAR_NO_INFO, anonymous && !admission->rules->lenient);
-    set_bar(admission, RL_BAR_EVICTING, evicts);
+    set_bar(admission, RL_EXCLUSION_NO_INFO, anonymous && !admission->rules->lenient);
+    set_bar(admission, RL_EXCLUSION_EVICTING, evicts);
     memcpy(admission->policy, info->policy, sizeof admission->policy);
     if (info->run_id[0] == '\0')
         return false; /* whoever it is: what was known of another one stays */
     bool restarted = !is_same_server(admission, info);
     if (!restarted && is_same_data(admission, info))
         return false;
-    begin_guard(admission, info, restarted, now_ns);
+    begin_quarantine(admission, info, restarted, now_ns);
     if (restarted)
         admission->has_clock = false; /* it need not run on the same machine */
     admission->known = true;
@@ -155,10 +156,10 @@ bool rl_admission_greet(struct rl_admission *admission, const struct rl_info *in
 
 static int64_t drift_us(const struct rl_admission *admission, uint64_t passed_ns)
 {
-    struct rl_drift drift = {.ppm = admission->rules->drift.ppm, .floor_us = 0};
+    struct rl_drift drift = {.ppm = admission->rules->drift.ppm, .constant_us = 0};
 
-    if (drift.ppm < WATCH_PPM_MIN)
-        drift.ppm = WATCH_PPM_MIN;
+    if (drift.ppm < HEARTBEAT_PPM_MIN)
+        drift.ppm = HEARTBEAT_PPM_MIN;
     return (int64_t)(rl_drift_ns(passed_ns, &drift) / RL_US) + 1;
 }
 
@@ -185,7 +186,7 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
     int64_t moved = 0;
 
     if (admission->has_clock) {
-        int64_t slack = (int64_t)admission->rules->drift.floor_us;
+        int64_t slack = (int64_t)admission->rules->drift.constant_us;
         int64_t drift = drift_us(admission, rl_sub_sat(received_ns, admission->clock_ns));
         int64_t old_low = admission->offset_low_us - drift;
         int64_t old_high = admission->offset_high_us + drift;
@@ -210,13 +211,15 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
     return true;
 }
 
-static uint64_t guard_end_ns(const struct rl_admission *admission)
+static uint64_t quarantine_end_ns(const struct rl_admission *admission)
 {
     uint64_t wait_ns = rl_sub_sat(guard_ns(admission->rules), admission->credit_ns);
 
     /* Whoever asks may be in a tick that is older than the answer: no guard is none for him, too.
      */
-    return admission->guard == 0 || wait_ns == 0 ? 0 : rl_add_sat(admission->guard_ns, wait_ns);
+    return admission->quarantine == 0 || wait_ns == 0
+               ? 0
+               : rl_add_sat(admission->quarantine_since_ns, wait_ns);
 }
 
 static uint64_t step_end_ns(const struct rl_admission *admission)
@@ -226,48 +229,48 @@ static uint64_t step_end_ns(const struct rl_admission *admission)
     return admission->stepped ? rl_add_sat(admission->stepped_ns, wait_ns) : 0;
 }
 
-uint32_t rl_admission_bars(const struct rl_admission *admission, uint64_t now_ns)
+uint32_t rl_admission_exclusions(const struct rl_admission *admission, uint64_t now_ns)
 {
-    uint32_t bars = admission->facts;
+    uint32_t exclusions = admission->facts;
 
-    if (guard_end_ns(admission) > now_ns)
-        bars |= admission->guard;
+    if (quarantine_end_ns(admission) > now_ns)
+        exclusions |= admission->quarantine;
     if (step_end_ns(admission) > now_ns)
-        bars |= RL_BAR_CLOCK_STEP;
-    return bars;
+        exclusions |= RL_EXCLUSION_CLOCK_STEP;
+    return exclusions;
 }
 
-uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars)
+uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t exclusions)
 {
     uint64_t due_ns = RL_NEVER;
 
-    if (bars & (RL_BAR_RESTARTED | RL_BAR_PROMOTED))
-        due_ns = guard_end_ns(admission);
-    if (bars & RL_BAR_CLOCK_STEP)
+    if (exclusions & (RL_EXCLUSION_RESTARTED | RL_EXCLUSION_PROMOTED))
+        due_ns = quarantine_end_ns(admission);
+    if (exclusions & RL_EXCLUSION_CLOCK_STEP)
         due_ns = rl_min_u64(due_ns, step_end_ns(admission));
     return due_ns;
 }
 
-uint8_t rl_admission_cause(uint32_t bars)
+uint8_t rl_admission_cause(uint32_t exclusions)
 {
     static const uint8_t causes[] = {
         REDLOCK_CAUSE_NO_INFO,  REDLOCK_CAUSE_EVICTING,  REDLOCK_CAUSE_CLOCK_STEP,
         REDLOCK_CAUSE_PROMOTED, REDLOCK_CAUSE_RESTARTED,
     };
 
-    return bars == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(bars)];
+    return exclusions == 0 ? REDLOCK_CAUSE_NONE : causes[__builtin_ctz(exclusions)];
 }
 
-uint64_t rl_admission_votes_again_ns(const struct rl_admission *admission, uint32_t bars,
-                                     uint64_t now_ns)
+uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, uint32_t exclusions,
+                                         uint64_t now_ns)
 {
     uint64_t left = 0;
 
-    if ((bars & ~(uint32_t)RL_BARS_TIMED) != 0)
+    if ((exclusions & ~(uint32_t)RL_EXCLUSIONS_TIMED) != 0)
         return 0;
-    if (bars & (RL_BAR_RESTARTED | RL_BAR_PROMOTED))
-        left = rl_sub_sat(guard_end_ns(admission), now_ns);
-    if (bars & RL_BAR_CLOCK_STEP)
+    if (exclusions & (RL_EXCLUSION_RESTARTED | RL_EXCLUSION_PROMOTED))
+        left = rl_sub_sat(quarantine_end_ns(admission), now_ns);
+    if (exclusions & RL_EXCLUSION_CLOCK_STEP)
         left = rl_max_u64(left, rl_sub_sat(step_end_ns(admission), now_ns));
     return left;
 }
@@ -288,10 +291,11 @@ static struct span span_text(uint64_t ns, bool up)
     return span;
 }
 
-static void guard_text(const struct rl_admission *admission, const char *what, uint64_t left_ns,
-                       uint64_t now_ns, char *text, size_t size)
+static void quarantine_text(const struct rl_admission *admission, const char *what,
+                            uint64_t left_ns, uint64_t now_ns, char *text, size_t size)
 {
-    uint64_t since_ns = rl_add_sat(rl_sub_sat(now_ns, admission->guard_ns), admission->credit_ns);
+    uint64_t since_ns =
+        rl_add_sat(rl_sub_sat(now_ns, admission->quarantine_since_ns), admission->credit_ns);
     struct span ago = span_text(since_ns, false);
     struct span left = span_text(left_ns, true);
 
@@ -311,31 +315,33 @@ static void step_text(const struct rl_admission *admission, uint64_t left_ns, ui
              by_us < 0 ? "back" : "ahead", ago.text, left.text);
 }
 
-void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
+void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions, uint64_t now_ns,
                        char *text, size_t size)
 {
-    uint64_t left_ns = rl_admission_votes_again_ns(admission, bars & RL_BARS_TIMED, now_ns);
+    uint64_t left_ns =
+        rl_admission_quarantine_left_ns(admission, exclusions & RL_EXCLUSIONS_TIMED, now_ns);
 
-    switch (bars & -bars) {
+    switch (exclusions & -exclusions) {
     case 0:
         text[0] = '\0';
         break;
-    case RL_BAR_NO_INFO:
+    case RL_EXCLUSION_NO_INFO:
         snprintf(text, size,
                  "does not tell who it is: allow INFO to this user, or use lenient admission");
         break;
-    case RL_BAR_EVICTING:
+    case RL_EXCLUSION_EVICTING:
         snprintf(text, size, "evicts keys (maxmemory-policy %s): set it to noeviction",
                  admission->policy);
         break;
-    case RL_BAR_CLOCK_STEP:
+    case RL_EXCLUSION_CLOCK_STEP:
         step_text(admission, left_ns, now_ns, text, size);
         break;
-    case RL_BAR_PROMOTED:
-        guard_text(admission, "has another master's data, first seen", left_ns, now_ns, text, size);
+    case RL_EXCLUSION_PROMOTED:
+        quarantine_text(admission, "has another master's data, first seen", left_ns, now_ns, text,
+                        size);
         break;
     default:
-        guard_text(admission, "restarted", left_ns, now_ns, text, size);
+        quarantine_text(admission, "restarted", left_ns, now_ns, text, size);
         break;
     }
 }

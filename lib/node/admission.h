@@ -34,18 +34,19 @@
 
 /* What speaks against counting a node; several may at once. Bars that need not be mended come to
  * an end by themselves. */
-enum rl_bar {
-    RL_BAR_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
-    RL_BAR_EVICTING = 1 << 1,   /* removes keys for want of memory */
-    RL_BAR_CLOCK_STEP = 1 << 2, /* its clock jumped: keys may have expired early; ends */
-    RL_BAR_PROMOTED = 1 << 3,   /* has the data of another master, from some time; ends */
-    RL_BAR_RESTARTED = 1 << 4   /* may have lost keys; ends */
+enum rl_exclusion {
+    RL_EXCLUSION_NO_INFO = 1 << 0,    /* it may not be asked who it is; strict only */
+    RL_EXCLUSION_EVICTING = 1 << 1,   /* removes keys for want of memory */
+    RL_EXCLUSION_CLOCK_STEP = 1 << 2, /* its clock jumped: keys may have expired early; ends */
+    RL_EXCLUSION_PROMOTED = 1 << 3,   /* has the data of another master, from some time; ends */
+    RL_EXCLUSION_RESTARTED = 1 << 4   /* may have lost keys; ends */
 };
-#define RL_BARS_TIMED (RL_BAR_CLOCK_STEP | RL_BAR_PROMOTED | RL_BAR_RESTARTED)
+#define RL_EXCLUSIONS_TIMED                                                                        \
+    (RL_EXCLUSION_CLOCK_STEP | RL_EXCLUSION_PROMOTED | RL_EXCLUSION_RESTARTED)
 /* Grants of a new lock do not count ... */
-#define RL_BARS_ACQUIRE (RL_BARS_EXTEND | RL_BARS_TIMED)
+#define RL_EXCLUSIONS_ACQUIRE (RL_EXCLUSIONS_EXTEND | RL_EXCLUSIONS_TIMED)
 /* ... but that our key is still there is evidence, whatever was forgotten before it was set. */
-#define RL_BARS_EXTEND (RL_BAR_NO_INFO | RL_BAR_EVICTING)
+#define RL_EXCLUSIONS_EXTEND (RL_EXCLUSION_NO_INFO | RL_EXCLUSION_EVICTING)
 
 /* The same for all nodes of a client. */
 struct rl_admission_rules {
@@ -56,7 +57,7 @@ struct rl_admission_rules {
      * back, one here and another one there, do not come together. */
     uint64_t ttl_shown_ns[RL_NODES_MAX], ttl_shown_at_ns[RL_NODES_MAX];
     uint64_t ttl_seen_ns;
-    uint64_t ttl_told_ms[RL_NODES_MAX]; /* what the user has been told of */
+    uint64_t ttl_reported_ms[RL_NODES_MAX]; /* what the user has been told of */
     unsigned quorum;
     bool lenient; /* a node that does not tell who it is may vote all the same */
     bool proven;  /* what a server says of its age counts only as far as it proves it */
@@ -71,14 +72,14 @@ struct rl_admission {
     char replid[48];
     char replid2[48];
     int64_t second_offset;
-    char policy[24];       /* evicting: which */
-    uint32_t facts;        /* enum rl_bar: those without an end */
-    uint32_t guard;        /* RL_BAR_RESTARTED or PROMOTED, over or not; 0: there was none */
-    uint64_t guard_ns;     /* since when, on our boot clock */
-    uint64_t credit_ns;    /* age that the server had by then, as far as it is believed */
-    bool has_clock;        /* offset_low_us to offset_high_us hold at clock_ns */
-    bool stepped;          /* it stepped at stepped_ns, over or not */
-    int64_t offset_low_us; /* its clock minus our boot clock lies between these */
+    char policy[24];     /* evicting: which */
+    uint32_t facts;      /* enum rl_exclusion: those without an end */
+    uint32_t quarantine; /* RL_EXCLUSION_RESTARTED or PROMOTED, over or not; 0: there was none */
+    uint64_t quarantine_since_ns; /* since when, on our boot clock */
+    uint64_t credit_ns;           /* age that the server had by then, as far as it is believed */
+    bool has_clock;               /* offset_low_us to offset_high_us hold at clock_ns */
+    bool stepped;                 /* it stepped at stepped_ns, over or not */
+    int64_t offset_low_us;        /* its clock minus our boot clock lies between these */
     int64_t offset_high_us;
     uint64_t clock_ns;
     uint64_t stepped_ns;
@@ -104,23 +105,24 @@ bool rl_admission_time(struct rl_admission *admission, uint64_t time_us, uint64_
 bool rl_admission_saw_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms,
                           uint64_t now_ns);
 /* Is it worth a word? A key is told of once: it gets shorter from then on. */
-bool rl_admission_tells_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
+bool rl_admission_reports_ttl(struct rl_admission_rules *rules, unsigned node, int64_t ttl_ms);
 
-/* enum rl_bar: all that hold now. */
-uint32_t rl_admission_bars(const struct rl_admission *admission, uint64_t now_ns);
+/* enum rl_exclusion: all that hold now. */
+uint32_t rl_admission_exclusions(const struct rl_admission *admission, uint64_t now_ns);
 
-/* When the first of `bars` ends by itself; RL_NEVER: none does. */
-uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t bars);
+/* When the first of `exclusions` ends by itself; RL_NEVER: none does. */
+uint64_t rl_admission_due_ns(const struct rl_admission *admission, uint32_t exclusions);
 
-/* The cause (enum redlock_cause) of the first of `bars`; NONE if there is none. */
-uint8_t rl_admission_cause(uint32_t bars);
+/* The cause (enum redlock_cause) of the first of `exclusions`; NONE if there is none. */
+uint8_t rl_admission_cause(uint32_t exclusions);
 
-/* Time until `bars` are over; 0: there are none, or one of them has to be mended. */
-uint64_t rl_admission_votes_again_ns(const struct rl_admission *admission, uint32_t bars,
-                                     uint64_t now_ns);
+/* Time until `exclusions` are over; 0: there are none, or one of them has to be mended. */
+uint64_t rl_admission_quarantine_left_ns(const struct rl_admission *admission, uint32_t exclusions,
+                                         uint64_t now_ns);
 
-/* Why the first of `bars` holds: "restarted 4 s ago, votes again in 26 s". Empty for no bars. */
-void rl_admission_text(const struct rl_admission *admission, uint32_t bars, uint64_t now_ns,
+/* Why the first of `exclusions` holds: "restarted 4 s ago, votes again in 26 s". Empty for no bars.
+ */
+void rl_admission_text(const struct rl_admission *admission, uint32_t exclusions, uint64_t now_ns,
                        char *text, size_t size);
 
 /* Its clock minus our wall clock, given that this is `wall_offset_us` ahead of our boot clock;

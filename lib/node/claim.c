@@ -30,8 +30,8 @@ struct rl_claim *rl_claim_new(const struct rl_mem *mem, struct rl_arg key, size_
     return claim;
 }
 
-struct rl_claim *rl_claim_new_many(const struct rl_mem *mem, const struct rl_arg *keys,
-                                   unsigned count, size_t token_max)
+struct rl_claim *rl_claim_new_multi(const struct rl_mem *mem, const struct rl_arg *keys,
+                                    unsigned count, size_t token_max)
 {
     size_t len = keys[0].len;
 
@@ -41,7 +41,7 @@ struct rl_claim *rl_claim_new_many(const struct rl_mem *mem, const struct rl_arg
     struct rl_claim *claim = new_claim(mem, len, token_max);
     if (claim == NULL)
         return NULL;
-    claim->more = (uint8_t)(count - 1);
+    claim->more_keys = (uint8_t)(count - 1);
     claim->key_len = (uint32_t)keys[0].len;
     memcpy(claim->bytes, keys[0].data, keys[0].len);
     char *at = claim->bytes + keys[0].len;
@@ -61,7 +61,7 @@ struct rl_claim *rl_claim_new_like(const struct rl_claim *claim, size_t token_ma
 
     if (like == NULL)
         return NULL;
-    like->more = claim->more;
+    like->more_keys = claim->more_keys;
     like->key_len = claim->key_len;
     memcpy(like->bytes, claim->bytes, claim->token_at);
     return like;
@@ -72,7 +72,7 @@ unsigned rl_claim_keys(const struct rl_claim *claim, struct rl_arg ret_keys[RL_K
     const char *at = claim->bytes + claim->key_len;
 
     ret_keys[0] = rl_claim_key(claim);
-    for (unsigned i = 1; i <= claim->more; i++) {
+    for (unsigned i = 1; i <= claim->more_keys; i++) {
         key_length key_len;
         memcpy(&key_len, at, sizeof key_len);
         ret_keys[i] = (struct rl_arg){at + sizeof key_len, key_len};

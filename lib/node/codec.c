@@ -48,17 +48,17 @@ static void *join(struct rl_decoder *decoder, const redisReadTask *task, const c
 }
 
 /* The next word of an array; NULL: nil. Numbers are not looked at. */
-static void *add_word(struct rl_decoder *decoder, const char *text, size_t len)
+static void *add_text(struct rl_decoder *decoder, const char *text, size_t len)
 {
-    struct rl_words *words = decoder->words;
+    struct rl_texts *texts = decoder->texts;
 
-    if (words->count == RL_WORDS_MAX || len > sizeof words->bytes - words->used)
+    if (texts->count == RL_TEXTS_MAX || len > sizeof texts->bytes - texts->used)
         return refuse(decoder);
-    char *to = words->bytes + words->used;
+    char *to = texts->bytes + texts->used;
     if (len != 0)
         memcpy(to, text, len);
-    words->list[words->count++] = (struct rl_arg){text != NULL ? to : NULL, len};
-    words->used += len;
+    texts->list[texts->count++] = (struct rl_arg){text != NULL ? to : NULL, len};
+    texts->used += len;
     return &decoder->reply;
 }
 
@@ -66,8 +66,8 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
 {
     struct rl_decoder *decoder = task->privdata;
 
-    if (task->parent != NULL && decoder->words != NULL)
-        return add_word(decoder, text, len);
+    if (task->parent != NULL && decoder->texts != NULL)
+        return add_text(decoder, text, len);
     if (task->parent != NULL)
         return join(decoder, task, text, len);
     if (len > decoder->bulk_max)
@@ -87,13 +87,13 @@ static void *create_array(const redisReadTask *task, element_count elements)
 {
     struct rl_decoder *decoder = task->privdata;
 
-    if (decoder->words != NULL && task->type == REDIS_REPLY_ARRAY) {
+    if (decoder->texts != NULL && task->type == REDIS_REPLY_ARRAY) {
         if (task->parent == NULL) {
-            decoder->words->count = 0;
-            decoder->words->used = 0;
+            decoder->texts->count = 0;
+            decoder->texts->used = 0;
         }
         decoder->reply = (struct rl_reply){.kind = RL_REPLY_ARRAY, .integer = (int64_t)elements};
-        return (size_t)elements <= RL_WORDS_MAX ? &decoder->reply : refuse(decoder);
+        return (size_t)elements <= RL_TEXTS_MAX ? &decoder->reply : refuse(decoder);
     }
     if (task->type != REDIS_REPLY_ARRAY || task->parent != NULL || elements < 1 ||
         (size_t)elements > decoder->elements_max)
@@ -107,8 +107,8 @@ static void *create_integer(const redisReadTask *task, long long value)
 {
     struct rl_decoder *decoder = task->privdata;
 
-    if (task->parent != NULL && decoder->words != NULL)
-        return add_word(decoder, NULL, 0);
+    if (task->parent != NULL && decoder->texts != NULL)
+        return add_text(decoder, NULL, 0);
     if (task->parent != NULL)
         return refuse(decoder);
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_INTEGER, .integer = value};
@@ -119,8 +119,8 @@ static void *create_nil(const redisReadTask *task)
 {
     struct rl_decoder *decoder = task->privdata;
 
-    if (task->parent != NULL && decoder->words != NULL)
-        return add_word(decoder, NULL, 0);
+    if (task->parent != NULL && decoder->texts != NULL)
+        return add_text(decoder, NULL, 0);
     if (task->type != REDIS_REPLY_STRING || task->parent != NULL)
         return refuse(decoder); /* a nil array, or the null of RESP3: no answer of ours */
     decoder->reply = (struct rl_reply){.kind = RL_REPLY_NIL};

@@ -20,13 +20,13 @@ const char *rl_codec_libraries(void);
 int rl_codec_check(char *text, size_t size);
 
 /* An array of texts, nested or not, one after the other: what a subscribed connection hears. */
-#define RL_WORDS_MAX       8
-#define RL_WORDS_BYTES_MAX (RL_KEY_MAX + 128)
-struct rl_words {
+#define RL_TEXTS_MAX       8
+#define RL_TEXTS_BYTES_MAX (RL_KEY_MAX + 128)
+struct rl_texts {
     unsigned count;
-    struct rl_arg list[RL_WORDS_MAX]; /* data NULL: nil */
+    struct rl_arg list[RL_TEXTS_MAX]; /* data NULL: nil */
     size_t used;
-    char bytes[RL_WORDS_BYTES_MAX];
+    char bytes[RL_TEXTS_BYTES_MAX];
 };
 
 /* Room for the text of one reply. Shared by all nodes of a client: a reply is looked at before the
@@ -44,7 +44,7 @@ struct rl_decoder {
     size_t len_max;  /* most bytes that were in the reader */
     size_t bulk_max; /* of the reply that is read next; set by the caller, RL_BULK_MAX at first */
     unsigned elements_max;  /* the same; 0: no array is expected */
-    struct rl_words *words; /* arrays of any depth go there; NULL: they are refused */
+    struct rl_texts *texts; /* arrays of any depth go there; NULL: they are refused */
     bool refused;           /* the reply was too long, or of a kind we never ask for */
     /* Texts of an array. Not in the shared text: another node's reply may be read before the rest
      * of this one has come. */

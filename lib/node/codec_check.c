@@ -225,7 +225,7 @@ static const char *file_of(any_fn function)
     return find(address, &info) && info.dli_fname != NULL ? info.dli_fname : "";
 }
 
-static void tell(const char *first, const char *second, char *text, size_t size)
+static void report_mismatch(const char *first, const char *second, char *text, size_t size)
 {
     bool two = strcmp(first, second) != 0;
 
@@ -255,11 +255,11 @@ int rl_codec_check(char *text, size_t size)
             file = other;
         if (other[0] == '\0' || strcmp(other, file) == 0)
             continue;
-        tell(file, other, text, size);
+        report_mismatch(file, other, text, size);
         return REDLOCK_ELIBRARY;
     }
     int error = check_reader();
     if (error == REDLOCK_ELIBRARY)
-        tell(file, file, text, size);
+        report_mismatch(file, file, text, size);
     return error;
 }

@@ -73,7 +73,7 @@ bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
     return encode(mem, to, 0, argc, args);
 }
 
-bool rl_encode_behind(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+bool rl_encode_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                       const struct rl_arg *args)
 {
     return encode(mem, to, to->len, argc, args);

@@ -26,7 +26,7 @@ struct rl_encoded {
 /* One command instead of what was there, or behind it. false: no memory, and all is as it was. */
 bool rl_encode(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                const struct rl_arg *args);
-bool rl_encode_behind(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
+bool rl_encode_append(const struct rl_mem *mem, struct rl_encoded *to, size_t argc,
                       const struct rl_arg *args);
 
 void rl_encoded_free(const struct rl_mem *mem, struct rl_encoded *encoded);

@@ -27,7 +27,7 @@ enum step {
 
 static bool append(struct rl_node *node, enum step step, size_t argc, const struct rl_arg *args)
 {
-    if (!rl_encode_behind(node->common->mem, &node->greeting, argc, args))
+    if (!rl_encode_append(node->common->mem, &node->greeting, argc, args))
         return false;
     RL_ASSERT(node->greeting_steps < sizeof node->greeting_kinds);
     node->greeting_kinds[node->greeting_steps++] = (uint8_t)step;

@@ -26,7 +26,7 @@ enum rl_inbox_kind {
 #define RL_INBOX_KINDS 7
 
 /* What became of an undo. */
-enum rl_undo_end {
+enum rl_undo_outcome {
     RL_UNDO_DONE = 0,
     RL_UNDO_EXPIRED = 1, /* its key expired before the node executed it */
     RL_UNDO_DROPPED = 2  /* there was no memory to keep it: its key stays until it expires */
@@ -54,7 +54,7 @@ struct rl_inbox {
     uint32_t cap;                 /* length of the list: `room` at least */
     struct rl_arg key;            /* empty: any may have changed; valid until the next
                                    * rl_tracker_next() of the node */
-    uint64_t undos[RL_UNDO_ENDS]; /* ended since they were counted last, by enum rl_undo_end */
+    uint64_t undos[RL_UNDO_ENDS]; /* ended since they were counted last, by enum rl_undo_outcome */
 };
 
 /* Adds a node to a set. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Connection states, sending, time limits; how a connection ends is in closing.c. */
+ * Connection states, sending, time limits; how a connection ends is in disconnect.c. */
 #include "node/node.h"
 
 #include "node/node_parts.h"
@@ -15,9 +15,9 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->index = index;
     node->pipe.mem = common->mem;
     node->pipe.inbox = &common->inbox;
-    rl_debt_heap_init(&node->debts, common->mem);
+    rl_undo_heap_init(&node->undos, common->mem);
     node->due_ns = RL_NEVER;
-    node->debts_due_ns = RL_NEVER;
+    node->undos_retry_ns = RL_NEVER;
     rl_tracker_init(node);
     rl_admission_init(&node->admission, &common->admission, false, false);
 }
@@ -30,7 +30,7 @@ void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
 void rl_node_free(struct rl_node *node)
 {
     RL_ASSERT(node->state == RL_NODE_DOWN);
-    rl_debts_free(node);
+    rl_undos_free(node);
     rl_greeting_free(node);
     rl_tracker_free(node);
     rl_decoder_close(&node->decoder);
@@ -52,10 +52,10 @@ bool rl_node_is_up(const struct rl_node *node)
         return false;
     if (node->state == RL_NODE_READY)
         return !node->suspect;
-    return !node->fell && node->due_ns != RL_NEVER;
+    return !node->connect_failed && node->due_ns != RL_NEVER;
 }
 
-bool rl_node_answers(const struct rl_node *node)
+bool rl_node_is_responsive(const struct rl_node *node)
 {
     return node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
 }
@@ -72,7 +72,8 @@ void rl_node_start(struct rl_node *node, uint64_t now_ns)
     rl_node_replan(node);
 }
 
-const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args)
+const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
+                                        const struct rl_arg *args)
 {
     struct rl_node_common *common = node->common;
 
@@ -84,11 +85,11 @@ const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const st
 const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
                                           struct rl_arg word)
 {
-    const struct rl_arguments arguments = {.word = word};
+    const struct rl_arguments arguments = {.text = word};
     struct rl_command command;
 
-    rl_protocol_say(&command, verb, RL_FORM_PLAIN, &arguments);
-    return rl_node_say(node, command.count, command.args);
+    rl_protocol_format(&command, verb, RL_FORM_PLAIN, &arguments);
+    return rl_node_encode(node, command.count, command.args);
 }
 
 /* Apart: most commands of a round are those that the first node was sent. */
@@ -100,8 +101,8 @@ __attribute__((noinline)) static const struct rl_encoded *encode_anew(struct rl_
     struct rl_node_common *common = node->common;
     struct rl_command command;
 
-    rl_node_words(node, &command, claim, verb, form);
-    if (rl_node_say(node, command.count, command.args) == NULL)
+    rl_node_build_command(node, &command, claim, verb, form);
+    if (rl_node_encode(node, command.count, command.args) == NULL)
         return NULL;
     common->cache.claim = claim;
     common->cache.verb = (uint8_t)verb;
@@ -125,13 +126,13 @@ static const struct rl_encoded *encode(struct rl_node *node, const struct rl_cla
  * must not meet the limit of what may wait, and need not be stored. If the transport fails, the
  * flush at the end of the tick closes the connection, because the caller still uses the pipeline.
  */
-static void relieve(struct rl_node *node, size_t before)
+static void flush_early(struct rl_node *node, size_t before)
 {
     const struct rl_transport *transport = &node->common->transport;
     struct rl_pipeline *pipe = &node->pipe;
 
-    if (before / RL_RELIEF == pipe->out_len / RL_RELIEF || pipe->out_len >= RL_UNSENT_MAX ||
-        node->state != RL_NODE_READY)
+    if (before / RL_FLUSH_BYTES == pipe->out_len / RL_FLUSH_BYTES ||
+        pipe->out_len >= RL_UNSENT_MAX || node->state != RL_NODE_READY)
         return;
     ssize_t sent = transport->send(transport->ctx, node->index, pipe->out, pipe->out_len);
     if (sent > 0)
@@ -157,11 +158,11 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
     if (rl_protocol[verb].resets_ttl)
         claim->renewed_ns = now_ns;
     node->counters.requests++;
-    rl_silence_note(node, now_ns);
+    rl_detector_note(node, now_ns);
     if (node->state == RL_NODE_READY)
         rl_node_note_dirty(node);
-    if (node->pipe.out_len >= RL_RELIEF)
-        relieve(node, before);
+    if (node->pipe.out_len >= RL_FLUSH_BYTES)
+        flush_early(node, before);
     return true;
 }
 
@@ -222,9 +223,9 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->connected_once = true;
     node->info = (struct rl_info){.run_id = ""};
     node->features = node->missing = node->trying = 0;
-    node->probing = node->asked_again = false;
+    node->probing = node->resent = false;
     node->greeting_time_ns = 0;
-    node->beat_pending = 0;
+    node->heartbeat_pending = 0;
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
         rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
         return;
@@ -240,11 +241,11 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
 {
     const char *text = NULL;
     bool stepped = false;
-    int cause = rl_watch_greeted(node, &text, &stepped, now_ns);
+    int cause = rl_heartbeat_greeted(node, &text, &stepped, now_ns);
 
     node->state = RL_NODE_READY;
     node->due_ns = RL_NEVER;
-    node->fell = false;
+    node->connect_failed = false;
     node->suspect = false;
     node->text[0] = '\0';
     node->cause = REDLOCK_CAUSE_NONE;
@@ -255,7 +256,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
         request->sent_ns = now_ns;
         if (request->claim == NULL)
             continue;
-        request->claim->asked_ns = now_ns; /* on this connection */
+        request->claim->requested_ns = now_ns; /* on this connection */
         if (rl_protocol[request->verb].resets_ttl)
             request->claim->renewed_ns = now_ns;
     }
@@ -273,8 +274,8 @@ static void begin_use(struct rl_node *node, uint64_t now_ns)
 {
     node->is_new = false;
     if (node->stepped)
-        rl_watch_note_step(node);
-    rl_debts_greeted(node, now_ns);
+        rl_heartbeat_note_step(node);
+    rl_undos_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
     rl_node_note_dirty(node);
 }
@@ -292,10 +293,10 @@ static void end_receiving(struct rl_node *node)
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     if (rl_pipeline_count(&node->pipe) != 0)
         return;
-    node->asked_again = false;
+    node->resent = false;
     rl_pipeline_trim(&node->pipe);
-    if (node->debts.cap > RL_DEBTS_OWN)
-        rl_debts_trim(node);
+    if (node->undos.cap > RL_UNDOS_INLINE)
+        rl_undos_trim(node);
 }
 
 static void take_greeting(struct rl_node *node, uint64_t now_ns)
@@ -320,14 +321,14 @@ static void take_reply(struct rl_node *node, uint64_t now_ns)
     if (greeting)
         rl_greeting_expect(node);
     else
-        rl_answer_expect(node);
+        rl_reply_expect(node);
     int got = rl_decoder_next(&node->decoder);
     if (got < 0)
         close_unreadable(node, now_ns);
     else if (got > 0 && greeting)
         take_greeting(node, now_ns);
     else if (got > 0)
-        rl_node_answer(node, &node->decoder.reply, now_ns);
+        rl_node_reply(node, &node->decoder.reply, now_ns);
     if (node->decoder.reader == NULL)
         return; /* closed */
     if (got == 0 || (!greeting && rl_decoder_is_done(&node->decoder)))
@@ -370,7 +371,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_transport *transport = &node->common->transport;
 
-    rl_debts_expire(node, now_ns);
+    rl_undos_expire(node, now_ns);
     if (node->state == RL_NODE_READY)
         rl_node_review(node, now_ns);
     if (node->due_ns <= now_ns) {
@@ -384,31 +385,31 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
             rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, text, true, now_ns);
         }
     }
-    rl_silence_tick(node, now_ns);
-    if (node->state == RL_NODE_READY && node->debts_due_ns <= now_ns)
-        rl_debts_flush(node, now_ns);
-    if (rl_watch_due_ns(node) <= now_ns)
-        rl_watch_send(node, now_ns);
+    rl_detector_tick(node, now_ns);
+    if (node->state == RL_NODE_READY && node->undos_retry_ns <= now_ns)
+        rl_undos_flush(node, now_ns);
+    if (rl_heartbeat_due_ns(node) <= now_ns)
+        rl_heartbeat_send(node, now_ns);
     rl_tracker_tick(node, now_ns);
 }
 
 uint64_t rl_node_wake_ns(struct rl_node *node)
 {
-    uint64_t wake = rl_min_u64(node->due_ns, rl_silence_wake_ns(node));
+    uint64_t wake = rl_min_u64(node->due_ns, rl_detector_wake_ns(node));
 
-    wake = rl_min_u64(wake, rl_watch_due_ns(node));
+    wake = rl_min_u64(wake, rl_heartbeat_due_ns(node));
     wake = rl_min_u64(wake, node->tracker.due_ns);
-    if (node->bars != 0 && node->state == RL_NODE_READY)
-        wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->bars));
-    if (node->debts.count != 0)
-        wake = rl_min_u64(wake, rl_debts_wake_ns(node));
+    if (node->exclusions != 0 && node->state == RL_NODE_READY)
+        wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->exclusions));
+    if (node->undos.count != 0)
+        wake = rl_min_u64(wake, rl_undos_wake_ns(node));
     return wake;
 }
 
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
 {
-    for (size_t i = 0; i < node->debts.count; i++) {
-        if (rl_claim_has_token(node->debts.list[i].claim, token))
+    for (size_t i = 0; i < node->undos.count; i++) {
+        if (rl_claim_has_token(node->undos.list[i].claim, token))
             return true;
     }
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {

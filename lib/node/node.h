@@ -8,7 +8,7 @@
  *
  * A READY node that is silent for the node timeout while it owes an answer, or owes one for too
  * long, is *suspect*: it gets no new requests but undos, one probe, and what cannot do without it
- * (rl_node_ask_late()), until it has caught up. */
+ * (rl_node_request_suspect()), until it has caught up. */
 #ifndef RL_NODE_NODE_H
 #define RL_NODE_NODE_H
 
@@ -16,18 +16,18 @@
 #include "core/quorum.h"
 #include "node/admission.h"
 #include "node/codec.h"
-#include "node/debt_heap.h"
 #include "node/encode.h"
 #include "node/inbox.h"
 #include "node/info.h"
 #include "node/pipeline.h"
 #include "node/tracker.h"
 #include "node/transport.h"
+#include "node/undo_heap.h"
 #include "platform/log.h"
 
-#define RL_UNSENT_MAX ((size_t)1 << 20)
-#define RL_RELIEF     ((size_t)60 << 10) /* so much is written before the tick ends */
-#define RL_TEXT_MAX   160
+#define RL_UNSENT_MAX  ((size_t)1 << 20)
+#define RL_FLUSH_BYTES ((size_t)60 << 10) /* so much is written before the tick ends */
+#define RL_TEXT_MAX    160
 
 enum rl_node_state {
     RL_NODE_DOWN = 0,
@@ -53,9 +53,9 @@ struct rl_node_common {
     uint64_t connect_timeout_ns;
     uint64_t node_timeout_ns; /* 0: measured */
     uint64_t heartbeat_ns;
-    bool wakeups;    /* servers may be asked to tell of changes */
-    bool wanted;     /* locks are held or wanted: heartbeats are worth their while */
-    uint64_t random; /* fresh in every tick */
+    bool notifications; /* servers may be asked to tell of changes */
+    bool active;        /* locks are held or wanted: heartbeats are worth their while */
+    uint64_t random;    /* fresh in every tick */
     /* Nothing is due at any node before `wake_ns`, unless that is no longer known: kept by the
      * engine, which asks all nodes only then, and when the time has come. */
     uint64_t wake_ns;
@@ -71,7 +71,7 @@ struct rl_node_common {
 
 struct rl_node_counters {
     uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
-    uint64_t pushes;
+    uint64_t notifications;
     uint64_t rtt_us_hist[RL_BUCKETS];
 };
 
@@ -84,49 +84,49 @@ struct rl_node {
     uint8_t index;
     uint8_t state; /* enum rl_node_state */
     bool suspect;
-    bool probing;     /* the one probe of a suspect node is in flight */
-    bool asked_again; /* something in the pipeline is older than what was asked before it */
+    bool probing; /* the one probe of a suspect node is in flight */
+    bool resent;  /* something in the pipeline is older than what was asked before it */
     bool connected_once;
     bool is_new;   /* READY since the last reply: what waits for the connection was not sent yet */
     bool stepped;  /* with `is_new`: the clock of the server has jumped since the last connection */
     uint8_t cause; /* enum redlock_cause: why it is not up, or may not vote */
-    bool fell;     /* the last connection attempt failed: known to be down */
-    bool duplicate; /* another address shows the same server: see rl_node_set_duplicate() */
+    bool connect_failed; /* the last connection attempt failed: known to be down */
+    bool duplicate;      /* another address shows the same server: see rl_node_set_duplicate() */
     uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
-    unsigned failures;         /* connections in a row that ended without an answer to a request */
-    unsigned brief;            /* connections in a row that were ready, and did not last */
-    unsigned features;         /* RL_FEATURE_*: shown to be there */
-    unsigned missing;          /* RL_FEATURE_*: shown not to be there */
-    unsigned trying;           /* RL_FEATURE_*: asked, not answered yet */
-    uint64_t due_ns;           /* DOWN: reconnect; CONNECTING, GREETING: give up */
-    uint64_t opened_ns;        /* when the greeting left */
-    uint64_t greeting_time_us; /* TIME in the greeting, answered at greeting_time_ns (0: not) */
+    unsigned failures;          /* connections in a row that ended without an answer to a request */
+    unsigned brief_connections; /* connections in a row that were ready, and did not last */
+    unsigned features;          /* RL_FEATURE_*: shown to be there */
+    unsigned missing;           /* RL_FEATURE_*: shown not to be there */
+    unsigned trying;            /* RL_FEATURE_*: asked, not answered yet */
+    uint64_t due_ns;            /* DOWN: reconnect; CONNECTING, GREETING: give up */
+    uint64_t opened_ns;         /* when the greeting left */
+    uint64_t greeting_time_us;  /* TIME in the greeting, answered at greeting_time_ns (0: not) */
     uint64_t greeting_time_ns;
     uint64_t suspect_since_ns;
-    uint64_t greeted_ns;       /* when a connection became ready last */
-    uint64_t debts_due_ns;     /* retry of undos that were answered with an error */
-    uint64_t dropped_until_ns; /* until then there may be a key here that nobody takes back */
-    uint64_t srtt_ns;          /* smoothed round trip; 0: not measured */
-    uint64_t worst_ns;    /* the longest one of late: half of it is forgotten each second, ... */
-    uint64_t worst_at_ns; /* ... the last time at this one */
-    uint64_t heard_ns;    /* when the last answer came */
+    uint64_t greeted_ns;            /* when a connection became ready last */
+    uint64_t undos_retry_ns;        /* retry of undos that were answered with an error */
+    uint64_t undo_dropped_until_ns; /* until then there may be a key here that nobody takes back */
+    uint64_t srtt_ns;               /* smoothed round trip; 0: not measured */
+    uint64_t worst_ns;      /* the longest one of late: half of it is forgotten each second, ... */
+    uint64_t worst_at_ns;   /* ... the last time at this one */
+    uint64_t last_reply_ns; /* when the last answer came */
     struct rl_info info;
     char run_id[48];               /* of the last server that completed a greeting */
     struct rl_admission admission; /* survives connections */
-    uint32_t bars;                 /* enum rl_bar, as of the last look: up, but not counted */
-    uint64_t beat_ns;              /* the last heartbeat, or the greeting */
-    unsigned beats;
-    uint8_t beat_pending;  /* questions that were not answered yet */
-    uint8_t look_sections; /* of INFO, that the last heartbeat asked for */
-    struct rl_info look;   /* what they said so far */
+    uint32_t exclusions;           /* enum rl_exclusion, as of the last look: up, but not counted */
+    uint64_t last_heartbeat_ns;    /* the last heartbeat, or the greeting */
+    unsigned heartbeats;
+    uint8_t heartbeat_pending;     /* questions that were not answered yet */
+    uint8_t heartbeat_sections;    /* of INFO, that the last heartbeat asked for */
+    struct rl_info heartbeat_info; /* what they said so far */
     struct rl_encoded greeting;
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
     struct rl_pipeline pipe;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
-    struct rl_debt_heap debts; /* undos to be sent when the node can take them */
+    struct rl_undo_heap undos; /* undos to be sent when the node can take them */
     struct rl_node_counters counters;
     char text[RL_TEXT_MAX]; /* last error in words */
 };
@@ -147,19 +147,19 @@ void rl_node_review(struct rl_node *node, uint64_t now_ns);
 bool rl_node_is_up(const struct rl_node *node);
 /* Connected and greeted, not suspect, and not a second address of a server: whether its votes count
  * is a question of its bars. */
-bool rl_node_answers(const struct rl_node *node);
+bool rl_node_is_responsive(const struct rl_node *node);
 
 /* Queues a request for `claim`, whose ttl_ms is set. 0, or an enum redlock_cause: it was not sent.
  */
-int rl_node_ask(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
-                uint64_t now_ns);
+int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
+                    uint64_t now_ns);
 /* Queues a PTTL, and has the node notify of changes of the key (RL_INBOX_NOTIFIED), if it can. */
-int rl_node_ask_and_watch(struct rl_node *node, struct rl_claim *claim, uint32_t round,
-                          uint64_t now_ns);
-/* As rl_node_ask(), and a suspect node is asked, too: for what must not be left out because it is
- * late. */
-int rl_node_ask_late(struct rl_node *node, struct rl_claim *claim, uint32_t round,
-                     enum rl_verb verb, uint64_t now_ns);
+int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                            uint64_t now_ns);
+/* As rl_node_request(), and a suspect node is asked, too: for what must not be left out because it
+ * is late. */
+int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                            enum rl_verb verb, uint64_t now_ns);
 
 /* Takes the claim back from this node: its unsent requests are removed, and, unless that shows that
  * the node never heard of it, claim->undo_verb is sent; now, or as soon as the node can be
@@ -189,8 +189,8 @@ void rl_node_closed(struct rl_node *node, int cause, const char *text, uint64_t 
 void rl_node_tick(struct rl_node *node, uint64_t now_ns);
 uint64_t rl_node_wake_ns(struct rl_node *node);
 
-/* Closes the connection so that no SET of it is executed behind its undo (closing.c). Requests in
- * flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
+/* Closes the connection so that no SET of it is executed behind its undo (disconnect.c). Requests
+ * in flight fail with `cause`; undos among them are owed again. `retry` false: for good. */
 void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry, uint64_t now_ns);
 
 /* Undos that are owed or in flight. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, ask.c, closing.c, handshake.c, answer.c, silence.c, watch.c and undo.c share; nobody
- * else includes this. */
+ * What node.c, request.c, disconnect.c, handshake.c, reply.c, failure_detector.c, heartbeat.c and
+ * undo.c share; nobody else includes this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -18,17 +18,17 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
 void rl_greeting_expect(struct rl_node *node);
 void rl_greeting_free(struct rl_node *node);
 
-/* answer.c */
-void rl_node_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+/* reply.c */
+void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 /* Tells the decoder what the next answer may be. */
-void rl_answer_expect(struct rl_node *node);
+void rl_reply_expect(struct rl_node *node);
 /* Puts a vote without a reply in the inbox, if the claim has an owner and it belongs to a round. */
-void rl_node_give_vote(struct rl_node *node, const struct rl_request *request,
-                       const struct rl_answer *answer, uint64_t rtt_us);
+void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
+                          const struct rl_result *result, uint64_t rtt_us);
 
-/* silence.c: an answer took so long; now it is there. What took longer than any answer may, as this
- * process was stopped meanwhile or the server stood still, tells nothing of the way: whoever waits
- * for some round trips out of manners would wait for minutes. */
+/* failure_detector.c: an answer took so long; now it is there. What took longer than any answer
+ * may, as this process was stopped meanwhile or the server stood still, tells nothing of the way:
+ * whoever waits for some round trips out of manners would wait for minutes. */
 void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
 
 static inline void rl_node_note_dirty(const struct rl_node *node)
@@ -36,60 +36,62 @@ static inline void rl_node_note_dirty(const struct rl_node *node)
     node->common->inbox.dirty |= RL_NODE(node->index);
 }
 
-/* Something has changed that rl_node_wake_ns() depends on; all but what rl_silence_note() knows. */
+/* Something has changed that rl_node_wake_ns() depends on; all but what rl_detector_note() knows.
+ */
 static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
 }
 
-/* silence.c: something was asked or answered now. */
-void rl_silence_note(struct rl_node *node, uint64_t now_ns);
+/* failure_detector.c: something was asked or answered now. */
+void rl_detector_note(struct rl_node *node, uint64_t now_ns);
 
-/* silence.c: what is due, when it is due next, and, after each answer, whether the node has caught
- * up. */
-void rl_silence_tick(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_silence_wake_ns(struct rl_node *node);
-void rl_silence_review(struct rl_node *node, uint64_t now_ns);
+/* failure_detector.c: what is due, when it is due next, and, after each answer, whether the node
+ * has caught up. */
+void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
+uint64_t rl_detector_wake_ns(struct rl_node *node);
+void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
-/* watch.c: what the greeting has taught: 0, or why the connection is of no use. */
-int rl_watch_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
-                     uint64_t now_ns);
-void rl_watch_note_step(const struct rl_node *node);
+/* heartbeat.c: what the greeting has taught: 0, or why the connection is of no use. */
+int rl_heartbeat_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
+                         uint64_t now_ns);
+void rl_heartbeat_note_step(const struct rl_node *node);
 /* When the next heartbeat is due (RL_NEVER: none is), sends it, takes an answer to it. */
-uint64_t rl_watch_due_ns(const struct rl_node *node);
-void rl_watch_send(struct rl_node *node, uint64_t now_ns);
-void rl_watch_answer(struct rl_node *node, const struct rl_request *request,
-                     const struct rl_reply *reply, uint64_t now_ns);
+uint64_t rl_heartbeat_due_ns(const struct rl_node *node);
+void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns);
+void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
+                        const struct rl_reply *reply, uint64_t now_ns);
 
 /* undo.c: room for what is under way, and for one more. false: no memory. */
-bool rl_debts_reserve(struct rl_node *node);
+bool rl_undos_reserve(struct rl_node *node);
 /* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory,
  * counts it as dropped. */
-void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
+void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
 /* The same of one that is tried again in `delay_ns`. */
-void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
+void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns);
 /* Notes that the node has read what earlier connections sent for the claim, at its last greeting at
  * the latest: it has answered since. */
-void rl_debts_note_read(const struct rl_node *node, struct rl_claim *claim);
+void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim);
 /* An undo of this claim waits to be sent. */
-static inline bool rl_debts_has(const struct rl_node *node, const struct rl_claim *claim)
+static inline bool rl_undos_has(const struct rl_node *node, const struct rl_claim *claim)
 {
-    return (claim->owed & RL_NODE(node->index)) != 0;
+    return (claim->undo_pending & RL_NODE(node->index)) != 0;
 }
 /* A connection has ended: of which keys is it not known any more when they will be over? */
-void rl_debts_review(struct rl_node *node);
+void rl_undos_review(struct rl_node *node);
 /* The next one is ready: what was sent before is over, and what is owed leaves. */
-void rl_debts_greeted(struct rl_node *node, uint64_t now_ns);
-void rl_debts_flush(struct rl_node *node, uint64_t now_ns);
+void rl_undos_greeted(struct rl_node *node, uint64_t now_ns);
+void rl_undos_flush(struct rl_node *node, uint64_t now_ns);
 /* Gives the memory of a crowd back when nothing is owed or under way any more. */
-void rl_debts_trim(struct rl_node *node);
-void rl_debts_free(struct rl_node *node);
-void rl_debts_expire(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_debts_wake_ns(const struct rl_node *node);
+void rl_undos_trim(struct rl_node *node);
+void rl_undos_free(struct rl_node *node);
+void rl_undos_expire(struct rl_node *node, uint64_t now_ns);
+uint64_t rl_undos_wake_ns(const struct rl_node *node);
 
 /* node.c: a command of these words, good until the next one; NULL: no memory. */
-const struct rl_encoded *rl_node_say(struct rl_node *node, size_t argc, const struct rl_arg *args);
+const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,
+                                        const struct rl_arg *args);
 /* The same for a verb without a claim, in its plain form; `word` is rl_arguments.word. */
 const struct rl_encoded *rl_node_say_verb(struct rl_node *node, enum rl_verb verb,
                                           struct rl_arg word);
@@ -98,8 +100,8 @@ bool rl_node_send_request(struct rl_node *node, struct rl_claim *claim, uint32_t
 void rl_node_set_text(struct rl_node *node, const char *text, size_t len);
 void rl_node_notify_changed(struct rl_node *node);
 
-/* words.c: fills `command`; it borrows from the node and the claim. */
-void rl_node_words(const struct rl_node *node, struct rl_command *command,
-                   const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
+/* command.c: fills `command`; it borrows from the node and the claim. */
+void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
+                           const struct rl_claim *claim, enum rl_verb verb, enum rl_form form);
 
 #endif

@@ -85,15 +85,16 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe)
     return *rl_pipeline_at(pipe, pipe->head++);
 }
 
-uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe)
+uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe)
 {
     /* Whatever was told or removed stays so. */
-    if (pipe->untold < pipe->head)
-        pipe->untold = pipe->head;
-    while (pipe->untold != pipe->tail && (rl_pipeline_at(pipe, pipe->untold)->told ||
-                                          rl_pipeline_at(pipe, pipe->untold)->removed))
-        pipe->untold++;
-    return pipe->untold;
+    if (pipe->first_unreported < pipe->head)
+        pipe->first_unreported = pipe->head;
+    while (pipe->first_unreported != pipe->tail &&
+           (rl_pipeline_at(pipe, pipe->first_unreported)->reported ||
+            rl_pipeline_at(pipe, pipe->first_unreported)->removed))
+        pipe->first_unreported++;
+    return pipe->first_unreported;
 }
 
 void rl_pipeline_sent(struct rl_pipeline *pipe, size_t len)

@@ -20,8 +20,8 @@ struct rl_request {
     uint32_t round; /* 0: nobody counts the answer */
     uint8_t verb;   /* enum rl_verb */
     uint8_t form;   /* enum rl_form; of INFO: which section */
-    bool doubted;   /* its owner knows that the answer may not come */
-    bool told;      /* its vote was given already (time-out): tombstone */
+    bool suspected; /* its owner knows that the answer may not come */
+    bool reported;  /* its vote was given already (time-out): tombstone */
     bool unsent;    /* at the close: no byte of it had been sent */
     bool removed;   /* taken out of the stream before a byte of it was sent, or over */
 };
@@ -34,9 +34,9 @@ struct rl_pipeline {
     uint64_t sent;            /* bytes taken so far: place of out[0] */
     uint64_t unsent_since_ns; /* boot time at which `out` stopped being empty */
     struct rl_request *ring;
-    uint32_t ring_cap;   /* a power of two, or 0 */
-    uint64_t head, tail; /* request i is ring[i % ring_cap] */
-    uint64_t untold;     /* those between head and this one are waited for by nobody */
+    uint32_t ring_cap;         /* a power of two, or 0 */
+    uint64_t head, tail;       /* request i is ring[i % ring_cap] */
+    uint64_t first_unreported; /* those between head and this one are waited for by nobody */
 };
 
 static inline uint64_t rl_pipeline_count(const struct rl_pipeline *pipe)
@@ -73,10 +73,10 @@ struct rl_request rl_pipeline_pop(struct rl_pipeline *pipe);
 
 /* The oldest request with a vote that was not given yet; `tail`: there is none. A server that is
  * silent leaves tombstones by the thousands; they are passed over once, not in each turn. */
-uint64_t rl_pipeline_oldest_untold(struct rl_pipeline *pipe);
+uint64_t rl_pipeline_oldest_unreported(struct rl_pipeline *pipe);
 
 /* Skips requests that were removed from the stream. */
-static inline void rl_pipeline_skip_removed(struct rl_pipeline *pipe)
+static inline void rl_pipeline_drop_removed(struct rl_pipeline *pipe)
 {
     while (pipe->head != pipe->tail && rl_pipeline_at(pipe, pipe->head)->removed)
         pipe->head++;

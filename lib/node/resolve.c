@@ -64,7 +64,8 @@ static void copy_addresses(const struct addrinfo *list, unsigned first, struct r
     }
 }
 
-static int ask(const char *host, uint16_t port, int flags, unsigned first, struct rl_addresses *ret)
+static int query_addresses(const char *host, uint16_t port, int flags, unsigned first,
+                           struct rl_addresses *ret)
 {
     struct addrinfo hints;
     struct addrinfo *list = NULL;
@@ -105,7 +106,7 @@ int rl_resolve_numeric(const char *host, uint16_t port, struct rl_addresses *ret
     struct rl_addresses found;
     if (parse(host, port, ret))
         return 1;
-    if (ask(host, port, AI_NUMERICHOST, 0, &found) != 0)
+    if (query_addresses(host, port, AI_NUMERICHOST, 0, &found) != 0)
         return 0;
     *ret = found;
     return 1;
@@ -126,7 +127,7 @@ static void leave(struct rl_lookup *lookup)
 static void *run(void *arg)
 {
     struct rl_lookup *lookup = arg;
-    int rc = ask(lookup->host, lookup->port, 0, lookup->first, &lookup->found);
+    int rc = query_addresses(lookup->host, lookup->port, 0, lookup->first, &lookup->found);
     int error = errno;
 
     if (rc == EAI_SYSTEM)

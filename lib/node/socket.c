@@ -29,8 +29,8 @@ void rl_sockets_add(struct rl_sockets *sockets, const struct rl_node_spec *spec,
     RL_ASSERT(sockets->count < RL_NODES_MAX && node->index == sockets->count);
     struct rl_socket *first = &sockets->list[sockets->count];
     *first = (struct rl_socket){.spec = spec, .node = node, .fd = -1};
-    first[RL_PUSH_LANE] = *first;
-    first[RL_PUSH_LANE].push = true;
+    first[RL_TRACKER_CONNECTION] = *first;
+    first[RL_TRACKER_CONNECTION].for_tracker = true;
     sockets->count++;
 }
 
@@ -41,34 +41,34 @@ static uint32_t tag_of(const struct rl_sockets *sockets, const struct rl_socket 
 
 /* Whoever has asked for the connection. */
 
-static void tell_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
-                        const char *text)
+static void report_opened(struct rl_sockets *sockets, struct rl_socket *sock, bool ok, int cause,
+                          const char *text)
 {
-    if (sock->push)
+    if (sock->for_tracker)
         rl_tracker_opened(sock->node, ok, sockets->now_ns);
     else
         rl_node_opened(sock->node, ok, cause, text, sockets->now_ns);
 }
 
-static void tell_received(struct rl_sockets *sockets, struct rl_socket *sock, size_t len)
+static void report_received(struct rl_sockets *sockets, struct rl_socket *sock, size_t len)
 {
-    if (sock->push)
+    if (sock->for_tracker)
         rl_tracker_received(sock->node, sockets->buffer, len, sockets->now_ns);
     else
         rl_node_received(sock->node, sockets->buffer, len, sockets->now_ns);
 }
 
-static void tell_closed(struct rl_sockets *sockets, struct rl_socket *sock, const char *text)
+static void report_closed(struct rl_sockets *sockets, struct rl_socket *sock, const char *text)
 {
-    if (sock->push)
+    if (sock->for_tracker)
         rl_tracker_closed(sock->node, sockets->now_ns);
     else
         rl_node_closed(sock->node, REDLOCK_CAUSE_DISCONNECT, text, sockets->now_ns);
 }
 
-static void tell_writable(struct rl_sockets *sockets, struct rl_socket *sock)
+static void report_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 {
-    if (sock->push)
+    if (sock->for_tracker)
         rl_tracker_flush(sock->node, sockets->now_ns);
     else
         rl_node_flush(sock->node, sockets->now_ns);
@@ -76,8 +76,8 @@ static void tell_writable(struct rl_sockets *sockets, struct rl_socket *sock)
 
 static bool is_connecting(const struct rl_socket *sock)
 {
-    return sock->push ? sock->node->tracker.state == RL_TRACKER_CONNECTING
-                      : sock->node->state == RL_NODE_CONNECTING;
+    return sock->for_tracker ? sock->node->tracker.state == RL_TRACKER_CONNECTING
+                             : sock->node->state == RL_NODE_CONNECTING;
 }
 
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
@@ -110,7 +110,7 @@ static void fail_open(struct rl_sockets *sockets, struct rl_socket *sock, int ca
         snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
     else
         snprintf(text, sizeof text, "%s", what);
-    tell_opened(sockets, sock, false, cause, text);
+    report_opened(sockets, sock, false, cause, text);
 }
 
 static void connect_to(struct rl_sockets *sockets, struct rl_socket *sock,
@@ -226,7 +226,7 @@ static ssize_t socket_send(void *ctx, unsigned node, const char *bytes, size_t l
 
 /* Closed over unread answers, a connection is reset, and a server that is about to write gives it
  * up without reading what is left in it: the undo that was written right before this. */
-static void discard_answers(int fd)
+static void discard_replies(int fd)
 {
     char bytes[4096];
 
@@ -248,7 +248,7 @@ static void socket_close(void *ctx, unsigned node, bool abortive)
     if (abortive)
         (void)setsockopt(sock->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     else
-        discard_answers(sock->fd); /* the last thing before the close: more may come */
+        discard_replies(sock->fd); /* the last thing before the close: more may come */
     close(sock->fd);
     sock->fd = -1;
     sock->connecting = false;
@@ -284,7 +284,7 @@ static void finish_connect(struct rl_sockets *sockets, struct rl_socket *sock)
         fail_open(sockets, sock, REDLOCK_CAUSE_CONNECT, "descriptor cannot be watched", errno);
         return;
     }
-    tell_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
+    report_opened(sockets, sock, true, REDLOCK_CAUSE_NONE, NULL);
 }
 
 static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
@@ -297,10 +297,10 @@ static bool receive(struct rl_sockets *sockets, struct rl_socket *sock)
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return false;
     if (got > 0)
-        tell_received(sockets, sock, (size_t)got);
+        report_received(sockets, sock, (size_t)got);
     else
-        tell_closed(sockets, sock,
-                    got == 0 ? "connection closed by the server" : "connection reset");
+        report_closed(sockets, sock,
+                      got == 0 ? "connection closed by the server" : "connection reset");
     return got == (ssize_t)sizeof sockets->buffer;
 }
 
@@ -317,7 +317,7 @@ bool rl_sockets_ready(struct rl_sockets *sockets, const struct rl_ready *ready)
     if (ready->writable && sock->want_write) {
         sock->want_write = false;
         if (rl_poller_change(sockets->poller, sock->fd, ready->tag, false) == REDLOCK_OK)
-            tell_writable(sockets, sock);
+            report_writable(sockets, sock);
     }
     return sock->fd >= 0 && (ready->readable || ready->broken) && receive(sockets, sock);
 }

@@ -10,12 +10,12 @@
 #include "platform/poller.h"
 
 #define RL_RECEIVE_BYTES (16 * 1024)
-#define RL_SOCKET_TAGS   (2 * RL_PUSH_LANE)
+#define RL_SOCKET_TAGS   (2 * RL_TRACKER_CONNECTION)
 
 struct rl_socket {
     const struct rl_node_spec *spec;
     struct rl_node *node;
-    bool push;                /* the second connection: node/tracker.h */
+    bool for_tracker;         /* the second connection: node/tracker.h */
     struct rl_lookup *lookup; /* a name is being looked up */
     struct rl_addresses addresses;
     unsigned next_address;

@@ -20,9 +20,9 @@
 /* In the order in which they are said; SUBSCRIBE is the last, nothing may follow it. */
 enum step { STEP_AUTH = 0, STEP_SETNAME, STEP_ID, STEP_SUBSCRIBE };
 
-static unsigned lane(const struct rl_node *node)
+static unsigned connection_number(const struct rl_node *node)
 {
-    return node->index | RL_PUSH_LANE;
+    return node->index | RL_TRACKER_CONNECTION;
 }
 
 void rl_tracker_init(struct rl_node *node)
@@ -30,7 +30,7 @@ void rl_tracker_init(struct rl_node *node)
     node->tracker = (struct rl_tracker){.due_ns = RL_NEVER};
 }
 
-bool rl_tracker_tells(const struct rl_node *node)
+bool rl_tracker_is_on(const struct rl_node *node)
 {
     return node->tracker.on;
 }
@@ -43,7 +43,7 @@ static void forget_greeting(struct rl_node *node)
     tracker->sent = 0;
 }
 
-static void close_lane(struct rl_node *node)
+static void close_connection(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
     const struct rl_transport *transport = &node->common->transport;
@@ -51,7 +51,7 @@ static void close_lane(struct rl_node *node)
 
     rl_node_replan(node);
     if (tracker->state != RL_TRACKER_OFF && tracker->state != RL_TRACKER_REFUSED)
-        transport->close(transport->ctx, lane(node), false);
+        transport->close(transport->ctx, connection_number(node), false);
     rl_decoder_close(&tracker->decoder);
     forget_greeting(node);
     rl_inbox_forget(&node->common->inbox, RL_INBOX_PUSH_UNREAD, node->index);
@@ -71,7 +71,7 @@ static void fail(struct rl_node *node, uint64_t now_ns)
     if (tracker->on && rl_sub_sat(now_ns, tracker->on_ns) >= RL_LASTING_NS)
         tracker->failures = 0;
     uint64_t delay_ns = RECONNECT_MIN_NS << (tracker->failures < 7 ? tracker->failures : 7);
-    close_lane(node);
+    close_connection(node);
     tracker->failures++;
     delay_ns = rl_min_u64(delay_ns, RECONNECT_MAX_NS);
     delay_ns -= (node->common->random >> 9) % (delay_ns / 4 + 1);
@@ -110,15 +110,15 @@ static void refuse(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     for (; at < len && at + 1 < sizeof tracker->text; at++)
         tracker->text[at] = text[at] >= 0x20 && text[at] < 0x7f ? text[at] : '?';
     tracker->text[at] = '\0';
-    close_lane(node);
+    close_connection(node);
     tracker->state = RL_TRACKER_REFUSED;
 }
 
-void rl_tracker_want(struct rl_node *node, uint64_t now_ns)
+void rl_tracker_request(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
 
-    if (tracker->wanted || !node->common->wakeups)
+    if (tracker->wanted || !node->common->notifications)
         return;
     tracker->wanted = true;
     rl_node_replan(node);
@@ -146,11 +146,11 @@ void rl_tracker_free(struct rl_node *node)
 void rl_tracker_node_lost(struct rl_node *node, bool retry)
 {
     struct rl_tracker *tracker = &node->tracker;
-    tracker->harmful = tracker->harmful || tracker->asked > 0;
-    tracker->asked = 0;
+    tracker->harmful = tracker->harmful || tracker->pending > 0;
+    tracker->pending = 0;
     tracker->failures = 0;
     tracker->wanted = tracker->wanted && retry;
-    close_lane(node);
+    close_connection(node);
 }
 
 static bool prepare(struct rl_node *node)
@@ -163,16 +163,16 @@ static bool prepare(struct rl_node *node)
     bool ok = true;
 
     if (node->password != NULL && node->user != NULL)
-        ok = rl_encode_behind(mem, to, 3, auth);
+        ok = rl_encode_append(mem, to, 3, auth);
     else if (node->password != NULL)
-        ok = rl_encode_behind(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
+        ok = rl_encode_append(mem, to, 2, (struct rl_arg[]){auth[0], auth[2]});
     node->tracker.step = node->password != NULL ? STEP_AUTH : STEP_SETNAME;
     return ok &&
-           rl_encode_behind(mem, to, 3,
+           rl_encode_append(mem, to, 3,
                             (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("SETNAME"),
                                               rl_arg_of("redlock-wake")}) &&
-           rl_encode_behind(mem, to, 2, (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("ID")}) &&
-           rl_encode_behind(mem, to, 2,
+           rl_encode_append(mem, to, 2, (struct rl_arg[]){rl_arg_of("CLIENT"), rl_arg_of("ID")}) &&
+           rl_encode_append(mem, to, 2,
                             (struct rl_arg[]){rl_arg_of("SUBSCRIBE"), rl_arg_of(CHANNEL)});
 }
 
@@ -186,7 +186,7 @@ void rl_tracker_opened(struct rl_node *node, bool ok, uint64_t now_ns)
         fail(node, now_ns);
         return;
     }
-    tracker->decoder.words = &tracker->words;
+    tracker->decoder.texts = &tracker->texts;
     tracker->state = RL_TRACKER_GREETING;
     rl_node_replan(node);
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
@@ -199,9 +199,9 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
     const struct rl_transport *transport = &node->common->transport;
 
     while (tracker->state == RL_TRACKER_GREETING && tracker->sent < tracker->greeting.len) {
-        ssize_t sent =
-            transport->send(transport->ctx, lane(node), tracker->greeting.bytes + tracker->sent,
-                            tracker->greeting.len - tracker->sent);
+        ssize_t sent = transport->send(transport->ctx, connection_number(node),
+                                       tracker->greeting.bytes + tracker->sent,
+                                       tracker->greeting.len - tracker->sent);
         if (sent < 0)
             fail(node, now_ns);
         if (sent <= 0)
@@ -215,7 +215,7 @@ void rl_tracker_flush(struct rl_node *node, uint64_t now_ns)
 static void track(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK, .told = true};
+    struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_TRACK, .reported = true};
     const struct rl_encoded *encoded;
     char id[24];
 
@@ -226,9 +226,9 @@ static void track(struct rl_node *node, uint64_t now_ns)
         return;
     }
     bool ok = rl_pipeline_push(&node->pipe, &request, encoded->bytes, encoded->len);
-    tracker->asked += ok;
+    tracker->pending += ok;
     ok = ok && rl_pipeline_push(&node->pipe, &request, REGISTER, sizeof REGISTER - 1);
-    tracker->asked += ok;
+    tracker->pending += ok;
     if (ok)
         rl_node_note_dirty(node);
     else
@@ -240,12 +240,12 @@ static bool is_ok(const struct rl_reply *reply)
     return reply->kind == RL_REPLY_STATUS && reply->len == 2 && memcmp(reply->text, "OK", 2) == 0;
 }
 
-void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
 
-    RL_ASSERT(tracker->asked > 0);
-    if (--tracker->asked > 1 || tracker->state != RL_TRACKER_LISTENING)
+    RL_ASSERT(tracker->pending > 0);
+    if (--tracker->pending > 1 || tracker->state != RL_TRACKER_LISTENING)
         return; /* that one has ended meanwhile */
     if (reply->kind == RL_REPLY_ERROR && begins(reply, "ERR The client ID you want")) {
         fail(node, now_ns); /* the server has lost it sooner than we */
@@ -256,7 +256,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
         refuse(node, reply, now_ns);
         return;
     }
-    if (tracker->asked > 0)
+    if (tracker->pending > 0)
         return; /* whether keys may be registered is answered next */
     tracker->on = true;
     tracker->on_ns = now_ns;
@@ -269,7 +269,7 @@ void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint6
 void rl_tracker_register(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     struct rl_request request = {
-        .claim = claim, .sent_ns = now_ns, .verb = RL_VERB_REGISTER, .told = true};
+        .claim = claim, .sent_ns = now_ns, .verb = RL_VERB_REGISTER, .reported = true};
 
     /* Without memory the server does not notify of this key; the timer of the wait remains. */
     if (node->tracker.on)
@@ -292,7 +292,7 @@ static bool is_word(struct rl_arg arg, const char *text)
 static void take_greeting(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
     struct rl_tracker *tracker = &node->tracker;
-    const struct rl_words *words = &tracker->words;
+    const struct rl_texts *texts = &tracker->texts;
 
     if (reply->kind == RL_REPLY_ERROR && tracker->step != STEP_SETNAME) {
         refuse(node, reply, now_ns);
@@ -306,8 +306,8 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
         tracker->id = reply->kind == RL_REPLY_INTEGER ? (uint64_t)reply->integer : 0;
         break;
     default:
-        if (reply->kind != RL_REPLY_ARRAY || words->count != 3 ||
-            !is_word(words->list[0], "subscribe")) {
+        if (reply->kind != RL_REPLY_ARRAY || texts->count != 3 ||
+            !is_word(texts->list[0], "subscribe")) {
             refuse(node, reply, now_ns);
             return;
         }
@@ -326,25 +326,25 @@ static void take_greeting(struct rl_node *node, const struct rl_reply *reply, ui
 static void notify(struct rl_node *node)
 {
     struct rl_tracker *tracker = &node->tracker;
-    struct rl_arg key = tracker->words.list[tracker->next_key++];
+    struct rl_arg key = tracker->texts.list[tracker->next_key++];
 
     if (key.data == NULL)
         key.len = 0;
-    if (tracker->next_key == tracker->words.count)
+    if (tracker->next_key == tracker->texts.count)
         tracker->next_key = 0;
     rl_inbox_add_key(&node->common->inbox, node->index, key);
 }
 
-static void take_push(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+static void take_notification(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
 {
-    const struct rl_words *words = &node->tracker.words;
+    const struct rl_texts *texts = &node->tracker.texts;
 
-    if (reply->kind != RL_REPLY_ARRAY || words->count < 3 || !is_word(words->list[0], "message") ||
-        !is_word(words->list[1], CHANNEL)) {
+    if (reply->kind != RL_REPLY_ARRAY || texts->count < 3 || !is_word(texts->list[0], "message") ||
+        !is_word(texts->list[1], CHANNEL)) {
         fail(node, now_ns);
         return;
     }
-    node->counters.pushes++;
+    node->counters.notifications++;
     node->tracker.next_key = 2;
     notify(node);
 }
@@ -378,7 +378,7 @@ void rl_tracker_next(struct rl_node *node, uint64_t now_ns)
     else if (tracker->state == RL_TRACKER_GREETING)
         take_greeting(node, &tracker->decoder.reply, now_ns);
     else
-        take_push(node, &tracker->decoder.reply, now_ns);
+        take_notification(node, &tracker->decoder.reply, now_ns);
 }
 
 void rl_tracker_closed(struct rl_node *node, uint64_t now_ns)
@@ -399,5 +399,5 @@ void rl_tracker_tick(struct rl_node *node, uint64_t now_ns)
     }
     tracker->state = RL_TRACKER_CONNECTING;
     tracker->due_ns = rl_add_sat(now_ns, node->common->connect_timeout_ns);
-    transport->open(transport->ctx, lane(node));
+    transport->open(transport->ctx, connection_number(node));
 }

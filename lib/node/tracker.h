@@ -23,9 +23,10 @@ struct rl_tracker {
     uint8_t state; /* enum rl_tracker_state */
     uint8_t step;  /* of the greeting, that is answered next */
     bool wanted;
-    bool on;        /* changes of keys that the first connection registers are sent here */
-    bool harmful;   /* the first connection ended while TRACK was unanswered: not soon again */
-    unsigned asked; /* TRACKs that the first connection has not answered: the last two are meant */
+    bool on;      /* changes of keys that the first connection registers are sent here */
+    bool harmful; /* the first connection ended while TRACK was unanswered: not soon again */
+    unsigned
+        pending; /* TRACKs that the first connection has not answered: the last two are meant */
     unsigned failures; /* connections that failed or did not last, in a row */
     uint64_t due_ns;   /* OFF: connect; CONNECTING, GREETING: give up */
     uint64_t on_ns;    /* when `on` was set last */
@@ -35,8 +36,8 @@ struct rl_tracker {
     uint8_t cause; /* REFUSED: why, enum redlock_cause; and ... */
     char text[96]; /* ... for people */
     struct rl_decoder decoder;
-    struct rl_words words;
-    unsigned next_key; /* in `words`: reported next; 0: all were */
+    struct rl_texts texts;
+    unsigned next_key; /* in `texts`: reported next; 0: all were */
 };
 
 struct rl_claim;
@@ -44,9 +45,9 @@ struct rl_node;
 
 void rl_tracker_init(struct rl_node *node);
 /* Somebody waits for a key on this node. */
-void rl_tracker_want(struct rl_node *node, uint64_t now_ns);
+void rl_tracker_request(struct rl_node *node, uint64_t now_ns);
 /* The server tells of changes by now. */
-bool rl_tracker_tells(const struct rl_node *node);
+bool rl_tracker_is_on(const struct rl_node *node);
 
 /* The first connection was made, or is gone. */
 void rl_tracker_node_ready(struct rl_node *node, uint64_t now_ns);
@@ -54,7 +55,7 @@ void rl_tracker_node_lost(struct rl_node *node, bool retry);
 /* Memory only; the connection was closed, or belongs to another process. */
 void rl_tracker_free(struct rl_node *node);
 /* The answer of the first connection to TRACK. */
-void rl_tracker_answer(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
+void rl_tracker_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns);
 
 /* Sends on the first connection that the key of the claim, which must be read by the next request,
  * is registered; and takes the answer to that. */

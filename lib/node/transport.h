@@ -2,7 +2,7 @@
  * What a node needs of the world: connect, send, close, and the clocks. One implementation is
  * sockets (socket.c); another may be a simulated network. Events come back through
  * rl_node_opened(), rl_node_received() and rl_node_closed(); for the second connection of a node,
- * whose number is that of the node and RL_PUSH_LANE, through those of node/tracker.h. */
+ * whose number is that of the node and RL_TRACKER_CONNECTION, through those of node/tracker.h. */
 #ifndef RL_NODE_TRANSPORT_H
 #define RL_NODE_TRANSPORT_H
 
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define RL_PUSH_LANE 32u
+#define RL_TRACKER_CONNECTION 32u
 
 struct rl_transport {
     /* Starts a connection to the node; how that ends is told by rl_node_opened(), maybe from inside

@@ -8,30 +8,31 @@
 /* How soon what found no memory, or no room in the output, is tried again. */
 #define SOON_NS (100 * RL_MS)
 
-bool rl_debts_reserve(struct rl_node *node)
+bool rl_undos_reserve(struct rl_node *node)
 {
     uint64_t under_way = rl_pipeline_count(&node->pipe);
 
-    return rl_debt_heap_reserve(&node->debts, node->debts.count + (size_t)under_way + 1);
+    return rl_undo_heap_reserve(&node->undos, node->undos.count + (size_t)under_way + 1);
 }
 
 /* True while the node may still execute a request of an earlier connection that creates or prolongs
  * the key: a stopped server reads it when it goes on, be that days later. A server that was greeted
  * since has read it, or has given it up. */
-static bool is_unsure(const struct rl_node *node, const struct rl_claim *claim)
+static bool may_be_executed(const struct rl_node *node, const struct rl_claim *claim)
 {
-    return (claim->unsure & RL_NODE(node->index)) != 0 && claim->renewed_ns >= node->greeted_ns;
+    return (claim->maybe_executed & RL_NODE(node->index)) != 0 &&
+           claim->renewed_ns >= node->greeted_ns;
 }
 
-void rl_debts_note_read(const struct rl_node *node, struct rl_claim *claim)
+void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim)
 {
-    if ((claim->unsure & RL_NODE(node->index)) == 0)
+    if ((claim->maybe_executed & RL_NODE(node->index)) == 0)
         return;
-    claim->unsure &= ~RL_NODE(node->index);
+    claim->maybe_executed &= ~RL_NODE(node->index);
     claim->renewed_ns = rl_max_u64(claim->renewed_ns, node->greeted_ns);
 }
 
-static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
+static uint64_t ttl_ns_of(const struct rl_node *node, uint64_t ttl_ns)
 {
     return rl_add_sat(ttl_ns, rl_drift_ns(ttl_ns, &node->common->admission.drift));
 }
@@ -40,99 +41,99 @@ static uint64_t life_ns(const struct rl_node *node, uint64_t ttl_ns)
  * when the key was last created or prolonged, and not on when, or how often, its undo is tried. */
 static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
 {
-    if (is_unsure(node, claim))
+    if (may_be_executed(node, claim))
         return RL_NEVER;
-    rl_debts_note_read(node, claim);
-    return rl_add_sat(claim->renewed_ns, life_ns(node, claim->ttl_max_ms * RL_MS));
+    rl_undos_note_read(node, claim);
+    return rl_add_sat(claim->renewed_ns, ttl_ns_of(node, claim->ttl_max_ms * RL_MS));
 }
 
 /* The caller of a release has had his answer; the owner of the client hears of it from the
  * statistics, and when he shuts it down. */
 static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns)
 {
-    if (node->dropped_until_ns <= now_ns)
+    if (node->undo_dropped_until_ns <= now_ns)
         rl_logf(node->common->log, REDLOCK_LOG_WARN,
                 "%s: no memory for undos that wait for this node; keys will stay until they expire",
                 node->name);
-    node->dropped_until_ns = rl_max_u64(node->dropped_until_ns, expires_ns);
+    node->undo_dropped_until_ns = rl_max_u64(node->undo_dropped_until_ns, expires_ns);
     node->common->inbox.undos[RL_UNDO_DROPPED]++;
 }
 
-void rl_debts_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
+void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     rl_node_replan(node);
-    if (rl_debts_has(node, claim))
+    if (rl_undos_has(node, claim))
         return;
     uint64_t expires_ns = expiry_ns(node, claim);
     if (expires_ns <= now_ns) {
         node->common->inbox.undos[RL_UNDO_EXPIRED]++;
         return;
     }
-    if (!rl_debt_heap_reserve(&node->debts, node->debts.count + 1)) {
+    if (!rl_undo_heap_reserve(&node->undos, node->undos.count + 1)) {
         drop_undo(node, expires_ns, now_ns);
         return;
     }
-    claim->owed |= RL_NODE(node->index);
-    rl_debt_heap_put(&node->debts, rl_claim_ref(claim), expires_ns);
+    claim->undo_pending |= RL_NODE(node->index);
+    rl_undo_heap_push(&node->undos, rl_claim_ref(claim), expires_ns);
 }
 
-void rl_debts_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
+void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns)
 {
-    rl_debts_add(node, claim, now_ns);
-    node->debts_due_ns = rl_min_u64(node->debts_due_ns, rl_add_sat(now_ns, delay_ns));
+    rl_undos_add(node, claim, now_ns);
+    node->undos_retry_ns = rl_min_u64(node->undos_retry_ns, rl_add_sat(now_ns, delay_ns));
 }
 
 static void settle(const struct rl_node *node, struct rl_claim *claim)
 {
-    claim->owed &= ~RL_NODE(node->index);
+    claim->undo_pending &= ~RL_NODE(node->index);
     rl_claim_drop(claim);
 }
 
-void rl_debts_review(struct rl_node *node)
+void rl_undos_review(struct rl_node *node)
 {
-    struct rl_debt_heap *debts = &node->debts;
+    struct rl_undo_heap *undos = &node->undos;
 
-    for (size_t i = 0; i < debts->count; i++) {
-        struct rl_debt *debt = &debts->list[i];
-        if (debt->expires_ns == RL_NEVER || is_unsure(node, debt->claim))
-            debt->expires_ns = expiry_ns(node, debt->claim);
+    for (size_t i = 0; i < undos->count; i++) {
+        struct rl_undo *undo = &undos->list[i];
+        if (undo->expires_ns == RL_NEVER || may_be_executed(node, undo->claim))
+            undo->expires_ns = expiry_ns(node, undo->claim);
     }
-    rl_debt_heap_sort(debts);
+    rl_undo_heap_sort(undos);
 }
 
-void rl_debts_greeted(struct rl_node *node, uint64_t now_ns)
+void rl_undos_greeted(struct rl_node *node, uint64_t now_ns)
 {
     node->greeted_ns = now_ns;
-    if (node->dropped_until_ns == RL_NEVER)
-        node->dropped_until_ns =
-            rl_add_sat(now_ns, life_ns(node, node->common->admission.max_ttl_ns));
-    rl_debts_review(node);
-    rl_debts_flush(node, now_ns);
+    if (node->undo_dropped_until_ns == RL_NEVER)
+        node->undo_dropped_until_ns =
+            rl_add_sat(now_ns, ttl_ns_of(node, node->common->admission.max_ttl_ns));
+    rl_undos_review(node);
+    rl_undos_flush(node, now_ns);
 }
 
-void rl_debts_expire(struct rl_node *node, uint64_t now_ns)
+void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
 {
-    if (rl_debt_heap_first_ns(&node->debts) > now_ns)
+    if (rl_undo_heap_first_ns(&node->undos) > now_ns)
         return;
-    while (rl_debt_heap_first_ns(&node->debts) <= now_ns) {
-        settle(node, rl_debt_heap_take_first(&node->debts));
+    while (rl_undo_heap_first_ns(&node->undos) <= now_ns) {
+        settle(node, rl_undo_heap_pop_first(&node->undos));
         node->common->inbox.undos[RL_UNDO_EXPIRED]++;
     }
-    rl_debts_trim(node);
+    rl_undos_trim(node);
 }
 
-void rl_debts_trim(struct rl_node *node)
+void rl_undos_trim(struct rl_node *node)
 {
-    if (node->debts.count == 0 && rl_pipeline_count(&node->pipe) == 0)
-        rl_debt_heap_trim(&node->debts);
+    if (node->undos.count == 0 && rl_pipeline_count(&node->pipe) == 0)
+        rl_undo_heap_trim(&node->undos);
 }
 
-void rl_debts_free(struct rl_node *node)
+void rl_undos_free(struct rl_node *node)
 {
-    while (node->debts.count > 0)
-        settle(node, rl_debt_heap_take_last(&node->debts));
-    rl_debt_heap_free(&node->debts);
+    while (node->undos.count > 0)
+        settle(node, rl_undo_heap_pop_last(&node->undos));
+    rl_undo_heap_free(&node->undos);
 }
 
 /* After release_after the key shall stay until a fixed time: what is left of it by now. */
@@ -150,9 +151,9 @@ static enum rl_verb undo_verb(struct rl_claim *claim, uint64_t now_ns)
 static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round, uint64_t now_ns)
 {
     enum rl_verb verb = undo_verb(claim, now_ns);
-    enum rl_form form = claim->more != 0 ? RL_FORM_MANY : RL_FORM_SHA;
+    enum rl_form form = claim->more_keys != 0 ? RL_FORM_MANY : RL_FORM_SHA;
 
-    if (verb == RL_VERB_RELEASE && claim->more == 0) {
+    if (verb == RL_VERB_RELEASE && claim->more_keys == 0) {
         unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
         unsigned known = node->features & wanted;
         unsigned likely = rl_info_features(&node->info) & wanted & ~node->missing & ~node->trying;
@@ -166,26 +167,26 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     return rl_node_send_request(node, claim, round, verb, form, now_ns);
 }
 
-void rl_debts_flush(struct rl_node *node, uint64_t now_ns)
+void rl_undos_flush(struct rl_node *node, uint64_t now_ns)
 {
-    struct rl_debt_heap *debts = &node->debts;
+    struct rl_undo_heap *undos = &node->undos;
 
     rl_node_replan(node);
-    while (debts->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
-        if (!send_undo(node, debts->list[debts->count - 1].claim, 0, now_ns))
+    while (undos->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
+        if (!send_undo(node, undos->list[undos->count - 1].claim, 0, now_ns))
             break;
-        settle(node, rl_debt_heap_take_last(debts));
+        settle(node, rl_undo_heap_pop_last(undos));
     }
     /* What is left waits for memory, or for room in the output. */
-    node->debts_due_ns = debts->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
+    node->undos_retry_ns = undos->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
 }
 
-uint64_t rl_debts_wake_ns(const struct rl_node *node)
+uint64_t rl_undos_wake_ns(const struct rl_node *node)
 {
-    if (node->debts.count == 0)
+    if (node->undos.count == 0)
         return RL_NEVER;
-    uint64_t first_ns = rl_debt_heap_first_ns(&node->debts);
-    return node->state == RL_NODE_READY ? rl_min_u64(node->debts_due_ns, first_ns) : first_ns;
+    uint64_t first_ns = rl_undo_heap_first_ns(&node->undos);
+    return node->state == RL_NODE_READY ? rl_min_u64(node->undos_retry_ns, first_ns) : first_ns;
 }
 
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -193,7 +194,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 {
     if (claim->renewed_ns == 0) /* another client set the key, at the latest now */
         claim->renewed_ns = now_ns;
-    bool maybe_unsent = node->pipe.out_len > 0 && claim->asked_ns >= node->pipe.unsent_since_ns;
+    bool maybe_unsent = node->pipe.out_len > 0 && claim->requested_ns >= node->pipe.unsent_since_ns;
     if (maybe_unsent) {
         bool unheard_of = rl_pipeline_cut(&node->pipe, claim);
         node->trying = 0; /* what was to be tried may have been cut: try again */
@@ -203,13 +204,13 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
     /* While a connection is being made, a release waits in its pipeline like any request. */
     bool connecting = node->state != RL_NODE_READY && rl_node_is_up(node);
     if ((node->state != RL_NODE_READY && !connecting) || node->pipe.out_len >= RL_UNSENT_MAX) {
-        rl_debts_retry(node, claim, SOON_NS, now_ns);
+        rl_undos_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
         return RL_VOTE_FAILED;
     }
-    (void)rl_debts_reserve(node); /* if the answer does not come; without memory it is sent, too */
+    (void)rl_undos_reserve(node); /* if the answer does not come; without memory it is sent, too */
     if (!send_undo(node, claim, round, now_ns)) {
-        rl_debts_retry(node, claim, SOON_NS, now_ns);
+        rl_undos_retry(node, claim, SOON_NS, now_ns);
         *ret_cause = REDLOCK_CAUSE_NO_MEMORY;
         return RL_VOTE_FAILED;
     }
@@ -218,7 +219,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 
 unsigned rl_node_undos_pending(const struct rl_node *node)
 {
-    unsigned pending = (unsigned)node->debts.count;
+    unsigned pending = (unsigned)node->undos.count;
 
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         pending += rl_protocol[rl_pipeline_at(&node->pipe, i)->verb].is_undo;

@@ -20,7 +20,7 @@ static uint64_t short_hash(const unsigned char *bytes, size_t len, const unsigne
     return word;
 }
 
-uint64_t rl_hash_word(const char *bytes, size_t len)
+uint64_t rl_hash_bytes(const char *bytes, size_t len)
 {
     static const unsigned char key[] = "redlock fences 1";
 

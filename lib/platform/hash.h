@@ -9,7 +9,7 @@
 #define RL_HASH_TEXT_LEN 32
 
 /* SipHash-2-4 under the key "redlock fences 1", read as a little-endian number. */
-uint64_t rl_hash_word(const char *bytes, size_t len);
+uint64_t rl_hash_bytes(const char *bytes, size_t len);
 
 /* SipHash-2-4 of both with a zero byte in between, under the key "redlock sets v1\0", read as a
  * little-endian number: how much a set wants a resource. name_len <= RL_HASH_NAME_MAX; of `bytes`

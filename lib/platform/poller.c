@@ -132,7 +132,7 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
     return wait_for(poller, ret_ready, max, timeout_ms, true);
 }
 
-int rl_poller_look(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max)
+int rl_poller_poll(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max)
 {
     return wait_for(poller, ret_ready, max, 0, false);
 }

@@ -46,7 +46,7 @@ int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t 
 
 /* Reports what is ready now, and leaves the timer and wake-ups to the next wait: in the middle of a
  * tick a wake-up may stand for something that this tick has passed by, or be for another thread. */
-int rl_poller_look(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max);
+int rl_poller_poll(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max);
 
 /* Makes sure that a wait ends at the deadline at the latest. A later deadline than the one that
  * stands costs nothing and changes nothing: waking too early is harmless. To be called again, with

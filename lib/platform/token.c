@@ -33,7 +33,7 @@ void rl_random_seed(struct rl_random *random, struct rl_entropy entropy)
     entropy.fill(entropy.ctx, &random->word, sizeof random->word);
 }
 
-uint64_t rl_random_word(struct rl_random *random)
+uint64_t rl_random_u64(struct rl_random *random)
 {
     return rl_mix(random->word += RL_MIX_STEP);
 }

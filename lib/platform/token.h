@@ -33,7 +33,7 @@ struct rl_entropy rl_entropy_kernel(void);
 void rl_random_seed(struct rl_random *random, struct rl_entropy entropy);
 
 /* A uniformly distributed word that is good for jitter and not for secrets. */
-uint64_t rl_random_word(struct rl_random *random);
+uint64_t rl_random_u64(struct rl_random *random);
 
 /* A fresh token: 40 hex digits, then "@owner" if there is an owner. Terminated; returns its length.
  */

@@ -38,7 +38,7 @@ ONLY_IN = {
 
 # The api floor sees the engine, and of the floors below it this much: types and pure functions that
 # all floors share. A node's address is parsed by the api floor and handed down.
-CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/group.h", "core/types.h"}
+CORE_OF_API = {"core/cause.h", "core/drift.h", "core/fence.h", "core/hash_tag.h", "core/types.h"}
 NODE_SYMBOLS_OF_API = re.compile(r"^rl_node_spec(_|$)")
 NODE_STRUCTS = re.compile(r"\bstruct rl_(node|claim|admission|info|tracker|pipeline|sockets?)\b")
 ENGINE_FIELDS = re.compile(r"(\b(engine|io)|->lock)(\.|->)\w+")

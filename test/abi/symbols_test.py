@@ -25,7 +25,7 @@ def declared():
     """Functions that the headers mark as public."""
     texts = [tree.text(name) for name in tree.files_below("include", ".h")]
     header = tree.without_comments("\n".join(texts))
-    marked = re.findall(r"\bREDLOCK_(?:API|CHECK)\b(?!\s*__attribute__)([^;{]*?)\(", header)
+    marked = re.findall(r"\bREDLOCK_(?:API|NODISCARD)\b(?!\s*__attribute__)([^;{]*?)\(", header)
     return {words.split()[-1].lstrip("*") for words in marked if words.strip()}
 
 

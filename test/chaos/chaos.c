@@ -52,7 +52,7 @@ static void disturb(uint64_t seconds, uint64_t pace_ms)
     while (wait_now_ms() < end_ms) {
         wait_pause();
         faults_end_due();
-        clients_watch();
+        clients_check();
         if (wait_now_ms() < next_ms)
             continue;
         faults_begin_one();
@@ -67,7 +67,7 @@ static void keep_peace(void)
     history_write(history_now_ns(), "peace");
     clients_mark();
     for (uint64_t passed_ms = 0; passed_ms < PEACE_MAX_MS;) {
-        clients_watch();
+        clients_check();
         for (int i = 0; i < 50; i++)
             wait_pause();
         passed_ms = wait_now_ms() - start_ms;

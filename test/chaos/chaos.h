@@ -30,7 +30,7 @@ unsigned chance(unsigned below);
 unsigned clients_count(void);
 void clients_start_all(void);
 /* Those that ended although nobody told them to are written down and started anew. */
-void clients_watch(void);
+void clients_check(void);
 void client_kill(unsigned client);
 void client_start(unsigned client);
 void client_stop(unsigned client);

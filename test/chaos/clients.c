@@ -165,7 +165,7 @@ static bool reap(struct client *client)
     return true;
 }
 
-void clients_watch(void)
+void clients_check(void)
 {
     for (unsigned i = 0; i < clients_count(); i++)
         if (clients[i].pid != 0 && reap(&clients[i]))

@@ -21,7 +21,7 @@
 #define WORDS_MAX 32
 
 struct run {
-    struct wish wish;
+    struct wish workload;
     char slots[8];
     char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
     bool stop, kill;
@@ -40,8 +40,8 @@ static void choose(struct run *run, uint64_t *random)
     static unsigned count;
     const unsigned max_ttl_ms = (unsigned)world.max_ttl_ms, number = count++;
     *run = (struct run){.stop = false};
-    wish_choose(&run->wish, random);
-    snprintf(run->slots, sizeof run->slots, "%u", run->wish.permits);
+    workload_choose(&run->workload, random);
+    snprintf(run->slots, sizeof run->slots, "%u", run->workload.permits);
     run->stop = number % 6 == 1;
     run->kill = number % 6 == 4;
     snprintf(run->id, sizeof run->id, "%" PRIu64, history_new_id());
@@ -61,21 +61,21 @@ static _Noreturn void become_redlock(const struct run *run, char *const *argv)
     size_t count = 11;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setenv("REDLOCK_FENCE_RECORDS", "volatile", 1);
-    if (world.fences && run->wish.also_count == 0)
+    if (world.fences && run->workload.also_count == 0)
         words[count++] = "--fence";
-    if (run->wish.permits != 0) {
+    if (run->workload.permits != 0) {
         words[count++] = "--slots";
         words[count++] = run->slots;
     }
-    for (unsigned i = 0; i < run->wish.also_count; i++) {
+    for (unsigned i = 0; i < run->workload.also_count; i++) {
         words[count++] = "-a";
-        words[count++] = run->wish.also[i];
+        words[count++] = run->workload.also[i];
     }
-    words[count++] = run->wish.resource;
+    words[count++] = run->workload.resource;
     words[count++] = "--";
     words[count++] = argv[8];
     words[count++] = argv[2];
-    words[count++] = run->wish.permits != 0 ? run->wish.resource : run->wish.text;
+    words[count++] = run->workload.permits != 0 ? run->workload.resource : run->workload.text;
     words[count++] = run->id;
     words[count++] = run->hold_ms;
     words[count] = NULL;
@@ -111,14 +111,14 @@ static bool run_once(uint64_t *random, char *const *argv)
     struct run run;
     int status = 0;
     choose(&run, random);
-    history_write(history_now_ns(), "call %s %s 0", run.wish.text, run.id);
+    history_write(history_now_ns(), "call %s %s 0", run.workload.text, run.id);
     const pid_t pid = fork();
     if (pid == 0)
         become_redlock(&run, argv);
     disturb(&run, pid);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    history_write(history_now_ns(), "ran %s %s %d", run.wish.text, run.id, status);
+    history_write(history_now_ns(), "ran %s %s %d", run.workload.text, run.id, status);
     if (run.kill && WIFSIGNALED(status))
         return true;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

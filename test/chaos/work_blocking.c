@@ -47,7 +47,7 @@ static void *work(void *userdata)
         redlock_lock_t *lock = NULL;
         turn_choose(&turn, &random);
         const int status =
-            redlock_acquire(self->client, turn.wish.resource, &turn.opts, &lock, NULL);
+            redlock_acquire(self->client, turn.workload.resource, &turn.opts, &lock, NULL);
         turn_began(&turn, status, lock);
         if (lock != NULL)
             hold(&turn);

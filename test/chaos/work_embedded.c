@@ -86,8 +86,8 @@ static void step(redlock_t *client, struct slot *slot)
     } else if (slot->state == IDLE && !atomic_load(&world.stop)) {
         turn_choose(&slot->turn, &slot->random);
         slot->state = CALLED;
-        if (redlock_acquire_start(client, slot->turn.wish.resource, &slot->turn.opts, on_acquired,
-                                  slot) != REDLOCK_OK)
+        if (redlock_acquire_start(client, slot->turn.workload.resource, &slot->turn.opts,
+                                  on_acquired, slot) != REDLOCK_OK)
             exit(70);
     }
 }

@@ -47,13 +47,14 @@ redlock_t *worker_client(int mode)
     must(redlock_config_set_owner(config, world.name), "owner", config);
     must(redlock_config_set_max_ttl_ms(config, world.max_ttl_ms), "max_ttl", config);
     must(redlock_config_set_retry_ms(config, 5, 60), "retry", config);
-    must(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), "fences", config);
+    must(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE), "fences",
+         config);
     must(redlock_new(&client, config), "client", config);
     redlock_config_free(config);
     return client;
 }
 
-static void wish_several(struct wish *wish, uint64_t *random)
+static void workload_multi(struct wish *workload, uint64_t *random)
 {
     const char *names[RESOURCES] = {"r0", "r1", "r2", "r3"};
     const unsigned count = 2 + draw(random, RESOURCES - 2);
@@ -63,73 +64,74 @@ static void wish_several(struct wish *wish, uint64_t *random)
         const char *name = names[which];
         names[which] = names[i];
         if (i == 0)
-            wish->resource = name;
+            workload->resource = name;
         else
-            wish->also[wish->also_count++] = name;
-        len += (size_t)snprintf(wish->text + len, sizeof wish->text - len, "%s%s",
+            workload->also[workload->also_count++] = name;
+        len += (size_t)snprintf(workload->text + len, sizeof workload->text - len, "%s%s",
                                 i == 0 ? "" : "+", name);
     }
 }
 
-void wish_choose(struct wish *wish, uint64_t *random)
+void workload_choose(struct wish *workload, uint64_t *random)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
     static const char *const semaphores[SEMAPHORES] = {"s0", "s1"};
     const unsigned kind = draw(random, 10);
-    *wish = (struct wish){.resource = names[draw(random, RESOURCES)]};
+    *workload = (struct wish){.resource = names[draw(random, RESOURCES)]};
     if (kind < 2) {
-        wish_several(wish, random);
+        workload_multi(workload, random);
     } else if (kind < 6) {
         const unsigned which = draw(random, SEMAPHORES);
-        wish->resource = semaphores[which];
-        wish->permits = 2 + which; /* all clients agree on that */
-        snprintf(wish->text, sizeof wish->text, "%s*%u", wish->resource, wish->permits);
+        workload->resource = semaphores[which];
+        workload->permits = 2 + which; /* all clients agree on that */
+        snprintf(workload->text, sizeof workload->text, "%s*%u", workload->resource,
+                 workload->permits);
     } else {
-        snprintf(wish->text, sizeof wish->text, "%s", wish->resource);
+        snprintf(workload->text, sizeof workload->text, "%s", workload->resource);
     }
 }
 
-static void wish_tell(struct turn *turn)
+static void workload_print(struct turn *turn)
 {
-    turn->opts.also = turn->wish.also;
-    turn->opts.also_count = turn->wish.also_count;
-    turn->opts.kind = turn->wish.permits != 0 ? REDLOCK_PERMIT : REDLOCK_EXCLUSIVE;
-    turn->opts.permits = turn->wish.permits;
-    if (world.fences && turn->wish.also_count == 0)
-        turn->opts.flags |= REDLOCK_FENCE;
+    turn->opts.also = turn->workload.also;
+    turn->opts.also_count = turn->workload.also_count;
+    turn->opts.kind = turn->workload.permits != 0 ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
+    turn->opts.permits = turn->workload.permits;
+    if (world.fences && turn->workload.also_count == 0)
+        turn->opts.flags |= REDLOCK_FLAG_FENCE;
 }
 
 void turn_choose(struct turn *turn, uint64_t *random)
 {
     const unsigned kind = draw(random, 40);
     *turn = (struct turn){.id = history_new_id()};
-    wish_choose(&turn->wish, random);
+    workload_choose(&turn->workload, random);
     turn->opts = redlock_opts(world.max_ttl_ms / 2 + draw(random, (unsigned)world.max_ttl_ms / 2));
     turn->opts.wait_ms = draw(random, 4) == 0 ? 0 : draw(random, 3000);
-    turn->hold_ms = draw(random, 40) * (1 + turn->wish.permits); /* so that there are too few */
+    turn->hold_ms = draw(random, 40) * (1 + turn->workload.permits); /* so that there are too few */
     if (kind < 1) { /* longer than it lives: it is lost */
         turn->hold_ms = 3 * world.max_ttl_ms;
     } else if (kind < 3) {
-        turn->opts.flags |= REDLOCK_AUTO_EXTEND;
+        turn->opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
         turn->hold_ms = draw(random, 2 * (unsigned)world.max_ttl_ms);
     } else if (kind < 6) {
         turn->hold_ms = world.max_ttl_ms / 2;
         turn->extend = true;
     }
-    wish_tell(turn);
+    workload_print(turn);
     turn->drop = draw(random, 10) == 0;
-    history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->wish.text, turn->id,
+    history_write(history_now_ns(), "call %s %" PRIu64 " %" PRIu64, turn->workload.text, turn->id,
                   turn->opts.ttl_ms);
 }
 
 /* In the words of the lock, not of the wish: the checker compares them. */
 static void look_at_names(struct turn *turn)
 {
-    const int slot = redlock_lock_permit(turn->lock);
+    const int slot = redlock_lock_slot(turn->lock);
     const char *name = redlock_lock_resource(turn->lock, 0);
     size_t len = 0;
     if (slot >= 0) {
-        if (redlock_permit_name(turn->held, sizeof turn->held, name, (uint32_t)slot) != REDLOCK_OK)
+        if (redlock_slot_name(turn->held, sizeof turn->held, name, (uint32_t)slot) != REDLOCK_OK)
             exit(70);
         return;
     }
@@ -158,7 +160,7 @@ void turn_began(struct turn *turn, int status, redlock_lock_t *lock)
     turn->lock = lock;
     turn->since_ns = turn->held_ns = now_ns;
     if (lock == NULL) {
-        history_write(now_ns, "fail %s %" PRIu64 " %s", turn->wish.text, turn->id,
+        history_write(now_ns, "fail %s %" PRIu64 " %s", turn->workload.text, turn->id,
                       redlock_error_name(status));
         return;
     }

@@ -7,9 +7,9 @@
 #include <redlock/redlock.h>
 #include <stdatomic.h>
 
-#define RESOURCES  4
-#define SEMAPHORES 2
-#define WISH_LEN   64
+#define RESOURCES    4
+#define SEMAPHORES   2
+#define WORKLOAD_LEN 64
 
 struct world {
     const char *name, *urls;
@@ -25,14 +25,14 @@ extern struct world world;
 struct wish {
     const char *resource, *also[RESOURCES - 1];
     unsigned also_count, permits; /* permits 0: not a semaphore */
-    char text[WISH_LEN];
+    char text[WORKLOAD_LEN];
 };
-void wish_choose(struct wish *wish, uint64_t *random);
+void workload_choose(struct wish *workload, uint64_t *random);
 
 struct turn {
     uint64_t id;
-    struct wish wish;
-    char held[WISH_LEN]; /* what the lock says that it is on: `s1{#0}` for a permit */
+    struct wish workload;
+    char held[WORKLOAD_LEN]; /* what the lock says that it is on: `s1{#0}` for a permit */
     redlock_opts_t opts;
     uint64_t hold_ms;  /* as long as it is held; more than the TTL: it may be lost */
     bool extend, drop; /* extend once in the middle; free the handle instead of a release */

@@ -196,7 +196,7 @@ class Settings(CommandCase):
             "password": "[redlock]\nservers = a:1\npassword = s3cr3t\n",
             "address": "[node.a]\nurl = redis://u:s3cr3t@a:1\n",
             "addresses": "[redlock]\nservers = a:1 redis://:s3cr3t@b:1\n",
-            "set": "[set.east]\nservers = redis://u:s3cr3t@a:1\n[set.west]\nservers = b:1\n",
+            "set": "[shard.east]\nservers = redis://u:s3cr3t@a:1\n[shard.west]\nservers = b:1\n",
         }
         plain = {"plain": "[redlock]\nservers = a:1\n", "comment": "# password = x@y\n"}
         for name, text in {**secret, **plain}.items():
@@ -251,10 +251,10 @@ class Settings(CommandCase):
             "[redlock]\npassword =\ns3cr3t==\n",  # the end of a password in base64
             "[redlock]\n@s3cr3t = 1\n",
             "[node.a]\ns3cr3t = 1\n",
-            "[set.a]\ns3cr3t = 1\n",
+            "[shard.a]\ns3cr3t = 1\n",
             "[redis://u:s3cr3t@a:1]\n[x]\na = 1\n",
             "[redis://u:s3cr3t@a:1]\na = 1\n",
-            "[set.u:s3cr3t@a]\nservers = a:1\n",
+            "[shard.u:s3cr3t@a]\nservers = a:1\n",
         ):
             with self.subTest(text=text):
                 result = self.redlock("config", "-f", self.path("conf", text), env=clean_environment())

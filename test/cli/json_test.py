@@ -30,7 +30,7 @@ class Json(Case):
         taken = self.json("acquire", "--json", "-t", "20s", "--prefix", "p:", "j")[0]
         self.assertEqual((taken["schema"], taken["name"], taken["key"]), ("redlock.acquire/1", "j", "p:j"))
         self.assertEqual(set(self.servers.values("p:j")), {taken["token"].encode()})
-        self.assertGreaterEqual(taken["nodes_ok"], taken["quorum"])
+        self.assertGreaterEqual(taken["granted"], taken["quorum"])
         self.assertLessEqual(taken["validity_ms"], 20000)
         held, free = self.json("status", "--json", "--prefix", "p:", "j", "k", code=1)
         self.assertEqual((held["state"], free["state"]), ("held", "free"))
@@ -93,7 +93,7 @@ class Json(Case):
 
     def test_nodes_and_config(self):
         nodes = self.json("nodes", "--json")[0]
-        self.assertEqual((nodes["state"], nodes["configured"], nodes["may_vote"]), ("OK", 5, 5))
+        self.assertEqual((nodes["state"], nodes["configured"], nodes["eligible"]), ("OK", 5, 5))
         for node in nodes["nodes"]:
             self.assertEqual(node["role"], "master")
             self.assertGreater(node["rtt_us"], 0)
@@ -126,7 +126,7 @@ class Json(Case):
         self.assertEqual(names[:2], ["acquired", "child_started"])
         self.assertEqual(names[-2:], ["child_exited", "released"])
         acquired = events[0]
-        self.assertGreaterEqual(acquired["nodes_ok"], acquired["quorum"])
+        self.assertGreaterEqual(acquired["granted"], acquired["quorum"])
         self.assertLess(acquired["validity_ms"], 1500)
         self.assertEqual(events[-2]["signal"], "TERM")
         self.assertEqual(events[-2]["exit"], 143)

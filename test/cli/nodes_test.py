@@ -61,7 +61,7 @@ class Nodes(SpoiledCase):
         self.assertIn("note  all servers: keeps no append-only file", result.stdout)
         self.assertEqual(result.stdout.count("->"), 1)
         nodes = json.loads(self.redlock("nodes", "--json").stdout)["nodes"]
-        self.assertEqual([node["wakeups"] for node in nodes], ["on"] * 3)
+        self.assertEqual([node["notifications"] for node in nodes], ["on"] * 3)
 
     def test_restarted(self):
         servers = ",".join(self.plain())
@@ -129,7 +129,7 @@ class Nodes(SpoiledCase):
         pauses = zip(self.servers.ports, (0.2, 0.8))
         late = [proxy.listen(self, proxy.hesitate, port, pause) + "?fresh=1" for port, pause in pauses]
         found = self.findings("-s", ",".join([*late, self.servers.list.split(",")[2]]), code=0)
-        self.assertEqual([code for _, code in found if code == "silent"], [])
+        self.assertEqual([code for _, code in found if code == "unresponsive"], [])
 
     def test_data(self):
         self.configure(0, appendonly="yes")
@@ -216,7 +216,7 @@ class Nodes(SpoiledCase):
     def test_hung_down_and_listed_twice(self):
         port = self.servers.ports[0]
         self.servers.stop(2)
-        self.assertIn("hangs", self.findings(code=1)["warn", "silent"]["advice"])
+        self.assertIn("hangs", self.findings(code=1)["warn", "unresponsive"]["advice"])
         self.servers.go_on()
         pid = self.servers.pid(2)
         os.kill(pid, signal.SIGKILL)
@@ -406,7 +406,7 @@ class Nodes(SpoiledCase):
         environment = self.environment(REDLOCK_AUTH="secret", REDLOCK_FENCE_RECORDS="volatile")
         found = self.redlock("nodes", "--json", *flags, env=environment)
         self.assertCode(found, 0)
-        self.assertEqual([node["wakeups"] for node in json.loads(found.stdout)["nodes"]], ["on"] * 3)
+        self.assertEqual([node["notifications"] for node in json.loads(found.stdout)["nodes"]], ["on"] * 3)
         self.make_records(*flags, REDLOCK_AUTH="secret")
         for name, more in (("plain", []), ("fenced", ["--fence"])):
             done = self.redlock("run", *flags, *more, name, "--", "true", env=environment)

@@ -39,7 +39,7 @@ static void check_failed(const struct branch *after, int status)
     bool waits = after->rig.lease.state == RL_STATE_WAITING;
 
     MUST(fx->undo == owed, "undo %x, may be set on %x", fx->undo, owed);
-    MUST(fx->ask == 0 && fx->heal == 0, "asks %x heals %x", fx->ask, fx->heal);
+    MUST(fx->request == 0 && fx->heal == 0, "asks %x heals %x", fx->request, fx->heal);
     MUST(fx->status == status, "status %d, expected %d", fx->status, status);
     MUST(fx->flags == (waits ? RL_FX_WAITING : RL_FX_DONE | RL_FX_ENDED), "flags %x", fx->flags);
     MUST(waits || after->rig.lease.state == RL_STATE_ENDED, "state %u", after->rig.lease.state);
@@ -79,9 +79,9 @@ static void probe_waiting(const struct branch *branch)
     walk_check_no_effect(&copy.rig);
     copy.rig.view.now = next;
     rig_tick(&copy.rig);
-    MUST(copy.rig.fx.flags == RL_FX_ATTEMPT && copy.rig.fx.ask == branch->truth.asked &&
+    MUST(copy.rig.fx.flags == RL_FX_ATTEMPT && copy.rig.fx.request == branch->truth.asked &&
              copy.rig.fx.undo == 0,
-         "flags %x ask %x", copy.rig.fx.flags, copy.rig.fx.ask);
+         "flags %x ask %x", copy.rig.fx.flags, copy.rig.fx.request);
     MUST(copy.rig.lease.round.number == branch->rig.lease.round.number + 1, "same round");
     for (unsigned i = 0; i < copy.truth.nodes; i++)
         copy.truth.answer[i] = SILENT;
@@ -115,15 +115,15 @@ static void probe_doubt(const struct branch *branch, rl_nodes chosen)
     for (rl_nodes rest = chosen; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         copy.truth.answer[node] = TIMED_OUT;
-        rig_vote(&copy.rig, node, RL_VOTE_SILENT);
+        rig_vote(&copy.rig, node, RL_VOTE_SUSPECT);
         if (contended && truth_majority(&copy.truth) == IMPOSSIBLE) {
             MUST(copy.rig.fx.undo == may_be_set(truth), "undo %x", copy.rig.fx.undo);
             MUST(copy.rig.fx.status == truth_status(&copy.truth), "status %d", copy.rig.fx.status);
-            MUST(copy.rig.lease.state != RL_STATE_ASKING, "waits for those who are silent");
+            MUST(copy.rig.lease.state != RL_STATE_ACQUIRING, "waits for those who are silent");
             return;
         }
         walk_check_no_effect(&copy.rig);
-        MUST(copy.rig.lease.state == RL_STATE_ASKING, "state %u", copy.rig.lease.state);
+        MUST(copy.rig.lease.state == RL_STATE_ACQUIRING, "state %u", copy.rig.lease.state);
     }
     copy.truth = *truth;
     for (rl_nodes rest = truth_silent(truth) & truth->counts; rest != 0; rest &= rest - 1) {
@@ -188,12 +188,12 @@ static void probe_extension(const struct branch *branch)
     rl_nodes all = rl_nodes_all(truth->nodes);
     /* Only a key whose SET is known to have been executed in time proves anything; but its grant
      * need not have counted. */
-    rl_nodes proven = truth_with(truth, GRANTED) & ~copy.rig.view.unfit;
+    rl_nodes proven = truth_with(truth, GRANTED) & ~copy.rig.view.excluded;
 
     rig_extend(&copy.rig, 0);
-    MUST(copy.rig.fx.ask == copy.rig.view.up, "asks %x", copy.rig.fx.ask);
-    MUST(copy.rig.lease.round.barred == (all & ~proven), "barred %x, but only %x counts",
-         copy.rig.lease.round.barred, proven);
+    MUST(copy.rig.fx.request == copy.rig.view.up, "asks %x", copy.rig.fx.request);
+    MUST(copy.rig.lease.round.excluded == (all & ~proven), "barred %x, but only %x counts",
+         copy.rig.lease.round.excluded, proven);
     walk_noise(branch->rig.lease.state == RL_STATE_HELD ? &branch->rig : &copy.rig, truth);
 }
 
@@ -216,11 +216,12 @@ static void probe_held(const struct branch *branch)
 
     copy = fork_of(branch);
     rig_event(&copy.rig, RL_EVENT_RELEASE);
-    MUST((copy.rig.fx.ask | copy.rig.fx.undo) == owed && (copy.rig.fx.ask & copy.rig.fx.undo) == 0,
-         "ask %x undo %x, may be set on %x", copy.rig.fx.ask, copy.rig.fx.undo, owed);
+    MUST((copy.rig.fx.request | copy.rig.fx.undo) == owed &&
+             (copy.rig.fx.request & copy.rig.fx.undo) == 0,
+         "ask %x undo %x, may be set on %x", copy.rig.fx.request, copy.rig.fx.undo, owed);
     copy = fork_of(branch);
     rig_event(&copy.rig, RL_EVENT_DETACH);
-    MUST((copy.rig.fx.ask | copy.rig.fx.undo) == 0 && copy.rig.lease.state == RL_STATE_ENDED,
+    MUST((copy.rig.fx.request | copy.rig.fx.undo) == 0 && copy.rig.lease.state == RL_STATE_ENDED,
          "given away, and touched");
 
     for (unsigned clock = 0; clock < 2; clock++) {
@@ -244,7 +245,7 @@ static void check_won(const struct branch *before, const struct branch *after, u
 
     MUST(lease->state == RL_STATE_HELD, "state %u", lease->state);
     MUST(fx->flags == (RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE), "flags %x", fx->flags);
-    MUST(fx->status == REDLOCK_OK && (fx->ask | fx->undo | fx->heal) == 0, "status %d undo %x",
+    MUST(fx->status == REDLOCK_OK && (fx->request | fx->undo | fx->heal) == 0, "status %d undo %x",
          fx->status, fx->undo);
     MUST(rl_nodes_count(rl_round_counted(&lease->round)) >= lease->terms->quorum, "too few");
     MUST(lease->deadline.boot_ns == lease->round.t1.boot_ns + RIG_USABLE_NS, "deadline");
@@ -261,7 +262,7 @@ static void check_won(const struct branch *before, const struct branch *after, u
 /* Everything that can still happen from here. */
 static void walk(const struct branch *before)
 {
-    bool asking = before->rig.lease.state == RL_STATE_ASKING;
+    bool asking = before->rig.lease.state == RL_STATE_ACQUIRING;
 
     if (asking)
         probe_asking(before);
@@ -299,8 +300,8 @@ static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns
     memset(&branch, 0, sizeof branch);
     rig_init(&branch.rig, nodes);
     branch.rig.view.up = up;
-    branch.rig.view.voters = voters;
-    branch.rig.view.unfit = ~voters & 0x15; /* every other one of those */
+    branch.rig.view.eligible = voters;
+    branch.rig.view.excluded = ~voters & 0x15; /* every other one of those */
     branch.rig.params.wait_ns = wait_ns;
     branch.truth =
         (struct truth){.nodes = nodes, .quorum = nodes / 2 + 1, .asked = up, .counts = voters};
@@ -311,8 +312,8 @@ static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns
         int status = truth_status(&branch.truth);
         check_failed(&branch, status);
     } else {
-        MUST(branch.rig.fx.ask == up && branch.rig.fx.flags == RL_FX_ATTEMPT, "ask %x flags %x",
-             branch.rig.fx.ask, branch.rig.fx.flags);
+        MUST(branch.rig.fx.request == up && branch.rig.fx.flags == RL_FX_ATTEMPT, "ask %x flags %x",
+             branch.rig.fx.request, branch.rig.fx.flags);
         walk(&branch);
     }
     walk_leave();

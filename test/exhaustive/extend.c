@@ -30,7 +30,7 @@ static void check_lost(const struct branch *after, uint32_t also)
     MUST((fx->flags & ~(uint32_t)RL_FX_DONE) == (RL_FX_LOST | RL_FX_ENDED | RL_FX_DEADLINE | also),
          "flags %x", fx->flags);
     MUST(done == 0 || (fx->flags & RL_FX_DONE) != 0, "the caller was not told");
-    MUST(fx->undo == after->ours && fx->ask == 0 && fx->heal == 0, "undo %x of %x", fx->undo,
+    MUST(fx->undo == after->ours && fx->request == 0 && fx->heal == 0, "undo %x of %x", fx->undo,
          after->ours);
     MUST(fx->status == REDLOCK_ELOST && after->rig.lease.state == RL_STATE_ENDED, "status %d",
          fx->status);
@@ -57,9 +57,9 @@ static void probe(const struct branch *branch)
     }
     struct branch copy = fork_of(branch);
     rig_event(&copy.rig, RL_EVENT_RELEASE);
-    MUST((copy.rig.fx.ask | copy.rig.fx.undo) == branch->ours, "ask %x undo %x of %x",
-         copy.rig.fx.ask, copy.rig.fx.undo, branch->ours);
-    MUST((copy.rig.fx.ask & copy.rig.fx.undo) == 0, "twice");
+    MUST((copy.rig.fx.request | copy.rig.fx.undo) == branch->ours, "ask %x undo %x of %x",
+         copy.rig.fx.request, copy.rig.fx.undo, branch->ours);
+    MUST((copy.rig.fx.request & copy.rig.fx.undo) == 0, "twice");
     copy = fork_of(branch);
     rig_event(&copy.rig, RL_EVENT_CANCEL);
     walk_check_no_effect(&copy.rig);
@@ -81,7 +81,7 @@ static void check_extended(const struct branch *before, struct branch *after, un
     uint32_t done = after->manual ? RL_FX_DONE : 0;
 
     MUST(fx->flags == (RL_FX_EXTENDED | RL_FX_DEADLINE | done), "flags %x", fx->flags);
-    MUST(fx->undo == 0 && fx->ask == 0 && fx->heal == heal, "undo %x heal %x, missing on %x",
+    MUST(fx->undo == 0 && fx->request == 0 && fx->heal == heal, "undo %x heal %x, missing on %x",
          fx->undo, fx->heal, heal);
     MUST(lease->deadline.boot_ns == lease->round.t1.boot_ns + RIG_USABLE_NS, "deadline");
     MUST(lease->state == RL_STATE_HELD, "state %u", lease->state);
@@ -197,7 +197,7 @@ static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool 
         branch.rig.view.now = branch.rig.lease.next;
         rig_tick(&branch.rig);
     }
-    MUST(branch.rig.fx.ask == up, "asks %x", branch.rig.fx.ask);
+    MUST(branch.rig.fx.request == up, "asks %x", branch.rig.fx.request);
     if (truth_majority(&branch.truth) == IMPOSSIBLE)
         check_failed(&branch);
     else

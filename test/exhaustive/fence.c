@@ -99,8 +99,8 @@ static void check_held(const struct place *at)
 
     MUST(fx->flags == (RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE), "flags %x", fx->flags);
     MUST(fx->raise == 0 && fx->undo == 0, "raise %x undo %x", fx->raise, fx->undo);
-    MUST(at->rig.lease.fence->number == at->number, "fence %llu, expected %llu",
-         (unsigned long long)at->rig.lease.fence->number, (unsigned long long)at->number);
+    MUST(at->rig.lease.fence->chosen == at->number, "fence %llu, expected %llu",
+         (unsigned long long)at->rig.lease.fence->chosen, (unsigned long long)at->number);
     MUST(at->rig.lease.ours == may_be_set(at), "ours %x", at->rig.lease.ours);
     walk_tally.sequences++;
 }
@@ -112,7 +112,7 @@ static void check_failed(const struct place *at)
     MUST(fx->flags == (RL_FX_DONE | RL_FX_ENDED) && fx->status != REDLOCK_OK, "flags %x status %d",
          fx->flags, fx->status);
     MUST(fx->undo == may_be_set(at), "undo %x, may be set on %x", fx->undo, may_be_set(at));
-    MUST(fx->raise == 0 && fx->ask == 0, "raise %x", fx->raise);
+    MUST(fx->raise == 0 && fx->request == 0, "raise %x", fx->raise);
     walk_tally.sequences++;
 }
 
@@ -136,7 +136,7 @@ static bool check(struct place *at)
         check_failed(at);
         return false;
     }
-    MUST(at->rig.lease.state == RL_STATE_ASKING, "state %u", at->rig.lease.state);
+    MUST(at->rig.lease.state == RL_STATE_ACQUIRING, "state %u", at->rig.lease.state);
     MUST(at->rig.fx.raise == raise, "raise %x, expected %x", at->rig.fx.raise, raise);
     MUST(at->rig.fx.flags == 0 && at->rig.fx.undo == 0, "flags %x", at->rig.fx.flags);
     return true;
@@ -167,7 +167,7 @@ static void ballot(struct place *at, unsigned node, enum rl_verb verb, enum rl_v
                              .verb = (uint8_t)verb,
                              .round = at->rig.lease.round.number,
                              .accepted = P > number,
-                             .number = number,
+                             .register_value = number,
                          });
 }
 

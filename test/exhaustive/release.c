@@ -75,7 +75,7 @@ static void walk(const struct branch *before)
                 walk(&after);
             } else {
                 const struct rl_effects *fx = &after.rig.fx;
-                MUST(fx->flags == (RL_FX_DONE | RL_FX_ENDED) && fx->undo == 0 && fx->ask == 0,
+                MUST(fx->flags == (RL_FX_DONE | RL_FX_ENDED) && fx->undo == 0 && fx->request == 0,
                      "flags %x undo %x", fx->flags, fx->undo);
                 MUST(fx->status == expected_status(verdict), "status %d, expected %d", fx->status,
                      expected_status(verdict));
@@ -96,12 +96,12 @@ static void begin(struct branch *branch, rl_nodes ours, rl_nodes up, uint8_t eve
     branch->rig.view.up = up;
     walk_enter('b', ours, up);
     rig_event(&branch->rig, event);
-    MUST((fx->ask | fx->undo) == ours && (fx->ask & fx->undo) == 0, "ask %x undo %x of %x", fx->ask,
-         fx->undo, ours);
+    MUST((fx->request | fx->undo) == ours && (fx->request & fx->undo) == 0, "ask %x undo %x of %x",
+         fx->request, fx->undo, ours);
     enum verdict verdict = truth_release(&branch->truth);
     if (verdict == UNDECIDED) {
-        MUST(fx->ask == (ours & up) && fx->flags == RL_FX_DEADLINE, "ask %x flags %x", fx->ask,
-             fx->flags);
+        MUST(fx->request == (ours & up) && fx->flags == RL_FX_DEADLINE, "ask %x flags %x",
+             fx->request, fx->flags);
         walk(branch);
     } else {
         MUST(fx->undo == ours && fx->flags == (RL_FX_DEADLINE | RL_FX_DONE | RL_FX_ENDED) &&

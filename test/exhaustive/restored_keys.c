@@ -65,9 +65,9 @@ static uint64_t describe(const struct world *world, unsigned node)
     const struct server *server = &world->server[node];
     const struct rl_lease *lease = &world->rig.lease;
     const struct rl_round *round = &lease->round;
-    const rl_nodes masks[] = {round->asked,  round->granted,   round->denied,
-                              round->failed, round->barred,    lease->ours,
-                              lease->fresh,  lease->confirmed, lease->probation};
+    const rl_nodes masks[] = {round->requested, round->granted,   round->denied,
+                              round->failed,    round->excluded,  lease->ours,
+                              lease->fresh,     lease->confirmed, lease->probation};
     uint64_t word = server->key | (uint64_t)server->standing << 2 | (uint64_t)server->was_free << 5;
 
     for (unsigned i = 0; i < sizeof masks / sizeof masks[0]; i++)
@@ -180,20 +180,20 @@ static bool follow(struct world *world, uint8_t before)
         check_ours(world, fx->undo);
         return false;
     }
-    if (before == RL_STATE_ASKING && state == RL_STATE_HELD)
+    if (before == RL_STATE_ACQUIRING && state == RL_STATE_HELD)
         for (unsigned i = 0; i < world->left.nodes; i++)
             world->server[i].was_free = false;
     if (fx->flags & RL_FX_EXTENDED)
         note_won(world);
     for (unsigned i = 0; i < world->left.nodes; i++) {
-        if (fx->ask & RL_NODE(i))
+        if (fx->request & RL_NODE(i))
             enqueue(world, i, (enum rl_verb)world->rig.lease.round.verb);
         if (fx->heal & RL_NODE(i)) {
             enqueue(world, i, RL_VERB_HEAL);
             world->server[i].standing = NOT_SEEN;
         }
     }
-    if (state != RL_STATE_ASKING)
+    if (state != RL_STATE_ACQUIRING)
         check_ours(world, world->rig.lease.ours);
     return true;
 }
@@ -272,8 +272,8 @@ static void try_extension(const struct world *world)
     next.rig.view.up = reachable(&next);
     walk_enter('X', 0, 0);
     rig_extend(&next.rig, 0);
-    MUST(next.rig.lease.round.barred == uncounted, "barred %x, must not count %x",
-         next.rig.lease.round.barred, uncounted);
+    MUST(next.rig.lease.round.excluded == uncounted, "barred %x, must not count %x",
+         next.rig.lease.round.excluded, uncounted);
     if (follow(&next, world->rig.lease.state))
         search(&next);
     walk_leave();
@@ -381,7 +381,7 @@ static void search(const struct world *world)
         return;
     for (unsigned i = 0; i < world->left.nodes; i++)
         try_server(world, i);
-    if (world->rig.lease.state == RL_STATE_ASKING)
+    if (world->rig.lease.state == RL_STATE_ACQUIRING)
         return;
     try_visit(world);
     try_extension(world);

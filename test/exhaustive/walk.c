@@ -222,16 +222,16 @@ void walk_check_no_effect(const struct rig *rig)
 {
     const struct rl_effects *fx = &rig->fx;
 
-    MUST(fx->flags == 0 && fx->status == 0 && (fx->ask | fx->undo | fx->heal) == 0,
-         "flags %x status %d ask %x undo %x heal %x", fx->flags, fx->status, fx->ask, fx->undo,
+    MUST(fx->flags == 0 && fx->status == 0 && (fx->request | fx->undo | fx->heal) == 0,
+         "flags %x status %d ask %x undo %x heal %x", fx->flags, fx->status, fx->request, fx->undo,
          fx->heal);
 }
 
 void walk_check_wake(const struct rig *rig)
 {
     uint8_t state = rig->lease.state;
-    bool timed = state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_HELD ||
-                 state == RL_STATE_EXTENDING;
+    bool timed = state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING ||
+                 state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
 
     if (timed)
         MUST(rig->lease.wake_ns != RL_NEVER && rig->lease.wake_ns > rig->view.now.boot_ns,

@@ -239,7 +239,7 @@ void world_disturb(unsigned client, unsigned node, unsigned what)
 {
     struct fake_store *store = &world.nodes[node].store;
     uint64_t *number =
-        &store->record.numbers[rl_fence_stripe(rl_hash_word(WORLD_KEY, sizeof WORLD_KEY - 1))];
+        &store->record.numbers[rl_fence_stripe(rl_hash_bytes(WORLD_KEY, sizeof WORLD_KEY - 1))];
 
     switch (what % 7) {
     case 0:
@@ -305,7 +305,7 @@ static void wake_at(void *ctx, uint64_t boot_ns)
 static void open_engine(unsigned index, const struct rl_engine_listener *listener)
 {
     struct world_client *client = &world.clients[index];
-    const struct rl_drift drift = {.ppm = 10000, .floor_us = 2000};
+    const struct rl_drift drift = {.ppm = 10000, .constant_us = 2000};
     struct rl_engine_params params = {
         .mem = &mem,
         .log = &no_log,
@@ -320,7 +320,7 @@ static void open_engine(unsigned index, const struct rl_engine_listener *listene
         .fence_run_bound = true,
         .fence_wait_ns = RL_SECOND + rl_drift_ns(RL_SECOND, &drift),
     };
-    const struct rl_outside outside = {
+    const struct rl_env env = {
         .transport = {transport_open, transport_send, transport_close, client},
         .entropy = {fill_random, client},
         .now = read_clocks,
@@ -335,7 +335,7 @@ static void open_engine(unsigned index, const struct rl_engine_listener *listene
     client->wake_ns = world.now_ns;
     client->wall_us = START_US + index * UINT64_C(7000000);
     client->random = index + 1;
-    MUST(rl_engine_open(&client->engine, &params, &outside, listener) == REDLOCK_OK);
+    MUST(rl_engine_open(&client->engine, &params, &env, listener) == REDLOCK_OK);
 }
 
 void world_begin(const struct rl_engine_listener *listener)

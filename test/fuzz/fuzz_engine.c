@@ -83,7 +83,7 @@ static void tell(unsigned index)
         rl_lock_event(&world.clients[index].engine, &slot->lock, RL_EVENT_CONFIRM, 0, 0);
         if (!slot->held)
             continue;
-        uint64_t fence = rl_lease_fence_number(&slot->lock.lease);
+        uint64_t fence = rl_lease_fence_chosen(&slot->lock.lease);
         slot->told = true;
         MUST(fence > slot->floor && fence <= RL_FENCE_CORRUPT);
         for (unsigned k = 0; k < fence_count; k++)
@@ -131,7 +131,7 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
         .terms.quorum = NODES / 2 + 1,
         .terms.auto_extend = auto_extend,
         .terms.fence = true,
-        .terms.drift = {.ppm = 10000, .floor_us = 2000},
+        .terms.drift = {.ppm = 10000, .constant_us = 2000},
         .terms.backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
         .terms.ttl_ns = TTL_NS,
         .wait_ns = wait_ns,
@@ -145,13 +145,13 @@ static void start(unsigned index, unsigned at, uint64_t wait_ns, bool auto_exten
         return;
     rl_lock_dispose(&world.clients[index].engine, &slot->lock);
     memset(slot, 0, sizeof *slot);
-    struct rl_room room = rl_room_for(&params);
-    MUST(room.size <= sizeof slot->room);
-    room.at = slot->room;
+    struct rl_storage storage = rl_storage_for(&params);
+    MUST(storage.size <= sizeof slot->room);
+    storage.at = slot->room;
     slot->used = true;
     slot->floor = largest_fence();
     rl_engine_refresh(&world.clients[index].engine);
-    if (rl_lock_start(&world.clients[index].engine, &slot->lock, &params, &room,
+    if (rl_lock_start(&world.clients[index].engine, &slot->lock, &params, &storage,
                       (struct rl_arg){WORLD_KEY, sizeof WORLD_KEY - 1},
                       (struct rl_arg){NULL, 0}) != REDLOCK_OK)
         slot->used = false;

@@ -42,7 +42,7 @@ static bool is_fenced(void)
  * needs a node that can be believed. */
 static rl_nodes barred_now(void)
 {
-    return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.voters : rig.view.unfit;
+    return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.eligible : rig.view.excluded;
 }
 
 static bool is_held(void)
@@ -65,7 +65,7 @@ static void draw_params(struct fuzz_input *input)
     params->terms.extends_max = (flags & 16) != 0 ? 2 : 0;
     params->terms.extend_at_ns = (flags & 32) != 0 ? RL_SECOND : 0;
     params->terms.fence = (flags & 64) != 0;
-    params->fence_number = params->terms.kind == RL_LEASE_ADOPT && params->terms.fence ? 4711 : 0;
+    params->fence = params->terms.kind == RL_LEASE_ADOPT && params->terms.fence ? 4711 : 0;
     params->terms.wall_slack_us = (flags & 128) != 0 ? WALL_SLACK_US : 0;
     params->terms.drift.ppm = fuzz_short(input) * 7;
     params->terms.ttl_ns = ((uint64_t)fuzz_short(input) + 20) * RL_MS;
@@ -80,7 +80,7 @@ static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
     uint64_t drift = ttl / 1000000 * rig.params.terms.drift.ppm +
                      ttl % 1000000 * rig.params.terms.drift.ppm / 1000000;
     uint64_t margin = ttl / 1000 > 5 * RL_MS ? ttl / 1000 : 5 * RL_MS;
-    uint64_t less = drift + rig.params.terms.drift.floor_us * RL_US + margin;
+    uint64_t less = drift + rig.params.terms.drift.constant_us * RL_US + margin;
 
     return less < ttl ? t1 + ttl - less : t1;
 }
@@ -90,11 +90,11 @@ static void note_ask(const struct rl_effects *fx)
     const struct rl_round *round = &rig.lease.round;
 
     if (fx->flags & RL_FX_ATTEMPT)
-        ledger.keys = fx->ask;
+        ledger.keys = fx->request;
     if (rig.lease.state == RL_STATE_ENDED || round->number == ledger.round)
         return;
     ledger.round = round->number;
-    ledger.asked = fx->ask;
+    ledger.asked = fx->request;
     ledger.answered = ledger.granted = 0;
     ledger.wall_t1_us = rig.view.wall_us;
     ledger.barred = barred_now();
@@ -130,7 +130,7 @@ static void check_taken_back(const struct rl_effects *fx)
 {
     rl_nodes back = fx->undo | (rig.lease.round.verb == RL_VERB_RELEASE ||
                                         rig.lease.round.verb == RL_VERB_SHORTEN
-                                    ? fx->ask
+                                    ? fx->request
                                     : 0);
 
     MUST((ledger.keys & ~back) == 0);
@@ -171,7 +171,7 @@ static void check_announcements(const struct rl_effects *fx, uint8_t before, boo
 
 static bool is_asking(uint8_t state)
 {
-    return state == RL_STATE_ASKING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
+    return state == RL_STATE_ACQUIRING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
 }
 
 static void check(uint8_t kind, uint8_t before)
@@ -181,14 +181,13 @@ static void check(uint8_t kind, uint8_t before)
     uint8_t after = rig.lease.state;
     bool was_held = ledger.held;
 
-    MUST((fx->ask & ~((rig.view.up | rig.view.silent) & all)) == 0);
+    MUST((fx->request & ~((rig.view.up | rig.view.suspect) & all)) == 0);
     MUST((fx->heal & ~(rig.view.up & all)) == 0 && (fx->undo & ~all) == 0);
     if (before == RL_STATE_ENDED) {
-        MUST(fx->flags == 0 && (fx->ask | fx->undo | fx->heal | fx->raise) == 0);
+        MUST(fx->flags == 0 && (fx->request | fx->undo | fx->heal | fx->raise) == 0);
         return;
     }
-    MUST(is_fenced() ||
-         (fx->raise == 0 && rl_lease_fence_number(&rig.lease) == rig.params.fence_number));
+    MUST(is_fenced() || (fx->raise == 0 && rl_lease_fence_chosen(&rig.lease) == rig.params.fence));
     if (rig.params.terms.kind == RL_LEASE_ACQUIRE && is_asking(before) &&
         (after == RL_STATE_WAITING || after == RL_STATE_ENDED) && kind != RL_EVENT_DETACH)
         check_taken_back(fx);
@@ -226,7 +225,7 @@ static void note_answer(const struct rl_ballot *ballot)
     uint8_t verb = rig.lease.round.verb;
     bool absent = ballot->vote == RL_VOTE_DENIED;
 
-    if (ballot->round != ledger.round || ballot->vote == RL_VOTE_SILENT)
+    if (ballot->round != ledger.round || ballot->vote == RL_VOTE_SUSPECT)
         return;
     if (ballot->verb == RL_VERB_RAISE) {
         if (ledger_fence_raised(&fence, ballot) && absent)
@@ -255,7 +254,7 @@ static void note_answer(const struct rl_ballot *ballot)
 static void vote(struct fuzz_input *input, bool in_turn)
 {
     static const uint8_t votes[] = {RL_VOTE_GRANTED, RL_VOTE_DENIED, RL_VOTE_FAILED,
-                                    RL_VOTE_SILENT};
+                                    RL_VOTE_SUSPECT};
     unsigned node = fuzz_byte(input), what = fuzz_byte(input);
     uint8_t verb = rig.lease.round.verb;
     struct rl_ballot ballot = {
@@ -266,7 +265,7 @@ static void vote(struct fuzz_input *input, bool in_turn)
         .rtt_us = what * 9,
     };
 
-    if (ballot.vote == RL_VOTE_SILENT)
+    if (ballot.vote == RL_VOTE_SUSPECT)
         ballot.cause = REDLOCK_CAUSE_TIMEOUT;
     if (ballot.vote == RL_VOTE_FAILED) {
         ballot.cause = (uint8_t)(node / 8 % 20 + 1);
@@ -313,14 +312,14 @@ static void change_nodes(struct fuzz_input *input)
     unsigned first = fuzz_byte(input), second = fuzz_byte(input);
 
     rig.view.up = ~(rl_nodes)first & all;
-    rig.view.silent = (rl_nodes)(first & second) & all;
-    rig.view.unfit = (rl_nodes)(second >> 3) & first & all;
-    rig.view.voters = all & ~((rl_nodes)second >> 1) & ~rig.view.unfit;
+    rig.view.suspect = (rl_nodes)(first & second) & all;
+    rig.view.excluded = (rl_nodes)(second >> 3) & first & all;
+    rig.view.eligible = all & ~((rl_nodes)second >> 1) & ~rig.view.excluded;
     rig.view.duplicate = (second & 1) != 0;
     rig.view.round_trip_ns = (uint64_t)(first ^ second) * 100 * RL_US;
     for (unsigned i = 0; i < rig.params.terms.nodes; i++)
         rig.view.cause[i] =
-            (rig.view.voters & rig.view.up & RL_NODE(i)) != 0 ? 0 : (uint8_t)(second % 20 + 1);
+            (rig.view.eligible & rig.view.up & RL_NODE(i)) != 0 ? 0 : (uint8_t)(second % 20 + 1);
 }
 
 /* Clocks of these nodes have jumped: what they said before counts no more. */
@@ -329,11 +328,11 @@ static void doubt(struct fuzz_input *input)
     rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.terms.nodes);
 
     (void)fuzz_byte(input);
-    if (rig.lease.state == RL_STATE_ASKING && rig.params.terms.kind != RL_LEASE_INSPECT)
+    if (rig.lease.state == RL_STATE_ACQUIRING && rig.params.terms.kind != RL_LEASE_INSPECT)
         ledger.barred |= nodes;
     else if (is_held())
         ledger.barred |= nodes & ledger.keys;
-    event(&(struct rl_event){.kind = RL_EVENT_DOUBT, .nodes = nodes});
+    event(&(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = nodes});
 }
 
 /* What a user of the lock may do in this state. */

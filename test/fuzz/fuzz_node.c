@@ -87,7 +87,7 @@ static unsigned note_ask(unsigned slot, enum rl_verb verb)
     const struct rl_claim *claim = claims[slot];
     bool fenced = claim->fenced && (verb == RL_VERB_ACQUIRE || verb == RL_VERB_RAISE);
 
-    return ledger_node_ask(&ledger, verb, tokens[slot], fenced, claim->number);
+    return ledger_node_request(&ledger, verb, tokens[slot], fenced, claim->fence);
 }
 
 static void make_claim(unsigned slot)
@@ -128,7 +128,7 @@ static void ask_node(unsigned slot, enum rl_verb verb)
     attempted[tokens[slot]] |= verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL;
     unsigned round = note_ask(slot, verb);
     bool was_up = rl_node_is_up(&rig->node);
-    int cause = rl_node_ask(&rig->node, claims[slot], round, verb, rig->now_ns);
+    int cause = rl_node_request(&rig->node, claims[slot], round, verb, rig->now_ns);
     MUST(was_up || cause != REDLOCK_CAUSE_NONE);
     if (cause != REDLOCK_CAUSE_NONE)
         ledger_node_close(&ledger, round);
@@ -146,7 +146,7 @@ static void fence_claim(unsigned slot, unsigned detail)
     claims[slot]->fenced = true;
     claims[slot]->stripe = (uint16_t)(slot % SERVER_STRIPES);
     claims[slot]->proposal = proposals[detail % 4];
-    claims[slot]->number = claims[slot]->proposal + (detail >> 2 & 1);
+    claims[slot]->fence = claims[slot]->proposal + (detail >> 2 & 1);
 }
 
 /* As the engine does: only what is fenced, was asked for, and is still wanted. */
@@ -166,8 +166,8 @@ static void ask_record(enum rl_verb verb, bool forced)
     fuzz_alloc_exempt(false);
     claim->is_record = true;
     claim->forced = forced;
-    unsigned round = ledger_node_ask(&ledger, verb, LEDGER_NO_TOKEN, false, 0);
-    if (rl_node_ask(&rig->node, claim, round, verb, rig->now_ns) != REDLOCK_CAUSE_NONE)
+    unsigned round = ledger_node_request(&ledger, verb, LEDGER_NO_TOKEN, false, 0);
+    if (rl_node_request(&rig->node, claim, round, verb, rig->now_ns) != REDLOCK_CAUSE_NONE)
         ledger_node_close(&ledger, round);
     rl_claim_drop(claim);
 }

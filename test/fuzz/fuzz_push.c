@@ -27,7 +27,7 @@ static void on_pushed(struct rl_arg key)
 {
     MUST(rig->node.state == RL_NODE_READY);
     MUST(rig->node.tracker.state == RL_TRACKER_LISTENING);
-    MUST(key.len <= RL_WORDS_BYTES_MAX);
+    MUST(key.len <= RL_TEXTS_BYTES_MAX);
     if (key.len != 0)
         MUST(memmem(said, said_len, key.data, key.len) != NULL);
 }
@@ -52,7 +52,7 @@ static void check(void)
 
     MUST(rig->push_open == in_use);
     MUST(!tracker->on || (tracker->state == RL_TRACKER_LISTENING && rl_node_is_up(&rig->node)));
-    MUST(!tracker->on || tracker->asked == 0); /* the answer was to the last question */
+    MUST(!tracker->on || tracker->pending == 0); /* the answer was to the last question */
     MUST(rig->node.state == RL_NODE_READY || !in_use);
     MUST(memchr(tracker->text, '\0', sizeof tracker->text) != NULL);
     for (const char *c = tracker->text; *c != '\0'; c++)
@@ -112,7 +112,7 @@ static void ask(void)
 {
     take_votes();
     if (rig->node.state == RL_NODE_READY && asked - answered < 100 &&
-        rl_node_ask(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
+        rl_node_request(&rig->node, claim, 1, RL_VERB_GET, rig->now_ns) == REDLOCK_CAUSE_NONE)
         asked++;
     rig_flush(rig);
 }
@@ -155,7 +155,7 @@ static void step(struct fuzz_input *input)
         answer_of_first(input);
         return;
     case 5:
-        rl_tracker_want(&rig->node, rig->now_ns);
+        rl_tracker_request(&rig->node, rig->now_ns);
         rl_node_tick(&rig->node, rig->now_ns);
         return;
     case 6:
@@ -194,7 +194,7 @@ static void heal(void)
         rig_lose(rig);
     first_comes_back();
     MUST(rig->node.state == RL_NODE_READY);
-    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_tracker_request(&rig->node, rig->now_ns);
     for (unsigned i = 0; i < 2000 && !rig->push_open; i++)
         rig_pass(rig, 50 * RL_MS);
     MUST(rig->push_open);
@@ -204,7 +204,7 @@ static void heal(void)
     say("+OK\r\n:77\r\n" SUBSCRIBED);
     rig_flush(rig);
     rig_reply(rig, "+OK\r\n+OK\r\n"); /* TRACKING, CACHING */
-    MUST(rl_tracker_tells(&rig->node));
+    MUST(rl_tracker_is_on(&rig->node));
     unsigned pushes = rig->pushes;
     say(PUSH "*1\r\n$3\r\nkey\r\n");
     MUST(rig->pushes == pushes + 1);
@@ -216,13 +216,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned choice = fuzz_short(&input);
 
     rig = rig_new();
-    rig->common.wakeups = true;
+    rig->common.notifications = true;
     rig->pushed_fn = on_pushed;
     asked = answered = 0;
     said_len = 0;
     claim = rig_claim(rig, "token");
     rig_ready(rig);
-    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_tracker_request(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
     fuzz_alloc_choose(choice);
     for (unsigned i = 0; i < EVENTS_MAX && input.left > 0; i++) {

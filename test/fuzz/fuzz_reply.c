@@ -96,13 +96,13 @@ static void judge_many(const struct rl_reply *reply)
         enum rl_verb verb = verbs[i / 3];
         unsigned count = counts[i % 3];
         bool counted = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
-        struct rl_answer answer = rl_protocol_answer(verb, RL_FORM_MANY, count, reply);
-        if (answer.vote == RL_VOTE_GRANTED)
+        struct rl_result result = rl_protocol_classify(verb, RL_FORM_MANY, count, reply);
+        if (result.vote == RL_VOTE_GRANTED)
             MUST(reply->kind == RL_REPLY_INTEGER && reply->integer == (counted ? count : 1));
-        MUST(answer.vote != RL_VOTE_NONE && answer.vote != RL_VOTE_AGAIN);
-        MUST((answer.vote == RL_VOTE_FAILED) == (answer.cause != REDLOCK_CAUSE_NONE));
-        MUST(answer.key <= count);
-        MUST((answer.key != 0) == (answer.vote == RL_VOTE_DENIED && verb == RL_VERB_ACQUIRE &&
+        MUST(result.vote != RL_VOTE_NONE && result.vote != RL_VOTE_RESEND);
+        MUST((result.vote == RL_VOTE_FAILED) == (result.cause != REDLOCK_CAUSE_NONE));
+        MUST(result.key <= count);
+        MUST((result.key != 0) == (result.vote == RL_VOTE_DENIED && verb == RL_VERB_ACQUIRE &&
                                    reply->kind == RL_REPLY_INTEGER));
     }
 }
@@ -122,13 +122,13 @@ static void judge(const struct rl_reply *reply)
     };
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        struct rl_answer answer = rl_protocol_answer(table[i].verb, table[i].form, 1, reply);
-        if (answer.vote == RL_VOTE_GRANTED)
+        struct rl_result result = rl_protocol_classify(table[i].verb, table[i].form, 1, reply);
+        if (result.vote == RL_VOTE_GRANTED)
             MUST(may_grant(table[i].verb, reply));
-        MUST(answer.vote != RL_VOTE_NONE);
-        MUST((answer.vote == RL_VOTE_FAILED) == (answer.cause != REDLOCK_CAUSE_NONE));
-        if (answer.vote == RL_VOTE_AGAIN)
-            MUST(reply->kind == RL_REPLY_ERROR && answer.form != table[i].form);
+        MUST(result.vote != RL_VOTE_NONE);
+        MUST((result.vote == RL_VOTE_FAILED) == (result.cause != REDLOCK_CAUSE_NONE));
+        if (result.vote == RL_VOTE_RESEND)
+            MUST(reply->kind == RL_REPLY_ERROR && result.form != table[i].form);
     }
     judge_fence(reply);
     judge_many(reply);

@@ -51,7 +51,7 @@ static enum rl_vote expected_vote(enum rl_verb verb, const struct rl_reply *repl
 }
 
 /* Refusals say what is wrong with the record; all else that is no answer is a broken protocol. */
-static void judge_failure(const struct rl_reply *reply, const struct rl_answer *answer)
+static void judge_failure(const struct rl_reply *reply, const struct rl_result *result)
 {
     const char *rest;
     size_t len;
@@ -61,12 +61,12 @@ static void judge_failure(const struct rl_reply *reply, const struct rl_answer *
     if (reply->kind == RL_REPLY_ERROR) {
         int cause = rl_wire_error_cause(reply->text, reply->len);
         bool no_record = cause == REDLOCK_CAUSE_WRONGTYPE; /* something else under its name */
-        MUST(answer->cause == (no_record ? REDLOCK_CAUSE_FENCE : cause));
-        MUST(answer->record == (no_record ? RL_RECORD_CORRUPT : RL_RECORD_UNKNOWN));
+        MUST(result->cause == (no_record ? REDLOCK_CAUSE_FENCE_RECORD : cause));
+        MUST(result->record == (no_record ? RL_RECORD_CORRUPT : RL_RECORD_UNKNOWN));
         return;
     }
-    MUST(answer->cause == (refusal ? REDLOCK_CAUSE_FENCE : REDLOCK_CAUSE_PROTOCOL));
-    MUST(answer->record == (letter == 'M'   ? RL_RECORD_MISSING
+    MUST(result->cause == (refusal ? REDLOCK_CAUSE_FENCE_RECORD : REDLOCK_CAUSE_PROTOCOL));
+    MUST(result->record == (letter == 'M'   ? RL_RECORD_MISSING
                             : letter == 'R' ? RL_RECORD_FOREIGN
                             : letter == 'C' ? RL_RECORD_CORRUPT
                                             : RL_RECORD_UNKNOWN));
@@ -74,26 +74,26 @@ static void judge_failure(const struct rl_reply *reply, const struct rl_answer *
 
 static void judge_one(enum rl_verb verb, enum rl_form form, const struct rl_reply *reply)
 {
-    struct rl_answer answer = rl_protocol_answer(verb, form, 1, reply);
+    struct rl_result result = rl_protocol_classify(verb, form, 1, reply);
     uint64_t number = 0;
     enum rl_vote expected = expected_vote(verb, reply, &number);
 
-    if (answer.vote == RL_VOTE_AGAIN) {
-        MUST(form == RL_FORM_SHA && reply->kind == RL_REPLY_ERROR && answer.form == RL_FORM_EVAL);
+    if (result.vote == RL_VOTE_RESEND) {
+        MUST(form == RL_FORM_SHA && reply->kind == RL_REPLY_ERROR && result.form == RL_FORM_EVAL);
         return;
     }
-    MUST(answer.vote == expected);
-    if (answer.vote == RL_VOTE_FAILED)
-        judge_failure(reply, &answer);
+    MUST(result.vote == expected);
+    if (result.vote == RL_VOTE_FAILED)
+        judge_failure(reply, &result);
     else
-        MUST(answer.cause == REDLOCK_CAUSE_NONE);
-    if (verb == RL_VERB_ACQUIRE && answer.vote != RL_VOTE_FAILED)
-        MUST(answer.number == number);
-    MUST(answer.accepted ==
+        MUST(result.cause == REDLOCK_CAUSE_NONE);
+    if (verb == RL_VERB_ACQUIRE && result.vote != RL_VOTE_FAILED)
+        MUST(result.register_value == number);
+    MUST(result.accepted ==
          (verb == RL_VERB_ACQUIRE && expected == RL_VOTE_GRANTED && *reply->text == 'A'));
-    if (answer.run.len > 0)
-        MUST(expected == RL_VOTE_GRANTED && answer.run.data >= reply->text &&
-             answer.run.data + answer.run.len == reply->text + reply->len);
+    if (result.run.len > 0)
+        MUST(expected == RL_VOTE_GRANTED && result.run.data >= reply->text &&
+             result.run.data + result.run.len == reply->text + reply->len);
 }
 
 /* Two lines, then "stripe:number" with one blank between; up to the first that is something else.
@@ -108,29 +108,29 @@ static void judge_record(const struct rl_reply *reply)
 
     if (first != NULL)
         second = memchr(first + 1, '\n', (size_t)(end - first) - 1);
-    struct rl_answer answer = rl_protocol_answer(RL_VERB_READ, RL_FORM_EVAL, 1, reply);
-    MUST((answer.vote == RL_VOTE_GRANTED) == (second != NULL));
+    struct rl_result result = rl_protocol_classify(RL_VERB_READ, RL_FORM_EVAL, 1, reply);
+    MUST((result.vote == RL_VOTE_GRANTED) == (second != NULL));
     if (second == NULL)
         return;
     MUST(rl_wire_record_parse(reply, &record));
     MUST(record.config.data == reply->text && record.config.data + record.config.len == first);
     MUST(record.mark.data == first + 1 && record.mark.data + record.mark.len == second);
-    MUST(record.numbers.data == second + 1 && record.numbers.data + record.numbers.len == end);
+    MUST(record.fences.data == second + 1 && record.fences.data + record.fences.len == end);
     size_t at = 0, mine = 0, used;
     unsigned stripe;
     uint64_t number, expected_stripe, expected;
-    const char *text = record.numbers.data;
-    while (rl_wire_record_next(record.numbers, &at, &stripe, &number)) {
-        size_t left = record.numbers.len - mine;
+    const char *text = record.fences.data;
+    while (rl_wire_record_next(record.fences, &at, &stripe, &number)) {
+        size_t left = record.fences.len - mine;
         MUST(read_number(text + mine, left, &expected_stripe, &used));
         MUST(used < left && text[mine + used] == ':' && expected_stripe == stripe);
         MUST(stripe < RL_FENCE_STRIPES);
         mine += used + 1;
-        MUST(read_number(text + mine, record.numbers.len - mine, &expected, &used));
+        MUST(read_number(text + mine, record.fences.len - mine, &expected, &used));
         MUST(expected == number);
         mine += used;
-        MUST(mine == record.numbers.len || text[mine] == ' ');
-        mine += mine < record.numbers.len;
+        MUST(mine == record.fences.len || text[mine] == ' ');
+        mine += mine < record.fences.len;
         MUST(mine == at);
     }
 }

@@ -52,14 +52,14 @@ void ledger_fence_draw(struct ledger_fence *fence, struct fuzz_input *input,
     rl_nodes bit = RL_NODE(ballot->node);
 
     if (ballot->verb == RL_VERB_ACQUIRE && ballot->vote != RL_VOTE_FAILED) {
-        ballot->number = draw_number(fence, from);
+        ballot->register_value = draw_number(fence, from);
         /* Some servers say that they stored what they did not: the number tells. */
-        ballot->accepted = (what & 2) != 0 || ballot->number < fence->proposal;
+        ballot->accepted = (what & 2) != 0 || ballot->register_value < fence->proposal;
         ballot->accepted = ballot->accepted && (what & 4) == 0;
-        fence->highest = rl_max_u64(fence->highest, ballot->number);
+        fence->highest = rl_max_u64(fence->highest, ballot->register_value);
     }
     if (ballot->vote == RL_VOTE_FAILED && (what & 8) != 0)
-        ballot->cause = REDLOCK_CAUSE_FENCE;
+        ballot->cause = REDLOCK_CAUSE_FENCE_RECORD;
     /* A RAISE is answered once; that the answer came twice would have to do nothing. */
     bool may_answer = (fence->raised & ~fence->answered & bit) != 0 ||
                       ((fence->acked & bit) != 0 && ballot->vote == RL_VOTE_GRANTED);
@@ -69,10 +69,10 @@ void ledger_fence_draw(struct ledger_fence *fence, struct fuzz_input *input,
 
 void ledger_fence_granted(struct ledger_fence *fence, const struct rl_ballot *ballot)
 {
-    bool stored = ballot->accepted && fence->proposal > ballot->number;
+    bool stored = ballot->accepted && fence->proposal > ballot->register_value;
 
     fence->stored |= stored ? RL_NODE(ballot->node) : 0;
-    fence->holds[ballot->node] = stored ? fence->proposal : ballot->number;
+    fence->holds[ballot->node] = stored ? fence->proposal : ballot->register_value;
 }
 
 bool ledger_fence_raised(struct ledger_fence *fence, const struct rl_ballot *ballot)
@@ -100,15 +100,15 @@ static rl_nodes holding_less(const struct ledger_fence *fence, rl_nodes nodes, u
 void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
                        const struct rl_effects *fx, rl_nodes counted)
 {
-    uint64_t number = rl_lease_fence_number(lease);
+    uint64_t number = rl_lease_fence_chosen(lease);
 
-    if (lease->state == RL_STATE_ASKING || lease->state == RL_STATE_WAITING)
+    if (lease->state == RL_STATE_ACQUIRING || lease->state == RL_STATE_WAITING)
         fence->held = 0; /* it was not told: by then too little time was left */
     if (fence->held != 0)
         MUST(number == fence->held); /* extending, healing and losing keep it */
     if (fx->raise == 0)
         return;
-    MUST(lease->state == RL_STATE_ASKING && fx->flags == 0);
+    MUST(lease->state == RL_STATE_ACQUIRING && fx->flags == 0);
     MUST(number != 0 && number <= RL_FENCE_CORRUPT);
     MUST(fence->number == 0 || fence->number == number); /* it is chosen once */
     if (fence->number == 0)
@@ -121,7 +121,7 @@ void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
 
 void ledger_fence_won(struct ledger_fence *fence, const struct rl_lease *lease, rl_nodes counted)
 {
-    uint64_t number = rl_lease_fence_number(lease);
+    uint64_t number = rl_lease_fence_chosen(lease);
     unsigned quorum = lease->terms->quorum;
     rl_nodes stored = fence->stored & counted;
     rl_nodes acked = holding_less(fence, fence->acked & counted, number);

@@ -15,8 +15,8 @@ void ledger_node_reset(struct ledger_node *ledger, const struct server *server, 
     ledger->forged = forged;
 }
 
-unsigned ledger_node_ask(struct ledger_node *ledger, enum rl_verb verb, unsigned token, bool fenced,
-                         uint64_t number)
+unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsigned token,
+                             bool fenced, uint64_t number)
 {
     ledger->asks[ledger->rounds] = (struct ledger_ask){
         .state = LEDGER_OPEN,
@@ -54,7 +54,7 @@ static void check_fenced(const struct ledger_node *ledger, const struct ledger_a
     bool granted = ballot->vote == RL_VOTE_GRANTED;
 
     if (ask->verb == RL_VERB_ACQUIRE && granted) {
-        MUST(ballot->record == RL_RECORD_ADMITTED && ballot->number == token->before);
+        MUST(ballot->record == RL_RECORD_ADMITTED && ballot->register_value == token->before);
         MUST(ballot->accepted == token->stored);
         MUST(ledger->run_bound ? token->this_run : ledger->attested);
     }
@@ -73,7 +73,7 @@ void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
     bool release = ask->verb == RL_VERB_RELEASE;
     MUST(ask->state == LEDGER_OPEN || ask->state == LEDGER_MAYBE);
     MUST(ballot->verb == ask->verb || (release && ballot->verb == RL_VERB_SHORTEN));
-    if (ballot->vote == RL_VOTE_SILENT) {
+    if (ballot->vote == RL_VOTE_SUSPECT) {
         /* No answer so far; a vote still follows. */
         MUST(!vote->has_reply && ballot->cause == REDLOCK_CAUSE_TIMEOUT);
         return;
@@ -83,10 +83,10 @@ void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
     MUST(vote->has_reply || ballot->vote == RL_VOTE_FAILED);
     MUST((ballot->cause != REDLOCK_CAUSE_NONE) == (ballot->vote == RL_VOTE_FAILED) ||
          (ask->verb == RL_VERB_EXTEND && ballot->vote == RL_VOTE_FAILED));
-    if (ballot->cause == REDLOCK_CAUSE_FENCE)
+    if (ballot->cause == REDLOCK_CAUSE_FENCE_RECORD)
         MUST(ballot->record > RL_RECORD_ADMITTED);
     if (ballot->vote == RL_VOTE_GRANTED && ask->fenced)
-        MUST(ballot->number < RL_FENCE_CORRUPT);
+        MUST(ballot->register_value < RL_FENCE_CORRUPT);
     ask->state = LEDGER_CLOSED;
     if (ask->verb == RL_VERB_READ || ask->verb == RL_VERB_SEED) {
         MUST(ledger->forged || ballot->vote != RL_VOTE_GRANTED || ask->verb == RL_VERB_READ ||

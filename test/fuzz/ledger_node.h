@@ -34,8 +34,8 @@ static inline bool ledger_node_is_full(const struct ledger_node *ledger)
     return ledger->rounds == LEDGER_ASKS_MAX;
 }
 /* A question. Returns its round. */
-unsigned ledger_node_ask(struct ledger_node *ledger, enum rl_verb verb, unsigned token, bool fenced,
-                         uint64_t number);
+unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsigned token,
+                             bool fenced, uint64_t number);
 /* It was answered at once. */
 void ledger_node_close(struct ledger_node *ledger, unsigned round);
 /* All questions about a token that are open. */

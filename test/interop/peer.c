@@ -128,7 +128,7 @@ static bool obey(redlock_t *rl, const char *line)
     if (words == 4 && strcmp(verb, "acquire") == 0)
         acquire(rl, find(name), ttl_ms, wait_ms, 0);
     else if (words == 4 && strcmp(verb, "fenced") == 0)
-        acquire(rl, find(name), ttl_ms, wait_ms, REDLOCK_FENCE);
+        acquire(rl, find(name), ttl_ms, wait_ms, REDLOCK_FLAG_FENCE);
     else if (words == 3 && strcmp(verb, "extend") == 0)
         extend(find(name), ttl_ms);
     else if (words == 2 && strcmp(verb, "release") == 0)
@@ -158,7 +158,7 @@ static int configure(redlock_config_t *config)
     if (error == REDLOCK_OK && drift != NULL)
         error = redlock_config_set_drift(config, (uint32_t)strtoul(drift, NULL, 10), 2000);
     if (error == REDLOCK_OK)
-        error = redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE);
+        error = redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
     return error;
 }
 

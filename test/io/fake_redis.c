@@ -228,7 +228,7 @@ void fake_redis_push(struct fake_redis *fake, const char *bytes)
     unlock(fake);
 }
 
-void fake_redis_tell(struct fake_redis *fake, const char *bytes, size_t len)
+void fake_redis_notify(struct fake_redis *fake, const char *bytes, size_t len)
 {
     lock(fake);
     for (size_t i = 0; i < fake->connections_count; i++) {
@@ -239,7 +239,7 @@ void fake_redis_tell(struct fake_redis *fake, const char *bytes, size_t len)
     unlock(fake);
 }
 
-void fake_redis_end_telling(struct fake_redis *fake, bool reset)
+void fake_redis_end_notifying(struct fake_redis *fake, bool reset)
 {
     lock(fake);
     for (size_t i = fake->connections_count; i-- > 0;) {
@@ -250,7 +250,7 @@ void fake_redis_end_telling(struct fake_redis *fake, bool reset)
     unlock(fake);
 }
 
-bool fake_redis_tells(struct fake_redis *fake, const char *key)
+bool fake_redis_notifies(struct fake_redis *fake, const char *key)
 {
     lock(fake);
     bool tells = fake_push_is_due(fake, (struct fake_arg){key, strlen(key)});
@@ -446,8 +446,8 @@ size_t fake_redis_keys(struct fake_redis *fake)
     return count;
 }
 
-bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size_t size,
-                     uint64_t *ret_ttl_ms)
+bool fake_redis_has_key(struct fake_redis *fake, const char *key, char *value, size_t size,
+                        uint64_t *ret_ttl_ms)
 {
     lock(fake);
     bool found = fake_store_look(&fake->store, fake_now_ms(), key, value, size, ret_ttl_ms);

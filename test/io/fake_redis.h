@@ -55,11 +55,11 @@ void fake_redis_clear_rules(struct fake_redis *fake);
 void fake_redis_open_gate(struct fake_redis *fake);               /* lets go what waits now */
 void fake_redis_push(struct fake_redis *fake, const char *bytes); /* to all, unasked */
 /* The same, to those that are subscribed to be told of changes. */
-void fake_redis_tell(struct fake_redis *fake, const char *bytes, size_t len);
+void fake_redis_notify(struct fake_redis *fake, const char *bytes, size_t len);
 /* These are closed. */
-void fake_redis_end_telling(struct fake_redis *fake, bool reset);
+void fake_redis_end_notifying(struct fake_redis *fake, bool reset);
 /* Some connection has asked for the key, and another one will be told when it changes. */
-bool fake_redis_tells(struct fake_redis *fake, const char *key);
+bool fake_redis_notifies(struct fake_redis *fake, const char *key);
 /* Every connection is closed once the server has sent so many bytes on it; UINT64_MAX: never. */
 void fake_redis_cut_after(struct fake_redis *fake, uint64_t bytes);
 void fake_redis_drop_connections(struct fake_redis *fake);
@@ -92,8 +92,8 @@ void fake_redis_put(struct fake_redis *fake, const char *key, const char *value,
 void fake_redis_remove(struct fake_redis *fake, const char *key);
 void fake_redis_flush(struct fake_redis *fake);
 size_t fake_redis_keys(struct fake_redis *fake); /* in all databases */
-bool fake_redis_look(struct fake_redis *fake, const char *key, char *value, size_t size,
-                     uint64_t *ret_ttl_ms);
+bool fake_redis_has_key(struct fake_redis *fake, const char *key, char *value, size_t size,
+                        uint64_t *ret_ttl_ms);
 /* Its fence record is gone. */
 void fake_redis_forget_record(struct fake_redis *fake);
 /* All numbers in it are this one. */

@@ -4,7 +4,7 @@
 
 #include "core/protocol.h"
 #include "fake_fence.h"
-#include "fake_many.h"
+#include "fake_multi.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@ struct evil {
 };
 
 /* None of these is an answer to any command of ours. */
-#define EVILS 35
-extern const struct evil evils[EVILS];
+#define BAD_REPLIES 35
+extern const struct evil bad_replies[BAD_REPLIES];
 
 #endif

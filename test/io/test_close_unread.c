@@ -8,7 +8,7 @@
 
 #include <redlock/redlock.h>
 
-#define PATIENCE_MS 10000
+#define TIME_LIMIT_MS 10000
 
 static redlock_t *connect_embedded(const char *urls)
 {
@@ -17,19 +17,19 @@ static redlock_t *connect_embedded(const char *urls)
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_add_nodes(config, urls), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, PATIENCE_MS), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, PATIENCE_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, TIME_LIMIT_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
     return client;
 }
 
-static bool may_vote(redlock_t *client)
+static bool eligible(redlock_t *client)
 {
     redlock_node_stats_t stats;
     ck_assert_int_eq(redlock_process(client), REDLOCK_OK);
     ck_assert_int_eq(redlock_get_node_stats(client, 0, &stats, sizeof stats), REDLOCK_OK);
-    return stats.may_vote == 1;
+    return stats.eligible == 1;
 }
 
 static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
@@ -47,16 +47,16 @@ START_TEST(unread_answers_do_not_reset_the_connection)
     struct fake_redis *fake = fake_redis_start(NULL);
     redlock_t *client = connect_embedded(fake_redis_url(fake));
     int status = REDLOCK_OK;
-    ck_assert(WAIT_UNTIL(may_vote(client), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(eligible(client), TIME_LIMIT_MS));
     fake_redis_rule(fake, (struct fake_rule){.command = "EVALSHA", .fault = FAKE_GATE});
     ck_assert_int_eq(redlock_acquire_start(client, "left", &opts, on_done, &status), REDLOCK_OK);
     ck_assert_int_eq(redlock_process(client), REDLOCK_OK); /* sends */
     /* Its answer has left then. The client's descriptor does not tell: a timer makes it readable.
      * The answer to the undo is held back: it could come right behind our last look. */
-    ck_assert(fake_redis_wait(fake, "SET left", 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "SET left", 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
     ck_assert_int_eq(status, REDLOCK_ECLOSED);
-    ck_assert(fake_redis_wait_connections(fake, 0, PATIENCE_MS));
+    ck_assert(fake_redis_wait_connections(fake, 0, TIME_LIMIT_MS));
     char *log = fake_redis_log(fake);
     ck_assert_msg(fake_redis_count(fake, "(closed)") == 1, "%s", log);
     ck_assert_msg(fake_redis_keys(fake) == 0, "%s", log);
@@ -88,14 +88,14 @@ START_TEST(a_shutdown_waits_for_undos_behind_a_greeting)
     ck_assert_int_eq(
         redlock_release_token_start(client, "left", "somebodys-token", NULL, on_done, &released),
         REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(is_over(client, &released), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_over(client, &released), TIME_LIMIT_MS));
     ck_assert_int_eq(released, REDLOCK_OK);
-    ck_assert_int_eq(redlock_shutdown_start(client, PATIENCE_MS, on_done, &left), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown_start(client, TIME_LIMIT_MS, on_done, &left), REDLOCK_OK);
     for (int i = 0; i < 3; i++)
         ck_assert(!is_over(client, &left));
     fake_redis_clear_rules(fake[2]);
     fake_redis_open_gate(fake[2]);
-    ck_assert(WAIT_UNTIL(is_over(client, &left), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_over(client, &left), TIME_LIMIT_MS));
     ck_assert_int_eq(left, REDLOCK_OK);
     for (size_t i = 0; i < 3; i++)
         ck_assert_uint_eq(fake_redis_keys(fake[i]), 0);

@@ -17,14 +17,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 5000
+#define TIME_LIMIT_MS 5000
 
 static struct fake_redis *fake;
 static int client;
 
 static int dial(const char *url)
 {
-    const struct timeval patience = {.tv_sec = PATIENCE_MS / 1000, .tv_usec = 0};
+    const struct timeval patience = {.tv_sec = TIME_LIMIT_MS / 1000, .tv_usec = 0};
     bool tcp = strncmp(url, "redis://127.0.0.1:", 18) == 0;
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_un un = {.sun_family = AF_UNIX};
@@ -90,7 +90,7 @@ static void setup(void)
     fake = fake_redis_start(NULL);
     client = dial(fake_redis_url(fake));
     ck_assert_int_ge(client, 0);
-    ck_assert(fake_redis_wait_connections(fake, 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait_connections(fake, 1, TIME_LIMIT_MS));
 }
 
 static void teardown(void)
@@ -118,7 +118,7 @@ START_TEST(locks_like_redis)
     ask("PTTL none", ":-2\r\n");
     ask("SET k t1 NX PX", "-ERR syntax error\r\n");
     ask("SET k t1 NX PX 0", "-ERR syntax error\r\n");
-    ck_assert(fake_redis_look(fake, "k", value, sizeof value, &ttl_ms));
+    ck_assert(fake_redis_has_key(fake, "k", value, sizeof value, &ttl_ms));
     ck_assert_str_eq(value, "t1");
     ck_assert_uint_le(ttl_ms, 60000);
     ck_assert_uint_gt(ttl_ms, 50000);
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(keys_expire)
 {
     ask("SET k t1 NX PX 30", "+OK\r\n");
-    ck_assert(fake_redis_wait_keys(fake, 0, PATIENCE_MS));
+    ck_assert(fake_redis_wait_keys(fake, 0, TIME_LIMIT_MS));
     ask("SET k t2 NX PX 60000", "+OK\r\n");
     ck_assert(!fake_redis_wait_keys(fake, 0, 20));
 }
@@ -190,13 +190,13 @@ START_TEST(extends_and_shortens)
     ask("SET k t1 PX 60000", "+OK\r\n");
     eval(RL_VERB_EXTEND, "1 k t2 90000", ":0\r\n");
     eval(RL_VERB_EXTEND, "1 k t1 1000", ":1\r\n");
-    ck_assert(fake_redis_look(fake, "k", NULL, 0, &ttl_ms));
+    ck_assert(fake_redis_has_key(fake, "k", NULL, 0, &ttl_ms));
     ck_assert_uint_gt(ttl_ms, 50000);
     eval(RL_VERB_EXTEND, "1 k t1 90000", ":1\r\n");
-    ck_assert(fake_redis_look(fake, "k", NULL, 0, &ttl_ms));
+    ck_assert(fake_redis_has_key(fake, "k", NULL, 0, &ttl_ms));
     ck_assert_uint_gt(ttl_ms, 80000);
     eval(RL_VERB_SHORTEN, "1 k t1 20000", ":1\r\n");
-    ck_assert(fake_redis_look(fake, "k", NULL, 0, &ttl_ms));
+    ck_assert(fake_redis_has_key(fake, "k", NULL, 0, &ttl_ms));
     ck_assert_uint_le(ttl_ms, 20000);
     eval(RL_VERB_RELEASE, "1 k t1", ":1\r\n");
     eval(RL_VERB_RELEASE, "1 k t1", ":0\r\n");
@@ -228,7 +228,7 @@ START_TEST(asks_for_the_password)
     ask("SELECT 3", "+OK\r\n");
     ask("SELECT 99", "-ERR DB index is out of range\r\n");
     ask("SET k t1 PX 60000", "+OK\r\n");
-    ck_assert(!fake_redis_look(fake, "k", NULL, 0, NULL));
+    ck_assert(!fake_redis_has_key(fake, "k", NULL, 0, NULL));
     ck_assert_uint_eq(fake_redis_keys(fake), 1);
 }
 END_TEST
@@ -240,7 +240,7 @@ START_TEST(tells_who_it_is)
         fake, &(struct fake_profile){.run_id = "abc", .role = "slave", .loading = true});
     ask("PING", "-LOADING Redis is loading the dataset in memory\r\n");
     say("INFO server replication");
-    ck_assert(fake_redis_wait(fake, "INFO", 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "INFO", 1, TIME_LIMIT_MS));
     ssize_t len = recv(client, info, sizeof info - 1, 0);
     ck_assert_int_gt(len, 0);
     info[len] = '\0';
@@ -306,8 +306,8 @@ START_TEST(holds_answers_behind_a_gate)
     fake_redis_rule(fake, (struct fake_rule){.command = "SET", .times = 1, .fault = FAKE_GATE});
     say("SET k t1 PX 60000");
     say("GET k");
-    ck_assert(fake_redis_wait(fake, "GET k", 1, PATIENCE_MS));
-    ck_assert(fake_redis_look(fake, "k", NULL, 0, NULL));
+    ck_assert(fake_redis_wait(fake, "GET k", 1, TIME_LIMIT_MS));
+    ck_assert(fake_redis_has_key(fake, "k", NULL, 0, NULL));
     ck_assert(silent());
     fake_redis_open_gate(fake);
     hear("+OK\r\n$2\r\nt1\r\n");
@@ -319,10 +319,10 @@ START_TEST(falls_silent)
     fake_redis_rule(fake, (struct fake_rule){.command = "SET", .fault = FAKE_SILENCE});
     say("SET k t1 PX 60000");
     say("PING");
-    ck_assert(fake_redis_wait(fake, "PING", 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "PING", 1, TIME_LIMIT_MS));
     fake_redis_open_gate(fake);
     ck_assert(silent());
-    ck_assert(fake_redis_look(fake, "k", NULL, 0, NULL));
+    ck_assert(fake_redis_has_key(fake, "k", NULL, 0, NULL));
 }
 END_TEST
 
@@ -335,7 +335,7 @@ START_TEST(closes_at_a_byte)
     expected[_i] = '\0';
     hear(expected);
     hear_end();
-    ck_assert(fake_redis_wait_connections(fake, 0, PATIENCE_MS));
+    ck_assert(fake_redis_wait_connections(fake, 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -418,7 +418,7 @@ START_TEST(keeps_its_port)
     socklen_t len = sizeof address;
     ck_assert_int_eq(getpeername(client, (struct sockaddr *)&address, &len), 0);
     close(client);
-    ck_assert(fake_redis_wait_connections(fake, 0, PATIENCE_MS));
+    ck_assert(fake_redis_wait_connections(fake, 0, TIME_LIMIT_MS));
     fake_redis_listen(fake, false);
     client = socket(AF_INET, SOCK_STREAM, 0);
     ck_assert_int_eq(bind(client, (struct sockaddr *)&address, len), -1);
@@ -434,7 +434,7 @@ START_TEST(writes_down_what_it_was_told)
     unsigned connection = 0;
     ask("SET k t1 NX PX 60000", "+OK\r\n");
     close(client);
-    ck_assert(fake_redis_wait(fake, "(closed)", 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "(closed)", 1, TIME_LIMIT_MS));
     client = dial(fake_redis_url(fake));
     ask("PING", "+PONG\r\n");
     ck_assert_int_eq(send(client, "+OK\r\n", 5, MSG_NOSIGNAL), 5);
@@ -442,10 +442,10 @@ START_TEST(writes_down_what_it_was_told)
     const struct linger abortive = {.l_onoff = 1, .l_linger = 0};
     close(client);
     client = dial(fake_redis_url(fake));
-    ck_assert(fake_redis_wait_connections(fake, 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait_connections(fake, 1, TIME_LIMIT_MS));
     ck_assert_int_eq(setsockopt(client, SOL_SOCKET, SO_LINGER, &abortive, sizeof abortive), 0);
     close(client);
-    ck_assert(fake_redis_wait(fake, "(reset)", 1, PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "(reset)", 1, TIME_LIMIT_MS));
     client = dial(fake_redis_url(fake));
     char *log = fake_redis_log(fake);
     ck_assert_str_eq(log, "1 SET k t1 NX PX 60000\n"

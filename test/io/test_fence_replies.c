@@ -45,9 +45,9 @@ struct evil {
         {"NOSCRIPT, wrapped", FAKE_REPLY, WRAPPED "-NOSCRIPT No matching script.\r\n",             \
          ERROR_REPLY, NO_QUORUM},                                                                  \
         {"READONLY", FAKE_REPLY, "-READONLY You can't write against a read only replica.\r\n",     \
-         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EREFUSED},                                          \
+         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EEXCLUDED},                                         \
         {"READONLY, wrapped", FAKE_REPLY, WRAPPED "-READONLY You can't write.\r\n",                \
-         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EREFUSED},                                          \
+         1u << REDLOCK_CAUSE_READONLY, REDLOCK_EEXCLUDED},                                         \
         {"BUSY", FAKE_REPLY, "-BUSY Redis is busy running a script.\r\n",                          \
          1u << REDLOCK_CAUSE_BUSY, NO_QUORUM},                                                     \
         {"another kind of key", FAKE_REPLY, WRAPPED "-WRONGTYPE Operation against a key\r\n",      \
@@ -128,32 +128,32 @@ static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil
                              .bytes = evil->bytes};
 
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i], rule);
+        fake_redis_rule(three_servers.fake[i], rule);
     rule.command = "EVAL";
     rule.argument = rl_protocol_script(verb, RL_FORM_SHA)->text;
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i], rule);
+        fake_redis_rule(three_servers.fake[i], rule);
 }
 
 static void begin(void)
 {
-    trio.fences = true;
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers.fences = true;
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
 }
 
 /* All three records are in use. */
 static void begin_in_use(void)
 {
     begin();
-    trio_check_all_work();
-    ck_assert_uint_gt(trio.fence, 0);
+    three_servers_check_all_work();
+    ck_assert_uint_gt(three_servers.fence, 0);
 }
 
 static uint64_t set_far_ahead(uint64_t more)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_set_numbers(trio.fake[i], FAR_AHEAD + more);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_set_numbers(three_servers.fake[i], FAR_AHEAD + more);
     return FAR_AHEAD + more;
 }
 
@@ -162,39 +162,39 @@ static void check_one_spoils(enum rl_verb verb, const struct evil *evil, uint64_
     redlock_lock_t *lock = NULL;
 
     misbehave(1, verb, evil);
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    ck_assert_uint_gt(trio.fence, above);
-    status = trio_release(lock);
+                  three_servers_text());
+    ck_assert_uint_gt(three_servers.fence, above);
+    status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    trio_check_recovers(evil->name);
-    ck_assert_uint_gt(trio.fence, above + 1);
+                  three_servers_text());
+    three_servers_check_recovers(evil->name);
+    ck_assert_uint_gt(three_servers.fence, above + 1);
 }
 
 static void check_two_spoil(enum rl_verb verb, const struct evil *evil)
 {
     misbehave(2, verb, evil);
-    trio_check_fails(evil->name, evil->status, 0);
-    trio_check_failed(0, evil->name, evil->causes);
-    trio_check_failed(1, evil->name, evil->causes);
-    trio_check_recovers(evil->name);
+    three_servers_check_fails(evil->name, evil->status, 0);
+    three_servers_check_failed(0, evil->name, evil->causes);
+    three_servers_check_failed(1, evil->name, evil->causes);
+    three_servers_check_recovers(evil->name);
 }
 
 START_TEST(one_spoils_votes)
 {
     begin_in_use();
-    check_one_spoils(RL_VERB_ACQUIRE, &votes[_i], trio.fence);
+    check_one_spoils(RL_VERB_ACQUIRE, &votes[_i], three_servers.fence);
 }
 END_TEST
 
 START_TEST(two_spoil_votes)
 {
     begin_in_use();
-    uint64_t before = trio.fence;
+    uint64_t before = three_servers.fence;
     check_two_spoil(RL_VERB_ACQUIRE, &votes[_i]);
-    ck_assert_uint_gt(trio.fence, before);
+    ck_assert_uint_gt(three_servers.fence, before);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(one_spoils_the_second_round)
 {
     begin_in_use();
     check_one_spoils(RL_VERB_RAISE, &raises[_i], set_far_ahead(0));
-    ck_assert_uint_gt(fake_redis_count(trio.fake[0], "EVAL"), 0);
+    ck_assert_uint_gt(fake_redis_count(three_servers.fake[0], "EVAL"), 0);
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(two_spoil_the_second_round)
     begin_in_use();
     uint64_t before = set_far_ahead(0);
     check_two_spoil(RL_VERB_RAISE, &raises[_i]);
-    ck_assert_uint_gt(trio.fence, before);
+    ck_assert_uint_gt(three_servers.fence, before);
 }
 END_TEST
 
@@ -223,10 +223,10 @@ START_TEST(one_spoils_the_first_look)
 
     begin();
     misbehave(1, RL_VERB_READ, evil);
-    trio_check_fails(evil->name, REDLOCK_EFENCE, 0);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA seed"), 0);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA seed"), 0);
-    trio_check_recovers(evil->name);
+    three_servers_check_fails(evil->name, REDLOCK_EFENCE, 0);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "EVALSHA seed"), 0);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[2], "EVALSHA seed"), 0);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
@@ -241,8 +241,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("io_fence_replies");
-    TCase *vote = trio_add_case(suite, "votes"), *raise = trio_add_case(suite, "raise");
-    TCase *record = trio_add_case(suite, "record");
+    TCase *vote = three_servers_add_case(suite, "votes"),
+          *raise = three_servers_add_case(suite, "raise");
+    TCase *record = three_servers_add_case(suite, "record");
 
     tcase_add_loop_test(vote, one_spoils_votes, 0, COUNT(votes));
     tcase_add_loop_test(vote, two_spoil_votes, 0, COUNT(votes));

@@ -14,20 +14,20 @@
 static void profile(size_t servers, const struct fake_profile *profile)
 {
     for (size_t i = 0; i < servers; i++)
-        fake_redis_set_profile(trio.fake[i], profile);
+        fake_redis_set_profile(three_servers.fake[i], profile);
 }
 
 static void rule(size_t servers, struct fake_rule rule)
 {
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i], rule);
+        fake_redis_rule(three_servers.fake[i], rule);
 }
 
 static size_t count_sets(size_t servers)
 {
     size_t count = 0;
     for (size_t i = 0; i < servers; i++)
-        count += fake_redis_count(trio.fake[i], "SET ");
+        count += fake_redis_count(three_servers.fake[i], "SET ");
     return count;
 }
 
@@ -40,18 +40,20 @@ static void check_fails(int wanted, size_t servers, int cause)
     redlock_lock_t *lock = NULL;
     unsigned failed = 0;
     for (size_t i = 0; i < servers; i++)
-        ck_assert(WAIT_UNTIL(trio_stats(i).cause == cause, PATIENCE_MS));
-    int status = trio_acquire(&lock, wait_scaled_ms(200));
-    ck_assert_msg(status == wanted, "%s%s", redlock_strerror(status), trio_text());
+        ck_assert(WAIT_UNTIL(three_servers_stats(i).cause == cause, TIME_LIMIT_MS));
+    int status = three_servers_acquire(&lock, wait_scaled_ms(200));
+    ck_assert_msg(status == wanted, "%s%s", redlock_strerror(status), three_servers_text());
     ck_assert_ptr_null(lock);
     for (size_t i = 0; i < servers; i++) {
-        bool answered = trio_node(i).vote != REDLOCK_VOTE_NONE;
-        failed += trio_node(i).vote == REDLOCK_VOTE_FAILED;
-        ck_assert_msg(!answered || trio_node(i).vote == REDLOCK_VOTE_FAILED, "%s", trio_text());
-        ck_assert_msg(!answered || trio_node(i).cause == cause, "wanted %d:%s", cause, trio_text());
-        ck_assert(WAIT_UNTIL(trio_stats(i).cause == cause, PATIENCE_MS));
-        ck_assert_int_eq(trio_stats(i).may_vote, 0);
-        ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
+        bool answered = three_servers_node(i).vote != REDLOCK_VOTE_NONE;
+        failed += three_servers_node(i).vote == REDLOCK_VOTE_FAILED;
+        ck_assert_msg(!answered || three_servers_node(i).vote == REDLOCK_VOTE_FAILED, "%s",
+                      three_servers_text());
+        ck_assert_msg(!answered || three_servers_node(i).cause == cause, "wanted %d:%s", cause,
+                      three_servers_text());
+        ck_assert(WAIT_UNTIL(three_servers_stats(i).cause == cause, TIME_LIMIT_MS));
+        ck_assert_int_eq(three_servers_stats(i).eligible, 0);
+        ck_assert_uint_gt(strlen(three_servers_stats(i).text), 0);
     }
     ck_assert_uint_ge(failed, 2);
 }
@@ -59,9 +61,9 @@ static void check_fails(int wanted, size_t servers, int cause)
 /* All is in order again; the client finds out by itself. */
 static void check_recovers(void)
 {
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    ck_assert(trio_wait_no_keys());
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
 }
 
 /* ---- what is said ---- */
@@ -70,25 +72,25 @@ static void check_recovers(void)
 static void each_gets_a_set(void)
 {
     size_t have = 0;
-    for (unsigned tries = 0; tries < 200 && have < TRIO; tries++) {
-        trio_check_works();
+    for (unsigned tries = 0; tries < 200 && have < THREE_SERVERS; tries++) {
+        three_servers_check_works();
         have = 0;
-        for (size_t i = 0; i < TRIO; i++)
-            have += fake_redis_find(trio.fake[i], "SET resource", 0, NULL, 0, NULL) >= 0;
+        for (size_t i = 0; i < THREE_SERVERS; i++)
+            have += fake_redis_find(three_servers.fake[i], "SET resource", 0, NULL, 0, NULL) >= 0;
     }
-    ck_assert_uint_eq(have, TRIO);
+    ck_assert_uint_eq(have, THREE_SERVERS);
 }
 
 START_TEST(greeting_comes_before_everything)
 {
     char name[64];
     unsigned connection = 0;
-    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
-    trio_connect_as("app:" PASSWORD "@", "/3");
-    ck_assert(trio_wait_all_vote());
+    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    three_servers_connect_as("app:" PASSWORD "@", "/3");
+    ck_assert(three_servers_wait_all_vote());
     each_gets_a_set();
-    for (size_t i = 0; i < TRIO; i++) {
-        struct fake_redis *fake = trio.fake[i];
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        struct fake_redis *fake = three_servers.fake[i];
         ck_assert_int_eq(fake_redis_find(fake, "AUTH app " PASSWORD, 0, NULL, 0, &connection), 0);
         ck_assert_int_eq(fake_redis_find(fake, "SELECT 3", 0, NULL, 0, NULL), 1);
         ck_assert_int_ge(
@@ -110,25 +112,25 @@ END_TEST
 START_TEST(keys_land_in_the_selected_database)
 {
     redlock_lock_t *lock = NULL;
-    trio_connect_as(NULL, "/3");
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
-    for (size_t i = 0; i < TRIO; i++) {
-        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
-        ck_assert(!fake_redis_look(trio.fake[i], "resource", NULL, 0, NULL));
+    three_servers_connect_as(NULL, "/3");
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
+        ck_assert(!fake_redis_has_key(three_servers.fake[i], "resource", NULL, 0, NULL));
     }
-    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
-    ck_assert(trio_wait_no_keys());
+    ck_assert_int_eq(three_servers_release(lock), REDLOCK_OK);
+    ck_assert(three_servers_wait_no_keys());
 }
 END_TEST
 
 START_TEST(password_without_a_user)
 {
-    profile(TRIO, &(struct fake_profile){.password = PASSWORD});
-    trio_connect_as(":" PASSWORD "@", NULL);
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "AUTH " PASSWORD), 1);
+    profile(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
+    three_servers_connect_as(":" PASSWORD "@", NULL);
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "AUTH " PASSWORD), 1);
 }
 END_TEST
 
@@ -136,25 +138,25 @@ START_TEST(what_the_server_says_of_itself)
 {
     profile(1, &(struct fake_profile){
                    .software = "valkey", .version = "8.1.1", .run_id = "0123456789abcdef"});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    ck_assert_str_eq(trio_stats(0).version, "valkey 8.1.1");
-    ck_assert_str_eq(trio_stats(0).run_id, "0123456789abcdef");
-    ck_assert_str_eq(trio_stats(0).role, "master");
-    ck_assert_str_eq(trio_stats(1).version, "redis 7.0.15");
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_str_eq(three_servers_stats(0).version, "valkey 8.1.1");
+    ck_assert_str_eq(three_servers_stats(0).run_id, "0123456789abcdef");
+    ck_assert_str_eq(three_servers_stats(0).role, "master");
+    ck_assert_str_eq(three_servers_stats(1).version, "redis 7.0.15");
 }
 END_TEST
 
 START_TEST(speaks_over_unix_sockets)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        fake_redis_stop(trio.fake[i]);
-        trio.fake[i] = fake_redis_start_unix(NULL);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_stop(three_servers.fake[i]);
+        three_servers.fake[i] = fake_redis_start_unix(NULL);
     }
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    ck_assert(trio_wait_no_keys());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
 }
 END_TEST
 
@@ -167,18 +169,19 @@ START_TEST(refusals_that_do_not_matter)
     } refused[] = {{"INFO", NULL},     {"INFO", "server"},    {"INFO", "replication"},
                    {"SCRIPT", "LOAD"}, {"CLIENT", "SETNAME"}, {"CLIENT", NULL},
                    {"TIME", NULL}};
-    trio.admission = REDLOCK_ADMISSION_LENIENT; /* without INFO */
-    rule(TRIO, (struct fake_rule){.command = refused[_i].command,
-                                  .argument = refused[_i].argument,
-                                  .fault = FAKE_REPLY,
-                                  .bytes = "-NOPERM User app has no permissions to run this\r\n"});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    trio_check_works();
-    ck_assert(trio_wait_no_keys());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+    three_servers.admission = REDLOCK_ADMISSION_LENIENT; /* without INFO */
+    rule(THREE_SERVERS,
+         (struct fake_rule){.command = refused[_i].command,
+                            .argument = refused[_i].argument,
+                            .fault = FAKE_REPLY,
+                            .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert_uint_eq(three_servers_stats(i).reconnects, 0);
 }
 END_TEST
 
@@ -212,11 +215,11 @@ START_TEST(strange_info)
                  {"run_id:", 5000},
                  {"run_id:", RL_INFO_MAX}};
     answer_info(1, infos[_i].text, infos[_i].len); /* not two: they would show one run_id */
-    trio.admission = REDLOCK_ADMISSION_LENIENT;
-    trio_connect_as(NULL, "?fresh=1"); /* some of them tell no age */
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    const redlock_node_stats_t stats = trio_stats(0);
+    three_servers.admission = REDLOCK_ADMISSION_LENIENT;
+    three_servers_connect_as(NULL, "?fresh=1"); /* some of them tell no age */
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    const redlock_node_stats_t stats = three_servers_stats(0);
     for (const char *c = stats.run_id; *c != '\0'; c++)
         ck_assert(*c > 0x20 && *c < 0x7f);
 }
@@ -225,10 +228,10 @@ END_TEST
 START_TEST(oversized_info_is_refused)
 {
     answer_info(2, "", RL_INFO_MAX + 1);
-    trio_connect();
+    three_servers_connect();
     check_fails(REDLOCK_ENOQUORUM, 2, REDLOCK_CAUSE_PROTOCOL);
     for (size_t i = 0; i < 2; i++)
-        fake_redis_clear_rules(trio.fake[i]);
+        fake_redis_clear_rules(three_servers.fake[i]);
     check_recovers();
 }
 END_TEST
@@ -243,30 +246,30 @@ static void check_no_secret(const char *text)
 
 START_TEST(two_refuse_the_user)
 {
-    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
-    fake_redis_set_profile(trio.fake[2],
+    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    fake_redis_set_profile(three_servers.fake[2],
                            &(struct fake_profile){.user = "app", .password = "wrong-horse"});
-    trio_connect_as("app:wrong-horse@", NULL);
+    three_servers_connect_as("app:wrong-horse@", NULL);
     check_fails(REDLOCK_EAUTH, 2, REDLOCK_CAUSE_AUTH);
     ck_assert_uint_eq(count_sets(2), 0);
-    ck_assert_ptr_nonnull(strstr(trio_node(0).text, "WRONGPASS"));
-    check_no_secret(trio_text());
-    check_no_secret(trio_stats(0).node);
-    check_no_secret(trio_stats(0).text);
-    ck_assert_uint_gt(strlen(trio_log()), 0);
-    check_no_secret(trio_log());
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
-    profile(TRIO, &(struct fake_profile){.user = "app", .password = "wrong-horse"});
+    ck_assert_ptr_nonnull(strstr(three_servers_node(0).text, "WRONGPASS"));
+    check_no_secret(three_servers_text());
+    check_no_secret(three_servers_stats(0).node);
+    check_no_secret(three_servers_stats(0).text);
+    ck_assert_uint_gt(strlen(three_servers_log()), 0);
+    check_no_secret(three_servers_log());
+    ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
+    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = "wrong-horse"});
     check_recovers();
 }
 END_TEST
 
 START_TEST(one_refuses_the_user)
 {
-    profile(TRIO, &(struct fake_profile){.user = "app", .password = PASSWORD});
+    profile(THREE_SERVERS, &(struct fake_profile){.user = "app", .password = PASSWORD});
     profile(1, &(struct fake_profile){.user = "app", .password = "other"});
-    trio_connect_as("app:" PASSWORD "@", NULL);
-    trio_check_works();
+    three_servers_connect_as("app:" PASSWORD "@", NULL);
+    three_servers_check_works();
     ck_assert_uint_eq(count_sets(1), 0);
     profile(1, &(struct fake_profile){.user = "app", .password = PASSWORD});
     check_recovers();
@@ -280,12 +283,13 @@ START_TEST(one_refuses_and_one_is_down)
 
     profile(1, _i == 0 ? &(struct fake_profile){.password = PASSWORD}
                        : &(struct fake_profile){.cluster = true});
-    fake_redis_listen(trio.fake[1], false);
-    trio_connect();
-    ck_assert(WAIT_UNTIL(trio_stats(0).cause == cause, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(trio_stats(1).cause == REDLOCK_CAUSE_CONNECT, PATIENCE_MS));
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(50)), REDLOCK_ENOQUORUM);
-    fake_redis_listen(trio.fake[1], true);
+    fake_redis_listen(three_servers.fake[1], false);
+    three_servers_connect();
+    ck_assert(WAIT_UNTIL(three_servers_stats(0).cause == cause, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(three_servers_stats(1).cause == REDLOCK_CAUSE_CONNECT, TIME_LIMIT_MS));
+    ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(50)),
+                     REDLOCK_ENOQUORUM);
+    fake_redis_listen(three_servers.fake[1], true);
     profile(1, NULL);
     check_recovers();
 }
@@ -293,19 +297,19 @@ END_TEST
 
 START_TEST(a_password_is_needed)
 {
-    profile(TRIO, &(struct fake_profile){.password = PASSWORD});
-    trio_connect();
-    check_fails(REDLOCK_EAUTH, TRIO, REDLOCK_CAUSE_AUTH);
-    ck_assert_uint_eq(count_sets(TRIO), 0);
+    profile(THREE_SERVERS, &(struct fake_profile){.password = PASSWORD});
+    three_servers_connect();
+    check_fails(REDLOCK_EAUTH, THREE_SERVERS, REDLOCK_CAUSE_AUTH);
+    ck_assert_uint_eq(count_sets(THREE_SERVERS), 0);
 }
 END_TEST
 
 START_TEST(a_password_is_not_wanted)
 {
-    trio_connect_as(":" PASSWORD "@", NULL);
-    check_fails(REDLOCK_EAUTH, TRIO, REDLOCK_CAUSE_AUTH);
-    check_no_secret(trio_text());
-    ck_assert_uint_eq(count_sets(TRIO), 0);
+    three_servers_connect_as(":" PASSWORD "@", NULL);
+    check_fails(REDLOCK_EAUTH, THREE_SERVERS, REDLOCK_CAUSE_AUTH);
+    check_no_secret(three_servers_text());
+    ck_assert_uint_eq(count_sets(THREE_SERVERS), 0);
 }
 END_TEST
 
@@ -314,29 +318,30 @@ END_TEST
 /* A right that is missing is the user's, as a wrong password is. */
 START_TEST(database_without_the_right)
 {
-    rule(TRIO, (struct fake_rule){.command = "SELECT",
-                                  .fault = FAKE_REPLY,
-                                  .bytes = "-NOPERM User app has no permissions to run this\r\n"});
-    trio_connect_as(NULL, "/3");
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
+    rule(THREE_SERVERS,
+         (struct fake_rule){.command = "SELECT",
+                            .fault = FAKE_REPLY,
+                            .bytes = "-NOPERM User app has no permissions to run this\r\n"});
+    three_servers_connect_as(NULL, "/3");
+    ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)), REDLOCK_EAUTH);
 }
 END_TEST
 
 /* A SET behind a SELECT that failed would land in database 0. */
 START_TEST(database_that_does_not_exist)
 {
-    trio_connect_as(NULL, "/99");
-    check_fails(REDLOCK_ENOQUORUM, TRIO, REDLOCK_CAUSE_ERROR_REPLY);
-    ck_assert_uint_eq(count_sets(TRIO), 0);
-    ck_assert_ptr_nonnull(strstr(trio_stats(0).text, "DB index is out of range"));
+    three_servers_connect_as(NULL, "/99");
+    check_fails(REDLOCK_ENOQUORUM, THREE_SERVERS, REDLOCK_CAUSE_ERROR_REPLY);
+    ck_assert_uint_eq(count_sets(THREE_SERVERS), 0);
+    ck_assert_ptr_nonnull(strstr(three_servers_stats(0).text, "DB index is out of range"));
 }
 END_TEST
 
 START_TEST(loading_servers_wait)
 {
     profile(2, &(struct fake_profile){.loading = true});
-    trio_connect();
-    check_fails(REDLOCK_EREFUSED, 2, REDLOCK_CAUSE_LOADING);
+    three_servers_connect();
+    check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_LOADING);
     ck_assert_uint_eq(count_sets(2), 0);
     profile(2, NULL);
     check_recovers();
@@ -346,8 +351,8 @@ END_TEST
 START_TEST(replicas_do_not_vote)
 {
     profile(2, &(struct fake_profile){.role = "slave"});
-    trio_connect();
-    check_fails(REDLOCK_EREFUSED, 2, REDLOCK_CAUSE_REPLICA);
+    three_servers_connect();
+    check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_REPLICA);
     ck_assert_uint_eq(count_sets(2), 0);
     profile(2, NULL);
     check_recovers();
@@ -358,10 +363,11 @@ END_TEST
 START_TEST(cluster_nodes_do_not_vote)
 {
     profile(2, &(struct fake_profile){.cluster = true});
-    trio_connect();
-    check_fails(REDLOCK_EREFUSED, 2, REDLOCK_CAUSE_CLUSTER);
+    three_servers_connect();
+    check_fails(REDLOCK_EEXCLUDED, 2, REDLOCK_CAUSE_CLUSTER);
     ck_assert_uint_eq(count_sets(2), 0);
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EREFUSED);
+    ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)),
+                     REDLOCK_EEXCLUDED);
     profile(2, NULL);
     check_recovers();
 }
@@ -374,24 +380,25 @@ START_TEST(masters_that_become_replicas)
          (struct fake_rule){.command = "SET",
                             .fault = FAKE_REPLY,
                             .bytes = "-READONLY You can't write against a read only replica.\r\n"});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     redlock_lock_t *lock = NULL;
-    int status = trio_acquire(&lock, 0);
-    ck_assert_msg(status != REDLOCK_OK, "%s", trio_text());
+    int status = three_servers_acquire(&lock, 0);
+    ck_assert_msg(status != REDLOCK_OK, "%s", three_servers_text());
     for (size_t i = 0; i < 2; i++)
-        ck_assert_msg(trio_node(i).cause == REDLOCK_CAUSE_READONLY, "%s", trio_text());
+        ck_assert_msg(three_servers_node(i).cause == REDLOCK_CAUSE_READONLY, "%s",
+                      three_servers_text());
     for (size_t i = 0; i < 2; i++)
-        fake_redis_clear_rules(trio.fake[i]);
+        fake_redis_clear_rules(three_servers.fake[i]);
     check_recovers();
 }
 END_TEST
 
 static bool duplicate_is_known(void)
 {
-    return WAIT_UNTIL(trio_stats(0).cause == REDLOCK_CAUSE_DUPLICATE ||
-                          trio_stats(1).cause == REDLOCK_CAUSE_DUPLICATE,
-                      PATIENCE_MS);
+    return WAIT_UNTIL(three_servers_stats(0).cause == REDLOCK_CAUSE_DUPLICATE ||
+                          three_servers_stats(1).cause == REDLOCK_CAUSE_DUPLICATE,
+                      TIME_LIMIT_MS);
 }
 
 /* Again and again: the second address is looked at anew, and still is no server of its own. */
@@ -401,23 +408,25 @@ static void check_duplicate(void)
     ck_assert(duplicate_is_known());
     do {
         redlock_lock_t *lock = NULL;
-        int status = trio_acquire(&lock, wait_scaled_ms(50));
-        ck_assert_msg(status == REDLOCK_EDUPLICATE, "%s%s", redlock_strerror(status), trio_text());
-        ck_assert(trio_node(0).cause == REDLOCK_CAUSE_DUPLICATE ||
-                  trio_node(1).cause == REDLOCK_CAUSE_DUPLICATE);
+        int status = three_servers_acquire(&lock, wait_scaled_ms(50));
+        ck_assert_msg(status == REDLOCK_EDUPLICATE, "%s%s", redlock_strerror(status),
+                      three_servers_text());
+        ck_assert(three_servers_node(0).cause == REDLOCK_CAUSE_DUPLICATE ||
+                  three_servers_node(1).cause == REDLOCK_CAUSE_DUPLICATE);
     } while (wait_now_ms() < end_ms);
-    ck_assert_int_eq(redlock_wait_ready(trio.client, wait_scaled_ms(100)), REDLOCK_EDUPLICATE);
-    ck_assert(trio_wait_no_keys());
+    ck_assert_int_eq(redlock_wait_ready(three_servers.client, wait_scaled_ms(100)),
+                     REDLOCK_EDUPLICATE);
+    ck_assert(three_servers_wait_no_keys());
 }
 
 /* Two addresses, one server: a majority of addresses would be no majority of servers. */
 START_TEST(one_server_twice)
 {
     profile(2, &(struct fake_profile){.run_id = "the-same"});
-    trio_connect_as(NULL, "?durable=1"); /* a server that changes is nothing to wait for */
+    three_servers_connect_as(NULL, "?durable=1"); /* a server that changes is nothing to wait for */
     check_duplicate();
-    fake_redis_set_profile(trio.fake[1], NULL);
-    fake_redis_drop_connections(trio.fake[1]);
+    fake_redis_set_profile(three_servers.fake[1], NULL);
+    fake_redis_drop_connections(three_servers.fake[1]);
     check_recovers();
 }
 END_TEST
@@ -427,25 +436,25 @@ END_TEST
 START_TEST(one_server_twice_later)
 {
     redlock_lock_t *lock = NULL;
-    trio_connect_as(NULL, "?durable=1");
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    three_servers_connect_as(NULL, "?durable=1");
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
     profile(2, &(struct fake_profile){.run_id = "the-same"});
-    fake_redis_drop_connections(trio.fake[0]);
-    fake_redis_drop_connections(trio.fake[1]);
+    fake_redis_drop_connections(three_servers.fake[0]);
+    fake_redis_drop_connections(three_servers.fake[1]);
     ck_assert(duplicate_is_known());
-    int status = trio_extend(lock, TTL_MS);
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    ck_assert_uint_eq(trio_info().granted, 2);
-    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
-    fake_redis_flush(trio.fake[0]);
-    fake_redis_flush(trio.fake[1]);
+    int status = three_servers_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+    ck_assert_uint_eq(three_servers_info().granted, 2);
+    ck_assert_int_eq(three_servers_release(lock), REDLOCK_OK);
+    fake_redis_flush(three_servers.fake[0]);
+    fake_redis_flush(three_servers.fake[1]);
     check_duplicate();
     profile(2, NULL);
-    fake_redis_drop_connections(trio.fake[0]);
-    fake_redis_drop_connections(trio.fake[1]);
+    fake_redis_drop_connections(three_servers.fake[0]);
+    fake_redis_drop_connections(three_servers.fake[1]);
     check_recovers();
 }
 END_TEST
@@ -453,8 +462,10 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("handshake");
-    TCase *said = trio_add_case(suite, "said"), *refused = trio_add_case(suite, "refused");
-    TCase *users = trio_add_case(suite, "users"), *votes = trio_add_case(suite, "votes");
+    TCase *said = three_servers_add_case(suite, "said"),
+          *refused = three_servers_add_case(suite, "refused");
+    TCase *users = three_servers_add_case(suite, "users"),
+          *votes = three_servers_add_case(suite, "votes");
     tcase_add_test(said, greeting_comes_before_everything);
     tcase_add_test(said, keys_land_in_the_selected_database);
     tcase_add_test(said, password_without_a_user);

@@ -16,64 +16,65 @@
 static void misbehave(size_t servers, const char *command, const struct evil *evil)
 {
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = command,
-                                                         .fault = evil->fault,
-                                                         .bytes = evil->bytes,
-                                                         .len = evil->len});
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = command,
+                                                                  .fault = evil->fault,
+                                                                  .bytes = evil->bytes,
+                                                                  .len = evil->len});
 }
 
 /* ---- answers to SET ---- */
 
 START_TEST(one_spoils_acquire)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
     misbehave(1, "SET", evil);
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    ck_assert_uint_eq(trio_info().granted, 2);
-    ck_assert(fake_redis_wait(trio.fake[0], "SET", 1, PATIENCE_MS));
-    status = trio_release(lock);
+                  three_servers_text());
+    ck_assert_uint_eq(three_servers_info().granted, 2);
+    ck_assert(fake_redis_wait(three_servers.fake[0], "SET", 1, TIME_LIMIT_MS));
+    status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    trio_check_recovers(evil->name);
+                  three_servers_text());
+    three_servers_check_recovers(evil->name);
     /* Whoever breaks the protocol once is not believed again on that connection. */
     if (evil->causes == PROTOCOL)
-        ck_assert(WAIT_UNTIL(trio_stats(0).reconnects > 0, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(three_servers_stats(0).reconnects > 0, TIME_LIMIT_MS));
 }
 END_TEST
 
 START_TEST(two_spoil_acquire)
 {
-    const struct evil *evil = &evils[_i];
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
+    const struct evil *evil = &bad_replies[_i];
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
     misbehave(2, "SET", evil);
-    trio_check_fails(evil->name, REDLOCK_ENOQUORUM, 0);
-    trio_check_failed(0, evil->name, evil->causes);
-    trio_check_failed(1, evil->name, evil->causes);
-    trio_check_recovers(evil->name);
+    three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, 0);
+    three_servers_check_failed(0, evil->name, evil->causes);
+    three_servers_check_failed(1, evil->name, evil->causes);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
 /* The budget is used up, not exceeded, while two servers go on and on. */
 START_TEST(two_spoil_each_attempt)
 {
-    const struct evil *evil = &evils[_i];
-    trio_connect_for(evil->causes);
-    uint64_t wait_ms = wait_scaled_ms((evil->causes & TIMEOUT) != 0 ? 3 * trio.node_time_ms : 300);
-    ck_assert(trio_wait_all_vote());
+    const struct evil *evil = &bad_replies[_i];
+    three_servers_connect_for(evil->causes);
+    uint64_t wait_ms =
+        wait_scaled_ms((evil->causes & TIMEOUT) != 0 ? 3 * three_servers.node_time_ms : 300);
+    ck_assert(three_servers_wait_all_vote());
     misbehave(2, "SET", evil);
     uint64_t start_ms = wait_now_ms();
-    trio_check_fails(evil->name, REDLOCK_ENOQUORUM, wait_ms);
+    three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, wait_ms);
     ck_assert_uint_ge(wait_now_ms() - start_ms, wait_ms / 2);
-    ck_assert_uint_gt(trio_info().attempts, 1);
-    ck_assert_int_ne(trio_node(0).cause, REDLOCK_CAUSE_NONE);
-    ck_assert_int_ne(trio_node(1).cause, REDLOCK_CAUSE_NONE);
-    trio_check_recovers(evil->name);
+    ck_assert_uint_gt(three_servers_info().attempts, 1);
+    ck_assert_int_ne(three_servers_node(0).cause, REDLOCK_CAUSE_NONE);
+    ck_assert_int_ne(three_servers_node(1).cause, REDLOCK_CAUSE_NONE);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
@@ -81,35 +82,36 @@ END_TEST
 
 START_TEST(one_spoils_release)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
     misbehave(1, "EVALSHA", evil);
-    int status = trio_release(lock);
+    int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    trio_check_recovers(evil->name);
+                  three_servers_text());
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
 START_TEST(two_spoil_release)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
     misbehave(2, "EVALSHA", evil);
     uint64_t start_ms = wait_now_ms();
-    int status = trio_release(lock);
+    int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s: %s%s", evil->name, redlock_strerror(status),
-                  trio_text());
-    ck_assert_uint_lt(wait_now_ms() - start_ms, wait_scaled_ms(4 * trio.node_time_ms + 500));
-    trio_check_failed(0, evil->name, evil->causes);
-    trio_check_failed(1, evil->name, evil->causes);
-    trio_check_recovers(evil->name);
+                  three_servers_text());
+    ck_assert_uint_lt(wait_now_ms() - start_ms,
+                      wait_scaled_ms(4 * three_servers.node_time_ms + 500));
+    three_servers_check_failed(0, evil->name, evil->causes);
+    three_servers_check_failed(1, evil->name, evil->causes);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
@@ -117,40 +119,41 @@ END_TEST
 
 START_TEST(one_spoils_greeting)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
     misbehave(1, "INFO", evil);
-    trio_connect_for(evil->causes);
-    trio_check_works();
-    trio_check_recovers(evil->name);
+    three_servers_connect_for(evil->causes);
+    three_servers_check_works();
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
 static bool both_have_failed(unsigned causes)
 {
-    return (causes >> trio_stats(0).cause & 1u) != 0 && (causes >> trio_stats(1).cause & 1u) != 0;
+    return (causes >> three_servers_stats(0).cause & 1u) != 0 &&
+           (causes >> three_servers_stats(1).cause & 1u) != 0;
 }
 
 /* An error reply to INFO only means that it is not permitted: what those two servers grant does not
  * count before they tell who they are. */
 START_TEST(two_spoil_greeting)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
     unsigned causes = evil->causes == ERROR_REPLY ? 1u << REDLOCK_CAUSE_NO_INFO : evil->causes;
     misbehave(2, "INFO", evil);
-    trio_connect_for(evil->causes);
-    ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), PATIENCE_MS), "%s", evil->name);
+    three_servers_connect_for(evil->causes);
+    ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), TIME_LIMIT_MS), "%s", evil->name);
     if (evil->causes == ERROR_REPLY) {
-        trio_check_fails(evil->name, REDLOCK_EREFUSED, wait_scaled_ms(300));
-        ck_assert_int_eq(trio_node(0).cause, REDLOCK_CAUSE_NO_INFO);
-        ck_assert_int_eq(trio_node(1).cause, REDLOCK_CAUSE_NO_INFO);
+        three_servers_check_fails(evil->name, REDLOCK_EEXCLUDED, wait_scaled_ms(300));
+        ck_assert_int_eq(three_servers_node(0).cause, REDLOCK_CAUSE_NO_INFO);
+        ck_assert_int_eq(three_servers_node(1).cause, REDLOCK_CAUSE_NO_INFO);
     } else {
-        trio_check_fails(evil->name, REDLOCK_ENOQUORUM, 100);
-        trio_check_failed(0, evil->name, evil->causes);
-        trio_check_failed(1, evil->name, evil->causes);
-        ck_assert_uint_eq(fake_redis_count(trio.fake[0], "SET"), 0);
-        ck_assert_uint_eq(fake_redis_count(trio.fake[1], "SET"), 0);
+        three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, 100);
+        three_servers_check_failed(0, evil->name, evil->causes);
+        three_servers_check_failed(1, evil->name, evil->causes);
+        ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "SET"), 0);
+        ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "SET"), 0);
     }
-    trio_check_recovers(evil->name);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
@@ -181,18 +184,18 @@ START_TEST(memory_is_bounded)
         {"gigabyte", FAKE_ENDLESS, "$1000000000\r\n", 0, PROTOCOL},
         {"status", FAKE_ENDLESS, "+", 0, PROTOCOL},
     };
-    trio_connect();
-    trio_check_works();
+    three_servers_connect();
+    three_servers_check_works();
     long used_kb = status_kb("VmHWM:"), asked_kb = status_kb("VmPeak:");
     for (size_t i = 0; i < sizeof greedy / sizeof greedy[0]; i++) {
         misbehave(2, "SET", &greedy[i]);
-        trio_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
-        trio_check_recovers(greedy[i].name);
+        three_servers_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
+        three_servers_check_recovers(greedy[i].name);
         misbehave(2, "INFO", &greedy[i]);
-        fake_redis_drop_connections(trio.fake[0]);
-        fake_redis_drop_connections(trio.fake[1]);
-        trio_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
-        trio_check_recovers(greedy[i].name);
+        fake_redis_drop_connections(three_servers.fake[0]);
+        fake_redis_drop_connections(three_servers.fake[1]);
+        three_servers_check_fails(greedy[i].name, REDLOCK_ENOQUORUM, wait_scaled_ms(200));
+        three_servers_check_recovers(greedy[i].name);
     }
     ck_assert_int_lt(status_kb("VmHWM:") - used_kb, HALF_GIGABYTE_KB / 8);
     ck_assert_int_lt(status_kb("VmPeak:") - asked_kb, HALF_GIGABYTE_KB);
@@ -202,15 +205,17 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("hostile");
-    TCase *acquire = trio_add_case(suite, "acquire"), *release = trio_add_case(suite, "release");
-    TCase *greeting = trio_add_case(suite, "greeting"), *memory = trio_add_case(suite, "memory");
-    tcase_add_loop_test(acquire, one_spoils_acquire, 0, EVILS);
-    tcase_add_loop_test(acquire, two_spoil_acquire, 0, EVILS);
-    tcase_add_loop_test(acquire, two_spoil_each_attempt, EVILS - 6, EVILS);
-    tcase_add_loop_test(release, one_spoils_release, 0, EVILS);
-    tcase_add_loop_test(release, two_spoil_release, 0, EVILS);
-    tcase_add_loop_test(greeting, one_spoils_greeting, 0, EVILS);
-    tcase_add_loop_test(greeting, two_spoil_greeting, 0, EVILS);
+    TCase *acquire = three_servers_add_case(suite, "acquire"),
+          *release = three_servers_add_case(suite, "release");
+    TCase *greeting = three_servers_add_case(suite, "greeting"),
+          *memory = three_servers_add_case(suite, "memory");
+    tcase_add_loop_test(acquire, one_spoils_acquire, 0, BAD_REPLIES);
+    tcase_add_loop_test(acquire, two_spoil_acquire, 0, BAD_REPLIES);
+    tcase_add_loop_test(acquire, two_spoil_each_attempt, BAD_REPLIES - 6, BAD_REPLIES);
+    tcase_add_loop_test(release, one_spoils_release, 0, BAD_REPLIES);
+    tcase_add_loop_test(release, two_spoil_release, 0, BAD_REPLIES);
+    tcase_add_loop_test(greeting, one_spoils_greeting, 0, BAD_REPLIES);
+    tcase_add_loop_test(greeting, two_spoil_greeting, 0, BAD_REPLIES);
     tcase_add_test(memory, memory_is_bounded);
     return suite_run(suite);
 }

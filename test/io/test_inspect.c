@@ -34,8 +34,8 @@ static void check_all_free(unsigned nodes)
 
 static void ends_between_the_questions(size_t server)
 {
-    fake_redis_put(trio.fake[server], "resource", TOKEN, 0);
-    fake_redis_rule(trio.fake[server],
+    fake_redis_put(three_servers.fake[server], "resource", TOKEN, 0);
+    fake_redis_rule(three_servers.fake[server],
                     (struct fake_rule){.command = "PTTL", .fault = FAKE_REPLY, .bytes = ":-2\r\n"});
 }
 
@@ -43,7 +43,7 @@ static void inspect(void)
 {
     redlock_report_free(report);
     report = NULL;
-    int status = redlock_inspect(trio.client, "resource", &report);
+    int status = redlock_inspect(three_servers.client, "resource", &report);
     ck_assert_msg(status == REDLOCK_OK, "%s", redlock_report_text(report));
 }
 
@@ -51,20 +51,20 @@ static void remove_all(void)
 {
     redlock_report_free(report);
     report = NULL;
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_remove(trio.fake[i], "resource");
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_remove(three_servers.fake[i], "resource");
 }
 
 START_TEST(gone_everywhere)
 {
-    for (size_t i = 0; i < TRIO; i++)
+    for (size_t i = 0; i < THREE_SERVERS; i++)
         ends_between_the_questions(i);
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     inspect();
     ck_assert_int_eq(info().state, REDLOCK_STATE_FREE);
     ck_assert_uint_eq(info().granted, 0);
-    check_all_free(TRIO);
+    check_all_free(THREE_SERVERS);
     remove_all();
 }
 END_TEST
@@ -72,11 +72,11 @@ END_TEST
 /* One still has it: no majority, whoever is asked. */
 START_TEST(gone_from_a_majority)
 {
-    fake_redis_put(trio.fake[2], "resource", TOKEN, TTL_MS);
+    fake_redis_put(three_servers.fake[2], "resource", TOKEN, TTL_MS);
     for (size_t i = 0; i < 2; i++)
         ends_between_the_questions(i);
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     inspect();
     ck_assert_int_ne(info().state, REDLOCK_STATE_HELD);
     ck_assert_uint_le(info().granted, 1);
@@ -88,10 +88,10 @@ END_TEST
 /* Nothing has ended: the same servers, an honest answer. */
 START_TEST(still_there)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_put(trio.fake[i], "resource", TOKEN, TTL_MS);
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     inspect();
     ck_assert_int_eq(info().state, REDLOCK_STATE_HELD);
     ck_assert_uint_ge(info().granted, 2);
@@ -103,7 +103,7 @@ static Suite *inspect_suite(void)
 {
     Suite *suite = suite_create("inspect");
     TCase *tcase = tcase_create("ending");
-    tcase_add_checked_fixture(tcase, trio_setup, trio_teardown);
+    tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
     tcase_add_test(tcase, gone_everywhere);
     tcase_add_test(tcase, gone_from_a_majority);
     tcase_add_test(tcase, still_there);

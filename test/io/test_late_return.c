@@ -54,24 +54,25 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
 /* Two of three vote, and nothing else is read in the turn or after it. */
 static void arm(void)
 {
-    fake_redis_rule(trio.fake[2], (struct fake_rule){.command = "SET", .fault = FAKE_GATE});
+    fake_redis_rule(three_servers.fake[2],
+                    (struct fake_rule){.command = "SET", .fault = FAKE_GATE});
     atomic_store(&votes_left, 2);
 }
 
 /* No pause of a busy machine is a server's silence here. */
 static void connect_patiently(void)
 {
-    trio.node_time_ms = 10000;
+    three_servers.node_time_ms = 10000;
     atomic_store(&told, false); /* cases may share a process */
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
 }
 
 static void connect_and_take(unsigned times)
 {
     connect_patiently();
     for (unsigned i = 0; i < times; i++)
-        trio_check_all_work();
+        three_servers_check_all_work();
     arm();
 }
 
@@ -80,8 +81,8 @@ static void check_missed(int status, const redlock_lock_t *lock)
     ck_assert_msg(status == REDLOCK_ETOOSLOW, "%s, %d votes missing", redlock_error_name(status),
                   atomic_load(&votes_left));
     ck_assert_ptr_null(lock);
-    fake_redis_open_gate(trio.fake[2]);
-    ck_assert(trio_wait_no_keys());
+    fake_redis_open_gate(three_servers.fake[2]);
+    ck_assert(three_servers_wait_no_keys());
 }
 
 /* The first time the I/O thread turns the loop, the second time the caller. */
@@ -91,7 +92,7 @@ START_TEST(a_blocking_acquire)
     redlock_opts_t opts = redlock_opts(BRIEF_MS);
 
     connect_and_take(_i == 0 ? 1 : STREAK);
-    int status = redlock_acquire(trio.client, "resource", &opts, &lock, NULL);
+    int status = redlock_acquire(three_servers.client, "resource", &opts, &lock, NULL);
     check_missed(status, lock);
 }
 END_TEST
@@ -110,9 +111,9 @@ START_TEST(an_acquire_with_a_callback)
     redlock_opts_t opts = redlock_opts(BRIEF_MS);
 
     connect_and_take(1);
-    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    int status = redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
     ck_assert_int_eq(status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
     check_missed(told_status, told_lock);
 }
 END_TEST
@@ -131,9 +132,9 @@ START_TEST(an_event_that_takes_its_time)
 
     opts.event_fn = on_event;
     connect_patiently();
-    int status = redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    int status = redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
     ck_assert_int_eq(status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
     check_missed(told_status, told_lock);
 }
 END_TEST
@@ -144,7 +145,7 @@ START_TEST(the_margin_of_a_check)
     redlock_lock_t *lock = NULL;
 
     connect_patiently();
-    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     clock_gettime(CLOCK_MONOTONIC_RAW, &frozen_at[0]);
     clock_gettime(CLOCK_BOOTTIME, &frozen_at[1]);
     atomic_store(&frozen, true);
@@ -155,16 +156,17 @@ START_TEST(the_margin_of_a_check)
     ck_assert_uint_gt(left_ms, 0);
     ck_assert_int_eq(enough, REDLOCK_OK);
     ck_assert_int_eq(too_little, REDLOCK_ELOST);
-    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
+    ck_assert_int_eq(three_servers_release(lock), REDLOCK_OK);
 }
 END_TEST
 
 /* What the engine of the client takes for now. */
 static uint64_t clients_now_ns(void)
 {
-    pthread_mutex_lock(&trio.client->mutex);
-    uint64_t now_ns = trio.client->news.in_callback ? 0 : rl_client_now(trio.client).boot_ns;
-    pthread_mutex_unlock(&trio.client->mutex);
+    pthread_mutex_lock(&three_servers.client->mutex);
+    uint64_t now_ns =
+        three_servers.client->pending.in_callback ? 0 : rl_client_now(three_servers.client).boot_ns;
+    pthread_mutex_unlock(&three_servers.client->mutex);
     return now_ns;
 }
 
@@ -179,16 +181,16 @@ static void enter_and_leave(redlock_lock_t *unused)
 {
     (void)unused;
     atomic_fetch_add(&jumped_s, JUMP_S);
-    ck_assert_int_eq(rl_client_enter(trio.client), REDLOCK_OK);
-    rl_client_leave(trio.client);
+    ck_assert_int_eq(rl_client_enter(three_servers.client), REDLOCK_OK);
+    rl_client_leave(three_servers.client);
 }
 
 static void look(redlock_lock_t *unused)
 {
     (void)unused;
     atomic_fetch_add(&jumped_s, JUMP_S);
-    ck_assert_int_eq(rl_client_look(trio.client), REDLOCK_OK);
-    rl_client_unlock(trio.client);
+    ck_assert_int_eq(rl_client_enter_readonly(three_servers.client), REDLOCK_OK);
+    rl_client_unlock(three_servers.client);
 }
 
 static void free_lock(redlock_lock_t *lock)
@@ -200,8 +202,8 @@ static void free_lock(redlock_lock_t *lock)
 static void release_with_a_callback(redlock_lock_t *lock)
 {
     ck_assert_int_eq(redlock_release_start(lock, jump_in_callback, NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told), PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(clients_now_ns() != 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(clients_now_ns() != 0, TIME_LIMIT_MS));
 }
 
 /* A call works with the time at which it was made, and what follows a callback with the time at
@@ -213,17 +215,17 @@ START_TEST(calls_and_callbacks_read_the_clocks)
     redlock_lock_t *lock = NULL;
 
     connect_patiently();
-    ck_assert_int_eq(trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
-    for (size_t i = 0; i < TRIO && calls[_i] != release_with_a_callback; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_GATE});
+    ck_assert_int_eq(three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
+    for (size_t i = 0; i < THREE_SERVERS && calls[_i] != release_with_a_callback; i++)
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.fault = FAKE_GATE});
     const uint64_t before_ns = clients_now_ns();
     calls[_i](lock);
     ck_assert_uint_ge(clients_now_ns(), before_ns + JUMP_S * RL_SECOND);
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_open_gate(trio.fake[i]);
-    trio_behave();
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_open_gate(three_servers.fake[i]);
+    three_servers_behave();
     if (calls[_i] != free_lock)
         redlock_lock_free(lock);
 }
@@ -232,7 +234,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("io_late_return");
-    TCase *tcase = trio_add_case(suite, "late");
+    TCase *tcase = three_servers_add_case(suite, "late");
     tcase_add_loop_test(tcase, a_blocking_acquire, 0, 2);
     tcase_add_test(tcase, an_acquire_with_a_callback);
     tcase_add_test(tcase, an_event_that_takes_its_time);

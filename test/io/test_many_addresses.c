@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME        "many.test"
-#define PATIENCE_MS 20000
-#define TTL_MS      30000
+#define NAME          "many.test"
+#define TIME_LIMIT_MS 20000
+#define TTL_MS        30000
 
 /* ---- the name server of this test ---- */
 
@@ -115,11 +115,11 @@ START_TEST(all_addresses_are_tried)
     server.right = CASES[_i].right;
     server.turns = CASES[_i].turns;
     redlock_t *client = connect_to(fake);
-    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     /* A connection that is lost is made again, although the first addresses still lead nowhere. */
     fake_redis_drop_connections(fake);
-    ck_assert(fake_redis_wait_connections(fake, 1, PATIENCE_MS));
-    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert(fake_redis_wait_connections(fake, 1, TIME_LIMIT_MS));
+    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire(client, "resource", &opts, &lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
@@ -131,7 +131,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("io_many_addresses");
-    TCase *tcase = tcase_create("names");
+    TCase *tcase = tcase_create("many_addresses");
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 300);
     tcase_add_loop_test(tcase, all_addresses_are_tried, 0, (int)(sizeof CASES / sizeof CASES[0]));

@@ -82,14 +82,14 @@ static const struct wrong *generic(int i)
 {
     static struct wrong wrong;
 
-    wrong = (struct wrong){evils[i], NO_QUORUM};
+    wrong = (struct wrong){bad_replies[i], NO_QUORUM};
     return &wrong;
 }
 
 static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
 {
     for (size_t i = 0; i < servers; i++)
-        fake_redis_rule(trio.fake[i],
+        fake_redis_rule(three_servers.fake[i],
                         (struct fake_rule){.command = "EVAL",
                                            .argument = rl_protocol_script(verb, RL_FORM_MANY)->text,
                                            .fault = evil->fault,
@@ -101,48 +101,50 @@ static void begin(const struct evil *evil)
 {
     static const char *const also[KEYS - 1] = {"second", "third"};
 
-    trio.also = also;
-    trio.also_count = KEYS - 1;
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
+    three_servers.also = also;
+    three_servers.also_count = KEYS - 1;
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
 }
 
 static redlock_lock_t *take(const char *name)
 {
     redlock_lock_t *lock = NULL;
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
-    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", name, redlock_strerror(status), trio_text());
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", name, redlock_strerror(status),
+                  three_servers_text());
     return lock;
 }
 
 static bool all_have_granted(void)
 {
-    return trio_stats(0).granted > 0 && trio_stats(1).granted > 0 && trio_stats(2).granted > 0;
+    return three_servers_stats(0).granted > 0 && three_servers_stats(1).granted > 0 &&
+           three_servers_stats(2).granted > 0;
 }
 
 /* An answer that comes behind the extension would not count in it. */
 static redlock_lock_t *take_on_all(const char *name)
 {
     redlock_lock_t *lock = take(name);
-    ck_assert_msg(WAIT_UNTIL(all_have_granted(), PATIENCE_MS), "%s", name);
+    ck_assert_msg(WAIT_UNTIL(all_have_granted(), TIME_LIMIT_MS), "%s", name);
     return lock;
 }
 
 static void give_back(redlock_lock_t *lock, const char *name)
 {
-    int status = trio_release(lock);
+    int status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", name, redlock_strerror(status),
-                  trio_text());
-    trio_check_recovers(name);
+                  three_servers_text());
+    three_servers_check_recovers(name);
 }
 
 static void check_two(const struct wrong *wrong)
 {
     for (size_t i = 0; i < 2; i++) {
         if (wrong->evil.causes != DENIED)
-            trio_check_failed(i, wrong->evil.name, wrong->evil.causes);
+            three_servers_check_failed(i, wrong->evil.name, wrong->evil.causes);
         else
-            ck_assert_int_eq(trio_node(i).vote, REDLOCK_VOTE_DENIED);
+            ck_assert_int_eq(three_servers_node(i).vote, REDLOCK_VOTE_DENIED);
     }
 }
 
@@ -153,7 +155,7 @@ START_TEST(one_spoils_acquire)
     begin(&wrong->evil);
     misbehave(1, RL_VERB_ACQUIRE, &wrong->evil);
     redlock_lock_t *lock = take(wrong->evil.name);
-    ck_assert_uint_eq(trio_info().granted, 2);
+    ck_assert_uint_eq(three_servers_info().granted, 2);
     give_back(lock, wrong->evil.name);
 }
 END_TEST
@@ -164,11 +166,11 @@ START_TEST(two_spoil_acquire)
 
     begin(&wrong->evil);
     misbehave(2, RL_VERB_ACQUIRE, &wrong->evil);
-    trio_check_fails(wrong->evil.name, wrong->status, 0);
+    three_servers_check_fails(wrong->evil.name, wrong->status, 0);
     check_two(wrong);
     /* Asked once: whoever cannot say yes or no is not asked again within the attempt. */
-    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVAL many-acquire"), 1);
-    trio_check_recovers(wrong->evil.name);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "EVAL many-acquire"), 1);
+    three_servers_check_recovers(wrong->evil.name);
 }
 END_TEST
 
@@ -179,10 +181,10 @@ START_TEST(one_spoils_extension)
     begin(&wrong->evil);
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(1, RL_VERB_EXTEND, &wrong->evil);
-    int status = trio_extend(lock, TTL_MS);
+    int status = three_servers_extend(lock, TTL_MS);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
-                  trio_text());
-    trio_behave();
+                  three_servers_text());
+    three_servers_behave();
     give_back(lock, wrong->evil.name);
 }
 END_TEST
@@ -194,16 +196,17 @@ START_TEST(two_spoil_extension)
     begin(&wrong->evil);
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(2, RL_VERB_EXTEND, &wrong->evil);
-    int status = trio_extend(lock, TTL_MS);
+    int status = three_servers_extend(lock, TTL_MS);
     ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
-                  trio_text());
+                  three_servers_text());
     check_two(wrong);
-    trio_behave();
+    three_servers_behave();
     /* What is still ours is given back; what is lost leaves nothing behind. */
-    status = trio_release(lock);
+    status = three_servers_release(lock);
     ck_assert_msg(status == (wrong->status == REDLOCK_ELOST ? REDLOCK_ELOST : REDLOCK_OK),
-                  "%s: release: %s%s", wrong->evil.name, redlock_strerror(status), trio_text());
-    trio_check_recovers(wrong->evil.name);
+                  "%s: release: %s%s", wrong->evil.name, redlock_strerror(status),
+                  three_servers_text());
+    three_servers_check_recovers(wrong->evil.name);
 }
 END_TEST
 
@@ -226,13 +229,14 @@ START_TEST(two_spoil_release)
     redlock_lock_t *lock = take_on_all(wrong->evil.name);
     misbehave(2, RL_VERB_RELEASE, &wrong->evil);
     if (wrong->evil.causes == DENIED) /* one no and one yes would do: the third one's comes late */
-        fake_redis_rule(trio.fake[2], (struct fake_rule){.command = "EVAL", .fault = FAKE_GATE});
-    int status = trio_release(lock);
+        fake_redis_rule(three_servers.fake[2],
+                        (struct fake_rule){.command = "EVAL", .fault = FAKE_GATE});
+    int status = three_servers_release(lock);
     ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
-                  trio_text());
+                  three_servers_text());
     check_two(wrong);
-    fake_redis_open_gate(trio.fake[2]);
-    trio_check_recovers(wrong->evil.name);
+    fake_redis_open_gate(three_servers.fake[2]);
+    three_servers_check_recovers(wrong->evil.name);
 }
 END_TEST
 
@@ -240,39 +244,39 @@ END_TEST
 
 START_TEST(wrong_answers_to_who_waits)
 {
-    const struct evil *evil = &evils[_i / 2];
+    const struct evil *evil = &bad_replies[_i / 2];
 
     waiter_connect_usual();
     if (_i % 2 == 1)
-        trio.permits = 3;
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "PTTL",
-                                                         .fault = evil->fault,
-                                                         .bytes = evil->bytes,
-                                                         .len = evil->len});
+        three_servers.permits = 3;
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = "PTTL",
+                                                                  .fault = evil->fault,
+                                                                  .bytes = evil->bytes,
+                                                                  .len = evil->len});
     waiter_begin();
     uint64_t before = waiter_attempts();
-    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, PATIENCE_MS), "%s:%s", evil->name,
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, TIME_LIMIT_MS), "%s:%s", evil->name,
                   waiter_states());
     waiter_let_go();
     waiter_check_had(evil->name);
-    trio_check_recovers(evil->name);
+    three_servers_check_recovers(evil->name);
 }
 END_TEST
 
 START_TEST(one_spoils_a_permit)
 {
-    const struct evil *evil = &evils[_i];
+    const struct evil *evil = &bad_replies[_i];
 
-    trio.permits = 3;
-    trio_connect_for(evil->causes);
-    ck_assert(trio_wait_all_vote());
-    fake_redis_rule(trio.fake[0], (struct fake_rule){.command = "SET",
-                                                     .fault = evil->fault,
-                                                     .bytes = evil->bytes,
-                                                     .len = evil->len});
+    three_servers.permits = 3;
+    three_servers_connect_for(evil->causes);
+    ck_assert(three_servers_wait_all_vote());
+    fake_redis_rule(three_servers.fake[0], (struct fake_rule){.command = "SET",
+                                                              .fault = evil->fault,
+                                                              .bytes = evil->bytes,
+                                                              .len = evil->len});
     redlock_lock_t *lock = take(evil->name);
-    ck_assert_uint_eq(trio_info().granted, 2);
+    ck_assert_uint_eq(three_servers_info().granted, 2);
     give_back(lock, evil->name);
 }
 END_TEST
@@ -287,36 +291,37 @@ START_TEST(the_one_that_is_taken_is_named)
     redlock_lock_t *lock = NULL;
     char wanted[32];
 
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_put(trio.fake[i], names[_i], "foreign", 0);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_put(three_servers.fake[i], names[_i], "foreign", 0);
     opts.also = also;
     opts.also_count = COUNT(also);
-    int status = redlock_acquire(trio.client, "resource", &opts, &lock, &report);
+    int status = redlock_acquire(three_servers.client, "resource", &opts, &lock, &report);
     ck_assert_int_eq(status, REDLOCK_ECONTENDED);
     snprintf(wanted, sizeof wanted, "'%s'", names[_i]);
     ck_assert_msg(strstr(redlock_report_text(report), wanted) != NULL, "%s",
                   redlock_report_text(report));
     redlock_report_free(report);
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_flush(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_flush(three_servers.fake[i]);
 }
 END_TEST
 
 int main(void)
 {
     Suite *suite = suite_create("io_many_keys_replies");
-    TCase *several = trio_add_case(suite, "several"), *permit = trio_add_case(suite, "permit");
+    TCase *several = three_servers_add_case(suite, "several"),
+          *permit = three_servers_add_case(suite, "permit");
 
-    tcase_add_loop_test(several, one_spoils_acquire, 0, COUNT(acquires) + EVILS);
-    tcase_add_loop_test(several, two_spoil_acquire, 0, COUNT(acquires) + EVILS);
-    tcase_add_loop_test(several, one_spoils_extension, 0, COUNT(extensions) + EVILS);
+    tcase_add_loop_test(several, one_spoils_acquire, 0, COUNT(acquires) + BAD_REPLIES);
+    tcase_add_loop_test(several, two_spoil_acquire, 0, COUNT(acquires) + BAD_REPLIES);
+    tcase_add_loop_test(several, one_spoils_extension, 0, COUNT(extensions) + BAD_REPLIES);
     tcase_add_loop_test(several, two_spoil_extension, 0, COUNT(extensions));
-    tcase_add_loop_test(several, one_spoils_release, 0, COUNT(releases) + EVILS);
+    tcase_add_loop_test(several, one_spoils_release, 0, COUNT(releases) + BAD_REPLIES);
     tcase_add_loop_test(several, two_spoil_release, 0, COUNT(releases));
     tcase_add_loop_test(several, the_one_that_is_taken_is_named, 0, 3);
-    tcase_add_loop_test(permit, wrong_answers_to_who_waits, 0, 2 * EVILS);
-    tcase_add_loop_test(permit, one_spoils_a_permit, 0, EVILS);
+    tcase_add_loop_test(permit, wrong_answers_to_who_waits, 0, 2 * BAD_REPLIES);
+    tcase_add_loop_test(permit, one_spoils_a_permit, 0, BAD_REPLIES);
     return suite_run(suite);
 }

@@ -17,28 +17,28 @@ static const struct fake_profile impostor = {.version = "8.4.0"};
 
 static void profile_all(const struct fake_profile *profile)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_set_profile(trio.fake[i], profile);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_set_profile(three_servers.fake[i], profile);
 }
 
 static void rule_all(struct fake_rule rule)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], rule);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i], rule);
 }
 
 static size_t count_all(const char *words)
 {
     size_t count = 0;
-    for (size_t i = 0; i < TRIO; i++)
-        count += fake_redis_count(trio.fake[i], words);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        count += fake_redis_count(three_servers.fake[i], words);
     return count;
 }
 
 /* Calls return at the majority: the last server may be told a moment later. */
 static void check_told(const char *words, size_t count)
 {
-    bool told = WAIT_UNTIL(count_all(words) >= count, PATIENCE_MS);
+    bool told = WAIT_UNTIL(count_all(words) >= count, TIME_LIMIT_MS);
     ck_assert_msg(told && count_all(words) == count, "%s: told %zu times, not %zu", words,
                   count_all(words), count);
 }
@@ -46,44 +46,46 @@ static void check_told(const char *words, size_t count)
 /* Every answer comes, if late on a busy machine: then it is the answer that counts. */
 static void connect_all(void)
 {
-    trio.node_time_ms = PATIENCE_MS;
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers.node_time_ms = TIME_LIMIT_MS;
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
 }
 
 /* Returns when all servers have the key, not only the majority. */
 static redlock_lock_t *acquire(void)
 {
     redlock_lock_t *lock = NULL;
-    int status = trio_acquire(&lock, 0);
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
+    int status = three_servers_acquire(&lock, 0);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
     return lock;
 }
 
 /* In one round, and without a failed vote among those that had come by then. */
 static void extend(redlock_lock_t *lock)
 {
-    int status = trio_extend(lock, TTL_MS);
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    ck_assert_uint_eq(trio_info().rounds, 1);
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
+    int status = three_servers_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+    ck_assert_uint_eq(three_servers_info().rounds, 1);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert_msg(three_servers_node(i).vote != REDLOCK_VOTE_FAILED, "%s",
+                      three_servers_text());
 }
 
 static void release(redlock_lock_t *lock)
 {
-    int status = trio_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert_msg(trio_node(i).vote != REDLOCK_VOTE_FAILED, "%s", trio_text());
-    ck_assert(trio_wait_no_keys());
+    int status = three_servers_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert_msg(three_servers_node(i).vote != REDLOCK_VOTE_FAILED, "%s",
+                      three_servers_text());
+    ck_assert(three_servers_wait_no_keys());
 }
 
 static bool has_features(size_t index, uint32_t features)
 {
-    return WAIT_UNTIL(trio_stats(index).features == features, PATIENCE_MS);
+    return WAIT_UNTIL(three_servers_stats(index).features == features, TIME_LIMIT_MS);
 }
 
 /* ---- what servers know ---- */
@@ -98,8 +100,8 @@ START_TEST(old_servers_get_scripts_only)
     }
     check_told("DELEX", 0);
     check_told("DELIFEQ", 0);
-    check_told("EVALSHA release", 3 * TRIO);
-    check_told("EVALSHA extend", 3 * TRIO);
+    check_told("EVALSHA release", 3 * THREE_SERVERS);
+    check_told("EVALSHA extend", 3 * THREE_SERVERS);
     ck_assert(has_features(0, 0));
 }
 END_TEST
@@ -113,12 +115,13 @@ START_TEST(new_redis_gets_delex)
     snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
     extend(lock);
     release(lock);
-    check_told("EVALSHA extend", TRIO); /* SET IFEQ could bring the expiry nearer */
+    check_told("EVALSHA extend", THREE_SERVERS); /* SET IFEQ could bring the expiry nearer */
     check_told("EVALSHA release", 0);
-    check_told("DELEX", TRIO);
-    for (size_t i = 0; i < TRIO; i++) {
+    check_told("DELEX", THREE_SERVERS);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
         char expected[512];
-        ck_assert_int_ge(fake_redis_find(trio.fake[i], "DELEX", 0, line, sizeof line, NULL), 0);
+        ck_assert_int_ge(
+            fake_redis_find(three_servers.fake[i], "DELEX", 0, line, sizeof line, NULL), 0);
         snprintf(expected, sizeof expected, "DELEX resource IFEQ %s", token);
         ck_assert_str_eq(line, expected);
         ck_assert(has_features(i, RL_FEATURE_DELEX));
@@ -135,15 +138,15 @@ START_TEST(valkey_gets_delifeq)
     release(lock);
     check_told("EVALSHA release", 0);
     check_told("DELEX", 0);
-    check_told("DELIFEQ resource", TRIO);
+    check_told("DELIFEQ resource", THREE_SERVERS);
     ck_assert(has_features(0, RL_FEATURE_DELIFEQ));
 }
 END_TEST
 
 START_TEST(each_server_by_itself)
 {
-    fake_redis_set_profile(trio.fake[0], &redis_8_4);
-    fake_redis_set_profile(trio.fake[1], &valkey_8_1);
+    fake_redis_set_profile(three_servers.fake[0], &redis_8_4);
+    fake_redis_set_profile(three_servers.fake[1], &valkey_8_1);
     connect_all();
     for (int i = 0; i < 2; i++) {
         redlock_lock_t *lock = acquire();
@@ -153,11 +156,11 @@ START_TEST(each_server_by_itself)
         ck_assert(has_features(1, 0));
         ck_assert(has_features(2, 0));
     }
-    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "DELEX"), 2);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[0], "EVALSHA release"), 0);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[1], "EVALSHA release"), 2);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA release"), 2);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[2], "EVALSHA extend"), 2);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "DELEX"), 2);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "EVALSHA release"), 0);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[2], "EVALSHA release"), 2);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[2], "EVALSHA extend"), 2);
 }
 END_TEST
 
@@ -173,12 +176,12 @@ START_TEST(unknown_words_are_forgotten)
         extend(lock);
         release(lock);
     }
-    check_told("DELEX", TRIO);
-    check_told("EVALSHA release", 3 * TRIO);
-    check_told("EVALSHA extend", 3 * TRIO);
-    for (size_t i = 0; i < TRIO; i++) {
+    check_told("DELEX", THREE_SERVERS);
+    check_told("EVALSHA release", 3 * THREE_SERVERS);
+    check_told("EVALSHA extend", 3 * THREE_SERVERS);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
         ck_assert(has_features(i, 0));
-        ck_assert_uint_eq(trio_stats(i).errors, 0);
+        ck_assert_uint_eq(three_servers_stats(i).errors, 0);
     }
 }
 END_TEST
@@ -191,7 +194,7 @@ static void check_follows(struct fake_redis *fake, const char *first, const char
     ck_assert_int_ge(fake_redis_find(fake, "SET ", 0, set, sizeof set, NULL), 0);
     ck_assert_int_eq(sscanf(set, "SET resource %127s", token), 1);
     snprintf(wanted, sizeof wanted, "%s 1 resource %s", second, token);
-    ck_assert_msg(fake_redis_wait(fake, wanted, 1, PATIENCE_MS), "no %s:\n%s", wanted,
+    ck_assert_msg(fake_redis_wait(fake, wanted, 1, TIME_LIMIT_MS), "no %s:\n%s", wanted,
                   fake_redis_log(fake));
     long at = fake_redis_find(fake, first, 0, before, sizeof before, &connection_before);
     long next = fake_redis_find(fake, wanted, 0, after, sizeof after, &connection_after);
@@ -213,11 +216,11 @@ START_TEST(forbidden_words_fall_back)
     connect_all();
     for (int i = 0; i < 2; i++)
         release(acquire());
-    check_told("DELEX", TRIO);
-    check_told("EVALSHA release", 2 * TRIO);
-    for (size_t i = 0; i < TRIO; i++) {
-        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
-        ck_assert_uint_eq(trio_stats(i).features & RL_FEATURE_DELEX, 0);
+    check_told("DELEX", THREE_SERVERS);
+    check_told("EVALSHA release", 2 * THREE_SERVERS);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        check_follows(three_servers.fake[i], "DELEX", "EVALSHA release");
+        ck_assert_uint_eq(three_servers_stats(i).features & RL_FEATURE_DELEX, 0);
     }
 }
 END_TEST
@@ -228,20 +231,20 @@ START_TEST(forgotten_scripts_are_sent_in_full)
 {
     connect_all();
     redlock_lock_t *lock = acquire();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_forget_scripts(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_forget_scripts(three_servers.fake[i]);
     extend(lock);
     release(lock);
-    for (size_t i = 0; i < TRIO; i++) {
-        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
-        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
-        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL extend"), 1);
-        ck_assert_uint_eq(fake_redis_count(trio.fake[i], "EVAL release"), 1);
-        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        check_follows(three_servers.fake[i], "EVALSHA extend", "EVAL extend");
+        check_follows(three_servers.fake[i], "EVALSHA release", "EVAL release");
+        ck_assert_uint_eq(fake_redis_count(three_servers.fake[i], "EVAL extend"), 1);
+        ck_assert_uint_eq(fake_redis_count(three_servers.fake[i], "EVAL release"), 1);
+        ck_assert_uint_eq(three_servers_stats(i).reconnects, 0);
     }
     /* EVAL has loaded them again. */
     release(acquire());
-    check_told("EVAL release", TRIO);
+    check_told("EVAL release", THREE_SERVERS);
 }
 END_TEST
 
@@ -251,22 +254,22 @@ START_TEST(falls_back_twice)
     profile_all(&impostor);
     connect_all();
     redlock_lock_t *lock = acquire();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_forget_scripts(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_forget_scripts(three_servers.fake[i]);
     extend(lock);
     release(lock);
-    for (size_t i = 0; i < TRIO; i++) {
-        check_follows(trio.fake[i], "DELEX", "EVALSHA release");
-        check_follows(trio.fake[i], "EVALSHA release", "EVAL release");
-        check_follows(trio.fake[i], "EVALSHA extend", "EVAL extend");
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        check_follows(three_servers.fake[i], "DELEX", "EVALSHA release");
+        check_follows(three_servers.fake[i], "EVALSHA release", "EVAL release");
+        check_follows(three_servers.fake[i], "EVALSHA extend", "EVAL extend");
     }
 }
 END_TEST
 
 static bool all_have_granted(void)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        if (trio_stats(i).granted == 0)
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        if (three_servers_stats(i).granted == 0)
             return false;
     return true;
 }
@@ -274,25 +277,26 @@ static bool all_have_granted(void)
 /* A server that says NOSCRIPT to EVAL as well is in error, not in a loop. */
 START_TEST(no_endless_fallback)
 {
-    trio.node_time_ms = PATIENCE_MS; /* what fails is to fail by its answer */
+    three_servers.node_time_ms = TIME_LIMIT_MS; /* what fails is to fail by its answer */
     connect_all();
     redlock_lock_t *lock = acquire();
     /* Who grants after the call has returned does not count for the extension, and then one failure
      * is enough to end it. */
-    ck_assert(WAIT_UNTIL(all_have_granted(), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(all_have_granted(), TIME_LIMIT_MS));
     rule_all((struct fake_rule){
         .command = "EVALSHA", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
     rule_all((struct fake_rule){
         .command = "EVAL", .fault = FAKE_REPLY, .bytes = "-NOSCRIPT No matching script.\r\n"});
-    int status = trio_extend(lock, TTL_MS);
-    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status), trio_text());
-    check_told("EVAL extend", TRIO);
+    int status = three_servers_extend(lock, TTL_MS);
+    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status),
+                  three_servers_text());
+    check_told("EVAL extend", THREE_SERVERS);
     unsigned failed = 0;
-    for (size_t i = 0; i < TRIO; i++)
-        failed += trio_node(i).cause == REDLOCK_CAUSE_ERROR_REPLY;
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        failed += three_servers_node(i).cause == REDLOCK_CAUSE_ERROR_REPLY;
     ck_assert_uint_ge(failed, 2);
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_clear_rules(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_clear_rules(three_servers.fake[i]);
     release(lock);
 }
 END_TEST
@@ -300,8 +304,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("io_native_delete");
-    TCase *known = trio_add_case(suite, "known"), *fallback = trio_add_case(suite, "fallback");
-    TCase *scripts = trio_add_case(suite, "scripts");
+    TCase *known = three_servers_add_case(suite, "known"),
+          *fallback = three_servers_add_case(suite, "fallback");
+    TCase *scripts = three_servers_add_case(suite, "scripts");
     tcase_add_test(known, old_servers_get_scripts_only);
     tcase_add_test(known, new_redis_gets_delex);
     tcase_add_test(known, valkey_gets_delifeq);

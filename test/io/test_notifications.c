@@ -17,12 +17,12 @@ START_TEST(an_honest_server)
 {
     waiter_connect_patient();
     waiter_begin();
-    ck_assert(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS));
     uint64_t before = waiter_wakeups();
     waiter_let_go();
     waiter_check_had("honest");
     ck_assert_uint_gt(waiter_wakeups(), before);
-    ck_assert_uint_gt(waiter_pushes_of_all(), 0);
+    ck_assert_uint_gt(waiter_notifications_of_all(), 0);
 }
 END_TEST
 
@@ -41,8 +41,8 @@ static const struct {
 
 static bool somebody_was_told(const char *line)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (fake_redis_count(trio.fake[i], line) > 0)
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (fake_redis_count(three_servers.fake[i], line) > 0)
             return true;
     }
     return false;
@@ -50,11 +50,12 @@ static bool somebody_was_told(const char *line)
 
 static void check_texts(const char *name)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        redlock_node_stats_t stats = trio_stats(i);
-        ck_assert_msg((stats.wakeups == REDLOCK_WAKEUPS_REFUSED) == (stats.wakeups_text[0] != '\0'),
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        redlock_node_stats_t stats = three_servers_stats(i);
+        ck_assert_msg((stats.notify_state == REDLOCK_NOTIFY_REFUSED) ==
+                          (stats.notify_text[0] != '\0'),
                       "%s:%s", name, waiter_states());
-        for (const char *c = stats.wakeups_text; *c != '\0'; c++)
+        for (const char *c = stats.notify_text; *c != '\0'; c++)
             ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d%s", name, *c, waiter_states());
     }
 }
@@ -63,38 +64,40 @@ static void check_texts(const char *name)
  * moment, and is not asked again soon. */
 START_TEST(wrong_answers)
 {
-    const struct evil *evil = &evils[_i / STEPS];
+    const struct evil *evil = &bad_replies[_i / STEPS];
     int step = _i % STEPS;
     char name[96];
 
     snprintf(name, sizeof name, "%s: %s", steps[step].line, evil->name);
     waiter_connect_usual();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = steps[step].command,
-                                                         .argument = steps[step].argument,
-                                                         .fault = evil->fault,
-                                                         .bytes = evil->bytes,
-                                                         .len = evil->len});
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = steps[step].command,
+                                                                  .argument = steps[step].argument,
+                                                                  .fault = evil->fault,
+                                                                  .bytes = evil->bytes,
+                                                                  .len = evil->len});
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(somebody_was_told(steps[step].line), PATIENCE_MS), "%s", name);
+    ck_assert_msg(WAIT_UNTIL(somebody_was_told(steps[step].line), TIME_LIMIT_MS), "%s", name);
     uint64_t before = waiter_attempts();
-    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before + 1, PATIENCE_MS), "%s:%s", name,
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before + 1, TIME_LIMIT_MS), "%s:%s", name,
                   waiter_states());
-    ck_assert_msg(!waiter_somebody_tells(), "%s:%s", name, waiter_states());
+    ck_assert_msg(!waiter_any_notifies(), "%s:%s", name, waiter_states());
     if (evil->causes == ERROR_REPLY)
-        ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), PATIENCE_MS), "%s:%s", name, waiter_states());
+        ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), TIME_LIMIT_MS), "%s:%s", name,
+                      waiter_states());
     check_texts(name);
     if (!steps[step].first_connection)
         ck_assert_msg(waiter_reconnects() == 0, "%s:%s", name, waiter_states());
     waiter_let_go();
     waiter_check_had(name);
     bool harmful = steps[step].first_connection && evil->causes != ERROR_REPLY;
-    trio_check_recovers(name);
+    three_servers_check_recovers(name);
     if (harmful) /* not asked for again that soon */
         return;
-    for (size_t i = 0; i < TRIO; i++) /* what is refused is asked for on a new connection */
-        fake_redis_drop_connections(trio.fake[i]);
-    waiter_check_told_again(name);
+    for (size_t i = 0; i < THREE_SERVERS;
+         i++) /* what is refused is asked for on a new connection */
+        fake_redis_drop_connections(three_servers.fake[i]);
+    waiter_check_notified_again(name);
 }
 END_TEST
 
@@ -118,28 +121,29 @@ START_TEST(refused)
     const char *text = table[_i].text;
 
     waiter_connect_usual();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = steps[table[_i].step].command,
-                                                         .argument = steps[table[_i].step].argument,
-                                                         .fault = FAKE_REPLY,
-                                                         .bytes = table[_i].error});
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i],
+                        (struct fake_rule){.command = steps[table[_i].step].command,
+                                           .argument = steps[table[_i].step].argument,
+                                           .fault = FAKE_REPLY,
+                                           .bytes = table[_i].error});
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), PATIENCE_MS), "%s:%s", text, waiter_states());
-    for (size_t i = 0; i < TRIO; i++) {
-        redlock_node_stats_t stats = trio_stats(i);
-        ck_assert_msg(stats.wakeups != REDLOCK_WAKEUPS_REFUSED ||
-                          strstr(stats.wakeups_text, text) != NULL,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), TIME_LIMIT_MS), "%s:%s", text, waiter_states());
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        redlock_node_stats_t stats = three_servers_stats(i);
+        ck_assert_msg(stats.notify_state != REDLOCK_NOTIFY_REFUSED ||
+                          strstr(stats.notify_text, text) != NULL,
                       "%s:%s", text, waiter_states());
         /* It is asked for once on a connection. */
-        ck_assert_uint_le(fake_redis_count(trio.fake[i], "SUBSCRIBE"), 1);
+        ck_assert_uint_le(fake_redis_count(three_servers.fake[i], "SUBSCRIBE"), 1);
     }
     waiter_let_go();
     waiter_check_had(text);
     ck_assert_msg(waiter_reconnects() == 0, "%s:%s", text, waiter_states());
-    trio_behave();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_drop_connections(trio.fake[i]);
-    waiter_check_told_again(text);
+    three_servers_behave();
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_drop_connections(three_servers.fake[i]);
+    waiter_check_notified_again(text);
 }
 END_TEST
 
@@ -147,8 +151,8 @@ END_TEST
 START_TEST(the_redirect_is_gone)
 {
     waiter_connect_patient();
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i],
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i],
                         (struct fake_rule){
                             .command = "CLIENT",
                             .argument = "TRACKING",
@@ -156,7 +160,7 @@ START_TEST(the_redirect_is_gone)
                             .fault = FAKE_REPLY,
                             .bytes = "-ERR The client ID you want redirect to does not exist\r\n"});
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s", waiter_states());
     ck_assert_uint_eq(waiter_reconnects(), 0);
     waiter_let_go();
     waiter_check_had("gone");
@@ -168,16 +172,17 @@ END_TEST
 /* Waits until a server will tell of the next change. Returns its index. */
 static size_t wait_for_teller(void)
 {
-    size_t node = TRIO;
-    ck_assert_msg(WAIT_UNTIL((node = waiter_teller()) < TRIO, PATIENCE_MS), "%s", waiter_states());
+    size_t node = THREE_SERVERS;
+    ck_assert_msg(WAIT_UNTIL((node = waiter_notifier()) < THREE_SERVERS, TIME_LIMIT_MS), "%s",
+                  waiter_states());
     return node;
 }
 
 static size_t subscriptions(void)
 {
     size_t count = 0;
-    for (size_t i = 0; i < TRIO; i++)
-        count += fake_redis_count(trio.fake[i], "SUBSCRIBE");
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        count += fake_redis_count(three_servers.fake[i], "SUBSCRIBE");
     return count;
 }
 
@@ -206,14 +211,14 @@ static void spoil(struct fake_redis *fake, const struct evil *evil)
     size_t more = evil->fault == FAKE_ENDLESS ? 400000 : 0;
 
     if (len == 0) {
-        fake_redis_end_telling(fake, evil->fault == FAKE_RESET);
+        fake_redis_end_notifying(fake, evil->fault == FAKE_RESET);
         return;
     }
     char *bytes = malloc(len + more);
     ck_assert_ptr_nonnull(bytes);
     memcpy(bytes, evil->bytes, len);
     memset(bytes + len, 'x', more);
-    fake_redis_tell(fake, bytes, len + more);
+    fake_redis_notify(fake, bytes, len + more);
     free(bytes);
 }
 
@@ -226,10 +231,10 @@ static void check_spoilt(const struct evil *evil)
     waiter_connect_patient();
     waiter_begin();
     size_t node = wait_for_teller(), before = subscriptions();
-    spoil(trio.fake[node], evil);
-    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, PATIENCE_MS), "%s:%s", evil->name,
+    spoil(three_servers.fake[node], evil);
+    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, TIME_LIMIT_MS), "%s:%s", evil->name,
                   waiter_states());
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s:%s", evil->name,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s:%s", evil->name,
                   waiter_states());
     ck_assert_msg(waiter_reconnects() == 0, "%s:%s", evil->name, waiter_states());
     ck_assert_msg(!waiter_is_done(), "%s", evil->name);
@@ -239,7 +244,7 @@ static void check_spoilt(const struct evil *evil)
 
 START_TEST(nonsense)
 {
-    check_spoilt(&evils[_i]);
+    check_spoilt(&bad_replies[_i]);
 }
 END_TEST
 
@@ -255,9 +260,9 @@ START_TEST(a_change_in_between)
     waiter_connect_patient();
     waiter_begin();
     size_t node = wait_for_teller();
-    fake_redis_rule(trio.fake[node],
+    fake_redis_rule(three_servers.fake[node],
                     (struct fake_rule){.command = "SUBSCRIBE", .times = 3, .fault = FAKE_DROP});
-    fake_redis_end_telling(trio.fake[node], false);
+    fake_redis_end_notifying(three_servers.fake[node], false);
     waiter_let_go();
     waiter_check_had("in between");
 }
@@ -275,9 +280,10 @@ START_TEST(told_on_the_first_connection)
     waiter_connect_usual();
     waiter_begin();
     size_t node = wait_for_teller();
-    fake_redis_push(trio.fake[node], lines[_i]);
-    ck_assert_msg(WAIT_UNTIL(trio_stats(node).reconnects > 0, PATIENCE_MS), "%s", waiter_states());
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s", waiter_states());
+    fake_redis_push(three_servers.fake[node], lines[_i]);
+    ck_assert_msg(WAIT_UNTIL(three_servers_stats(node).reconnects > 0, TIME_LIMIT_MS), "%s",
+                  waiter_states());
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s", waiter_states());
     waiter_let_go();
     waiter_check_had("first connection");
 }
@@ -289,17 +295,18 @@ START_TEST(keys_of_others)
     waiter_connect_patient();
     waiter_begin();
     size_t node = wait_for_teller();
-    uint64_t tried = waiter_attempts(), woken = waiter_wakeups(), told = trio_stats(node).pushes;
-    size_t asked = fake_redis_count(trio.fake[node], "PTTL");
+    uint64_t tried = waiter_attempts(), woken = waiter_wakeups(),
+             told = three_servers_stats(node).notifications;
+    size_t asked = fake_redis_count(three_servers.fake[node], "PTTL");
     for (unsigned i = 0; i < 100; i++) {
         static const char other[] =
             PUSH "*1\r\n$9\r\nresource2\r\n" PUSH "*2\r\n$5\r\nresou\r\n$3\r\nrce\r\n";
-        fake_redis_tell(trio.fake[node], other, sizeof other - 1);
+        fake_redis_notify(three_servers.fake[node], other, sizeof other - 1);
     }
-    ck_assert(WAIT_UNTIL(trio_stats(node).pushes >= told + 200, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(three_servers_stats(node).notifications >= told + 200, TIME_LIMIT_MS));
     ck_assert_uint_eq(waiter_attempts(), tried);
     ck_assert_uint_eq(waiter_wakeups(), woken);
-    ck_assert_uint_eq(fake_redis_count(trio.fake[node], "PTTL"), asked);
+    ck_assert_uint_eq(fake_redis_count(three_servers.fake[node], "PTTL"), asked);
     ck_assert(!waiter_is_done());
     waiter_let_go();
     waiter_check_had("others");
@@ -317,20 +324,23 @@ START_TEST(a_flood)
     waiter_connect_patient();
     waiter_begin();
     size_t node = wait_for_teller();
-    uint64_t told = trio_stats(node).pushes;
+    uint64_t told = three_servers_stats(node).notifications;
     char *flood = malloc(PUSHES_SENT * (sizeof push - 1));
     ck_assert_ptr_nonnull(flood);
     for (size_t i = 0; i < PUSHES_SENT; i++)
         memcpy(flood + i * (sizeof push - 1), push, sizeof push - 1);
-    fake_redis_tell(trio.fake[node], flood, PUSHES_SENT * (sizeof push - 1));
+    fake_redis_notify(three_servers.fake[node], flood, PUSHES_SENT * (sizeof push - 1));
     free(flood);
-    ck_assert_int_eq(redlock_acquire(trio.client, "other", &opts, &other, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_acquire(three_servers.client, "other", &opts, &other, NULL),
+                     REDLOCK_OK);
     ck_assert_int_eq(redlock_release(other, NULL), REDLOCK_OK);
     redlock_lock_free(other);
-    ck_assert_msg(WAIT_UNTIL(trio_stats(node).pushes >= told + PUSHES_SENT, PATIENCE_MS), "%s",
-                  waiter_states());
+    ck_assert_msg(
+        WAIT_UNTIL(three_servers_stats(node).notifications >= told + PUSHES_SENT, TIME_LIMIT_MS),
+        "%s", waiter_states());
     /* What comes while one is under way is one more question at most. */
-    ck_assert_uint_lt(fake_redis_count(trio.fake[node], "SET " WAITER_KEY), PUSHES_SENT / 4);
+    ck_assert_uint_lt(fake_redis_count(three_servers.fake[node], "SET " WAITER_KEY),
+                      PUSHES_SENT / 4);
     ck_assert(!waiter_is_done());
     (void)wait_for_teller();
     ck_assert_uint_eq(waiter_reconnects(), 0);
@@ -343,16 +353,18 @@ END_TEST
 START_TEST(a_server_that_never_tells)
 {
     waiter_connect_usual();
-    for (size_t i = 0; i < TRIO; i++)
+    for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_set_profile(
-            trio.fake[i], &(struct fake_profile){.untold = true, .run_id = trio_stats(i).run_id});
+            three_servers.fake[i],
+            &(struct fake_profile){.untold = true, .run_id = three_servers_stats(i).run_id});
     waiter_begin();
     (void)wait_for_teller();
     uint64_t before = waiter_attempts();
-    ck_assert_msg(WAIT_UNTIL(waiter_attempts() >= before + 2, PATIENCE_MS), "%s", waiter_states());
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() >= before + 2, TIME_LIMIT_MS), "%s",
+                  waiter_states());
     waiter_let_go();
     waiter_check_had("silent");
-    ck_assert_uint_eq(waiter_pushes_of_all(), 0);
+    ck_assert_uint_eq(waiter_notifications_of_all(), 0);
 }
 END_TEST
 
@@ -362,15 +374,16 @@ START_TEST(servers_that_come_back)
     waiter_connect_usual();
     waiter_begin();
     size_t node = wait_for_teller();
-    fake_redis_listen(trio.fake[node], false);
-    fake_redis_drop_connections(trio.fake[node]);
-    ck_assert(WAIT_UNTIL(trio_stats(node).may_vote == 0, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(trio_stats(node).wakeups == REDLOCK_WAKEUPS_IDLE, PATIENCE_MS));
+    fake_redis_listen(three_servers.fake[node], false);
+    fake_redis_drop_connections(three_servers.fake[node]);
+    ck_assert(WAIT_UNTIL(three_servers_stats(node).eligible == 0, TIME_LIMIT_MS));
+    ck_assert(
+        WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_IDLE, TIME_LIMIT_MS));
     ck_assert_uint_ne(wait_for_teller(), node);
-    fake_redis_listen(trio.fake[node], true);
-    ck_assert_msg(WAIT_UNTIL(trio_stats(node).wakeups == REDLOCK_WAKEUPS_ON &&
-                                 fake_redis_tells(trio.fake[node], WAITER_KEY),
-                             PATIENCE_MS),
+    fake_redis_listen(three_servers.fake[node], true);
+    ck_assert_msg(WAIT_UNTIL(three_servers_stats(node).notify_state == REDLOCK_NOTIFY_ON &&
+                                 fake_redis_notifies(three_servers.fake[node], WAITER_KEY),
+                             TIME_LIMIT_MS),
                   "%s", waiter_states());
     waiter_let_go();
     waiter_check_had("back");
@@ -380,13 +393,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("io_notifications");
-    TCase *greeting = trio_add_case(suite, "greeting"), *open = trio_add_case(suite, "open");
+    TCase *greeting = three_servers_add_case(suite, "greeting"),
+          *open = three_servers_add_case(suite, "open");
 
     tcase_add_test(greeting, an_honest_server);
-    tcase_add_loop_test(greeting, wrong_answers, 0, EVILS * STEPS);
+    tcase_add_loop_test(greeting, wrong_answers, 0, BAD_REPLIES * STEPS);
     tcase_add_loop_test(greeting, refused, 0, 7);
     tcase_add_test(greeting, the_redirect_is_gone);
-    tcase_add_loop_test(open, nonsense, 0, EVILS);
+    tcase_add_loop_test(open, nonsense, 0, BAD_REPLIES);
     tcase_add_loop_test(open, wrong_pushes, 0, PUSHES);
     tcase_add_test(open, a_change_in_between);
     tcase_add_loop_test(open, told_on_the_first_connection, 0, 3);

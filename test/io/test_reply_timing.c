@@ -17,36 +17,36 @@ START_TEST(surplus_answers)
     static const char *const places[] = {"SET", "EVALSHA", "INFO", "CLIENT"};
     static const char *const surplus[] = {"+OK\r\n", ":1\r\n", "$-1\r\n", "*1000000000\r\n"};
     redlock_lock_t *lock = NULL;
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.command = places[_i / 4],
-                                                         .times = 1,
-                                                         .fault = FAKE_SURPLUS,
-                                                         .bytes = surplus[_i % 4]});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
-    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-    status = trio_release(lock);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = places[_i / 4],
+                                                                  .times = 1,
+                                                                  .fault = FAKE_SURPLUS,
+                                                                  .bytes = surplus[_i % 4]});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
+    ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+    status = three_servers_release(lock);
     ck_assert_msg(status == REDLOCK_OK || status == REDLOCK_ENOQUORUM, "%s%s",
-                  redlock_strerror(status), trio_text());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait(trio.fake[i], "CLIENT SETNAME", 2, PATIENCE_MS));
-    trio_check_recovers("surplus");
+                  redlock_strerror(status), three_servers_text());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait(three_servers.fake[i], "CLIENT SETNAME", 2, TIME_LIMIT_MS));
+    three_servers_check_recovers("surplus");
 }
 END_TEST
 
 /* Nobody was asked anything, and yet an answer comes: the connection is closed, not the process. */
 START_TEST(surplus_on_an_idle_connection)
 {
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    ck_assert(trio_wait_no_keys());
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_push(trio.fake[i], "+OK\r\n");
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait(trio.fake[i], "CLIENT SETNAME", 2, PATIENCE_MS));
-    trio_check_recovers("surplus while idle");
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_push(three_servers.fake[i], "+OK\r\n");
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait(three_servers.fake[i], "CLIENT SETNAME", 2, TIME_LIMIT_MS));
+    three_servers_check_recovers("surplus while idle");
 }
 END_TEST
 
@@ -54,30 +54,30 @@ END_TEST
 START_TEST(late_answer_to_release)
 {
     redlock_lock_t *lock = NULL;
-    fake_redis_rule(trio.fake[0],
+    fake_redis_rule(three_servers.fake[0],
                     (struct fake_rule){.command = "EVALSHA", .times = 1, .fault = FAKE_GATE});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(trio_acquire(&lock, 0), REDLOCK_OK);
-    ck_assert_int_eq(trio_release(lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(trio_stats(0).timeouts > 0, PATIENCE_MS));
-    fake_redis_open_gate(trio.fake[0]);
-    trio_check_recovers("late release");
-    ck_assert_uint_eq(trio_stats(0).reconnects, 0);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
+    ck_assert_int_eq(three_servers_release(lock), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(three_servers_stats(0).timeouts > 0, TIME_LIMIT_MS));
+    fake_redis_open_gate(three_servers.fake[0]);
+    three_servers_check_recovers("late release");
+    ck_assert_uint_eq(three_servers_stats(0).reconnects, 0);
 }
 END_TEST
 
 START_TEST(answers_byte_by_byte)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_SPLIT});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.fault = FAKE_SPLIT});
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     for (int i = 0; i < 20; i++)
-        trio_check_works();
-    ck_assert(trio_wait_no_keys());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert_uint_eq(trio_stats(i).reconnects, 0);
+        three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert_uint_eq(three_servers_stats(i).reconnects, 0);
 }
 END_TEST
 
@@ -86,27 +86,28 @@ END_TEST
 START_TEST(late_answers)
 {
     redlock_lock_t *lock = NULL;
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     for (size_t i = 0; i < 2; i++)
-        fake_redis_rule(trio.fake[i],
+        fake_redis_rule(three_servers.fake[i],
                         (struct fake_rule){.command = "SET", .times = 1, .fault = FAKE_GATE});
-    trio_check_fails("late", REDLOCK_ENOQUORUM, 0);
-    trio_check_failed(0, "late", TIMEOUT);
-    trio_check_failed(1, "late", TIMEOUT);
+    three_servers_check_fails("late", REDLOCK_ENOQUORUM, 0);
+    three_servers_check_failed(0, "late", TIMEOUT);
+    three_servers_check_failed(1, "late", TIMEOUT);
     /* The third server denies from now on: a stale +OK would be told from a grant of it. */
-    fake_redis_put(trio.fake[0], "resource", "other", 0);
-    fake_redis_put(trio.fake[1], "resource", "other", 0);
-    fake_redis_open_gate(trio.fake[0]);
-    fake_redis_open_gate(trio.fake[1]);
-    ck_assert(trio_wait_all_vote());
-    int status = trio_acquire(&lock, 0);
-    ck_assert_msg(status == REDLOCK_ECONTENDED, "%s%s", redlock_strerror(status), trio_text());
-    ck_assert_uint_gt(trio_stats(0).replies_late, 0);
-    ck_assert_uint_eq(trio_stats(0).reconnects, 0);
-    fake_redis_remove(trio.fake[0], "resource");
-    fake_redis_remove(trio.fake[1], "resource");
-    trio_check_recovers("late");
+    fake_redis_put(three_servers.fake[0], "resource", "other", 0);
+    fake_redis_put(three_servers.fake[1], "resource", "other", 0);
+    fake_redis_open_gate(three_servers.fake[0]);
+    fake_redis_open_gate(three_servers.fake[1]);
+    ck_assert(three_servers_wait_all_vote());
+    int status = three_servers_acquire(&lock, 0);
+    ck_assert_msg(status == REDLOCK_ECONTENDED, "%s%s", redlock_strerror(status),
+                  three_servers_text());
+    ck_assert_uint_gt(three_servers_stats(0).replies_late, 0);
+    ck_assert_uint_eq(three_servers_stats(0).reconnects, 0);
+    fake_redis_remove(three_servers.fake[0], "resource");
+    fake_redis_remove(three_servers.fake[1], "resource");
+    three_servers_check_recovers("late");
 }
 END_TEST
 
@@ -115,23 +116,24 @@ START_TEST(undo_follows_its_set)
 {
     char set[256], undo[256], token[128];
     unsigned set_connection = 0, undo_connection = 0;
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    fake_redis_put(trio.fake[1], "resource", "other", 0);
-    fake_redis_put(trio.fake[2], "resource", "other", 0);
-    trio_check_fails("denied", REDLOCK_ECONTENDED, 0);
-    ck_assert(fake_redis_wait(trio.fake[0], "EVALSHA release", 1, PATIENCE_MS));
-    long set_at = fake_redis_find(trio.fake[0], "SET ", 0, set, sizeof set, &set_connection);
-    long undo_at =
-        fake_redis_find(trio.fake[0], "EVALSHA release", 0, undo, sizeof undo, &undo_connection);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    fake_redis_put(three_servers.fake[1], "resource", "other", 0);
+    fake_redis_put(three_servers.fake[2], "resource", "other", 0);
+    three_servers_check_fails("denied", REDLOCK_ECONTENDED, 0);
+    ck_assert(fake_redis_wait(three_servers.fake[0], "EVALSHA release", 1, TIME_LIMIT_MS));
+    long set_at =
+        fake_redis_find(three_servers.fake[0], "SET ", 0, set, sizeof set, &set_connection);
+    long undo_at = fake_redis_find(three_servers.fake[0], "EVALSHA release", 0, undo, sizeof undo,
+                                   &undo_connection);
     ck_assert_int_ge(set_at, 0);
     ck_assert_int_gt(undo_at, set_at);
     ck_assert_uint_eq(set_connection, undo_connection);
     ck_assert_int_eq(sscanf(set, "SET resource %127s NX PX", token), 1);
     ck_assert_ptr_nonnull(strstr(undo, token));
-    fake_redis_remove(trio.fake[1], "resource");
-    fake_redis_remove(trio.fake[2], "resource");
-    trio_check_recovers("undo");
+    fake_redis_remove(three_servers.fake[1], "resource");
+    fake_redis_remove(three_servers.fake[2], "resource");
+    three_servers_check_recovers("undo");
 }
 END_TEST
 
@@ -140,12 +142,12 @@ END_TEST
 /* Bytes that an honest server sends for greeting, acquire and release. */
 static uint64_t conversation(void)
 {
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    trio_check_works();
-    ck_assert(trio_wait_no_keys());
-    uint64_t sent = fake_redis_sent(trio.fake[0]);
-    trio_disconnect();
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    three_servers_check_works();
+    ck_assert(three_servers_wait_no_keys());
+    uint64_t sent = fake_redis_sent(three_servers.fake[0]);
+    three_servers_disconnect();
     return sent;
 }
 
@@ -154,15 +156,15 @@ START_TEST(close_at_every_byte)
     uint64_t total = conversation();
     ck_assert_uint_gt(total, 100);
     for (uint64_t at = (uint64_t)_i; at <= total; at += 8) {
-        fake_redis_cut_after(trio.fake[0], at);
-        trio_connect();
-        trio_check_works();
-        trio_check_works();
-        trio_disconnect();
-        fake_redis_cut_after(trio.fake[0], UINT64_MAX);
-        fake_redis_flush(trio.fake[0]);
-        ck_assert(fake_redis_wait_keys(trio.fake[1], 0, PATIENCE_MS));
-        ck_assert(fake_redis_wait_keys(trio.fake[2], 0, PATIENCE_MS));
+        fake_redis_cut_after(three_servers.fake[0], at);
+        three_servers_connect();
+        three_servers_check_works();
+        three_servers_check_works();
+        three_servers_disconnect();
+        fake_redis_cut_after(three_servers.fake[0], UINT64_MAX);
+        fake_redis_flush(three_servers.fake[0]);
+        ck_assert(fake_redis_wait_keys(three_servers.fake[1], 0, TIME_LIMIT_MS));
+        ck_assert(fake_redis_wait_keys(three_servers.fake[2], 0, TIME_LIMIT_MS));
     }
 }
 END_TEST
@@ -171,10 +173,10 @@ END_TEST
 static void check_two_lost(void)
 {
     unsigned lost = 0;
-    for (size_t i = 0; i < TRIO; i++) {
-        if (trio_node(i).vote != REDLOCK_VOTE_NONE)
-            trio_check_failed(i, "close", LOST);
-        lost += trio_node(i).vote == REDLOCK_VOTE_FAILED;
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (three_servers_node(i).vote != REDLOCK_VOTE_NONE)
+            three_servers_check_failed(i, "close", LOST);
+        lost += three_servers_node(i).vote == REDLOCK_VOTE_FAILED;
     }
     ck_assert_uint_ge(lost, 2);
 }
@@ -184,28 +186,30 @@ static void check_two_lost(void)
 START_TEST(all_close_in_acquire)
 {
     redlock_lock_t *lock = NULL;
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i],
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(three_servers.fake[i],
                         (struct fake_rule){
                             .command = "SET", .times = 1, .fault = FAKE_CLOSE, .at = (size_t)_i});
-    int status = trio_acquire(&lock, 0);
+    int status = three_servers_acquire(&lock, 0);
     if (_i < 5) {
-        ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status), trio_text());
+        ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s%s", redlock_strerror(status),
+                      three_servers_text());
         check_two_lost();
     } else {
-        ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), trio_text());
-        (void)trio_release(lock);
+        ck_assert_msg(status == REDLOCK_OK, "%s%s", redlock_strerror(status), three_servers_text());
+        (void)three_servers_release(lock);
     }
-    trio_check_recovers("close");
+    three_servers_check_recovers("close");
 }
 END_TEST
 
 int main(void)
 {
     Suite *suite = suite_create("io_reply_timing");
-    TCase *timing = trio_add_case(suite, "timing"), *ends = trio_add_case(suite, "ends");
+    TCase *timing = three_servers_add_case(suite, "timing"),
+          *ends = three_servers_add_case(suite, "ends");
     tcase_add_loop_test(timing, surplus_answers, 0, 16);
     tcase_add_test(timing, surplus_on_an_idle_connection);
     tcase_add_test(timing, late_answer_to_release);

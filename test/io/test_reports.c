@@ -27,7 +27,7 @@ static void write_words(char *to, size_t size, const redlock_report_t *report)
 
     ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
     int at = snprintf(to, size, "%d %d %u/%u/%u %s '%s'", info.status, info.state, info.nodes,
-                      info.quorum, info.granted, info.set, redlock_report_text(report));
+                      info.quorum, info.granted, info.shard, redlock_report_text(report));
     for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++)
         at += snprintf(to + at, size - (size_t)at, "; %s %d %d %llu %llu '%s' '%s'", node.node,
                        node.vote, node.cause, (unsigned long long)node.rtt_us,
@@ -66,15 +66,16 @@ START_TEST(report_of_a_callback_is_kept)
 {
     pthread_t thread;
 
-    for (size_t i = 0; i < TRIO - 1; i++)
-        fake_redis_put(trio.fake[i], "resource", TOKEN, TTL_MS);
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    for (size_t i = 0; i < THREE_SERVERS - 1; i++)
+        fake_redis_put(three_servers.fake[i], "resource", TOKEN, TTL_MS);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
     atomic_store(&seen.told, false);
-    ck_assert_int_eq(redlock_inspect_start(trio.client, "resource", NULL, on_inspected, NULL),
-                     REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&seen.told), PATIENCE_MS));
-    trio_disconnect();
+    ck_assert_int_eq(
+        redlock_inspect_start(three_servers.client, "resource", NULL, on_inspected, NULL),
+        REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(atomic_load(&seen.told), TIME_LIMIT_MS));
+    three_servers_disconnect();
     ck_assert_ptr_nonnull(strstr(seen.words, "'somebody'"));
     redlock_report_t *again = redlock_report_ref(seen.kept[0]);
     ck_assert_ptr_eq(again, seen.kept[0]);
@@ -92,9 +93,9 @@ START_TEST(report_of_a_blocking_call_is_counted)
 {
     redlock_report_t *report = NULL;
 
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_OK);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(redlock_inspect(three_servers.client, "resource", &report), REDLOCK_OK);
     redlock_report_t *again = redlock_report_ref(report);
     ck_assert_ptr_eq(again, report);
     write_words(seen.words, sizeof seen.words, report);
@@ -109,14 +110,14 @@ START_TEST(reports_without_nodes)
 {
     redlock_report_t *report = NULL;
 
-    trio_connect();
-    ck_assert_int_eq(redlock_inspect(trio.client, "", &report), REDLOCK_EINVAL);
+    three_servers_connect();
+    ck_assert_int_eq(redlock_inspect(three_servers.client, "", &report), REDLOCK_EINVAL);
     redlock_report_t *again = redlock_report_ref(report);
     redlock_report_free(report);
     ck_assert_str_ne(redlock_report_text(again), "");
     redlock_report_free(again);
-    (void)redlock_shutdown(trio.client, 0);
-    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_ECLOSED);
+    (void)redlock_shutdown(three_servers.client, 0);
+    ck_assert_int_eq(redlock_inspect(three_servers.client, "resource", &report), REDLOCK_ECLOSED);
     again = redlock_report_ref(report);
     redlock_report_free(report);
     ck_assert_str_ne(redlock_report_text(again), "");
@@ -145,17 +146,18 @@ START_TEST(state_of_the_key)
     redlock_node_report_t node;
     unsigned told = 0;
 
-    for (size_t i = 0; i < TRIO; i++) {
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
         if (row->value != NULL)
-            fake_redis_put(trio.fake[i], "resource", row->value, row->ttl_ms);
+            fake_redis_put(three_servers.fake[i], "resource", row->value, row->ttl_ms);
         if (row->foreign)
-            fake_redis_rule(trio.fake[i], (struct fake_rule){.command = "GET",
-                                                             .fault = FAKE_REPLY,
-                                                             .bytes = "-WRONGTYPE no string\r\n"});
+            fake_redis_rule(three_servers.fake[i],
+                            (struct fake_rule){.command = "GET",
+                                               .fault = FAKE_REPLY,
+                                               .bytes = "-WRONGTYPE no string\r\n"});
     }
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(redlock_inspect(trio.client, "resource", &report), REDLOCK_OK);
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(redlock_inspect(three_servers.client, "resource", &report), REDLOCK_OK);
     for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
         bool answered = node.vote != REDLOCK_VOTE_NONE; /* two of three are enough */
         ck_assert_int_eq(node.key, answered ? row->key : REDLOCK_KEY_UNKNOWN);
@@ -175,13 +177,13 @@ START_TEST(nodes_in_the_text)
     redlock_node_report_t node;
     unsigned told = 0;
 
-    for (size_t i = 0; i < TRIO - 1; i++)
+    for (size_t i = 0; i < THREE_SERVERS - 1; i++)
         fake_redis_rule(
-            trio.fake[i],
+            three_servers.fake[i],
             (struct fake_rule){.command = "SET", .fault = FAKE_REPLY, .bytes = "-ERR no\r\n"});
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
-    ck_assert_int_eq(redlock_acquire(trio.client, "resource", &opts, &lock, &report),
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
+    ck_assert_int_eq(redlock_acquire(three_servers.client, "resource", &opts, &lock, &report),
                      REDLOCK_ENOQUORUM);
     for (size_t i = 0; redlock_report_get_node(report, i, &node, sizeof node) == REDLOCK_OK; i++) {
         bool named = strstr(redlock_report_text(report), node.node) != NULL;
@@ -198,7 +200,7 @@ int main(void)
     Suite *suite = suite_create("reports");
     TCase *tcase = tcase_create("references");
 
-    tcase_add_checked_fixture(tcase, trio_setup, trio_teardown);
+    tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
     tcase_add_test(tcase, report_of_a_callback_is_kept);
     tcase_add_test(tcase, report_of_a_blocking_call_is_counted);
     tcase_add_test(tcase, reports_without_nodes);

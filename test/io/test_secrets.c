@@ -44,8 +44,8 @@ static void check_no_secret(const char *where, const char *text)
 
 static void wait_until_refused(size_t server)
 {
-    ck_assert(fake_redis_wait(trio.fake[server], "AUTH ", 1, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(trio_stats(server).cause == REDLOCK_CAUSE_AUTH, PATIENCE_MS));
+    ck_assert(fake_redis_wait(three_servers.fake[server], "AUTH ", 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(three_servers_stats(server).cause == REDLOCK_CAUSE_AUTH, TIME_LIMIT_MS));
 }
 
 START_TEST(a_server_that_repeats_the_login)
@@ -57,22 +57,24 @@ START_TEST(a_server_that_repeats_the_login)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(answer, sizeof answer, ANSWERS[which], LOGINS[login].repeated);
 #pragma GCC diagnostic pop
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_rule(trio.fake[i], (struct fake_rule){
-                                          .command = "AUTH", .fault = FAKE_REPLY, .bytes = answer});
-    trio_connect_as(LOGINS[login].login, NULL);
-    for (size_t i = 0; i < TRIO; i++)
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_rule(
+            three_servers.fake[i],
+            (struct fake_rule){.command = "AUTH", .fault = FAKE_REPLY, .bytes = answer});
+    three_servers_connect_as(LOGINS[login].login, NULL);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
         wait_until_refused(i); /* who is greeted when the time is up would have said nothing yet */
-    int status = trio_acquire(&lock, wait_scaled_ms(50));
-    ck_assert_msg(status == REDLOCK_EAUTH, "%s%s", redlock_strerror(status), trio_text());
-    check_no_secret("report", trio_text());
-    for (size_t i = 0; i < TRIO; i++) {
-        check_no_secret("text of the node", trio_stats(i).text);
-        check_no_secret("name of the node", trio_stats(i).node);
-        ck_assert_uint_gt(strlen(trio_stats(i).text), 0);
+    int status = three_servers_acquire(&lock, wait_scaled_ms(50));
+    ck_assert_msg(status == REDLOCK_EAUTH, "%s%s", redlock_strerror(status), three_servers_text());
+    check_no_secret("report", three_servers_text());
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        check_no_secret("text of the node", three_servers_stats(i).text);
+        check_no_secret("name of the node", three_servers_stats(i).node);
+        ck_assert_uint_gt(strlen(three_servers_stats(i).text), 0);
     }
-    ck_assert_ptr_nonnull(strstr(trio_log(), trio_stats(0).text)); /* it was logged */
-    check_no_secret("log", trio_log());
+    ck_assert_ptr_nonnull(
+        strstr(three_servers_log(), three_servers_stats(0).text)); /* it was logged */
+    check_no_secret("log", three_servers_log());
 }
 END_TEST
 
@@ -80,7 +82,7 @@ static Suite *secrets_suite(void)
 {
     Suite *suite = suite_create("secrets");
     TCase *tcase = tcase_create("repeated");
-    tcase_add_checked_fixture(tcase, trio_setup, trio_teardown);
+    tcase_add_checked_fixture(tcase, three_servers_setup, three_servers_teardown);
     tcase_add_loop_test(tcase, a_server_that_repeats_the_login, 0,
                         (int)(LOGINS_COUNT * ANSWERS_COUNT));
     suite_add_tcase(suite, tcase);

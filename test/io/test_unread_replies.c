@@ -13,14 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 10000
-#define TIMEOUT_MS  50
-#define TTL_MS      30000
+#define TIME_LIMIT_MS 10000
+#define TIMEOUT_MS    50
+#define TTL_MS        30000
 
 static struct fake_redis *fake;
 static struct rl_engine *engine;
 static struct rl_io io;
-static struct rl_io_side side;
+static struct rl_io_shard shard;
 static struct rl_mem mem;
 static struct rl_log logger;
 static struct rl_node_spec spec;
@@ -68,17 +68,17 @@ static void setup(void)
         .log = &logger,
         .specs = &spec,
         .nodes = 1,
-        .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
+        .admission = {.drift = {.ppm = 10000, .constant_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .backoff = {.min_ns = 5 * RL_MS, .max_ns = 50 * RL_MS},
-        .connect_timeout_ns = PATIENCE_MS * RL_MS,
+        .connect_timeout_ns = TIME_LIMIT_MS * RL_MS,
         .node_timeout_ns = TIMEOUT_MS * RL_MS,
         .heartbeat_ns = RL_SECOND,
     };
     const struct rl_engine_listener listener = {.lock = ignore_lock, .node = ignore_node};
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
     ck_assert_int_eq(rl_io_open(&io), REDLOCK_OK);
-    ck_assert_int_eq(rl_io_add(&io, &side, engine, &params, &listener), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(becomes_ready(), PATIENCE_MS));
+    ck_assert_int_eq(rl_io_add(&io, &shard, engine, &params, &listener), REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(becomes_ready(), TIME_LIMIT_MS));
 }
 
 static void teardown(void)
@@ -97,7 +97,7 @@ static void ask(void)
     claim->ttl_ms = claim->ttl_max_ms = TTL_MS;
     rl_engine_refresh(engine);
     ck_assert_int_eq(
-        rl_node_ask(&engine->nodes[0], claim, 0, RL_VERB_ACQUIRE, engine->view.now.boot_ns),
+        rl_node_request(&engine->nodes[0], claim, 0, RL_VERB_ACQUIRE, engine->view.now.boot_ns),
         REDLOCK_CAUSE_NONE);
     rl_claim_drop(claim);
     rl_engine_flush(engine);
@@ -112,8 +112,8 @@ START_TEST(answer_in_the_socket_counts)
 {
     uint64_t sent = fake_redis_sent(fake);
     ask();
-    ck_assert(WAIT_UNTIL(fake_redis_sent(fake) > sent, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(fake_redis_sent(fake) > sent, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
     rl_io_tick(&io, NULL, 0); /* nothing was ready when we looked */
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 0);
     ck_assert(!engine->nodes[0].suspect);
@@ -126,8 +126,8 @@ START_TEST(no_answer_is_late)
 {
     fake_redis_rule(fake, (struct fake_rule){.command = "SET", .fault = FAKE_SILENCE});
     ask();
-    ck_assert(fake_redis_wait(fake, "SET", 1, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(time_is_up(), PATIENCE_MS));
+    ck_assert(fake_redis_wait(fake, "SET", 1, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
     rl_io_tick(&io, NULL, 0);
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 1);
     ck_assert(engine->nodes[0].suspect);

@@ -45,41 +45,41 @@ static int start_acquire(struct chain *unused)
     redlock_opts_t opts = redlock_opts(TTL_MS);
     opts.wait_ms = WAIT_MS;
     (void)unused;
-    return redlock_acquire_start(trio.client, "resource", &opts, on_done, NULL);
+    return redlock_acquire_start(three_servers.client, "resource", &opts, on_done, NULL);
 }
 
 static int start_wait_ready(struct chain *unused)
 {
     (void)unused;
-    return redlock_wait_ready_start(trio.client, WAIT_MS, NULL, on_done, NULL);
+    return redlock_wait_ready_start(three_servers.client, WAIT_MS, NULL, on_done, NULL);
 }
 
 static void connect_in(int mode)
 {
     redlock_config_t *config = NULL;
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
-    for (size_t i = 0; i < TRIO; i++) {
-        fake_redis_rule(trio.fake[i], (struct fake_rule){.fault = FAKE_SILENCE});
-        ck_assert_int_eq(redlock_config_add_nodes(config, fake_redis_url(trio.fake[i])),
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_rule(three_servers.fake[i], (struct fake_rule){.fault = FAKE_SILENCE});
+        ck_assert_int_eq(redlock_config_add_nodes(config, fake_redis_url(three_servers.fake[i])),
                          REDLOCK_OK);
     }
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, CONNECT_MS), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
-    ck_assert_int_eq(redlock_new(&trio.client, config), REDLOCK_OK);
+    ck_assert_int_eq(redlock_new(&three_servers.client, config), REDLOCK_OK);
     redlock_config_free(config);
 }
 
 /* The greeting has left, and no answer will come. */
 static void turn(void)
 {
-    const int fd = redlock_get_fd(trio.client);
+    const int fd = redlock_get_fd(three_servers.client);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     if (fd == REDLOCK_EMODE) {
         wait_pause();
         return;
     }
     poll(&ready, 1, (int)wait_scaled_ms(LATE_MS)); /* nobody looks unless the descriptor says so */
-    ck_assert_int_eq(redlock_process(trio.client), REDLOCK_OK);
+    ck_assert_int_eq(redlock_process(three_servers.client), REDLOCK_OK);
 }
 
 static void run(int mode, int (*start)(struct chain *chain))
@@ -112,10 +112,10 @@ START_TEST(wait_ready_from_callbacks)
 }
 END_TEST
 
-static Suite *silent_suite(void)
+static Suite *unresponsive_suite(void)
 {
     Suite *suite = suite_create("io_unresponsive");
-    TCase *tcase = trio_add_case(suite, "callbacks");
+    TCase *tcase = three_servers_add_case(suite, "callbacks");
     tcase_add_loop_test(tcase, acquisitions_from_callbacks, 0, 3);
     tcase_add_loop_test(tcase, wait_ready_from_callbacks, 0, 3);
     return suite;
@@ -123,5 +123,5 @@ static Suite *silent_suite(void)
 
 int main(void)
 {
-    return suite_run(silent_suite());
+    return suite_run(unresponsive_suite());
 }

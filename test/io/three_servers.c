@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct trio trio;
+struct three_servers three_servers;
 
 static redlock_report_t *report;
 static struct {
@@ -31,7 +31,7 @@ static void log_line(int level, const char *message, void *userdata)
     pthread_mutex_unlock(&logged.mutex);
 }
 
-const char *trio_log(void)
+const char *three_servers_log(void)
 {
     pthread_mutex_lock(&logged.mutex);
     memcpy(logged.copy, logged.text, sizeof logged.text);
@@ -39,53 +39,53 @@ const char *trio_log(void)
     return logged.copy;
 }
 
-void trio_setup(void)
+void three_servers_setup(void)
 {
-    fdcheck_begin(&trio.before);
-    for (size_t i = 0; i < TRIO; i++)
-        trio.fake[i] = fake_redis_start(NULL);
-    trio.client = NULL;
-    trio.admission = REDLOCK_ADMISSION_STRICT;
-    trio.fences = false;
-    trio.retry_ms = 0;
-    trio.also = NULL;
-    trio.also_count = 0;
-    trio.permits = 0;
-    trio.node_time_ms = NODE_TIME_MS;
+    fdcheck_begin(&three_servers.before);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        three_servers.fake[i] = fake_redis_start(NULL);
+    three_servers.client = NULL;
+    three_servers.admission = REDLOCK_ADMISSION_STRICT;
+    three_servers.fences = false;
+    three_servers.retry_ms = 0;
+    three_servers.also = NULL;
+    three_servers.also_count = 0;
+    three_servers.permits = 0;
+    three_servers.node_time_ms = NODE_TIME_MS;
 }
 
-void trio_teardown(void)
+void three_servers_teardown(void)
 {
-    trio_disconnect();
-    for (size_t i = 0; i < TRIO; i++) {
-        fake_redis_stop(trio.fake[i]);
-        trio.fake[i] = NULL;
+    three_servers_disconnect();
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_stop(three_servers.fake[i]);
+        three_servers.fake[i] = NULL;
     }
-    const char *leaked = fdcheck_leaked(&trio.before, PATIENCE_MS);
+    const char *leaked = fdcheck_leaked(&three_servers.before, TIME_LIMIT_MS);
     ck_assert_msg(leaked == NULL, "descriptors left open: %s", leaked);
 }
 
-void trio_connect(void)
+void three_servers_connect(void)
 {
-    trio_connect_as(NULL, NULL);
+    three_servers_connect_as(NULL, NULL);
 }
 
-void trio_connect_for(unsigned causes)
+void three_servers_connect_for(unsigned causes)
 {
     const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* stretched when it is used */
     const uint32_t silent_ms = ms > SILENT_MS_MIN ? ms : SILENT_MS_MIN;
-    trio.node_time_ms = (causes & TIMEOUT) != 0 ? silent_ms : NODE_TIME_MS;
-    trio_connect();
+    three_servers.node_time_ms = (causes & TIMEOUT) != 0 ? silent_ms : NODE_TIME_MS;
+    three_servers_connect();
 }
 
-void trio_connect_as(const char *user, const char *url_rest)
+void three_servers_connect_as(const char *user, const char *url_rest)
 {
     redlock_config_t *config = NULL;
     char url[512];
-    uint32_t node_time_ms = (uint32_t)wait_scaled_ms(trio.node_time_ms);
+    uint32_t node_time_ms = (uint32_t)wait_scaled_ms(three_servers.node_time_ms);
     ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
-    for (size_t i = 0; i < TRIO; i++) {
-        const char *plain = fake_redis_url(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        const char *plain = fake_redis_url(three_servers.fake[i]);
         size_t scheme = (size_t)(strstr(plain, "://") - plain) + 3;
         snprintf(url, sizeof url, "%.*s%s%s%s", (int)scheme, plain, user == NULL ? "" : user,
                  plain + scheme, url_rest == NULL ? "" : url_rest);
@@ -94,27 +94,28 @@ void trio_connect_as(const char *user, const char *url_rest)
     }
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(config, node_time_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, node_time_ms), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_retry_ms(config, trio.retry_ms == 0 ? 5 : trio.retry_ms,
-                                                 trio.retry_ms == 0 ? 50 : trio.retry_ms),
+    ck_assert_int_eq(redlock_config_set_retry_ms(
+                         config, three_servers.retry_ms == 0 ? 5 : three_servers.retry_ms,
+                         three_servers.retry_ms == 0 ? 50 : three_servers.retry_ms),
                      REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_log(config, REDLOCK_LOG_DEBUG, log_line, NULL), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_admission(config, trio.admission), REDLOCK_OK);
-    if (trio.fences)
-        ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE),
+    ck_assert_int_eq(redlock_config_set_admission(config, three_servers.admission), REDLOCK_OK);
+    if (three_servers.fences)
+        ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
                          REDLOCK_OK);
-    int status = redlock_new(&trio.client, config);
+    int status = redlock_new(&three_servers.client, config);
     ck_assert_msg(status == REDLOCK_OK, "%s: %s", redlock_strerror(status),
                   redlock_config_error(config));
     redlock_config_free(config);
 }
 
-void trio_disconnect(void)
+void three_servers_disconnect(void)
 {
     redlock_report_free(report);
     report = NULL;
-    if (trio.client != NULL)
-        ck_assert_int_eq(redlock_free(trio.client), REDLOCK_OK);
-    trio.client = NULL;
+    if (three_servers.client != NULL)
+        ck_assert_int_eq(redlock_free(three_servers.client), REDLOCK_OK);
+    three_servers.client = NULL;
 }
 
 static void forget_report(void)
@@ -123,30 +124,30 @@ static void forget_report(void)
     report = NULL;
 }
 
-void trio_refine(redlock_opts_t *opts)
+void three_servers_refine(redlock_opts_t *opts)
 {
-    opts->also = trio.also;
-    opts->also_count = trio.also_count;
-    if (trio.permits != 0) {
-        opts->kind = REDLOCK_PERMIT;
-        opts->permits = trio.permits;
+    opts->also = three_servers.also;
+    opts->also_count = three_servers.also_count;
+    if (three_servers.permits != 0) {
+        opts->kind = REDLOCK_KIND_PERMIT;
+        opts->permits = three_servers.permits;
     }
 }
 
-int trio_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
+int three_servers_acquire(redlock_lock_t **ret_lock, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     opts.wait_ms = wait_ms;
-    opts.flags |= trio.fences ? REDLOCK_FENCE : 0;
-    trio_refine(&opts);
+    opts.flags |= three_servers.fences ? REDLOCK_FLAG_FENCE : 0;
+    three_servers_refine(&opts);
     forget_report();
-    int status = redlock_acquire(trio.client, "resource", &opts, ret_lock, &report);
+    int status = redlock_acquire(three_servers.client, "resource", &opts, ret_lock, &report);
     ck_assert_ptr_nonnull(report);
-    trio.fence = status == REDLOCK_OK ? redlock_lock_fence(*ret_lock) : 0;
+    three_servers.fence = status == REDLOCK_OK ? redlock_lock_fence(*ret_lock) : 0;
     return status;
 }
 
-int trio_extend(redlock_lock_t *lock, uint64_t ttl_ms)
+int three_servers_extend(redlock_lock_t *lock, uint64_t ttl_ms)
 {
     forget_report();
     int status = redlock_extend(lock, ttl_ms, &report);
@@ -154,7 +155,7 @@ int trio_extend(redlock_lock_t *lock, uint64_t ttl_ms)
     return status;
 }
 
-int trio_release(redlock_lock_t *lock)
+int three_servers_release(redlock_lock_t *lock)
 {
     forget_report();
     int status = redlock_release(lock, &report);
@@ -163,133 +164,142 @@ int trio_release(redlock_lock_t *lock)
     return status;
 }
 
-void trio_check_works(void)
+void three_servers_check_works(void)
 {
     redlock_lock_t *lock = NULL;
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
-    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status), trio_text());
-    status = trio_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status), trio_text());
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
+    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status),
+                  three_servers_text());
+    status = three_servers_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status),
+                  three_servers_text());
 }
 
-void trio_check_all_work(void)
+void three_servers_check_all_work(void)
 {
     redlock_lock_t *lock = NULL;
-    int status = trio_acquire(&lock, wait_scaled_ms(PATIENCE_MS));
-    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status), trio_text());
-    for (size_t i = 0; i < TRIO; i++)
-        ck_assert(fake_redis_wait_keys(trio.fake[i], 1, PATIENCE_MS));
-    status = trio_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status), trio_text());
-    ck_assert(trio_wait_no_keys());
+    int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
+    ck_assert_msg(status == REDLOCK_OK, "acquire: %s%s", redlock_strerror(status),
+                  three_servers_text());
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        ck_assert(fake_redis_wait_keys(three_servers.fake[i], 1, TIME_LIMIT_MS));
+    status = three_servers_release(lock);
+    ck_assert_msg(status == REDLOCK_OK, "release: %s%s", redlock_strerror(status),
+                  three_servers_text());
+    ck_assert(three_servers_wait_no_keys());
 }
 
-redlock_report_info_t trio_info(void)
+redlock_report_info_t three_servers_info(void)
 {
     redlock_report_info_t info;
     ck_assert_int_eq(redlock_report_get_info(report, &info, sizeof info), REDLOCK_OK);
     return info;
 }
 
-redlock_node_report_t trio_node(size_t index)
+redlock_node_report_t three_servers_node(size_t index)
 {
     redlock_node_report_t node;
     ck_assert_int_eq(redlock_report_get_node(report, index, &node, sizeof node), REDLOCK_OK);
     return node;
 }
 
-const char *trio_text(void)
+const char *three_servers_text(void)
 {
     static char text[2048];
     size_t at = (size_t)snprintf(text, sizeof text, "\n  %s", redlock_report_text(report));
-    for (size_t i = 0; i < TRIO && at < sizeof text; i++) {
-        redlock_node_report_t node = trio_node(i);
+    for (size_t i = 0; i < THREE_SERVERS && at < sizeof text; i++) {
+        redlock_node_report_t node = three_servers_node(i);
         at += (size_t)snprintf(text + at, sizeof text - at, "\n  %s: vote %d, cause %d, %s",
                                node.node, node.vote, node.cause, node.text);
     }
     return text;
 }
 
-redlock_node_stats_t trio_stats(size_t index)
+redlock_node_stats_t three_servers_stats(size_t index)
 {
     redlock_node_stats_t stats;
-    ck_assert_int_eq(redlock_get_node_stats(trio.client, index, &stats, sizeof stats), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_node_stats(three_servers.client, index, &stats, sizeof stats),
+                     REDLOCK_OK);
     return stats;
 }
 
 static bool all_vote(void)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (trio_stats(i).may_vote != 1)
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (three_servers_stats(i).eligible != 1)
             return false;
     }
     return true;
 }
 
-bool trio_wait_all_vote(void)
+bool three_servers_wait_all_vote(void)
 {
-    return WAIT_UNTIL(all_vote(), PATIENCE_MS);
+    return WAIT_UNTIL(all_vote(), TIME_LIMIT_MS);
 }
 
 static bool no_keys(void)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (fake_redis_keys(trio.fake[i]) != 0)
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (fake_redis_keys(three_servers.fake[i]) != 0)
             return false;
     }
     return true;
 }
 
-bool trio_wait_no_keys(void)
+bool three_servers_wait_no_keys(void)
 {
     return WAIT_UNTIL(no_keys(), UNDONE_MS);
 }
 
-void trio_behave(void)
+void three_servers_behave(void)
 {
-    for (size_t i = 0; i < TRIO; i++)
-        fake_redis_clear_rules(trio.fake[i]);
+    for (size_t i = 0; i < THREE_SERVERS; i++)
+        fake_redis_clear_rules(three_servers.fake[i]);
 }
 
 /* The node has failed, for one of these reasons, and the text for people is printable. */
-void trio_check_failed(size_t index, const char *name, unsigned causes)
+void three_servers_check_failed(size_t index, const char *name, unsigned causes)
 {
-    redlock_node_report_t node = trio_node(index);
-    ck_assert_msg(node.vote == REDLOCK_VOTE_FAILED, "%s: node %zu:%s", name, index, trio_text());
-    ck_assert_msg((causes >> node.cause & 1u) != 0, "%s: node %zu:%s", name, index, trio_text());
+    redlock_node_report_t node = three_servers_node(index);
+    ck_assert_msg(node.vote == REDLOCK_VOTE_FAILED, "%s: node %zu:%s", name, index,
+                  three_servers_text());
+    ck_assert_msg((causes >> node.cause & 1u) != 0, "%s: node %zu:%s", name, index,
+                  three_servers_text());
     ck_assert_uint_gt(strlen(node.text), 0);
     for (const char *c = node.text; *c != '\0'; c++)
         ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d in '%s'", name, *c, node.text);
 }
 
 /* All is well again: nothing is left behind, and all three vote. */
-void trio_check_recovers(const char *name)
+void three_servers_check_recovers(const char *name)
 {
-    trio_behave();
-    ck_assert_msg(trio_wait_all_vote(), "%s: 0: %s 1: %s 2: %s", name, trio_stats(0).text,
-                  trio_stats(1).text, trio_stats(2).text);
-    trio_check_works();
-    ck_assert_msg(trio_wait_no_keys(), "%s: keys left behind", name);
+    three_servers_behave();
+    ck_assert_msg(three_servers_wait_all_vote(), "%s: 0: %s 1: %s 2: %s", name,
+                  three_servers_stats(0).text, three_servers_stats(1).text,
+                  three_servers_stats(2).text);
+    three_servers_check_works();
+    ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
 /* An acquisition with the budget `wait_ms` that must fail with `status` in time. */
-void trio_check_fails(const char *name, int wanted, uint64_t wait_ms)
+void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms)
 {
     redlock_lock_t *lock = NULL;
     uint64_t start_ms = wait_now_ms();
-    int status = trio_acquire(&lock, wait_ms);
+    int status = three_servers_acquire(&lock, wait_ms);
     uint64_t took_ms = wait_now_ms() - start_ms;
-    ck_assert_msg(status == wanted, "%s: %s%s", name, redlock_strerror(status), trio_text());
+    ck_assert_msg(status == wanted, "%s: %s%s", name, redlock_strerror(status),
+                  three_servers_text());
     ck_assert_ptr_null(lock);
     /* The budget, the time a last attempt may take, and some for a busy machine. */
-    ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * trio.node_time_ms + 500),
+    ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * three_servers.node_time_ms + 500),
                   "%s: took %llu ms", name, (unsigned long long)took_ms);
 }
 
-TCase *trio_add_case(Suite *suite, const char *name)
+TCase *three_servers_add_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);
-    tcase_add_checked_fixture(tc, trio_setup, trio_teardown);
+    tcase_add_checked_fixture(tc, three_servers_setup, three_servers_teardown);
     tcase_set_timeout(tc, (double)wait_scaled_ms(60000) / 1000.0);
     suite_add_tcase(suite, tc);
     return tc;

@@ -42,14 +42,14 @@ bool waiter_is_done(void)
 uint64_t waiter_attempts(void)
 {
     redlock_stats_t stats;
-    ck_assert_int_eq(redlock_get_stats(trio.client, &stats, sizeof stats), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_stats(three_servers.client, &stats, sizeof stats), REDLOCK_OK);
     return stats.attempts;
 }
 
 uint64_t waiter_wakeups(void)
 {
     redlock_stats_t stats;
-    ck_assert_int_eq(redlock_get_stats(trio.client, &stats, sizeof stats), REDLOCK_OK);
+    ck_assert_int_eq(redlock_get_stats(three_servers.client, &stats, sizeof stats), REDLOCK_OK);
     return stats.wakeups;
 }
 
@@ -57,11 +57,11 @@ static void take_by_another(void)
 {
     char key[64];
 
-    for (size_t i = 0; i < TRIO; i++) {
-        fake_redis_put(trio.fake[i], WAITER_KEY, "another", 600000);
-        for (uint32_t slot = 0; slot < trio.permits; slot++) {
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        fake_redis_put(three_servers.fake[i], WAITER_KEY, "another", 600000);
+        for (uint32_t slot = 0; slot < three_servers.permits; slot++) {
             snprintf(key, sizeof key, WAITER_KEY "{#%u}", slot);
-            fake_redis_put(trio.fake[i], key, "another", 600000);
+            fake_redis_put(three_servers.fake[i], key, "another", 600000);
         }
     }
 }
@@ -71,51 +71,53 @@ void waiter_begin(void)
     redlock_opts_t opts = redlock_opts(TTL_MS);
 
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
-    trio_refine(&opts);
+    three_servers_refine(&opts);
     take_by_another();
     uint64_t before = waiter_attempts();
     waiter.done = false;
     waiter.lock = NULL;
-    ck_assert_int_eq(redlock_acquire_start(trio.client, WAITER_KEY, &opts, note_done, NULL),
-                     REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(waiter_attempts() > before, PATIENCE_MS));
+    ck_assert_int_eq(
+        redlock_acquire_start(three_servers.client, WAITER_KEY, &opts, note_done, NULL),
+        REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(waiter_attempts() > before, TIME_LIMIT_MS));
     ck_assert(!waiter_is_done());
 }
 
-bool waiter_somebody_tells(void)
+bool waiter_any_notifies(void)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (trio_stats(i).wakeups == REDLOCK_WAKEUPS_ON)
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (three_servers_stats(i).notify_state == REDLOCK_NOTIFY_ON)
             return true;
     }
     return false;
 }
 
-/* The server that will tell of the next change, or TRIO. */
-size_t waiter_teller(void)
+/* The server that will tell of the next change, or THREE_SERVERS. */
+size_t waiter_notifier(void)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (trio_stats(i).wakeups == REDLOCK_WAKEUPS_ON &&
-            fake_redis_tells(trio.fake[i], WAITER_KEY))
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (three_servers_stats(i).notify_state == REDLOCK_NOTIFY_ON &&
+            fake_redis_notifies(three_servers.fake[i], WAITER_KEY))
             return i;
     }
-    return TRIO;
+    return THREE_SERVERS;
 }
 
-bool waiter_is_watched(void)
+bool waiter_is_tracked(void)
 {
-    return waiter_teller() < TRIO;
+    return waiter_notifier() < THREE_SERVERS;
 }
 
-uint64_t waiter_pushes_of_all(void)
+uint64_t waiter_notifications_of_all(void)
 {
-    return trio_stats(0).pushes + trio_stats(1).pushes + trio_stats(2).pushes;
+    return three_servers_stats(0).notifications + three_servers_stats(1).notifications +
+           three_servers_stats(2).notifications;
 }
 
 bool waiter_is_refused(void)
 {
-    for (size_t i = 0; i < TRIO; i++) {
-        if (trio_stats(i).wakeups == REDLOCK_WAKEUPS_REFUSED)
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        if (three_servers_stats(i).notify_state == REDLOCK_NOTIFY_REFUSED)
             return true;
     }
     return false;
@@ -124,16 +126,16 @@ bool waiter_is_refused(void)
 /* The server that is watched is the last to lose the key. */
 void waiter_let_go(void)
 {
-    size_t last = waiter_teller();
+    size_t last = waiter_notifier();
 
-    for (size_t i = 0; i < TRIO; i++) {
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
         if (i != last)
-            fake_redis_remove(trio.fake[i], WAITER_KEY);
+            fake_redis_remove(three_servers.fake[i], WAITER_KEY);
     }
-    if (last < TRIO)
-        fake_redis_remove(trio.fake[last], WAITER_KEY);
-    for (size_t i = 0; i < TRIO && trio.permits != 0; i++)
-        fake_redis_flush(trio.fake[i]);
+    if (last < THREE_SERVERS)
+        fake_redis_remove(three_servers.fake[last], WAITER_KEY);
+    for (size_t i = 0; i < THREE_SERVERS && three_servers.permits != 0; i++)
+        fake_redis_flush(three_servers.fake[i]);
 }
 
 const char *waiter_states(void)
@@ -141,19 +143,19 @@ const char *waiter_states(void)
     static char text[1024];
     size_t at = 0;
 
-    for (size_t i = 0; i < TRIO; i++) {
-        redlock_node_stats_t stats = trio_stats(i);
+    for (size_t i = 0; i < THREE_SERVERS; i++) {
+        redlock_node_stats_t stats = three_servers_stats(i);
         at += (size_t)snprintf(text + at, sizeof text - at,
                                "\n  %zu: vote %d (%s), reconnects %llu, wakeups %d (%s)", i,
-                               stats.may_vote, stats.text, (unsigned long long)stats.reconnects,
-                               stats.wakeups, stats.wakeups_text);
+                               stats.eligible, stats.text, (unsigned long long)stats.reconnects,
+                               stats.notify_state, stats.notify_text);
     }
     return text;
 }
 
 void waiter_check_had(const char *name)
 {
-    ck_assert_msg(WAIT_UNTIL(waiter_is_done(), PATIENCE_MS), "%s: still waiting%s", name,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_done(), TIME_LIMIT_MS), "%s: still waiting%s", name,
                   waiter_states());
     ck_assert_msg(waiter.status == REDLOCK_OK, "%s: %s%s", name, redlock_strerror(waiter.status),
                   waiter_states());
@@ -161,27 +163,27 @@ void waiter_check_had(const char *name)
     ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", name, redlock_strerror(status),
                   waiter_states());
     redlock_lock_free(waiter.lock);
-    ck_assert_msg(trio_wait_no_keys(), "%s: keys left behind", name);
+    ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
 void waiter_connect_usual(void)
 {
-    trio_connect();
-    ck_assert(trio_wait_all_vote());
+    three_servers_connect();
+    ck_assert(three_servers_wait_all_vote());
 }
 
 void waiter_connect_patient(void)
 {
-    trio.retry_ms = NEVER_MS;
+    three_servers.retry_ms = NEVER_MS;
     waiter_connect_usual();
 }
 
 /* All is well again: somebody is told. */
-void waiter_check_told_again(const char *name)
+void waiter_check_notified_again(const char *name)
 {
-    ck_assert_msg(trio_wait_all_vote(), "%s:%s", name, waiter_states());
+    ck_assert_msg(three_servers_wait_all_vote(), "%s:%s", name, waiter_states());
     waiter_begin();
-    ck_assert_msg(WAIT_UNTIL(waiter_is_watched(), PATIENCE_MS), "%s: not told%s", name,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s: not told%s", name,
                   waiter_states());
     waiter_let_go();
     waiter_check_had(name);
@@ -189,5 +191,6 @@ void waiter_check_told_again(const char *name)
 
 uint64_t waiter_reconnects(void)
 {
-    return trio_stats(0).reconnects + trio_stats(1).reconnects + trio_stats(2).reconnects;
+    return three_servers_stats(0).reconnects + three_servers_stats(1).reconnects +
+           three_servers_stats(2).reconnects;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One acquisition of the trio's client that waits for a key of somebody else, and who tells it of
- * the change. */
+ * One acquisition of the three_servers's client that waits for a key of somebody else, and who
+ * tells it of the change. */
 #ifndef TEST_WAITER_H
 #define TEST_WAITER_H
 
@@ -20,19 +20,19 @@ void waiter_let_go(void);
 /* It gets the lock, and gives it back. */
 void waiter_check_had(const char *name);
 /* All of it once more: all vote, somebody is watched and tells. */
-void waiter_check_told_again(const char *name);
+void waiter_check_notified_again(const char *name);
 
-/* The server that will tell of the next change, or TRIO; is there one? */
-size_t waiter_teller(void);
-bool waiter_is_watched(void);
+/* The server that will tell of the next change, or THREE_SERVERS; is there one? */
+size_t waiter_notifier(void);
+bool waiter_is_tracked(void);
 /* Some server tells, whether it is asked or not; some server refuses to. */
-bool waiter_somebody_tells(void);
+bool waiter_any_notifies(void);
 bool waiter_is_refused(void);
 
 /* Sums of the client and of its nodes. */
 uint64_t waiter_attempts(void);
 uint64_t waiter_wakeups(void);
-uint64_t waiter_pushes_of_all(void);
+uint64_t waiter_notifications_of_all(void);
 uint64_t waiter_reconnects(void);
 /* For messages. */
 const char *waiter_states(void);

@@ -38,7 +38,7 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
                 .kind = RL_LEASE_ACQUIRE,
                 .nodes = (uint8_t)nodes,
                 .quorum = (uint8_t)(nodes / 2 + 1),
-                .drift = {.ppm = 10000, .floor_us = 2000},
+                .drift = {.ppm = 10000, .constant_us = 2000},
                 .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
                 .ttl_ns = RIG_TTL_NS,
                 .validity_min_ns = RL_MS,
@@ -48,7 +48,7 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
     rig->view = (struct rl_view){
         .now = {.boot_ns = 5000 * RL_SECOND, .raw_ns = 700 * RL_SECOND},
         .up = rl_nodes_all(nodes),
-        .voters = rl_nodes_all(nodes),
+        .eligible = rl_nodes_all(nodes),
         .random = UINT64_C(0x9e3779b97f4a7c15),
         .round_trip_ns = RL_MS,
     };
@@ -57,7 +57,7 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
 /* A lease of the rig's parameters, before its first event. */
 static inline void rig_new_lease(struct rig *rig)
 {
-    const struct rl_lease_room room = {
+    const struct rl_lease_storage storage = {
         .terms = &rig->params.terms,
         .rtt_us = rig->rtt_us,
         .cause = rig->cause,
@@ -71,9 +71,9 @@ static inline void rig_new_lease(struct rig *rig)
     memset(&rig->permit, 0, sizeof rig->permit);
     memset(&rig->fence, 0, sizeof rig->fence);
     memset(&rig->decided, 0, sizeof rig->decided);
-    rl_round_init(&rig->decided.round, room.terms->nodes, room.terms->quorum, rig->decided_rtt_us,
-                  rig->decided_cause);
-    rl_lease_init(&rig->lease, &rig->params, &room);
+    rl_round_init(&rig->decided.round, storage.terms->nodes, storage.terms->quorum,
+                  rig->decided_rtt_us, rig->decided_cause);
+    rl_lease_init(&rig->lease, &rig->params, &storage);
 }
 
 /* The rig may be a copy of another one: what its lease needs is here. */
@@ -132,7 +132,7 @@ static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
         (struct rl_ballot){
             .node = (uint8_t)node,
             .vote = (uint8_t)vote,
-            .cause = vote == RL_VOTE_FAILED || vote == RL_VOTE_SILENT ? REDLOCK_CAUSE_TIMEOUT : 0,
+            .cause = vote == RL_VOTE_FAILED || vote == RL_VOTE_SUSPECT ? REDLOCK_CAUSE_TIMEOUT : 0,
             .verb = rig->lease.round.verb,
             .round = rig->lease.round.number,
             .rtt_us = 500,
@@ -166,8 +166,8 @@ static inline void rig_heal_vote(struct rig *rig, unsigned node, enum rl_vote vo
 }
 
 /* Of a semaphore: an answer to a question about one slot. */
-static inline void rig_tell_ttl(struct rig *rig, unsigned node, unsigned slot, enum rl_vote vote,
-                                uint64_t pttl_ms)
+static inline void rig_report_ttl(struct rig *rig, unsigned node, unsigned slot, enum rl_vote vote,
+                                  uint64_t pttl_ms)
 {
     rig_ballot(rig, (struct rl_ballot){
                         .node = (uint8_t)node,

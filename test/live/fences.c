@@ -17,7 +17,8 @@ void fences_begin(void)
 redlock_config_t *fences_config(void)
 {
     redlock_config_t *config = live_config();
-    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
+                     REDLOCK_OK);
     return config;
 }
 
@@ -32,7 +33,7 @@ int fences_acquire(redlock_t *client, const char *resource, uint64_t wait_ms,
     redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
     redlock_report_t *report = NULL;
 
-    opts.flags = REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_FENCE;
     opts.wait_ms = wait_ms;
     *ret_lock = NULL;
     const int status = redlock_acquire(client, resource, &opts, ret_lock, &report);
@@ -55,7 +56,7 @@ uint64_t fences_pass(redlock_t *client, const char *resource, uint64_t wait_ms)
 
 bool fences_is_refused(unsigned node)
 {
-    return live_node(node).cause == REDLOCK_CAUSE_FENCE;
+    return live_node(node).cause == REDLOCK_CAUSE_FENCE_RECORD;
 }
 
 bool fences_has_record(unsigned node)

@@ -52,11 +52,11 @@ void live_teardown(void)
     live_restart_dead();
     if (live.heal != NULL)
         live.heal();
-    const bool clean = live_wait_no_keys(PATIENCE_MS);
+    const bool clean = live_wait_no_keys(TIME_LIMIT_MS);
     if (!clean)
         cluster_command_all(live.cluster, "FLUSHALL"); /* the next case is another one */
     ck_assert_msg(clean, "keys are left");
-    const char *leaked = fdcheck_leaked(&live.before, PATIENCE_MS);
+    const char *leaked = fdcheck_leaked(&live.before, TIME_LIMIT_MS);
     ck_assert_msg(leaked == NULL, "descriptors are left open: %s", leaked);
 }
 
@@ -92,7 +92,7 @@ uint64_t live_brief_ms(uint64_t ms)
     return slow_ms > ms ? slow_ms : ms;
 }
 
-uint32_t live_silence_ms(void)
+uint32_t live_unresponsive_ms(void)
 {
     const uint32_t slow_ms = (uint32_t)wait_scaled_ms(SILENCE_MS / 4);
     return slow_ms > SILENCE_MS ? slow_ms : SILENCE_MS;
@@ -107,7 +107,7 @@ redlock_config_t *live_config_of(const char *urls)
     const int mode = live.mode != 0 ? live.mode : REDLOCK_MODE_THREADED;
     const uint64_t max_ttl_ms = live.max_ttl_ms != 0 ? live.max_ttl_ms : LONG_TTL_MS;
     const uint32_t node_time_ms =
-        live.silence ? live_silence_ms() : scaled_or(live.node_time_ms, NODE_TIME_MS);
+        live.silence ? live_unresponsive_ms() : scaled_or(live.node_time_ms, NODE_TIME_MS);
     const uint32_t connect_time_ms = scaled_or(live.connect_time_ms, NODE_TIME_MS);
     ck_assert_int_eq(redlock_config_set_mode(config, mode), REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_max_ttl_ms(config, max_ttl_ms), REDLOCK_OK);
@@ -143,7 +143,7 @@ redlock_t *live_open(redlock_config_t *config)
                   redlock_config_error(config));
     redlock_config_free(config);
     const size_t nodes = redlock_node_count(client);
-    ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, PATIENCE_MS),
+    ck_assert_msg(LOOP_UNTIL(client, live_voters(client) == nodes, TIME_LIMIT_MS),
                   "%u of %zu nodes may vote", live_voters(client), nodes);
     return client;
 }
@@ -205,7 +205,7 @@ int live_inspect(const char *resource)
 redlock_lock_t *live_lock(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = NULL;
-    CHECK_STATUS(live_acquire(resource, ttl_ms, PATIENCE_MS, &lock), REDLOCK_OK);
+    CHECK_STATUS(live_acquire(resource, ttl_ms, TIME_LIMIT_MS, &lock), REDLOCK_OK);
     ck_assert_ptr_nonnull(lock);
     return lock;
 }
@@ -266,21 +266,21 @@ unsigned live_voters(redlock_t *client)
 {
     unsigned voters = 0;
     for (unsigned i = 0; i < redlock_node_count(client); i++)
-        voters += live_node_stats(client, i).may_vote == 1;
+        voters += live_node_stats(client, i).eligible == 1;
     return voters;
 }
 
-bool live_answers(redlock_t *client, unsigned node)
+bool live_is_responsive(redlock_t *client, unsigned node)
 {
     const redlock_node_stats_t stats = live_node_stats(client, node);
-    return stats.may_vote == 1 || stats.cause == REDLOCK_CAUSE_RESTARTED;
+    return stats.eligible == 1 || stats.cause == REDLOCK_CAUSE_RESTARTED;
 }
 
-unsigned live_answering(redlock_t *client)
+unsigned live_responsive(redlock_t *client)
 {
     unsigned answering = 0;
     for (unsigned i = 0; i < redlock_node_count(client); i++)
-        answering += live_answers(client, i);
+        answering += live_is_responsive(client, i);
     return answering;
 }
 

@@ -12,19 +12,20 @@
 #include <check.h>
 #include <redlock/redlock.h>
 
-#define NODES        5
-#define QUORUM       3
-#define PATIENCE_MS  10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW */
-#define LONG_TTL_MS  30000 /* longer than any wait here: what expires was not deleted */
-#define NODE_TIME_MS 1000  /* node and connect timeout unless a case says otherwise; scaled */
-#define SILENCE_MS   400   /* the same of cases that wait until servers are taken for silent */
+#define NODES         5
+#define QUORUM        3
+#define TIME_LIMIT_MS 10000 /* for what must happen sooner or later; scaled by REDLOCK_TEST_SLOW   \
+                             */
+#define LONG_TTL_MS  30000  /* longer than any wait here: what expires was not deleted */
+#define NODE_TIME_MS 1000   /* node and connect timeout unless a case says otherwise; scaled */
+#define SILENCE_MS   400    /* the same of cases that wait until servers are taken for silent */
 
 struct live {
     struct fdcheck before;
     struct cluster *cluster;
     redlock_t *client;
     int mode;                             /* enum redlock_mode; 0: threaded */
-    bool silence;                         /* node timeout: live_silence_ms() */
+    bool silence;                         /* node timeout: live_unresponsive_ms() */
     uint32_t node_time_ms;                /* scaled; 0: NODE_TIME_MS */
     uint32_t connect_time_ms;             /* scaled; 0: NODE_TIME_MS */
     uint64_t max_ttl_ms;                  /* not scaled; 0: LONG_TTL_MS */
@@ -57,7 +58,7 @@ void live_add_with(Suite *suite, const char *name, const TTest *test, void (*sta
 redlock_config_t *live_config(void);
 /* Longer than a pause of the whole machine, in which those that are well do not answer either, and
  * as short as it can be: a case waits for it. */
-uint32_t live_silence_ms(void);
+uint32_t live_unresponsive_ms(void);
 /* For lives of locks that a case waits for, and their parts: as long as it says, which is longer
  * than a pause of the machine, and stretched only where everything is slow by a factor of more than
  * three. */
@@ -95,8 +96,8 @@ redlock_stats_t live_stats(redlock_t *client);
 redlock_node_stats_t live_node_stats(redlock_t *client, unsigned node);
 /* How many nodes may vote now, and how many answer: a restarted one does, and does not vote. */
 unsigned live_voters(redlock_t *client);
-unsigned live_answering(redlock_t *client);
-bool live_answers(redlock_t *client, unsigned node);
+unsigned live_responsive(redlock_t *client);
+bool live_is_responsive(redlock_t *client, unsigned node);
 
 /* Servers. */
 void live_pause(unsigned first, unsigned count);

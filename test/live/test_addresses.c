@@ -35,10 +35,10 @@ static const char *urls_like(const char *before, const char *behind)
 static void check_votes_of_all(void)
 {
     redlock_lock_t *lock = live_lock("address", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("address") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("address") == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
 START_TEST(unix_sockets)
@@ -49,7 +49,7 @@ START_TEST(unix_sockets)
     cluster_kill(live.cluster, 1);
     live_check_works();
     live_restart_dead();
-    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_responsive(live.client) == NODES, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -69,7 +69,7 @@ START_TEST(names_are_looked_up)
     cluster_kill(live.cluster, 2);
     live_check_works();
     live_restart_dead();
-    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_responsive(live.client) == NODES, TIME_LIMIT_MS));
     ck_assert_ptr_nonnull(strstr(live_node_stats(live.client, 0).node, "localhost"));
 }
 END_TEST
@@ -82,7 +82,7 @@ START_TEST(a_name_that_does_not_exist)
     ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
     redlock_config_free(config);
     live.client = client;
-    ck_assert(WAIT_UNTIL(live_node_stats(client, 0).cause == REDLOCK_CAUSE_RESOLVE, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(client, 0).cause == REDLOCK_CAUSE_RESOLVE, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("name", LONG_TTL_MS, wait_scaled_ms(300), &lock), REDLOCK_ENOQUORUM);
     ck_assert_msg(live_node(0).cause == REDLOCK_CAUSE_RESOLVE, "%s", live_text());
 }
@@ -92,7 +92,7 @@ START_TEST(databases)
 {
     live.client = live_open(live_config_of(urls_like("redis://127.0.0.1:", "/3")));
     redlock_lock_t *lock = live_lock("numbered", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(cluster_count_all_keys(live.cluster) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(cluster_count_all_keys(live.cluster) == NODES, TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++) {
         char **keys = cluster_keys(live.cluster, i);
         ck_assert_str_eq(keys[0], "db3:numbered");
@@ -113,7 +113,7 @@ START_TEST(a_database_that_does_not_exist)
     ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(200)), REDLOCK_ENOQUORUM);
     CHECK_STATUS(live_acquire("none", LONG_TTL_MS, wait_scaled_ms(200), &lock), REDLOCK_ENOQUORUM);
     ck_assert_msg(strstr(live_node(0).text, "DB index is out of range") != NULL, "%s", live_text());
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -124,11 +124,11 @@ START_TEST(a_prefix_is_put_before_each_key)
     live.client = live_open(config);
     redlock_lock_t *lock = live_lock("name", LONG_TTL_MS);
     ck_assert_str_eq(redlock_lock_resource(lock, 0), "name");
-    ck_assert(WAIT_UNTIL(live_nodes_with("lock:name") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("lock:name") == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(live_inspect("name"), REDLOCK_OK);
     ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);
     CHECK_STATUS(redlock_break(live.client, "name", NULL), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST
@@ -151,17 +151,17 @@ START_TEST(two_names_of_one_server)
     live.client = client;
     ck_assert(WAIT_UNTIL(live_node_stats(client, 3).cause == REDLOCK_CAUSE_DUPLICATE ||
                              live_node_stats(client, 0).cause == REDLOCK_CAUSE_DUPLICATE,
-                         PATIENCE_MS));
-    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_EDUPLICATE);
+                         TIME_LIMIT_MS));
+    ck_assert_int_eq(redlock_wait_ready(client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_EDUPLICATE);
     for (unsigned i = 0; i < 5; i++) {
         CHECK_STATUS(live_acquire("twice", LONG_TTL_MS, 1000, &lock), REDLOCK_EDUPLICATE);
         ck_assert_ptr_null(lock);
     }
     ck_assert_msg(strstr(live_text(), "localhost") != NULL, "%s", live_text());
     ck_assert_msg(strstr(live_text(), "same server as") != NULL, "%s", live_text());
-    ck_assert(WAIT_UNTIL(count_events(&client_events, REDLOCK_EVENT_NODE_REFUSED) > 0 ||
+    ck_assert(WAIT_UNTIL(count_events(&client_events, REDLOCK_EVENT_NODE_EXCLUDED) > 0 ||
                              count_events(&client_events, REDLOCK_EVENT_NODE_DOWN) > 0,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert_uint_eq(live_nodes_with("twice"), 0);
 }
 END_TEST
@@ -187,13 +187,13 @@ START_TEST(a_duplicate_that_comes_and_is_repaired)
     snprintf(urls + len, sizeof urls - (size_t)len, "unix://%s?durable=1", link);
     live.client = live_open(live_config_of(urls));
     redlock_lock_t *held = live_lock("repaired", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("repaired") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("repaired") == NODES, TIME_LIMIT_MS));
 
     point_link_to(link, 0);
     cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 4).cause == REDLOCK_CAUSE_DUPLICATE &&
                              live_voters(live.client) == 4,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &other), REDLOCK_EDUPLICATE);
     CHECK_STATUS(live_extend(held, 0), REDLOCK_OK); /* what is held is held, by the other four */
     ck_assert_msg(live_node(4).vote == REDLOCK_VOTE_FAILED &&
@@ -201,10 +201,10 @@ START_TEST(a_duplicate_that_comes_and_is_repaired)
                   "%s", live_text());
 
     point_link_to(link, 4);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     live_check_works();
     CHECK_STATUS(live_release(held), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     unlink(link);
 }
 END_TEST
@@ -244,21 +244,21 @@ START_TEST(replicas_have_no_vote)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).cause == REDLOCK_CAUSE_REPLICA &&
                              live_node_stats(live.client, 1).cause == REDLOCK_CAUSE_REPLICA,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert_str_eq(live_node_stats(live.client, 0).role, "slave");
     follow(3, "127.0.0.1 1");
     const int first = live_acquire("replica", LONG_TTL_MS, 0, &lock);
-    ck_assert_msg(first == REDLOCK_EREFUSED, "%s: %s", redlock_error_name(first), live_text());
+    ck_assert_msg(first == REDLOCK_EEXCLUDED, "%s: %s", redlock_error_name(first), live_text());
     ck_assert(
-        WAIT_UNTIL(live_node_stats(live.client, 2).cause == REDLOCK_CAUSE_REPLICA, PATIENCE_MS));
+        WAIT_UNTIL(live_node_stats(live.client, 2).cause == REDLOCK_CAUSE_REPLICA, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("replica", LONG_TTL_MS, wait_scaled_ms(100), &lock),
-                 REDLOCK_EREFUSED);
+                 REDLOCK_EEXCLUDED);
     for (unsigned i = 0; i < 3; i++)
         ck_assert_msg(live_node(i).cause == REDLOCK_CAUSE_REPLICA, "%s", live_text());
-    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(50)), REDLOCK_EREFUSED);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(50)), REDLOCK_EEXCLUDED);
     follow_nobody();
     live_check_works();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
 }
 END_TEST
 

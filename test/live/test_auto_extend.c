@@ -16,7 +16,7 @@ static uint64_t short_ms(uint64_t ms)
 static redlock_opts_t holding(uint64_t ttl_ms)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     opts.event_fn = note_event;
     opts.event_userdata = &lock_events;
     return opts;
@@ -39,7 +39,7 @@ static redlock_lock_t *hold(const char *resource, const redlock_opts_t *opts)
 static redlock_opts_t extending(uint64_t ttl_ms)
 {
     redlock_opts_t opts = holding(ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms * 9 / 10;
     opts.margin_ms = ttl_ms * 4 / 10;
     return opts;
@@ -63,7 +63,7 @@ START_TEST(automatic_extension_keeps_the_lock)
     const uint64_t ttl_ms = short_ms(900);
     connect_for_events();
     redlock_opts_t opts = holding(ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     redlock_lock_t *lock = hold("kept", &opts);
     const uint64_t end_ms = wait_now_ms() + 3 * ttl_ms;
     while (wait_now_ms() < end_ms) {
@@ -93,8 +93,8 @@ START_TEST(a_lock_that_is_not_extended_is_lost_in_time)
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
     ck_assert_int_ge(lost.fd, 0);
     ck_assert_int_eq(redlock_lock_fd(lock), lost.fd);
-    ck_assert_int_eq(poll(&lost, 1, (int)short_ms(PATIENCE_MS)), 1);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert_int_eq(poll(&lost, 1, (int)short_ms(TIME_LIMIT_MS)), 1);
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert_uint_eq(redlock_lock_remaining_ms(lock), 0);
 
@@ -119,7 +119,7 @@ START_TEST(a_late_descriptor_tells_of_the_loss)
     connect_for_events();
     redlock_opts_t opts = holding(wait_scaled_ms(60));
     redlock_lock_t *lock = hold("late", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
     ck_assert_int_eq(poll(&lost, 1, 0), 1);
     redlock_lock_free(lock);
@@ -137,7 +137,7 @@ START_TEST(a_loss_is_never_announced_after_a_release_began)
         redlock_opts_t opts = holding(ttl_ms);
         redlock_lock_t *lock = hold(name, &opts);
         const uint64_t left_ms = i % 4;
-        ck_assert(WAIT_UNTIL(redlock_lock_remaining_ms(lock) <= left_ms, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(redlock_lock_remaining_ms(lock) <= left_ms, TIME_LIMIT_MS));
         redlock_report_t *report = NULL;
         const int status = redlock_release(lock, &report);
         live_keep_report(report);
@@ -146,7 +146,7 @@ START_TEST(a_loss_is_never_announced_after_a_release_began)
         ck_assert_msg(began || status == REDLOCK_ELOST, "%s", live_text());
         const unsigned expected = began ? 0 : 1;
         ck_assert(WAIT_UNTIL(count_events_of(&client_events, REDLOCK_EVENT_LOST, name) >= expected,
-                             PATIENCE_MS));
+                             TIME_LIMIT_MS));
         ck_assert_uint_eq(count_events_of(&client_events, REDLOCK_EVENT_LOST, name), expected);
     }
     /* Nobody said when: a tenth of the time to live before the end. */
@@ -165,7 +165,7 @@ START_TEST(the_number_of_extensions_is_limited)
     redlock_opts_t opts = extending(short_ms(1000));
     opts.extends_max = 2;
     redlock_lock_t *lock = hold("twice", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AEEDL");
     redlock_lock_free(lock);
 }
@@ -190,7 +190,7 @@ START_TEST(the_time_of_holding_is_limited)
     const uint64_t from_ms = wait_now_ms();
     redlock_lock_t *lock = hold("limited", &opts);
     const uint64_t had_ms = wait_now_ms();
-    ck_assert(WAIT_UNTIL(lost_within(lock, had_ms + hold_ms + 5), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(lost_within(lock, had_ms + hold_ms + 5), TIME_LIMIT_MS));
     const uint64_t lost_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms;
     ck_assert_msg(lost_ms + 20 >= from_ms + hold_ms, "after %d ms of %d", (int)(lost_ms - from_ms),
                   (int)hold_ms);
@@ -205,11 +205,11 @@ START_TEST(extend_at_decides_when)
 {
     connect_for_events();
     redlock_opts_t opts = holding(short_ms(1400));
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = short_ms(600);
     const uint64_t from_ms = wait_now_ms();
     redlock_lock_t *lock = hold("at", &opts);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) == 1, TIME_LIMIT_MS));
     const uint64_t after_ms = find_event(&lock_events, REDLOCK_EVENT_EXTENDED, 0).at_ms - from_ms;
     ck_assert_msg(after_ms >= short_ms(700), "extended after %d ms", (int)after_ms);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -221,16 +221,16 @@ START_TEST(two_emptied_nodes_are_healed)
     connect_for_events();
     redlock_opts_t opts = extending(short_ms(1500));
     redlock_lock_t *lock = hold("healed", &opts);
-    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, TIME_LIMIT_MS));
     free(cluster_command(live.cluster, 1, "FLUSHALL"));
     free(cluster_command(live.cluster, 3, "FLUSHALL"));
-    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, TIME_LIMIT_MS));
     /* What was put back counts later on: now two others may lose it. */
     const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) >= extended + 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) >= extended + 2, TIME_LIMIT_MS));
     free(cluster_command(live.cluster, 0, "FLUSHALL"));
     free(cluster_command(live.cluster, 2, "FLUSHALL"));
-    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("healed") == NODES, TIME_LIMIT_MS));
     ck_assert_msg(seen(REDLOCK_EVENT_LOST) == 0 && seen(REDLOCK_EVENT_EXTEND_FAILED) == 0, "%s",
                   event_letters(&lock_events));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -242,17 +242,17 @@ START_TEST(three_emptied_nodes_are_a_loss_by_the_next_extension)
     const uint64_t ttl_ms = short_ms(3000);
     connect_for_events();
     redlock_opts_t opts = holding(ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms * 3 / 4; /* all of them are empty by then */
     opts.margin_ms = ttl_ms / 10;       /* a loss by the deadline would be announced before */
     redlock_lock_t *lock = hold("emptied", &opts);
-    ck_assert(WAIT_UNTIL(live_nodes_with("emptied") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("emptied") == NODES, TIME_LIMIT_MS));
     for (unsigned i = 1; i < 4; i++)
         free(cluster_command(live.cluster, i, "FLUSHALL"));
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AFL");
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST
@@ -263,17 +263,17 @@ START_TEST(failed_extensions_are_survived)
     live.silence = true;
     connect_for_events();
     redlock_opts_t opts = holding(short_ms(4000));
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = short_ms(3800);
     redlock_lock_t *lock = hold("survived", &opts);
     live_pause(0, 3);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTEND_FAILED) >= 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTEND_FAILED) >= 2, TIME_LIMIT_MS));
     CHECK_STATUS(find_event(&lock_events, REDLOCK_EVENT_EXTEND_FAILED, 0).status,
                  REDLOCK_ENOQUORUM);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     const unsigned extended = seen(REDLOCK_EVENT_EXTENDED);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) > extended, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_EXTENDED) > extended, TIME_LIMIT_MS));
     ck_assert_uint_eq(seen(REDLOCK_EVENT_LOST), 0);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
@@ -286,7 +286,7 @@ START_TEST(a_lasting_failure_is_a_loss_before_the_keys_expire)
     redlock_opts_t opts = extending(short_ms(1000));
     redlock_lock_t *lock = hold("lasting", &opts);
     live_pause(0, 3);
-    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(seen(REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(seen(REDLOCK_EVENT_ENDANGERED), 1);
     ck_assert_uint_ge(seen(REDLOCK_EVENT_EXTEND_FAILED), 1);
     const struct noted_event endangered = find_event(&lock_events, REDLOCK_EVENT_ENDANGERED, 0);

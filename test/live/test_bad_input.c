@@ -76,7 +76,7 @@ static const struct bad_opts bad_opts[] = {
      {"opts.hold_ms_max", "a negative number", "use 0 to 9223372036854775807"}},
     {"unknown flag", {SIZE, .ttl_ms = 500, .flags = 1u << 31}, {"flags", "0x80000000", "unknown"}},
     {"unknown flag with a known one",
-     {SIZE, .ttl_ms = 500, .flags = REDLOCK_AUTO_EXTEND | 1u << 30},
+     {SIZE, .ttl_ms = 500, .flags = REDLOCK_FLAG_AUTO_EXTEND | 1u << 30},
      {"flags", "0x40000001", "unknown bit"}},
     {"no size", {.ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},
     {"too small", {.size = 8, .ttl_ms = 500}, {"opts", "size", "redlock_opts(ttl_ms)"}},

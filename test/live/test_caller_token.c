@@ -22,7 +22,7 @@ static redlock_opts_t opts_with(const char *token, enum kind kind)
         opts.also = ALSO;
         opts.also_count = 2;
     }
-    opts.flags = kind == FENCED ? REDLOCK_FENCE : 0;
+    opts.flags = kind == FENCED ? REDLOCK_FLAG_FENCE : 0;
     return opts;
 }
 
@@ -59,7 +59,7 @@ START_TEST(the_servers_store_it)
     memset(copy, 'x', sizeof copy - 1); /* it was copied */
     ck_assert_str_eq(redlock_lock_token(lock), TOKEN);
     ck_assert_uint_eq(live_info().attempts, 1);
-    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++) {
         ck_assert(cluster_replies(live.cluster, i, TOKEN, "GET own-b"));
         if (_i == SEVERAL)
@@ -71,7 +71,7 @@ START_TEST(the_servers_store_it)
     ck_assert_str_eq(redlock_lock_token(lock), TOKEN);
     CHECK_STATUS(redlock_verify(lock, NULL), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -86,7 +86,7 @@ START_TEST(it_is_the_right_to_the_lock)
     redlock_lock_free(lock);
     CHECK_STATUS(redlock_adopt(live.client, "own-b", "known", &opts, &taken, NULL), REDLOCK_OK);
     redlock_lock_free(taken);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     opts.token = "other";
     CHECK_STATUS(redlock_acquire(live.client, "own-b", &opts, &lock, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_release_token(live.client, "own-b", "other", NULL), REDLOCK_OK);
@@ -116,7 +116,7 @@ START_TEST(there_is_one_attempt)
         ck_assert_uint_eq(live_info().attempts, 1);
     }
     cluster_command_all(live.cluster, "DEL own-b");
-    ck_assert(WAIT_UNTIL(is_taken_afresh(&lock), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_taken_afresh(&lock), TIME_LIMIT_MS));
     ck_assert_uint_eq(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
@@ -135,13 +135,13 @@ START_TEST(it_is_not_used_twice)
     check_in_use("other", redlock_lock_token(made));
     CHECK_STATUS(live_release(made), REDLOCK_OK);
     /* Released, and two servers have not said that they have deleted it. */
-    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("own-b") == NODES, TIME_LIMIT_MS));
     live_pause(0, 2);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     check_in_use("own-b", TOKEN);
     live_resume_all();
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).undos_pending == 0, TIME_LIMIT_MS));
     CHECK_STATUS(take("own-b", TOKEN, PLAIN, &lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
@@ -165,7 +165,7 @@ START_TEST(not_during_an_attempt_or_its_undo)
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     check_in_use("own-b", TOKEN);
     live_resume_all();
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     redlock_cancel_free(cancel);
 }
 END_TEST

@@ -95,7 +95,7 @@ START_TEST(while_a_call_waits_for_a_lock)
     redlock_lock_t *held = live_lock("ending", LONG_TTL_MS);
     connect_and_prepare(_i % 2 == 1);
     begin(&caller, acquire);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts > 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts > 1, TIME_LIMIT_MS));
     leave(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_ptr_null(caller.lock);
@@ -110,7 +110,7 @@ START_TEST(while_a_call_waits_for_answers)
     connect_and_prepare(_i % 2 == 1);
     live_pause(0, QUORUM);
     begin(&caller, acquire);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, TIME_LIMIT_MS));
     leave(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_ptr_null(caller.lock);
@@ -125,7 +125,7 @@ START_TEST(while_a_call_extends)
     live_pause(0, QUORUM);
     const uint64_t requests = live_node_stats(live.client, 0).requests;
     begin(&caller, extend);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).requests > requests, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).requests > requests, TIME_LIMIT_MS));
     leave(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_int_eq(redlock_lock_check(caller.lock, 0), REDLOCK_ELOST);
@@ -171,7 +171,7 @@ static void connect_unready(void)
     ck_assert_int_eq(redlock_config_set_connect_timeout_ms(config, timeout_ms), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, TIME_LIMIT_MS));
 }
 
 START_TEST(while_a_call_waits_for_nodes)
@@ -182,7 +182,7 @@ START_TEST(while_a_call_waits_for_nodes)
         CHECK_STATUS(redlock_wait_ready(live.client, 1), REDLOCK_ENOQUORUM);
     const unsigned before = atomic_load(&allocated);
     begin(&caller, wait_ready);
-    ck_assert(WAIT_UNTIL(atomic_load(&allocated) > before, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&allocated) > before, TIME_LIMIT_MS));
     leave(_i % 4 >= 2);
     check_ended(&caller, REDLOCK_ECLOSED);
 }
@@ -197,10 +197,10 @@ START_TEST(an_extension_is_not_told_as_done)
     live_pause(0, NODES);
     const uint64_t requests = live_node_stats(live.client, 0).requests;
     begin(&caller, extend);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).requests > requests, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).requests > requests, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_shutdown(live.client, 20), REDLOCK_ENOQUORUM);
     live_resume_all();
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     check_ended(&caller, REDLOCK_ECLOSED);
     ck_assert_int_eq(redlock_lock_check(caller.lock, 0), REDLOCK_ELOST);
     redlock_lock_free(caller.lock);
@@ -225,9 +225,9 @@ START_TEST(extensions_during_a_shutdown)
     caller.lock = live_lock("ending", LONG_TTL_MS);
     const uint64_t extended = live_stats(live.client).extended;
     begin(&caller, extend_on_and_on);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).extended > extended + 3, PATIENCE_MS));
-    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).extended > extended + 3, TIME_LIMIT_MS));
+    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert(WAIT_UNTIL(atomic_load(&caller.done), LATE_MS));
     pthread_join(caller.thread, NULL);
     ck_assert_msg(caller.status == REDLOCK_ECLOSED || caller.status == REDLOCK_ELOST, "%s",
@@ -265,7 +265,7 @@ START_TEST(a_cut_attempt_keeps_the_cause)
     live.event_fn = on_event;
     connect_and_prepare(false);
     begin(&caller, acquire_for_a_while);
-    ck_assert(WAIT_UNTIL(atomic_load(&denied), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&denied), TIME_LIMIT_MS));
     live_pause(0, NODES);
     check_ended(&caller, REDLOCK_ECONTENDED);
     ck_assert_ptr_null(caller.lock);

@@ -72,14 +72,14 @@ START_TEST(triggered_while_waiting)
     cluster_command_all(live.cluster, "SET during another PX 60000");
     ck_assert_int_eq(redlock_acquire_start(live.client, "during", &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).attempts >= 3, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).attempts >= 3, TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(&outcome), 0);
     redlock_cancel_trigger(cancel);
     redlock_cancel_free(cancel); /* the operation keeps what it needs */
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     ck_assert_ptr_null(outcome.lock);
     cluster_command_all(live.cluster, "DEL during");
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -98,7 +98,7 @@ START_TEST(triggered_in_the_queue)
                      REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire_start(live.client, "during", &last_opts, note_done, &last),
                      REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).waiting == 2, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).waiting == 2, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     redlock_cancel_free(cancel);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
@@ -108,7 +108,7 @@ START_TEST(triggered_in_the_queue)
     redlock_lock_free(first.lock);
     CHECK_STATUS(outcome_wait(live.client, &last), REDLOCK_OK);
     redlock_lock_free(last.lock);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -143,7 +143,7 @@ START_TEST(one_object_cancels_every_call_that_has_it)
     CHECK_STATUS(outcome_wait(live.client, &ready), REDLOCK_OK);
     redlock_lock_free(other.lock);
     redlock_cancel_free(cancel);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -173,7 +173,7 @@ START_TEST(a_blocking_call_is_cancelled_from_another_thread)
         ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, sleep_in_acquire, &sleepers[i]),
                          0);
     }
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SHARED, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SHARED, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     for (unsigned i = 0; i < SHARED; i++) {
         pthread_join(sleepers[i].thread, NULL);
@@ -213,7 +213,7 @@ START_TEST(triggered_in_a_signal_handler)
     sigaction(SIGUSR1, &before, NULL);
     redlock_cancel_free(signalled);
     redlock_lock_free(held.lock);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -242,7 +242,7 @@ START_TEST(a_cancel_that_comes_too_late_changes_nothing)
         }
         redlock_cancel_free(cancel);
     }
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 

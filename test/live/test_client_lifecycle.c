@@ -40,12 +40,12 @@ static redlock_t *new_client(void)
 START_TEST(ready_when_a_majority_is)
 {
     live.client = new_client();
-    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert_uint_ge(live_voters(live.client), QUORUM);
     live_disconnect();
     live_pause(0, 2);
     live.client = new_client();
-    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert_int_eq(redlock_wait_ready(live.client, 0), REDLOCK_OK);
 }
 END_TEST
@@ -62,7 +62,7 @@ START_TEST(not_ready_without_a_majority)
     ck_assert_msg(waited_ms + 5 >= budget_ms && waited_ms < budget_ms + wait_scaled_ms(LATE_MS),
                   "%d ms", (int)waited_ms);
     live_resume_all();
-    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_wait_ready(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     live_check_works();
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(shutdown_releases_and_closes)
     ck_assert_int_eq(redlock_acquire_start(live.client, "first", &opts, note_done, &waiting),
                      REDLOCK_OK);
     ck_assert_int_eq(
-        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &shut),
+        redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), note_done, &shut),
         REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &shut), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &waiting), REDLOCK_ECLOSED);
@@ -118,12 +118,12 @@ START_TEST(shutdown_ends_an_extension)
     live.node_time_ms = 2000;
     connect_in_mode(_i);
     redlock_lock_t *lock = lock_in_mode("extended");
-    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("extended") == NODES, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("extended") == NODES, TIME_LIMIT_MS));
     live_pause(0, 3);
     ck_assert_int_eq(redlock_extend_start(lock, 0, note_done, &extended), REDLOCK_OK);
     live_turn(live.client, 0);
     ck_assert_int_eq(
-        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &shut),
+        redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), note_done, &shut),
         REDLOCK_OK);
     live_resume_all();
     CHECK_STATUS(outcome_wait(live.client, &shut), REDLOCK_OK);
@@ -140,7 +140,7 @@ START_TEST(shutdown_keeps_to_its_budget)
     live.node_time_ms = 20000;
     live_connect();
     redlock_lock_t *lock = live_lock("budget", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("budget") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("budget") == NODES, TIME_LIMIT_MS));
     live_pause(0, 3);
     const uint64_t from_ms = wait_now_ms(), budget_ms = wait_scaled_ms(100);
     ck_assert_int_eq(redlock_shutdown(live.client, budget_ms), REDLOCK_ENOQUORUM);
@@ -150,7 +150,7 @@ START_TEST(shutdown_keeps_to_its_budget)
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_shutdown(live.client, 0), REDLOCK_ENOQUORUM);
     live_resume_all();
-    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
     redlock_lock_free(lock);
 }
@@ -204,7 +204,7 @@ START_TEST(free_ends_everything_in_flight)
     redlock_lock_free(extended);
     redlock_lock_free(released);
     live_resume_all();
-    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* the undos were in their queues */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the undos were in their queues */
 }
 END_TEST
 
@@ -258,7 +258,7 @@ START_TEST(free_wakes_blocked_threads)
         ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, sleep_in_call, &sleepers[i]), 0);
     }
     ck_assert(WAIT_UNTIL(atomic_load(&sleeping) == 4 && live_stats(live.client).waiting == 3,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     live_disconnect();
     for (unsigned i = 0; i < 4; i++) {
         pthread_join(sleepers[i].thread, NULL);
@@ -332,7 +332,7 @@ static void lock_many_names(unsigned from, unsigned to)
     for (unsigned i = from; i < to; i++) {
         redlock_lock_t *lock = NULL;
         snprintf(name, sizeof name, "one of many %u", i);
-        CHECK_STATUS(live_acquire(name, LONG_TTL_MS, PATIENCE_MS, &lock), REDLOCK_OK);
+        CHECK_STATUS(live_acquire(name, LONG_TTL_MS, TIME_LIMIT_MS, &lock), REDLOCK_OK);
         CHECK_STATUS(live_release(lock), REDLOCK_OK);
     }
     live_keep_report(NULL);
@@ -352,7 +352,7 @@ START_TEST(names_are_forgotten)
     lock_many_names(0, 300);
     const long blocks = atomic_load(&account.blocks);
     lock_many_names(300, 1200);
-    ck_assert(WAIT_UNTIL(atomic_load(&account.blocks) < blocks + 100, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&account.blocks) < blocks + 100, TIME_LIMIT_MS));
     live_leave(); /* before its allocator goes */
 }
 END_TEST
@@ -398,7 +398,8 @@ START_TEST(a_freed_handle_releases)
     connect_in_mode(_i);
     for (unsigned i = 0; i < 10; i++) {
         redlock_lock_free(lock_in_mode("freed"));
-        ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+        ck_assert(
+            LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
     }
     redlock_lock_free(NULL);
     redlock_report_free(NULL);
@@ -414,7 +415,7 @@ START_TEST(many_clients_of_one_configuration)
         ck_assert_int_eq(redlock_new(&clients[i], config), REDLOCK_OK);
     redlock_config_free(config);
     for (unsigned i = 0; i < 10; i++)
-        ck_assert_int_eq(redlock_wait_ready(clients[i], wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+        ck_assert_int_eq(redlock_wait_ready(clients[i], wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     const char *inherited = fdcheck_inherited(&live.before);
     ck_assert_msg(inherited == NULL, "not closed on exec: %s", inherited);
     for (unsigned i = 0; i < 10; i++)

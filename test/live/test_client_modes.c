@@ -147,7 +147,7 @@ START_TEST(callbacks_run_in_the_callers_loop)
     ck_assert_int_ge(fd, 0);
     start_next(live.client, &chain);
     ck_assert_uint_eq(chain.released, 0);
-    ck_assert(LOOP_UNTIL(live.client, chain.released == 40 || chain.broken, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, chain.released == 40 || chain.broken, TIME_LIMIT_MS));
     ck_assert(!chain.broken);
     ck_assert_uint_eq(chain.left, 0);
     ck_assert_int_eq(redlock_get_fd(live.client), fd);
@@ -188,9 +188,9 @@ START_TEST(looking_does_not_wake_the_callers_loop)
     ck_assert_int_eq(redlock_acquire_start(live.client, "held", &opts, note_done, &outcome),
                      REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(is_left_alone_by_looks(outcome.lock), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_left_alone_by_looks(outcome.lock), TIME_LIMIT_MS));
     redlock_lock_free(outcome.lock);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(process_does_not_wait_for_anybody)
     live_resume_all();
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     redlock_lock_free(outcome.lock);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -225,14 +225,14 @@ START_TEST(a_stalled_loop_loses_no_lock)
     live.event_userdata = &client_events;
     live_connect();
     ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_NODE_UP) == NODES,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     redlock_opts_t opts = redlock_opts(ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms - live_brief_ms(150); /* often, and in good time */
     CHECK_STATUS(redlock_acquire(live.client, "stalled", &opts, &lock, NULL), REDLOCK_OK);
     const uint64_t end_ms = wait_now_ms() + 5 * ttl_ms / 2;
     ck_assert(WAIT_UNTIL(wait_now_ms() >= end_ms || redlock_lock_check(lock, 0) != REDLOCK_OK,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     ck_assert_uint_ge(live_stats(live.client).extended, 4);
     ck_assert_uint_ge(live_nodes_with("stalled"), QUORUM);
@@ -240,7 +240,7 @@ START_TEST(a_stalled_loop_loses_no_lock)
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_EXTENDED), 0);
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_ACQUIRED), 0);
     ck_assert(LOOP_UNTIL(live.client, count_events(&client_events, REDLOCK_EVENT_EXTENDED) > 0,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert(pthread_equal(find_event(&client_events, REDLOCK_EVENT_EXTENDED, 0).thread,
                             pthread_self()));
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_ACQUIRED), 1);
@@ -283,7 +283,7 @@ START_TEST(several_threads_process)
     }
     unsigned granted = 0;
     for (unsigned i = 0; i < OPERATIONS; i++) {
-        ck_assert(WAIT_UNTIL(outcome_calls(&outcome[i]) > 0, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(outcome_calls(&outcome[i]) > 0, TIME_LIMIT_MS));
         granted += outcome[i].status == REDLOCK_OK;
     }
     atomic_store(&stop, true);
@@ -294,7 +294,7 @@ START_TEST(several_threads_process)
         ck_assert_uint_eq(outcome_calls(&outcome[i]), 1);
         redlock_lock_free(outcome[i].lock);
     }
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -341,7 +341,7 @@ START_TEST(embedded_mode_refuses_to_block)
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     check_blocking_calls(REDLOCK_EMODE, outcome.lock);
     redlock_lock_free(outcome.lock);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 

@@ -24,7 +24,7 @@ static void connect_patient(void)
 }
 
 /* After this the next blocking call drives, unless the I/O thread needs the loop itself. */
-static void take_the_wheel(void)
+static void become_leader(void)
 {
     for (unsigned i = 0; i < STREAK; i++)
         CHECK_STATUS(redlock_inspect(live.client, "streak", NULL), REDLOCK_OK);
@@ -96,12 +96,12 @@ static void *acquire(void *userdata)
 static void start_driver(struct caller *caller)
 {
     connect_patient();
-    take_the_wheel();
+    become_leader();
     live_pause(0, QUORUM);
     ck_assert_int_eq(redlock_cancel_new(&caller->cancel, live.client), REDLOCK_OK);
     atomic_store(&caller->done, false);
     ck_assert_int_eq(pthread_create(&caller->thread, NULL, acquire, caller), 0);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == 1, TIME_LIMIT_MS));
 }
 
 static void check_ended(struct caller *caller, int status, uint64_t begun_ms)
@@ -164,7 +164,7 @@ START_TEST(a_long_drive_lets_the_thread_sleep)
     redlock_lock_t *lock = NULL;
     connect_patient();
     cluster_command_all(live.cluster, "SET taken somebody PX 30000");
-    take_the_wheel();
+    become_leader();
     const long before = switches();
     CHECK_STATUS(live_acquire("taken", LONG_TTL_MS, WAITED_MS, &lock), REDLOCK_ECONTENDED);
     const long count = switches() - before;
@@ -182,7 +182,7 @@ START_TEST(shutdown_keeps_its_budget_while_it_drives)
 {
     redlock_lock_t *lock = NULL;
     connect_patient();
-    take_the_wheel();
+    become_leader();
     live_pause(0, QUORUM);
     CHECK_STATUS(live_acquire("owed", LONG_TTL_MS, 30, &lock), REDLOCK_ENOQUORUM);
     const uint64_t begun_ms = wait_now_ms();
@@ -199,7 +199,7 @@ static void connect_unready(void)
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - QUORUM, TIME_LIMIT_MS));
 }
 
 static void wait_ready_briefly(void)

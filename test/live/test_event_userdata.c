@@ -69,7 +69,7 @@ static void connect_in(int mode)
 
 static bool has_ended(struct holder *holder)
 {
-    return LOOP_UNTIL(live.client, atomic_load(&holder->ends) > 0, PATIENCE_MS);
+    return LOOP_UNTIL(live.client, atomic_load(&holder->ends) > 0, TIME_LIMIT_MS);
 }
 
 /* The notice has run once, after all events. */
@@ -140,7 +140,7 @@ START_TEST(after_a_loss)
     struct outcome verified = OUTCOME;
     connect_in(MODES[_i]);
     redlock_lock_t *lock = hold(&one);
-    ck_assert(LOOP_UNTIL(live.client, live_nodes_with(NAME) == NODES, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with(NAME) == NODES, TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL " NAME);
     ck_assert_int_eq(redlock_verify_start(lock, NULL, note_done, &verified), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &verified), REDLOCK_ELOST);
@@ -174,7 +174,7 @@ START_TEST(when_a_held_handle_is_freed)
     check_end(&one);
     ck_assert(!saw(&one, REDLOCK_EVENT_RELEASED));
     live_resume_all();
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
     leave(&one);
 }
 END_TEST
@@ -207,7 +207,7 @@ START_TEST(when_the_handle_is_freed_in_an_event)
     check_end(&one);
     ck_assert_ptr_eq(one.freed, lock);
     ck_assert(!saw(&one, REDLOCK_EVENT_RELEASED));
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
     leave(&one);
 }
 END_TEST
@@ -241,7 +241,7 @@ START_TEST(when_an_acquisition_is_cancelled)
     ck_assert_int_eq(redlock_cancel_new(&opts.cancel, live.client), REDLOCK_OK);
     ck_assert_int_eq(redlock_acquire_start(live.client, NAME, &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, saw(&two, REDLOCK_EVENT_WAITING), PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, saw(&two, REDLOCK_EVENT_WAITING), TIME_LIMIT_MS));
     redlock_cancel_trigger(opts.cancel);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_ECANCELED);
     check_end(&two);
@@ -288,7 +288,7 @@ START_TEST(with_a_shutdown)
     connect_in(MODES[_i]);
     redlock_lock_t *lock = hold(&one);
     ck_assert_int_eq(
-        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), note_done, &outcome),
+        redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), note_done, &outcome),
         REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     check_end(&one);
@@ -321,7 +321,7 @@ START_TEST(with_the_client)
     ck_assert(pthread_equal(one.thread, pthread_self()));
     redlock_lock_free(lock);
     check_once(&one);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 

@@ -19,7 +19,7 @@ static redlock_opts_t opts_of(int kind, uint64_t ttl_ms)
         opts.also = ALSO;
         opts.also_count = 2;
     } else if (kind == 2) {
-        opts.kind = REDLOCK_PERMIT;
+        opts.kind = REDLOCK_KIND_PERMIT;
         opts.permits = PERMITS;
     }
     opts.event_fn = note_event;
@@ -31,7 +31,7 @@ static redlock_opts_t opts_of(int kind, uint64_t ttl_ms)
  */
 static void extend_often(redlock_opts_t *opts)
 {
-    opts->flags = REDLOCK_AUTO_EXTEND;
+    opts->flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts->extend_at_ms = opts->ttl_ms * 9 / 10;
     opts->margin_ms = opts->ttl_ms * 4 / 10;
 }
@@ -84,12 +84,12 @@ START_TEST(is_held_until_the_last_release)
     CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 1), REDLOCK_OK);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(is_everywhere(_i, redlock_lock_token(lock)), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_everywhere(_i, redlock_lock_token(lock)), TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).released, 1);
 }
 END_TEST
@@ -101,7 +101,7 @@ START_TEST(its_extensions_are_limited)
     extend_often(&opts);
     opts.extends_max = 2;
     redlock_lock_t *lock = take(&opts);
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_str_eq(event_letters(&lock_events), "AEEDL");
     redlock_lock_free(lock);
 }
@@ -115,7 +115,7 @@ START_TEST(its_time_is_limited)
     extend_often(&opts);
     opts.hold_ms_max = hold_ms;
     redlock_lock_t *lock = take(&opts);
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     const uint64_t held_ms = find_event(&lock_events, REDLOCK_EVENT_LOST, 0).at_ms - from_ms;
     ck_assert_msg(held_ms + 20 >= hold_ms, "%d of %d ms", (int)held_ms, (int)hold_ms);
     ck_assert_uint_ge(count_events(&lock_events, REDLOCK_EVENT_EXTENDED), 2);
@@ -137,13 +137,13 @@ START_TEST(it_is_kept_for_a_while)
     CHECK_STATUS(redlock_release_after(lock, keep_ms, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     redlock_t *other = live_open(live_config());
     CHECK_STATUS(redlock_acquire(other, "kind-b", &opts, &next, NULL), REDLOCK_OK);
     ck_assert_uint_ge(wait_now_ms() - from_ms + 20, keep_ms);
     CHECK_STATUS(redlock_release(next, NULL), REDLOCK_OK);
     redlock_lock_free(next);
-    ck_assert_int_eq(redlock_shutdown(other, PATIENCE_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(other, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
@@ -153,9 +153,9 @@ START_TEST(it_ends_with_its_handle)
     const redlock_opts_t opts = opts_of(_i, LONG_TTL_MS);
     connect_for_events();
     redlock_lock_t *lock = take(&opts);
-    ck_assert(WAIT_UNTIL(is_everywhere(_i, redlock_lock_token(lock)), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_everywhere(_i, redlock_lock_token(lock)), TIME_LIMIT_MS));
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -165,9 +165,9 @@ START_TEST(it_ends_with_its_client)
     connect_for_events();
     redlock_lock_t *lock = take(&opts);
     CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_OK); /* nobody gives that back any more */
-    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST
@@ -179,17 +179,18 @@ START_TEST(it_outlives_a_silence)
     connect_for_events();
     const uint64_t ttl_ms = wait_scaled_ms(8000) < LONG_TTL_MS ? wait_scaled_ms(8000) : LONG_TTL_MS;
     redlock_opts_t opts = opts_of(_i, ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms - wait_scaled_ms(500);
     redlock_lock_t *lock = take(&opts);
     live_pause(0, QUORUM);
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTEND_FAILED) > 0, PATIENCE_MS));
+    ck_assert(
+        WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTEND_FAILED) > 0, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_OK);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 0, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 

@@ -49,7 +49,7 @@ static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
 
 static int start_shutdown(void)
 {
-    return redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), on_shut_down, NULL);
+    return redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, NULL);
 }
 
 static void connect_in(int mode)
@@ -86,7 +86,7 @@ static void grant_untold(void)
 {
     connect_in(REDLOCK_MODE_HYBRID);
     start(GRANTS, LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).held == GRANTS, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == GRANTS, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.told), 0);
 }
 
@@ -101,8 +101,8 @@ END_TEST
 START_TEST(shutdown_before_they_are_told)
 {
     grant_untold();
-    CHECK_STATUS(redlock_shutdown(live.client, PATIENCE_MS), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    CHECK_STATUS(redlock_shutdown(live.client, TIME_LIMIT_MS), REDLOCK_OK);
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
     check_all_closed();
 }
@@ -118,7 +118,7 @@ START_TEST(shutdown_that_still_runs)
     ck_assert_int_eq(atomic_load(&seen.shutdown_status), 1);
     live_resume_all();
     check_all_closed();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.shutdown_status) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.shutdown_status) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -139,8 +139,8 @@ START_TEST(told_too_late)
     redlock_stats_t stats;
     connect_in(REDLOCK_MODE_HYBRID);
     start(GRANTS, live_brief_ms(SHORT_TTL_MS));
-    ck_assert(WAIT_UNTIL(live_stats(live.client).acquired == GRANTS, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).acquired == GRANTS, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_process(live.client), REDLOCK_OK);
     stats = live_stats(live.client);
     ck_assert_uint_eq(atomic_load(&seen.told), GRANTS);
@@ -172,9 +172,9 @@ START_TEST(a_loop_that_comes_too_late_gets_the_next_one)
     connect_in(REDLOCK_MODE_HYBRID);
     ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(tries_again(2), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(tries_again(2), TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.told), 0);
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.granted), 1);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 1);
     ck_assert_uint_eq(live_stats(live.client).lost, 0);
@@ -192,12 +192,12 @@ START_TEST(cancelled_before_it_is_told)
     opts.cancel = cancel;
     ck_assert_int_eq(redlock_acquire_start(live.client, "untold", &opts, on_done, NULL),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 1, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     redlock_cancel_free(cancel);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_stats(live.client).canceled == 1, PATIENCE_MS));
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 0, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).canceled == 1, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.others), 1);
     ck_assert_ptr_null(seen.lock[0]);
 }
@@ -232,13 +232,13 @@ START_TEST(a_thread_that_wakes_too_late_gets_the_next_one)
     ck_assert_int_eq(sigaction(SIGUSR1, &action, &before), 0);
     cluster_command_all(live.cluster, "SET untold another PX 60000");
     ck_assert_int_eq(pthread_create(&thread, NULL, sleep_in_acquire, &status), 0);
-    ck_assert(WAIT_UNTIL(tries_again(1), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(tries_again(1), TIME_LIMIT_MS));
     ck_assert_int_eq(pthread_kill(thread, SIGUSR1), 0);
-    ck_assert(WAIT_UNTIL(atomic_load(&stands_still), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&stands_still), TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL untold");
-    const bool had = WAIT_UNTIL(live_stats(live.client).acquired > 0, PATIENCE_MS);
+    const bool had = WAIT_UNTIL(live_stats(live.client).acquired > 0, TIME_LIMIT_MS);
     const uint64_t attempts = live_stats(live.client).attempts;
-    const bool again = WAIT_UNTIL(tries_again(attempts + 1), PATIENCE_MS);
+    const bool again = WAIT_UNTIL(tries_again(attempts + 1), TIME_LIMIT_MS);
     atomic_store(&go_on, true);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     sigaction(SIGUSR1, &before, NULL);
@@ -263,7 +263,7 @@ static atomic_bool shut_down_now;
 static void wait_for_shutdown(redlock_lock_t *lock)
 {
     atomic_store(&shut_down_now, true);
-    if (!WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS))
+    if (!WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, TIME_LIMIT_MS))
         atomic_fetch_add(&seen.others, 1);
     redlock_lock_free(lock);
 }
@@ -283,7 +283,7 @@ static void grant_together(void)
 
 static void check_first_only(void)
 {
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == GRANTS, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == GRANTS, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&seen.granted), 1);
     ck_assert_uint_eq(atomic_load(&seen.with_lock), 1);
     ck_assert_uint_eq(atomic_load(&seen.others), 0);
@@ -299,7 +299,7 @@ START_TEST(shutdown_inside_a_callback)
     seen.in_first = shut_down_inside;
     grant_together();
     check_first_only();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.shutdown_status) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.shutdown_status) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -310,8 +310,8 @@ START_TEST(shutdown_during_a_callback)
     atomic_store(&shut_down_now, false);
     seen.in_first = wait_for_shutdown;
     grant_together();
-    ck_assert(WAIT_UNTIL(atomic_load(&shut_down_now), PATIENCE_MS));
-    const int status = redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&shut_down_now), TIME_LIMIT_MS));
+    const int status = redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS));
     CHECK_STATUS(status, REDLOCK_OK);
     check_first_only();
 }
@@ -338,7 +338,7 @@ START_TEST(an_event_callback_that_takes_too_long)
     live.event_fn = on_event;
     connect_in(MODES[_i]);
     start(1, live_brief_ms(SHORT_TTL_MS));
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&seen.told) == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(atomic_load(&events), 1);
     ck_assert_uint_eq(atomic_load(&seen.too_slow), 1);
     ck_assert_ptr_null(seen.lock[0]);

@@ -17,7 +17,7 @@ static void check_node(unsigned node, int vote, int cause)
 /* Whoever may vote was there before the fault; afterwards only those that are left. */
 static void wait_voters(unsigned voters)
 {
-    ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, PATIENCE_MS),
+    ck_assert_msg(WAIT_UNTIL(live_voters(live.client) == voters, TIME_LIMIT_MS),
                   "%u nodes may vote instead of %u", live_voters(live.client), voters);
 }
 
@@ -26,14 +26,14 @@ static void wait_refused(unsigned first, unsigned end)
 {
     for (unsigned i = first; i < end; i++)
         ck_assert(WAIT_UNTIL(live_node_stats(live.client, i).cause == REDLOCK_CAUSE_CONNECT,
-                             PATIENCE_MS));
+                             TIME_LIMIT_MS));
 }
 
 /* Restarted ones do not vote for a while, but they are there. */
 static void wait_answering(void)
 {
-    ck_assert_msg(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS),
-                  "%u nodes answer instead of %u", live_answering(live.client), NODES);
+    ck_assert_msg(WAIT_UNTIL(live_responsive(live.client) == NODES, TIME_LIMIT_MS),
+                  "%u nodes answer instead of %u", live_responsive(live.client), NODES);
 }
 
 /* One attempt each, no second chance. */
@@ -88,16 +88,16 @@ START_TEST(a_held_lock_survives_two)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("held", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(all_granted(1), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(all_granted(1), TIME_LIMIT_MS));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(all_granted(2), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(all_granted(2), TIME_LIMIT_MS));
     cluster_kill(live.cluster, 1);
     live_pause(3, 1);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert_uint_gt(redlock_lock_remaining_ms(lock), 0);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     live_resume_all();
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -117,7 +117,8 @@ static void check_no_quorum(int cause)
     const uint64_t budget_ms = live_brief_ms(500), from_ms = wait_now_ms();
     CHECK_STATUS(live_acquire("none", LONG_TTL_MS, budget_ms, &lock), REDLOCK_ENOQUORUM);
     const uint64_t took_ms = wait_now_ms() - from_ms;
-    ck_assert_msg(took_ms >= budget_ms * 4 / 5 && took_ms < budget_ms + wait_scaled_ms(PATIENCE_MS),
+    ck_assert_msg(took_ms >= budget_ms * 4 / 5 &&
+                      took_ms < budget_ms + wait_scaled_ms(TIME_LIMIT_MS),
                   "took %d ms of %d", (int)took_ms, (int)budget_ms);
     ck_assert_uint_gt(live_info().attempts, 1);
     for (unsigned i = 0; i < 3; i++)
@@ -211,7 +212,8 @@ START_TEST(a_hung_node_is_not_asked)
     wait_voters(NODES - 1);
     const redlock_node_stats_t before = live_node_stats(live.client, 0);
     /* A suspect node is given two seconds, and is not asked on the new connection either. */
-    const uint64_t end_ms = wait_now_ms() + 2600, give_up_ms = end_ms + wait_scaled_ms(PATIENCE_MS);
+    const uint64_t end_ms = wait_now_ms() + 2600,
+                   give_up_ms = end_ms + wait_scaled_ms(TIME_LIMIT_MS);
     bool renewed = false;
     while (wait_now_ms() < end_ms || (!renewed && wait_now_ms() < give_up_ms)) {
         check_works_at_once();
@@ -231,7 +233,7 @@ START_TEST(a_restart_with_data_keeps_the_vote)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("data", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("data") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("data") == NODES, TIME_LIMIT_MS));
     for (unsigned i = 0; i < 3; i++) {
         cluster_restart(live.cluster, i, true);
         ck_assert_msg(live_has_key(i, "data"), "node %u came back without its data", i);
@@ -239,7 +241,7 @@ START_TEST(a_restart_with_data_keeps_the_vote)
     wait_answering();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -247,12 +249,12 @@ START_TEST(a_restart_without_data_is_healed)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("empty", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("empty") == NODES, TIME_LIMIT_MS));
     cluster_restart(live.cluster, 0, false);
     cluster_restart(live.cluster, 4, false);
     wait_answering();
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("empty") == NODES, PATIENCE_MS),
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("empty") == NODES, TIME_LIMIT_MS),
                   "%u nodes have the key", live_nodes_with("empty"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
@@ -268,7 +270,7 @@ START_TEST(three_restarts_without_data_are_a_loss)
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     CHECK_STATUS(live_release(lock), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* what was left on the other two is taken back */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* what was left on the other two is taken back */
 }
 END_TEST
 

@@ -53,8 +53,8 @@ static void take_turns(unsigned self, redlock_config_t *config)
     redlock_t *client = NULL;
     redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
 
-    opts.flags = REDLOCK_FENCE;
-    opts.wait_ms = wait_scaled_ms(6 * PATIENCE_MS);
+    opts.flags = REDLOCK_FLAG_FENCE;
+    opts.wait_ms = wait_scaled_ms(6 * TIME_LIMIT_MS);
     if (redlock_new(&client, config) != REDLOCK_OK) {
         atomic_fetch_add(&board->failed, 1);
         return;
@@ -154,15 +154,15 @@ START_TEST(disturbed)
 
     begin();
     start(pids);
-    ck_assert(WAIT_UNTIL(reaches(SLOTS / 6), 6 * PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(reaches(SLOTS / 6), 6 * TIME_LIMIT_MS));
     live_pause(0, 2);
-    ck_assert(WAIT_UNTIL(reaches(SLOTS / 3), 6 * PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(reaches(SLOTS / 3), 6 * TIME_LIMIT_MS));
     live_resume_all();
     ck_assert(cluster_replies(live.cluster, 4, "OK", "FLUSHALL"));
-    ck_assert(WAIT_UNTIL(reaches(SLOTS / 2), 6 * PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(reaches(SLOTS / 2), 6 * TIME_LIMIT_MS));
     cluster_kill(live.cluster, 0);
     cluster_restart(live.cluster, 0, false);
-    ck_assert(WAIT_UNTIL(reaches(2 * SLOTS / 3), 6 * PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(reaches(2 * SLOTS / 3), 6 * TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "SCRIPT FLUSH");
     finish(pids);
     munmap(board, sizeof *board);

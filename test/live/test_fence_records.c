@@ -48,8 +48,8 @@ START_TEST(many_clients_may_start_at_once)
 
     fences_begin();
     redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
-    opts.wait_ms = PATIENCE_MS;
-    opts.flags = REDLOCK_FENCE;
+    opts.wait_ms = TIME_LIMIT_MS;
+    opts.flags = REDLOCK_FLAG_FENCE;
     for (unsigned i = 0; i < 4; i++) {
         clients[i] = fences_open();
         done[i] = (struct outcome)OUTCOME;
@@ -66,7 +66,7 @@ START_TEST(many_clients_may_start_at_once)
         redlock_lock_free(done[i].lock);
     }
     for (unsigned i = 0; i < 4; i++) {
-        const uint64_t fence = fences_pass(clients[i], "same", PATIENCE_MS);
+        const uint64_t fence = fences_pass(clients[i], "same", TIME_LIMIT_MS);
         ck_assert_uint_gt(fence, last);
         last = fence;
         ck_assert_int_eq(redlock_free(clients[i]), REDLOCK_OK);
@@ -90,7 +90,7 @@ START_TEST(the_first_start_needs_all_nodes)
     for (unsigned i = 0; i < 4; i++)
         ck_assert(!live_has_key(i, "first"));
     cluster_restart(live.cluster, 4, false);
-    fences_pass(live.client, "first", PATIENCE_MS);
+    fences_pass(live.client, "first", TIME_LIMIT_MS);
     ck_assert_uint_eq(records_in_use(), NODES);
 }
 END_TEST
@@ -114,7 +114,7 @@ START_TEST(a_first_start_that_breaks_off_goes_on)
     CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
     set_memory(1, 3, "1"); /* enough to read: the marks are there */
     cluster_restart(live.cluster, 4, false);
-    ck_assert(WAIT_UNTIL(records_in_use() == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(records_in_use() == 2, TIME_LIMIT_MS));
     ck_assert(fences_has_record(0) && fences_has_record(4));
     CHECK_STATUS(fences_acquire(live.client, "first", 0, &lock), REDLOCK_EFENCE);
     ck_assert_msg(strstr(live_text(), "goes on") != NULL, "%s", live_text());
@@ -128,12 +128,12 @@ START_TEST(a_first_start_that_breaks_off_goes_on)
     forget(3);
     cluster_kill(live.cluster, 4);
     set_memory(1, 3, "0");
-    const uint64_t fence = fences_pass(live.client, "first", PATIENCE_MS);
+    const uint64_t fence = fences_pass(live.client, "first", TIME_LIMIT_MS);
     ck_assert(fences_has_record(0) && fences_has_record(1) && fences_has_record(2));
-    ck_assert_uint_gt(fences_pass(other, "first", PATIENCE_MS), fence);
+    ck_assert_uint_gt(fences_pass(other, "first", TIME_LIMIT_MS), fence);
     cluster_restart(live.cluster, 4, false);
     while (records_in_use() < NODES)
-        fences_pass(live.client, "first", PATIENCE_MS); /* whoever votes is looked at */
+        fences_pass(live.client, "first", TIME_LIMIT_MS); /* whoever votes is looked at */
     ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
@@ -146,7 +146,7 @@ static bool is_taken_back(unsigned node)
 {
     if (fences_has_record(node))
         return true;
-    fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     return false;
 }
 
@@ -156,22 +156,22 @@ START_TEST(a_node_that_forgot_is_taken_back)
 
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     forget(2);
     const uint64_t flushed_ms = wait_now_ms();
     live_pause(0, 1); /* so that four are left to be asked, and the refusal is seen */
-    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, PATIENCE_MS, &lock), REDLOCK_OK);
+    CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, TIME_LIMIT_MS, &lock), REDLOCK_OK);
     ck_assert_uint_gt(redlock_lock_fence(lock), last);
     last = redlock_lock_fence(lock);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert(!fences_has_record(2));
     live_resume_all();
-    ck_assert(WAIT_UNTIL(is_taken_back(2), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_taken_back(2), TIME_LIMIT_MS));
     ck_assert_uint_ge(wait_now_ms() - flushed_ms, live.max_ttl_ms);
     ck_assert_uint_ge(fences_number(2), last);
     ck_assert_uint_eq(records_in_use(), NODES);
     live_pause(0, 2); /* now its vote is needed */
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
 }
 END_TEST
 
@@ -183,19 +183,19 @@ START_TEST(a_node_that_forgets_again_waits_again)
 
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "again", PATIENCE_MS);
+    fences_pass(live.client, "again", TIME_LIMIT_MS);
     forget(2);
     live_pause(0, 2);
     CHECK_STATUS(fences_acquire(live.client, "again", 0, &lock), REDLOCK_EFENCE);
     ck_assert(fences_is_refused(2));
     live_resume_all();
     ck_assert(WAIT_UNTIL(cluster_integer(live.cluster, 2, "HEXISTS " CLUSTER_RECORD " mark") == 1,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     mark = cluster_command(live.cluster, 2, "HGET " CLUSTER_RECORD " mark");
     ck_assert_uint_eq(strlen(mark), 16);
     forget(2);
     const uint64_t again_ms = wait_now_ms();
-    ck_assert(WAIT_UNTIL(fences_has_record(2), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(fences_has_record(2), TIME_LIMIT_MS));
     ck_assert_uint_ge(wait_now_ms() - again_ms, live.max_ttl_ms);
     free(mark);
 }
@@ -208,21 +208,21 @@ static void restart(bool with_data)
 
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     cluster_restart(live.cluster, 2, with_data);
     const uint64_t restarted_ms = wait_now_ms();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     live_pause(0, 2);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
     ck_assert(fences_is_refused(2));
     if (with_data)
         ck_assert_ptr_nonnull(strstr(live_node(2).text, "restarted"));
     live_resume_all();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS) > last &&
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS) > last &&
                              fences_has_record(2) &&
                              cluster_replies(live.cluster, 2, "", "HGET " CLUSTER_RECORD " mark"),
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert_uint_ge(wait_now_ms() - restarted_ms, live.max_ttl_ms);
     ck_assert_uint_ge(fences_number(2), last);
 }
@@ -246,8 +246,8 @@ START_TEST(a_lost_majority_needs_an_operator)
 
     fences_begin();
     live.client = fences_open();
-    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
-    ck_assert(WAIT_UNTIL(fences_number(4) == last, PATIENCE_MS));
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
+    ck_assert(WAIT_UNTIL(fences_number(4) == last, TIME_LIMIT_MS));
     for (unsigned i = 0; i < QUORUM; i++)
         forget(i);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
@@ -258,11 +258,11 @@ START_TEST(a_lost_majority_needs_an_operator)
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 2 * live.max_ttl_ms, &lock),
                  REDLOCK_EFENCE);
     ck_assert_uint_eq(records_in_use(), NODES - QUORUM);
-    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
+    CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert_uint_eq(records_in_use(), NODES);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_gt(fences_number(i), last); /* the wall clock has gone on */
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
 }
 END_TEST
 
@@ -273,7 +273,7 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
 
     fences_begin();
     live.client = fences_open();
-    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     for (unsigned i = 0; i < NODES; i++)
         forget(i);
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);
@@ -283,17 +283,17 @@ START_TEST(all_at_once_is_no_first_start_for_who_was_there)
                  REDLOCK_EFENCE); /* waiting does not help */
     ck_assert_uint_eq(records_in_use(), 0);
     ck_assert_uint_eq(live_nodes_with(FENCES_RESOURCE), 0);
-    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
-    const uint64_t next = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_OK);
+    const uint64_t next = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     ck_assert_uint_gt(next, last);
     last = next;
     /* Who comes now cannot know that there was anything. The others join. */
     for (unsigned i = 0; i < NODES; i++)
         forget(i);
     redlock_t *other = fences_open();
-    ck_assert_uint_gt(fences_pass(other, FENCES_RESOURCE, PATIENCE_MS), 0);
+    ck_assert_uint_gt(fences_pass(other, FENCES_RESOURCE, TIME_LIMIT_MS), 0);
     ck_assert_uint_eq(records_in_use(), NODES);
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
@@ -303,15 +303,15 @@ START_TEST(init_keeps_what_can_be_read)
 {
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     for (unsigned i = 0; i < QUORUM; i++)
         forget(i);
     free(cluster_command(live.cluster, 4,
                          "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9000000000000000"));
-    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_OK);
+    CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_OK);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(fences_number(i), 9000000000000000);
-    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), 9000000000000001);
+    ck_assert_uint_eq(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), 9000000000000001);
 }
 END_TEST
 
@@ -323,9 +323,9 @@ START_TEST(init_needs_a_majority)
         cluster_kill(live.cluster, i);
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
-    CHECK_STATUS(redlock_fence_init(live.client, PATIENCE_MS), REDLOCK_ENOQUORUM);
+    CHECK_STATUS(redlock_init_fence_records(live.client, TIME_LIMIT_MS), REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(records_in_use(), 0);
-    ck_assert_int_eq(redlock_fence_init(NULL, 0), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_init_fence_records(NULL, 0), REDLOCK_EINVAL);
 }
 END_TEST
 
@@ -339,9 +339,10 @@ START_TEST(init_without_blocking)
     redlock_config_t *config = fences_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
-    ck_assert_int_eq(redlock_fence_init(live.client, 0), REDLOCK_EMODE);
-    ck_assert_int_eq(redlock_fence_init_start(live.client, PATIENCE_MS, NULL, note_done, &done),
-                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_init_fence_records(live.client, 0), REDLOCK_EMODE);
+    ck_assert_int_eq(
+        redlock_init_fence_records_start(live.client, TIME_LIMIT_MS, NULL, note_done, &done),
+        REDLOCK_OK);
     ck_assert_int_eq(outcome_wait(live.client, &done), REDLOCK_OK);
     ck_assert_uint_eq(records_in_use(), NODES);
 }
@@ -385,7 +386,7 @@ START_TEST(a_majority_must_be_attested)
         CHECK_STATUS(fences_acquire(live.client, "x", enough ? 0 : REDLOCK_WAIT_FOREVER, &lock),
                      enough ? REDLOCK_EFENCE : REDLOCK_EINVAL);
         /* The others are enough for a no, and may be the first to say it. */
-        ck_assert_msg(WAIT_UNTIL(says_nobody_attests(enough), PATIENCE_MS), "%s", live_text());
+        ck_assert_msg(WAIT_UNTIL(says_nobody_attests(enough), TIME_LIMIT_MS), "%s", live_text());
         ck_assert_int_eq(redlock_free(live.client), REDLOCK_OK);
     }
     live.client = NULL;
@@ -400,7 +401,7 @@ START_TEST(clients_that_disagree)
 
     fences_begin();
     live.client = fences_open();
-    fences_pass(live.client, "x", PATIENCE_MS);
+    fences_pass(live.client, "x", TIME_LIMIT_MS);
     for (unsigned i = 0; i < 4; i++) {
         redlock_config_t *config = fences_config();
         if (i == 0)
@@ -417,7 +418,8 @@ START_TEST(clients_that_disagree)
             snprintf(urls, sizeof urls, "%s,%s,%s", cluster_url(live.cluster, 0),
                      cluster_url(live.cluster, 1), cluster_url(live.cluster, 2));
             config = live_config_of(urls);
-            ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), 0);
+            ck_assert_int_eq(
+                redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE), 0);
         }
         redlock_t *other = live_open(config);
         CHECK_STATUS(fences_acquire(other, "x", 0, &lock), REDLOCK_EFENCE);
@@ -431,9 +433,9 @@ START_TEST(clients_that_disagree)
              cluster_url(live.cluster, 1), cluster_url(live.cluster, 0),
              cluster_url(live.cluster, 4), cluster_url(live.cluster, 2));
     redlock_config_t *config = live_config_of(urls);
-    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), 0);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE), 0);
     redlock_t *other = live_open(config);
-    fences_pass(other, "x", PATIENCE_MS);
+    fences_pass(other, "x", TIME_LIMIT_MS);
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
@@ -448,11 +450,11 @@ START_TEST(durable_records_survive_a_restart)
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET appendfsync always"));
     say_durable(urls, sizeof urls, NODES);
     live.client = live_open(live_config_of(urls));
-    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     cluster_restart(live.cluster, 2, true);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     live_pause(0, 2);
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
     ck_assert(fences_has_record(2));
 }
 END_TEST
@@ -463,11 +465,11 @@ START_TEST(corrupt_records_do_not_count)
 
     fences_begin();
     live.client = fences_open();
-    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS);
+    const uint64_t last = fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS);
     free(cluster_command(live.cluster, 0, "HSET " CLUSTER_RECORD " " FENCES_STRIPE " rubbish"));
     free(cluster_command(live.cluster, 1, "DEL " CLUSTER_RECORD));
     free(cluster_command(live.cluster, 1, "SET " CLUSTER_RECORD " rubbish"));
-    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, PATIENCE_MS), last);
+    ck_assert_uint_gt(fences_pass(live.client, FENCES_RESOURCE, TIME_LIMIT_MS), last);
     free(cluster_command(live.cluster, 2,
                          "HSET " CLUSTER_RECORD " " FENCES_STRIPE " 9007199254740990"));
     CHECK_STATUS(fences_acquire(live.client, FENCES_RESOURCE, 0, &lock), REDLOCK_EFENCE);

@@ -89,12 +89,12 @@ START_TEST(very_long_values_cost_one_question)
     ck_assert_uint_ge(failed, QUORUM);
     ck_assert_uint_eq(live_nodes_with("foreign"), NODES);
     remove_everywhere();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     live_check_works();
 }
 END_TEST
 
-static Suite *foreign_suite(void)
+static Suite *foreign_values_suite(void)
 {
     Suite *suite = suite_create("live_foreign_values");
     live_add_each(suite, "long", long_values_keep_their_connections, 4);
@@ -107,7 +107,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(foreign_suite());
+    const int status = suite_run_nofork(foreign_values_suite());
     live_stop_servers();
     return status;
 }

@@ -111,7 +111,7 @@ static void wait_for_child(pid_t child)
 {
     int status = -1;
     ck_assert_int_gt(child, 0);
-    ck_assert_msg(WAIT_UNTIL(waitpid(child, &status, WNOHANG) == child, PATIENCE_MS),
+    ck_assert_msg(WAIT_UNTIL(waitpid(child, &status, WNOHANG) == child, TIME_LIMIT_MS),
                   "the child hangs");
     ck_assert_msg(status == 0, "the child ended with status %x", (unsigned)status);
 }
@@ -167,7 +167,7 @@ static void check_parent(const struct handles *handles)
     redlock_lock_free(handles->lock);
     redlock_cancel_free(handles->cancel);
     redlock_report_free(handles->report);
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 
 /* _i: three modes, client or lock freed first. */
@@ -265,7 +265,7 @@ START_TEST(the_parents_lock_is_extended_on)
     live.event_userdata = &client_events;
     live_connect();
     redlock_opts_t opts = redlock_opts(ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = ttl_ms - live_brief_ms(200); /* often, and in good time */
     CHECK_STATUS(redlock_acquire(live.client, "parent", &opts, &lock, NULL), REDLOCK_OK);
     fflush(NULL);
@@ -279,7 +279,7 @@ START_TEST(the_parents_lock_is_extended_on)
     wait_for_child(child);
     const unsigned extended = count_events(&client_events, REDLOCK_EVENT_EXTENDED);
     ck_assert(WAIT_UNTIL(count_events(&client_events, REDLOCK_EVENT_EXTENDED) >= extended + 5,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     ck_assert_uint_eq(count_events(&client_events, REDLOCK_EVENT_LOST), 0);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -303,18 +303,18 @@ START_TEST(a_child_makes_its_own_client)
         CHILD_CHECK(redlock_config_new(&config, NULL) == REDLOCK_OK);
         CHILD_CHECK(redlock_config_add_nodes(config, cluster_urls(live.cluster)) == REDLOCK_OK);
         CHILD_CHECK(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED) == REDLOCK_OK);
-        CHILD_CHECK(redlock_config_set_node_timeout_ms(config, PATIENCE_MS) == REDLOCK_OK);
-        CHILD_CHECK(redlock_config_set_connect_timeout_ms(config, PATIENCE_MS) == REDLOCK_OK);
+        CHILD_CHECK(redlock_config_set_node_timeout_ms(config, TIME_LIMIT_MS) == REDLOCK_OK);
+        CHILD_CHECK(redlock_config_set_connect_timeout_ms(config, TIME_LIMIT_MS) == REDLOCK_OK);
         CHILD_CHECK(redlock_new(&client, config) == REDLOCK_OK);
         redlock_config_free(config);
         CHILD_CHECK(redlock_acquire_start(client, "family", &opts, note_done, &taken) == 0);
         CHILD_CHECK(redlock_acquire_start(client, "own", &opts, note_done, &other) == 0);
-        CHILD_CHECK(LOOP_UNTIL(client, taken.calls + other.calls == 2, PATIENCE_MS));
+        CHILD_CHECK(LOOP_UNTIL(client, taken.calls + other.calls == 2, TIME_LIMIT_MS));
         CHILD_CHECK(taken.status == REDLOCK_ECONTENDED && other.status == REDLOCK_OK);
         own = other.lock;
         struct outcome released = OUTCOME;
         CHILD_CHECK(redlock_release_start(own, note_done, &released) == REDLOCK_OK);
-        CHILD_CHECK(LOOP_UNTIL(client, released.calls == 1, PATIENCE_MS));
+        CHILD_CHECK(LOOP_UNTIL(client, released.calls == 1, TIME_LIMIT_MS));
         redlock_lock_free(own);
         redlock_free(client);
         _exit(released.status == REDLOCK_OK ? 0 : 1);

@@ -76,7 +76,7 @@ static void on_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlo
 static void start_acquire(const char *resource, redlock_lock_t **ret_lock)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     opts.cancel = all.cancel;
     ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_done, ret_lock),
                      REDLOCK_OK);
@@ -86,7 +86,7 @@ static void hold_first(void)
 {
     ck_assert_int_eq(redlock_cancel_new(&all.cancel, live.client), REDLOCK_OK);
     start_acquire("fork-held", &all.held);
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 1, TIME_LIMIT_MS));
     ck_assert_ptr_nonnull(all.held);
 }
 
@@ -159,7 +159,7 @@ static void check_child(void)
 static void free_all_in_parent(int operations)
 {
     live_resume_all();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == operations, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == operations, TIME_LIMIT_MS));
     ck_assert_ptr_nonnull(all.other);
     ck_assert_int_eq(redlock_lock_check(all.held, 1), REDLOCK_OK);
     redlock_lock_free(all.held);
@@ -190,9 +190,9 @@ START_TEST(half_a_break)
     ck_assert_int_eq(redlock_break_start(live.client, "fork-broken", all.cancel, on_done, NULL),
                      REDLOCK_OK);
     ck_assert(LOOP_UNTIL(live.client, live_node_stats(live.client, 0).requests == requests + 3,
-                         PATIENCE_MS)); /* GET, PTTL, delete */
+                         TIME_LIMIT_MS)); /* GET, PTTL, delete */
     check_child();
-    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 2, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, atomic_load(&all.told) == 2, TIME_LIMIT_MS));
     start_acquire("fork-other", &all.other);
     free_all_in_parent(3);
 }
@@ -208,9 +208,10 @@ START_TEST(waiting_for_nodes)
                      REDLOCK_OK);
     for (unsigned i = 0; i < QUORUM; i++)
         cluster_kill(live.cluster, i);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) < QUORUM, PATIENCE_MS));
-    ck_assert_int_eq(redlock_wait_ready_start(live.client, PATIENCE_MS, all.cancel, on_done, NULL),
-                     REDLOCK_OK);
+    ck_assert(WAIT_UNTIL(live_voters(live.client) < QUORUM, TIME_LIMIT_MS));
+    ck_assert_int_eq(
+        redlock_wait_ready_start(live.client, TIME_LIMIT_MS, all.cancel, on_done, NULL),
+        REDLOCK_OK);
     check_child();
     redlock_lock_free(all.held);
     redlock_cancel_free(all.cancel);
@@ -225,8 +226,8 @@ START_TEST(callbacks_not_told_yet)
 {
     start_everything(REDLOCK_MODE_HYBRID);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 2, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_stats(live.client).extended == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).held == 2, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).extended == 1, TIME_LIMIT_MS));
     check_child();
     free_all_in_parent(6);
 }
@@ -235,7 +236,7 @@ END_TEST
 static void *acquire(void *userdata)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     atomic_store(&all.acquired, redlock_acquire(live.client, "fork-thread", &opts, userdata, NULL));
     return NULL;
 }
@@ -248,7 +249,7 @@ START_TEST(blocking_call_in_flight)
     atomic_store(&all.acquired, 1);
     const uint64_t waiting = live_stats(live.client).waiting;
     ck_assert_int_eq(pthread_create(&all.thread, NULL, acquire, &lock), 0);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == waiting + 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == waiting + 1, TIME_LIMIT_MS));
     check_child();
     live_resume_all();
     pthread_join(all.thread, NULL);

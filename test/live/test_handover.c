@@ -9,7 +9,7 @@
 static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = live_lock(resource, ttl_ms);
-    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, TIME_LIMIT_MS));
     return lock;
 }
 
@@ -51,10 +51,10 @@ START_TEST(a_lock_is_handed_over_by_token)
     ck_assert_str_eq(redlock_lock_token(taken), token);
     ck_assert_str_eq(redlock_lock_resource(taken, 0), "handed");
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(WAIT_UNTIL(pttl(i, "handed") > (int64_t)LONG_TTL_MS / 2, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(pttl(i, "handed") > (int64_t)LONG_TTL_MS / 2, TIME_LIMIT_MS));
     CHECK_STATUS(live_extend(taken, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(taken), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(adopt("handed", token, &taken), REDLOCK_ELOST);
     ck_assert_ptr_null(taken);
     live.client = giver;
@@ -91,7 +91,7 @@ START_TEST(a_lock_is_released_by_token)
     CHECK_STATUS(redlock_release_token(live.client, "by token", token, &report), REDLOCK_OK);
     live_keep_report(report);
     ck_assert_uint_ge(live_info().granted, QUORUM);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release_token(live.client, "by token", token, NULL), REDLOCK_ELOST);
 }
 END_TEST
@@ -109,9 +109,9 @@ START_TEST(release_after_keeps_the_key_for_a_while)
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST); /* ours no more */
     redlock_lock_free(lock);
     for (unsigned i = 0; i < NODES; i++) {
-        ck_assert(WAIT_UNTIL(pttl(i, "filter") <= delay_ms, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(pttl(i, "filter") <= delay_ms, TIME_LIMIT_MS));
     }
-    CHECK_STATUS(live_acquire("filter", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &other),
+    CHECK_STATUS(live_acquire("filter", LONG_TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &other),
                  REDLOCK_OK);
     const uint64_t kept_ms = wait_now_ms() - from_ms;
     ck_assert_msg(kept_ms + 20 >= (uint64_t)delay_ms, "kept for %d ms", (int)kept_ms);
@@ -119,7 +119,7 @@ START_TEST(release_after_keeps_the_key_for_a_while)
     lock = lock_on_all("filter", LONG_TTL_MS);
     CHECK_STATUS(redlock_release_after(lock, 0, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -152,7 +152,7 @@ START_TEST(inspection_tells_held_and_free)
         ck_assert_msg(strncmp(node.text, "held, expires in ", 17) == 0, "%s", node.text);
     }
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -197,7 +197,7 @@ START_TEST(breaking_deletes_what_it_saw)
     CHECK_STATUS(redlock_break(live.client, "broken", &report), REDLOCK_OK);
     live_keep_report(report);
     ck_assert_uint_ge(live_info().granted, QUORUM);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("broken", LONG_TTL_MS, 0, &other), REDLOCK_OK);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST); /* its owner finds out */
     redlock_lock_free(lock);
@@ -209,7 +209,7 @@ START_TEST(breaking_deletes_what_it_saw)
     ck_assert(cluster_replies(live.cluster, 1, "OK", "SET rest b"));
     ck_assert(cluster_replies(live.cluster, 2, "OK", "SET rest %b", "\0\r\n\xff", (size_t)4));
     CHECK_STATUS(redlock_break(live.client, "rest", NULL), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -224,11 +224,11 @@ START_TEST(breaking_leaves_others_alone)
     live_pause(4, 1); /* the inspection cannot end before we let it */
     ck_assert_int_eq(redlock_break_start(live.client, "between", NULL, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_calls(0, "pttl") > 0 && live_calls(1, "pttl") > 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_calls(0, "pttl") > 0 && live_calls(1, "pttl") > 0, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, 0, "OK", "SET between new"));
     live_resume_all();
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, 0, "new", "GET between"));
     ck_assert(cluster_replies(live.cluster, 1, "(nil)", "GET between"));
     ck_assert(cluster_replies(live.cluster, 0, "1", "DEL between"));
@@ -246,7 +246,7 @@ static int losing_body(redlock_lock_t *lock, void *userdata)
 {
     (void)lock;
     (void)userdata;
-    ck_assert(WAIT_UNTIL(live_nodes_with("with") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("with") == NODES, TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL with");
     return 5;
 }
@@ -261,11 +261,11 @@ START_TEST(with_always_releases)
                  REDLOCK_OK);
     live_keep_report(report);
     ck_assert_int_eq(result, 42);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     wish = -7;
     CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, NULL, body, &wish), REDLOCK_OK);
     ck_assert_int_eq(result, -7);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, NULL, losing_body, NULL),
                  REDLOCK_ELOST);
     ck_assert_int_eq(result, 5);

@@ -64,7 +64,7 @@ static void stay(redlock_t *client, int status, redlock_lock_t *lock,
     (void)report;
     (void)userdata;
     atomic_store(&inside, true);
-    (void)WAIT_UNTIL(atomic_load(&go_on), PATIENCE_MS);
+    (void)WAIT_UNTIL(atomic_load(&go_on), TIME_LIMIT_MS);
 }
 
 /* They come while the I/O thread is in a callback, and leave what they have to say to it, but for
@@ -78,12 +78,12 @@ START_TEST(what_they_say_leaves_together)
     atomic_store(&inside, false);
     atomic_store(&go_on, false);
     CHECK_STATUS(redlock_inspect_start(live.client, "nothing", NULL, stay, NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&inside), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&inside), TIME_LIMIT_MS));
     const uint64_t before = reads();
     for (unsigned i = 0; i < CALLERS; i++) {
         callers[i] = (struct caller){.number = i};
         ck_assert_int_eq(pthread_create(&callers[i].thread, NULL, take, &callers[i]), 0);
-        ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == i + 1, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == i + 1, TIME_LIMIT_MS));
     }
     atomic_store(&go_on, true);
     for (unsigned i = 0; i < CALLERS; i++) {
@@ -111,7 +111,7 @@ struct sleeper {
     int status;
 };
 
-static void *want_it_too(void *userdata)
+static void *contend_too(void *userdata)
 {
     struct sleeper *sleeper = userdata;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
@@ -134,9 +134,9 @@ START_TEST(nobody_is_forgotten)
     redlock_lock_t *taken = live_lock("taken", LONG_TTL_MS);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         ck_assert_int_eq(redlock_cancel_new(&sleepers[i].cancel, live.client), REDLOCK_OK);
-        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, want_it_too, &sleepers[i]), 0);
+        ck_assert_int_eq(pthread_create(&sleepers[i].thread, NULL, contend_too, &sleepers[i]), 0);
     }
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SLEEPERS, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == SLEEPERS, TIME_LIMIT_MS));
     for (unsigned i = 0; i < TURNS; i++) {
         redlock_lock_t *lock = NULL;
         const uint64_t begun_ms = wait_now_ms();
@@ -167,9 +167,9 @@ START_TEST(all_are_woken)
     ck_assert_int_eq(redlock_cancel_new(&cancel, live.client), REDLOCK_OK);
     for (unsigned i = 0; i < MANY; i++) {
         many[i].cancel = cancel;
-        ck_assert_int_eq(pthread_create(&many[i].thread, NULL, want_it_too, &many[i]), 0);
+        ck_assert_int_eq(pthread_create(&many[i].thread, NULL, contend_too, &many[i]), 0);
     }
-    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == MANY, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).waiting == MANY, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     for (unsigned i = 0; i < MANY; i++) {
         pthread_join(many[i].thread, NULL);
@@ -237,15 +237,15 @@ START_TEST(thousands_at_once)
         name[7] = '-';
         CHECK_STATUS(redlock_acquire_start(live.client, name, &opts, on_taken, &burst), REDLOCK_OK);
     }
-    ck_assert(LOOP_UNTIL(live.client, burst.have + burst.failed == BURST, 3 * PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, burst.have + burst.failed == BURST, 3 * TIME_LIMIT_MS));
     ck_assert_msg(burst.failed == 0, "%u not taken: %s", burst.failed,
                   redlock_error_name(burst.last));
     for (unsigned i = 0; i < BURST; i++)
         CHECK_STATUS(redlock_release_start(burst.locks[i], on_given, &burst), REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, burst.given == BURST, 3 * PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, burst.given == BURST, 3 * TIME_LIMIT_MS));
     ck_assert_msg(burst.ungiven == 0, "%u not given back: %s", burst.ungiven,
                   redlock_error_name(burst.last));
-    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, cluster_count_all_keys(live.cluster) == 0, TIME_LIMIT_MS));
 }
 END_TEST
 

@@ -93,7 +93,7 @@ static void take(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
             ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_acquired, NULL),
                              REDLOCK_OK);
         }
-        ck_assert(LOOP_UNTIL(live.client, crowd.done == i, PATIENCE_MS));
+        ck_assert(LOOP_UNTIL(live.client, crowd.done == i, TIME_LIMIT_MS));
     }
     ck_assert_uint_eq(crowd.granted, count);
 }
@@ -104,7 +104,7 @@ static void give_back(void)
         ck_assert_int_eq(redlock_release_start(crowd.lock[i], on_released, NULL), REDLOCK_OK);
         redlock_lock_free(crowd.lock[i]);
     }
-    ck_assert(LOOP_UNTIL(live.client, crowd.released == crowd.granted, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, crowd.released == crowd.granted, TIME_LIMIT_MS));
 }
 
 static uint64_t owed(unsigned node)
@@ -114,7 +114,7 @@ static uint64_t owed(unsigned node)
 
 static void wait_until_undone(uint64_t count)
 {
-    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).undone >= count, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_stats(live.client).undone >= count, TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_uint_eq(owed(i), 0);
     const redlock_stats_t stats = live_stats(live.client);
@@ -133,7 +133,7 @@ static bool is_given_up(unsigned node)
 static void wait_until_given_up(void)
 {
     for (unsigned i = 0; i < AWAY; i++)
-        ck_assert_msg(LOOP_UNTIL(live.client, is_given_up(i), PATIENCE_MS), "node %u: \"%s\"", i,
+        ck_assert_msg(LOOP_UNTIL(live.client, is_given_up(i), TIME_LIMIT_MS), "node %u: \"%s\"", i,
                       live_node_stats(live.client, i).text);
 }
 
@@ -144,7 +144,7 @@ START_TEST(a_crowd_is_given_back_while_servers_are_away)
     take(LOCKS, 250, LONG_TTL_MS);
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(
-            LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == LOCKS, PATIENCE_MS));
+            LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == LOCKS, TIME_LIMIT_MS));
     if (_i == 0)
         live_pause(0, AWAY);
     for (unsigned i = 0; i < AWAY && _i == 1; i++)
@@ -158,7 +158,7 @@ START_TEST(a_crowd_is_given_back_while_servers_are_away)
     for (unsigned i = 0; i < AWAY && _i == 1; i++)
         cluster_restart(live.cluster, i, true);
     wait_until_undone((uint64_t)NODES * LOCKS);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -174,7 +174,7 @@ START_TEST(a_set_is_executed_after_its_time)
     give_back();
     wait_until_given_up();
     const uint64_t over_ms = wait_now_ms() + ttl_ms + ttl_ms / 50;
-    ck_assert(LOOP_UNTIL(live.client, wait_now_ms() >= over_ms, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, wait_now_ms() >= over_ms, TIME_LIMIT_MS));
     for (unsigned i = 0; i < AWAY; i++)
         ck_assert_uint_eq(owed(i), FEW);
     live_resume_all();
@@ -202,9 +202,10 @@ START_TEST(what_there_is_no_memory_for_is_told)
     connect_with_allocator(2000);
     take(FEW, 20, LONG_TTL_MS);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == FEW, PATIENCE_MS));
+        ck_assert(
+            LOOP_UNTIL(live.client, cluster_count_keys(live.cluster, i) == FEW, TIME_LIMIT_MS));
     cluster_kill(live.cluster, 0);
-    ck_assert(LOOP_UNTIL(live.client, is_given_up(0), PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, is_given_up(0), TIME_LIMIT_MS));
     atomic_store(&may_grow, false);
     give_back();
     atomic_store(&may_grow, true);
@@ -212,9 +213,9 @@ START_TEST(what_there_is_no_memory_for_is_told)
     ck_assert_uint_gt(stats.undo_dropped, 0);
     ck_assert_uint_eq(stats.undo_dropped + owed(0), FEW);
     ck_assert_int_eq(
-        redlock_shutdown_start(live.client, wait_scaled_ms(PATIENCE_MS), on_shut_down, &status),
+        redlock_shutdown_start(live.client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, &status),
         REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, status != 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, status != 1, TIME_LIMIT_MS));
     CHECK_STATUS(status, REDLOCK_ENOMEM);
     cluster_restart(live.cluster, 0, true);
     ck_assert_uint_ge(cluster_count_keys(live.cluster, 0), stats.undo_dropped);

@@ -32,7 +32,7 @@ static redlock_lock_t *take_all(void)
     redlock_lock_t *lock;
     CHECK_STATUS(take(&opts, &lock), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++)
-        ck_assert(WAIT_UNTIL(live_nodes_with(ALL[i]) == NODES, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_nodes_with(ALL[i]) == NODES, TIME_LIMIT_MS));
     return lock;
 }
 
@@ -61,10 +61,10 @@ START_TEST(all_are_held_together)
         ck_assert(cluster_replies(live.cluster, node, "1", "PEXPIRE many-a 20000"));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     for (unsigned node = 0; node < NODES; node++)
-        ck_assert(
-            WAIT_UNTIL(pttl(node, "many-a") > 20000 && pttl(node, "many-c") > 20000, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(pttl(node, "many-a") > 20000 && pttl(node, "many-c") > 20000,
+                             TIME_LIMIT_MS));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("many-c", LONG_TTL_MS, 0, &other), REDLOCK_OK);
     CHECK_STATUS(live_release(other), REDLOCK_OK);
 }
@@ -100,9 +100,9 @@ START_TEST(waits_for_one_after_the_other)
     cluster_command_all(live.cluster, "SET many-c foreign");
     ck_assert_int_eq(redlock_acquire_start(live.client, "many-b", &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL many-a");
-    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 3, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 3, TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(&outcome), 0);
     ck_assert_uint_eq(live_nodes_with("many-b"), 0);
     cluster_command_all(live.cluster, "DEL many-c");
@@ -129,7 +129,7 @@ START_TEST(what_cannot_be_is_refused)
         snprintf(texts[i], sizeof texts[i], "n%u", i);
         names[i] = texts[i];
     }
-    opts.flags = REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_FENCE;
     check_refused(&opts, "fence");
     opts.flags = 0;
     opts.also = names;
@@ -170,12 +170,12 @@ START_TEST(so_many_and_so_long)
     opts.also_count = REDLOCK_RESOURCES_MAX - 1;
     CHECK_STATUS(redlock_acquire(live.client, names[0], &opts, &lock, NULL), REDLOCK_OK);
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(
-            WAIT_UNTIL(cluster_count_keys(live.cluster, i) == REDLOCK_RESOURCES_MAX, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(cluster_count_keys(live.cluster, i) == REDLOCK_RESOURCES_MAX,
+                             TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire(names[63], LONG_TTL_MS, 0, &other), REDLOCK_ECONTENDED);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -211,12 +211,12 @@ START_TEST(handed_over_and_given_back_by_token)
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, "wrong", NULL), REDLOCK_ELOST);
     ck_assert_uint_eq(live_nodes_with("many-c"), NODES);
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, token, NULL), REDLOCK_ELOST);
     /* Some of them only: the lock was not whole any more, but what is left goes. */
     cluster_command_all(live.cluster, "SET many-b half");
     CHECK_STATUS(redlock_release_token_all(live.client, ALL, 3, "half", NULL), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -228,7 +228,7 @@ START_TEST(release_after_keeps_all_for_a_while)
     redlock_lock_free(lock);
     for (unsigned node = 0; node < NODES; node++) {
         for (unsigned i = 0; i < 3; i++)
-            ck_assert(WAIT_UNTIL(pttl(node, ALL[i]) <= 10000, PATIENCE_MS));
+            ck_assert(WAIT_UNTIL(pttl(node, ALL[i]) <= 10000, TIME_LIMIT_MS));
         ck_assert_int_gt(pttl(node, "many-a"), 0);
         ck_assert_int_eq(cluster_integer(live.cluster, node, "DEL many-a many-b many-c"), 3);
     }
@@ -241,10 +241,10 @@ START_TEST(breaking_one_is_the_loss_of_all)
     live_connect();
     redlock_lock_t *lock = take_all();
     CHECK_STATUS(redlock_break(live.client, ALL[_i], NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_nodes_with(ALL[_i]) == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(ALL[_i]) == 0, TIME_LIMIT_MS));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* what was left of it was given back */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* what was left of it was given back */
     redlock_lock_free(lock);
 }
 END_TEST
@@ -257,11 +257,11 @@ START_TEST(a_missing_key_is_put_back)
     ck_assert(cluster_replies(live.cluster, 2, "1", "DEL many-a"));
     ck_assert(cluster_replies(live.cluster, 2, "1", "PEXPIRE many-c 90000"));
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_has_key(2, "many-a"), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_has_key(2, "many-a"), TIME_LIMIT_MS));
     ck_assert_int_gt(pttl(2, "many-c"), 60000);
     ck_assert(cluster_replies(live.cluster, 2, redlock_lock_token(lock), "GET many-a"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -276,7 +276,7 @@ START_TEST(the_rest_of_a_lock_is_not_left)
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     ck_assert(live_has_key(2, "many-c"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(!live_has_key(2, "many-c") && !live_has_key(2, "many-b"), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(!live_has_key(2, "many-c") && !live_has_key(2, "many-b"), TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, 2, "foreign", "GET many-a"));
     ck_assert(cluster_replies(live.cluster, 2, "1", "DEL many-a"));
 }
@@ -291,7 +291,7 @@ START_TEST(full_servers_let_it_go_on)
     cluster_command_all(live.cluster, "CONFIG SET maxmemory 1");
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(take(&opts, &none), REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(cluster_count_all_keys(live.cluster), 0);
     cluster_command_all(live.cluster, "CONFIG SET maxmemory 0");
@@ -314,7 +314,7 @@ START_TEST(with_takes_and_gives_back_all)
                  REDLOCK_OK);
     ck_assert_int_eq(result, 7);
     ck_assert_ptr_nonnull(second);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 

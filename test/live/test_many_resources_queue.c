@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#define KEPT_MS 300 /* core/patience.h */
+#define KEPT_MS 300 /* core/reservation.h */
 #define ROUNDS  12
 
 static const char *const A[] = {"queue-a"}, *const B[] = {"queue-b"};
@@ -55,7 +55,7 @@ static void *work(void *userdata)
 {
     struct worker *worker = userdata;
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-    opts.wait_ms = wait_scaled_ms(12 * PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(12 * TIME_LIMIT_MS);
     opts.also = worker->also;
     opts.also_count = worker->also != NULL;
     for (unsigned i = 0; i < ROUNDS && worker->status == REDLOCK_OK; i++) {
@@ -95,7 +95,7 @@ START_TEST(everybody_comes_through)
         ck_assert_msg(workers[i].status == REDLOCK_OK, "worker %u: %s", i,
                       redlock_error_name(workers[i].status));
     ck_assert_int_eq(atomic_load(&collisions), 0);
-    (void)redlock_shutdown(other, wait_scaled_ms(PATIENCE_MS));
+    (void)redlock_shutdown(other, wait_scaled_ms(TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
 }
 END_TEST
@@ -190,7 +190,7 @@ START_TEST(a_shutdown_ends_those_who_wait)
     live_connect();
     redlock_lock_t *held = live_lock("queue-b", LONG_TTL_MS);
     ck_assert_int_eq(start(live.client, "queue-a", B, &both), REDLOCK_OK);
-    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &both), REDLOCK_ECLOSED);
     redlock_lock_free(held);
 }

@@ -89,8 +89,8 @@ static size_t measure(void)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
 
-    opts.flags = REDLOCK_AUTO_EXTEND;
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     live_connect();
     CHECK_STATUS(live_release(take(LOCKS, &opts)), REDLOCK_OK); /* buffers are there */
     live_keep_report(NULL);

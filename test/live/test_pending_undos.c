@@ -14,7 +14,7 @@ static int64_t pttl(unsigned node, const char *key)
 static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 {
     redlock_lock_t *lock = live_lock(resource, ttl_ms);
-    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(resource) == NODES, TIME_LIMIT_MS));
     return lock;
 }
 
@@ -22,8 +22,8 @@ static redlock_lock_t *lock_on_all(const char *resource, uint64_t ttl_ms)
 static void bring_back(unsigned node)
 {
     cluster_restart(live.cluster, node, true);
-    ck_assert(WAIT_UNTIL(live_answers(live.client, node), PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).undos_pending == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_is_responsive(live.client, node), TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).undos_pending == 0, TIME_LIMIT_MS));
 }
 
 START_TEST(a_release_is_repeated_after_a_restart)
@@ -32,12 +32,12 @@ START_TEST(a_release_is_repeated_after_a_restart)
     redlock_lock_t *lock = lock_on_all("released", LONG_TTL_MS);
     cluster_kill(live.cluster, 0);
     if (_i == 0)
-        ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - 1, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES - 1, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
     bring_back(0);
     ck_assert_uint_eq(live_calls(0, "del"), 1); /* the key was there, and it was deleted */
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -53,7 +53,7 @@ START_TEST(an_unanswered_release_is_repeated_after_a_restart)
         bring_back(i);
         ck_assert_uint_eq(live_calls(i, "del"), 1);
     }
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -67,7 +67,7 @@ START_TEST(a_failed_release_is_repeated)
     CHECK_STATUS(live_release(lock), REDLOCK_ENOQUORUM);
     for (unsigned i = 0; i < 3; i++)
         bring_back(i);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -87,10 +87,10 @@ START_TEST(a_release_after_is_repeated_after_a_restart)
     if (_i == 2) {
         live_resume_all();
     } else {
-        ck_assert(WAIT_UNTIL(pttl(4, "kept") <= delay_ms - away_ms, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(pttl(4, "kept") <= delay_ms - away_ms, TIME_LIMIT_MS));
         bring_back(0);
     }
-    ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(pttl(0, "kept") <= delay_ms, TIME_LIMIT_MS));
     /* The one that was away is asked last: a pause between the two makes it no later. */
     const int64_t other_ms = pttl(4, "kept"), late_ms = pttl(0, "kept");
     ck_assert_msg(late_ms > 0 && late_ms <= delay_ms, "%" PRId64 " ms are left", late_ms);
@@ -109,9 +109,9 @@ START_TEST(a_release_after_that_is_over_deletes)
     cluster_kill(live.cluster, 0);
     CHECK_STATUS(redlock_release_after(lock, 50, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(WAIT_UNTIL(!live_has_key(1, "over") && !live_has_key(4, "over"), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(!live_has_key(1, "over") && !live_has_key(4, "over"), TIME_LIMIT_MS));
     bring_back(0);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -126,7 +126,7 @@ START_TEST(a_debt_expires_with_its_key)
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     const uint64_t from_ms = wait_now_ms();
     ck_assert_uint_eq(live_node_stats(live.client, 0).undos_pending, 1);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
     ck_assert_msg(wait_now_ms() - from_ms >= ttl_ms / 2, "forgotten after %d of %d ms",
                   (int)(wait_now_ms() - from_ms), (int)ttl_ms);
     ck_assert_uint_eq(live_stats(live.client).undone, undone);
@@ -142,19 +142,19 @@ START_TEST(shutdown_with_a_dead_and_a_stopped_server)
     live_pause(0, 1);
     cluster_kill(live.cluster, 1);
     const uint64_t from_ms = wait_now_ms();
-    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
-    ck_assert_uint_lt(wait_now_ms() - from_ms, wait_scaled_ms(PATIENCE_MS) / 2);
+    ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
+    ck_assert_uint_lt(wait_now_ms() - from_ms, wait_scaled_ms(TIME_LIMIT_MS) / 2);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
     for (unsigned i = 2; i < NODES; i++)
         ck_assert_uint_eq(cluster_count_keys(live.cluster, i), 0);
     live_disconnect();
     live_resume_all(); /* the delete was in its queue */
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-static Suite *debts_suite(void)
+static Suite *pending_undos_suite(void)
 {
     Suite *suite = suite_create("live_pending_undos");
     live_add_each(suite, "release", a_release_is_repeated_after_a_restart, 2);
@@ -173,7 +173,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers_with(&opts);
-    const int status = suite_run_nofork(debts_suite());
+    const int status = suite_run_nofork(pending_undos_suite());
     live_stop_servers();
     return status;
 }

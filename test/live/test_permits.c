@@ -19,7 +19,7 @@ static redlock_opts_t permit_opts(uint32_t permits, uint64_t wait_ms)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
 
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = permits;
     opts.wait_ms = wait_ms;
     return opts;
@@ -45,7 +45,7 @@ static int take(const char *name, uint32_t permits, uint64_t wait_ms, redlock_lo
 
 static unsigned slot_of(const redlock_lock_t *lock)
 {
-    const int slot = redlock_lock_permit(lock);
+    const int slot = redlock_lock_slot(lock);
 
     ck_assert_int_ge(slot, 0);
     ck_assert_int_lt(slot, PERMITS);
@@ -62,8 +62,8 @@ START_TEST(as_many_as_there_are)
     for (unsigned i = 0; i < PERMITS; i++) {
         CHECK_STATUS(take("pool", PERMITS, 0, &locks[i]), REDLOCK_OK);
         ck_assert_str_eq(redlock_lock_resource(locks[i], 0), "pool");
-        ck_assert_int_eq(redlock_permit_name(key, sizeof key, "pool", slot_of(locks[i])), 0);
-        ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, PATIENCE_MS));
+        ck_assert_int_eq(redlock_slot_name(key, sizeof key, "pool", slot_of(locks[i])), 0);
+        ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, TIME_LIMIT_MS));
         seen |= 1u << slot_of(locks[i]);
     }
     ck_assert_uint_eq(seen, (1u << PERMITS) - 1);
@@ -72,7 +72,7 @@ START_TEST(as_many_as_there_are)
     ck_assert_ptr_nonnull(strstr(live_text(), "all 3 permits are taken"));
     ck_assert_ptr_null(more);
     CHECK_STATUS(live_acquire("pool", LONG_TTL_MS, 0, &more), REDLOCK_OK); /* another thing */
-    ck_assert_int_eq(redlock_lock_permit(more), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_lock_slot(more), REDLOCK_EINVAL);
     CHECK_STATUS(live_release(more), REDLOCK_OK);
     unsigned freed = slot_of(locks[1]);
     CHECK_STATUS(live_extend(locks[1], 0), REDLOCK_OK);
@@ -81,7 +81,7 @@ START_TEST(as_many_as_there_are)
     ck_assert_uint_eq(slot_of(locks[1]), freed);
     for (unsigned i = 0; i < PERMITS; i++)
         CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -106,7 +106,7 @@ START_TEST(mistakes)
     CHECK_STATUS(refused("pool", &opts, "opts.permits is missing"), REDLOCK_EINVAL);
     opts.permits = REDLOCK_PERMITS_MAX + 1;
     CHECK_STATUS(refused("pool", &opts, "at most 1024"), REDLOCK_EINVAL);
-    opts.kind = REDLOCK_EXCLUSIVE;
+    opts.kind = REDLOCK_KIND_EXCLUSIVE;
     CHECK_STATUS(refused("pool", &opts, "opts.kind is not"), REDLOCK_EINVAL);
     opts.kind = 1;
     CHECK_STATUS(refused("pool", &opts, "opts.kind is 1"), REDLOCK_EINVAL);
@@ -114,18 +114,17 @@ START_TEST(mistakes)
     memset(name, 'n', sizeof name);
     name[REDLOCK_RESOURCE_LEN_MAX - 3] = '\0';
     CHECK_STATUS(refused(name, &opts, "with {#9} behind it"), REDLOCK_EINVAL);
-    ck_assert_int_eq(redlock_permit_name(key, sizeof key, name, 9), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, 9), REDLOCK_EINVAL);
     name[REDLOCK_RESOURCE_LEN_MAX - 4] = '\0';
     CHECK_STATUS(take(name, 10, 0, &lock), REDLOCK_OK);
-    ck_assert_int_eq(redlock_permit_name(key, sizeof key, name, 9), REDLOCK_OK);
-    ck_assert_int_eq(redlock_permit_name(key, sizeof key - 1, name, 9), REDLOCK_EINVAL);
-    ck_assert_int_eq(redlock_permit_name(key, sizeof key, name, REDLOCK_PERMITS_MAX),
-                     REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, 9), REDLOCK_OK);
+    ck_assert_int_eq(redlock_slot_name(key, sizeof key - 1, name, 9), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_slot_name(key, sizeof key, name, REDLOCK_PERMITS_MAX), REDLOCK_EINVAL);
     ck_assert_int_eq(
         redlock_adopt(live.client, "pool", redlock_lock_token(lock), &opts, &lock, &report),
         REDLOCK_EINVAL);
     live_keep_report(report);
-    ck_assert_ptr_nonnull(strstr(live_text(), "redlock_permit_name()"));
+    ck_assert_ptr_nonnull(strstr(live_text(), "redlock_slot_name()"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
 END_TEST
@@ -144,7 +143,7 @@ START_TEST(foreign_keys_are_respected)
     ck_assert_uint_eq(slot_of(lock), 1);
     CHECK_STATUS(take("pool", PERMITS, 0, &more), REDLOCK_ECONTENDED);
     for (unsigned i = 0; i < NODES; i++) /* and theirs is refused by ours */
-        ck_assert(WAIT_UNTIL(live_has_key(i, "pool{#1}"), PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_has_key(i, "pool{#1}"), TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(!cluster_replies(live.cluster, i, "OK", "SET pool{#1} theirs NX PX 1000"));
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -180,7 +179,7 @@ START_TEST(a_release_wakes_who_waits)
         const unsigned slot = slot_of(*lock);
         events_reset();
         ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &outcome), 0);
-        ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_WAITING) > 0, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_WAITING) > 0, TIME_LIMIT_MS));
         ck_assert_uint_eq(outcome_calls(&outcome), 0);
         CHECK_STATUS(live_release(*lock), REDLOCK_OK);
         CHECK_STATUS(outcome_wait(waiter, &outcome), REDLOCK_OK);
@@ -189,7 +188,7 @@ START_TEST(a_release_wakes_who_waits)
     }
     for (unsigned i = 0; i < PERMITS; i++)
         CHECK_STATUS(live_release(locks[i]), REDLOCK_OK);
-    ck_assert_int_eq(redlock_shutdown(waiter, PATIENCE_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(waiter, TIME_LIMIT_MS), REDLOCK_OK);
     ck_assert_int_eq(redlock_free(waiter), REDLOCK_OK);
 }
 END_TEST
@@ -230,27 +229,27 @@ START_TEST(a_slot_by_its_name)
     live_connect();
     CHECK_STATUS(take("pool", PERMITS, 0, &lock), REDLOCK_OK);
     snprintf(token, sizeof token, "%s", redlock_lock_token(lock));
-    ck_assert_int_eq(redlock_permit_name(key, sizeof key, "pool", slot_of(lock)), REDLOCK_OK);
+    ck_assert_int_eq(redlock_slot_name(key, sizeof key, "pool", slot_of(lock)), REDLOCK_OK);
     CHECK_STATUS(live_inspect(key), REDLOCK_OK);
     ck_assert_int_eq(live_info().state, REDLOCK_STATE_HELD);
     CHECK_STATUS(redlock_lock_detach(lock), REDLOCK_OK);
     redlock_lock_free(lock);
     CHECK_STATUS(redlock_adopt(live.client, key, token, &opts, &taken, NULL), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_permit(taken), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_lock_slot(taken), REDLOCK_EINVAL);
     CHECK_STATUS(redlock_lock_detach(taken), REDLOCK_OK);
     redlock_lock_free(taken);
     CHECK_STATUS(redlock_release_token(live.client, key, token, NULL), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 
     CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_nodes_with("pool{#0}") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("pool{#0}") == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_break(live.client, "pool{#0}", NULL), REDLOCK_OK);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
     CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
     CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -258,22 +257,22 @@ END_TEST
 START_TEST(kept_and_lost)
 {
     redlock_lock_t *lock = NULL;
-    redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(PATIENCE_MS));
+    redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(TIME_LIMIT_MS));
 
     live_connect();
     events_reset();
     opts.ttl_ms = live_brief_ms(1500);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     opts.extend_at_ms = live_brief_ms(1200); /* often, and in good time */
     opts.event_fn = note_event;
     opts.event_userdata = &lock_events;
     CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_EXTENDED) > 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_OK);
     cluster_command_all(live.cluster, "DEL pool{#0} pool{#1} pool{#2}");
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert_int_ge(redlock_lock_permit(lock), 0); /* which it was */
+    ck_assert_int_ge(redlock_lock_slot(lock), 0); /* which it was */
     redlock_lock_free(lock);
 }
 END_TEST
@@ -296,11 +295,11 @@ START_TEST(waiting_is_ended)
     opts.cancel = NULL;
     ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &closed), 0);
     ck_assert_int_eq(redlock_acquire_start(waiter, "pool", &opts, note_done, &queued), 0);
-    ck_assert(WAIT_UNTIL(live_stats(waiter).waiting == 3, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(waiter).waiting == 3, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     CHECK_STATUS(outcome_wait(waiter, &canceled), REDLOCK_ECANCELED);
     ck_assert_uint_eq(outcome_calls(&closed), 0);
-    ck_assert_int_eq(redlock_shutdown(waiter, PATIENCE_MS), REDLOCK_OK);
+    ck_assert_int_eq(redlock_shutdown(waiter, TIME_LIMIT_MS), REDLOCK_OK);
     CHECK_STATUS(outcome_wait(waiter, &closed), REDLOCK_ECLOSED);
     CHECK_STATUS(outcome_wait(waiter, &queued), REDLOCK_ECLOSED);
     redlock_cancel_free(cancel);
@@ -315,7 +314,7 @@ END_TEST
 START_TEST(kept_for_a_while)
 {
     redlock_lock_t *lock = NULL, *next = NULL;
-    const redlock_opts_t opts = permit_opts(1, wait_scaled_ms(PATIENCE_MS));
+    const redlock_opts_t opts = permit_opts(1, wait_scaled_ms(TIME_LIMIT_MS));
 
     live_connect();
     CHECK_STATUS(take("pool", 1, 0, &lock), REDLOCK_OK);
@@ -337,10 +336,10 @@ START_TEST(fences_of_a_slot)
     fences_begin();
     live.client = fences_open();
     redlock_opts_t opts = redlock_opts(live.max_ttl_ms);
-    opts.flags = REDLOCK_FENCE;
-    opts.kind = REDLOCK_PERMIT;
+    opts.flags = REDLOCK_FLAG_FENCE;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = 1;
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     for (unsigned i = 0; i < 5; i++) {
         redlock_lock_t *lock = NULL;
         CHECK_STATUS(take_with(live.client, "pool", &opts, &lock), REDLOCK_OK);
@@ -353,7 +352,7 @@ END_TEST
 
 static int in_permit(redlock_lock_t *lock, void *userdata)
 {
-    *(int *)userdata = redlock_lock_permit(lock);
+    *(int *)userdata = redlock_lock_slot(lock);
     return 7;
 }
 
@@ -368,7 +367,7 @@ START_TEST(with_a_permit)
     ck_assert_int_eq(body, 7);
     ck_assert_int_ge(slot, 0);
     ck_assert_int_lt(slot, PERMITS);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -382,7 +381,7 @@ static struct board *board;
 
 static void write_down(redlock_lock_t *lock)
 {
-    const int slot = redlock_lock_permit(lock);
+    const int slot = redlock_lock_slot(lock);
 
     if (atomic_fetch_add(&board->inside, 1) >= PERMITS)
         atomic_fetch_add(&board->crowded, 1);
@@ -400,7 +399,7 @@ static void write_down(redlock_lock_t *lock)
 static void take_turns(unsigned self, redlock_config_t *config)
 {
     redlock_t *client = NULL;
-    const redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(6 * PATIENCE_MS));
+    const redlock_opts_t opts = permit_opts(PERMITS, wait_scaled_ms(6 * TIME_LIMIT_MS));
 
     if (redlock_new(&client, config) != REDLOCK_OK) {
         atomic_fetch_add(&board->failed, 1);
@@ -448,9 +447,9 @@ START_TEST(eight_processes)
     }
     if (_i > 0) {
         const unsigned first = (unsigned)_i - 1;
-        ck_assert(WAIT_UNTIL(reaches(CONTENDERS * TURNS / 4), 6 * PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(reaches(CONTENDERS * TURNS / 4), 6 * TIME_LIMIT_MS));
         cluster_kill(live.cluster, first);
-        ck_assert(WAIT_UNTIL(reaches(CONTENDERS * TURNS / 2), 6 * PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(reaches(CONTENDERS * TURNS / 2), 6 * TIME_LIMIT_MS));
         cluster_kill(live.cluster, (first + 1) % NODES);
     }
     for (unsigned i = 0; i < CONTENDERS; i++) {

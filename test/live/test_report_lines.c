@@ -36,7 +36,7 @@ START_TEST(what_went_well)
     check_line(report, "free: there was nothing to delete on 5 of 5 servers");
     ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_OK);
     check_line(report, "acquired: % of 5 servers granted the lock, 3 required");
-    ck_assert(WAIT_UNTIL(live_nodes_with("a") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("a") == NODES, TIME_LIMIT_MS));
     check_inspected("a", "held: 5 of 5 servers answered");
     ck_assert_int_eq(redlock_extend(lock, 0, &report), REDLOCK_OK);
     check_line(report, "extended: % of 5 servers extended the lock, 3 required");
@@ -44,7 +44,7 @@ START_TEST(what_went_well)
     check_line(report, "released: % of 5 servers released the lock, 3 required");
     redlock_lock_free(lock);
     lock = live_lock("b", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("b") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("b") == NODES, TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_break(live.client, "b", &report), REDLOCK_OK);
     check_line(report, "broken: deleted on % of 5 servers");
     (void)live_release(lock);
@@ -106,7 +106,7 @@ START_TEST(as_many_resources_as_there_are_numbers)
         snprintf(expected, sizeof expected, "%zu further resources: there may be 63", count);
         live_keep_report(report);
         ck_assert_str_eq(redlock_report_text(report), expected);
-        opts.flags |= REDLOCK_FENCE;
+        opts.flags |= REDLOCK_FLAG_FENCE;
         ck_assert_int_eq(redlock_acquire(live.client, "a", &opts, &lock, &report), REDLOCK_EINVAL);
         live_keep_report(report);
         ck_assert_msg(strstr(redlock_report_text(report), " 0 ") == NULL, "%s",

@@ -55,7 +55,7 @@ static void check_permits_refused(const char *name, uint32_t permits, const char
     redlock_lock_t *lock = NULL;
     redlock_report_t *report = NULL;
 
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = permits;
     const int status = redlock_acquire(live.client, name, &opts, &lock, &report);
     check_refusal("permit", status, report, words);
@@ -85,7 +85,7 @@ START_TEST(names_of_the_fence_record)
     live.client = live_open(config_with_record("app:", "app:numbers{#2}"));
     check_record_refused("numbers{#2}", "choose another name");
     check_permits_refused("numbers", 3, "slot 2 of 'numbers'");
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = 2; /* there is no such slot */
     CHECK_STATUS(redlock_acquire(live.client, "numbers", &opts, &lock, NULL), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
@@ -112,7 +112,7 @@ START_TEST(negative_budgets)
     } while (0)
     REFUSED_WITH_A_LINE(redlock_wait_ready(rl, negative));
     REFUSED_WITH_A_LINE(redlock_wait_ready_start(rl, negative, NULL, note_done, &outcome));
-    REFUSED_WITH_A_LINE(redlock_fence_init(rl, negative));
+    REFUSED_WITH_A_LINE(redlock_init_fence_records(rl, negative));
     REFUSED_WITH_A_LINE(redlock_shutdown(rl, negative));
     ck_assert_uint_eq(outcome_calls(&outcome), 0);
     ck_assert_int_eq(redlock_wait_ready(rl, REDLOCK_WAIT_FOREVER), REDLOCK_OK);

@@ -43,7 +43,7 @@ static void kill_scripts(void)
 {
     cluster_command_all(live.cluster, "SCRIPT KILL");
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert(WAIT_UNTIL(!is_busy(i), PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(!is_busy(i), TIME_LIMIT_MS));
 }
 
 static void heal(void)
@@ -62,7 +62,7 @@ START_TEST(forgotten_scripts_are_sent_again)
     ck_assert_uint_eq(live_info().rounds, 1);
     on_each(NODES, "OK", "SCRIPT FLUSH");
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     for (unsigned i = 0; i < NODES; i++) {
         ck_assert_uint_eq(live_node_stats(live.client, i).errors, 0);
         ck_assert_uint_eq(live_node_stats(live.client, i).reconnects, 0);
@@ -71,7 +71,7 @@ START_TEST(forgotten_scripts_are_sent_again)
     on_each(NODES, "OK", "SCRIPT FLUSH");
     CHECK_STATUS(redlock_release_after(lock, 50, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -84,8 +84,8 @@ static void cut_connections(void)
     cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
     for (unsigned i = 0; i < NODES; i++) {
         const bool renewed = WAIT_UNTIL(live_node_stats(live.client, i).reconnects > before[i] &&
-                                            live_node_stats(live.client, i).may_vote == 1,
-                                        PATIENCE_MS);
+                                            live_node_stats(live.client, i).eligible == 1,
+                                        TIME_LIMIT_MS);
         const redlock_node_stats_t stats = live_node_stats(live.client, i);
         ck_assert_msg(renewed, "node %u does not come back: cause %d, \"%s\"", i, stats.cause,
                       stats.text);
@@ -125,7 +125,7 @@ static void *lock_and_release(void *userdata)
     while (!atomic_load(&worker->stop)) {
         redlock_lock_t *lock = NULL;
         redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-        opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+        opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
         const int status = redlock_acquire(live.client, "middle", &opts, &lock, NULL);
         worker->failed += status != REDLOCK_OK;
         worker->status = status != REDLOCK_OK ? status : worker->status;
@@ -149,13 +149,13 @@ static void cut_in_the_middle(int times)
     for (int i = 0; i < times; i++) {
         const unsigned rounds = atomic_load(&worker.rounds);
         cluster_command_all(live.cluster, "CLIENT KILL TYPE normal");
-        ck_assert(WAIT_UNTIL(atomic_load(&worker.rounds) > rounds, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(atomic_load(&worker.rounds) > rounds, TIME_LIMIT_MS));
     }
     atomic_store(&worker.stop, true);
     pthread_join(thread, NULL);
     ck_assert_msg(worker.failed == 0, "%u of %u failed, %s", worker.failed,
                   atomic_load(&worker.rounds), redlock_error_name(worker.status));
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     live_leave();
 }
 
@@ -177,7 +177,7 @@ START_TEST(busy_servers_are_named_and_cleaned_later)
     for (unsigned i = 0; i < 3; i++) {
         ck_assert(cluster_replies(live.cluster, i, "OK", "CONFIG SET lua-time-limit 1"));
         side[i] = send_aside(i, "EVAL %s 0", "while true do end");
-        ck_assert(WAIT_UNTIL(is_busy(i), PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(is_busy(i), TIME_LIMIT_MS));
     }
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
     for (unsigned i = 0; i < 3; i++) {
@@ -188,7 +188,7 @@ START_TEST(busy_servers_are_named_and_cleaned_later)
     kill_scripts();
     for (unsigned i = 0; i < 3; i++)
         redisFree(side[i]);
-    ck_assert(live_wait_no_keys(PATIENCE_MS)); /* the deletes that were refused are repeated */
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS)); /* the deletes that were refused are repeated */
     live_check_works();
 }
 END_TEST
@@ -200,7 +200,7 @@ START_TEST(a_server_at_maxmemory_still_extends_and_releases)
     live.heal = heal;
     redlock_lock_t *held = live_lock("held", LONG_TTL_MS);
     redlock_lock_t *kept = live_lock("kept", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("kept") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("kept") == NODES, TIME_LIMIT_MS));
     on_each(NODES, "OK", "CONFIG SET maxmemory 1");
     CHECK_STATUS(live_acquire("new", LONG_TTL_MS, 0, &lock), REDLOCK_ENOQUORUM);
     unsigned told = 0;
@@ -211,7 +211,7 @@ START_TEST(a_server_at_maxmemory_still_extends_and_releases)
     CHECK_STATUS(live_release(held), REDLOCK_OK);
     CHECK_STATUS(redlock_release_after(kept, 20, NULL), REDLOCK_OK);
     redlock_lock_free(kept);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     on_each(NODES, "OK", "CONFIG SET maxmemory 0");
     live_check_works();
 }
@@ -225,16 +225,16 @@ START_TEST(a_sleeping_majority_is_waited_for)
     char command[64];
     live.silence = true;
     live_connect();
-    snprintf(command, sizeof command, "DEBUG SLEEP %.1f", 3 * live_silence_ms() / 1000.0);
+    snprintf(command, sizeof command, "DEBUG SLEEP %.1f", 3 * live_unresponsive_ms() / 1000.0);
     for (unsigned i = 0; i < 3; i++)
         side[i] = send_aside(i, command);
-    CHECK_STATUS(live_acquire("asleep", LONG_TTL_MS, wait_scaled_ms(PATIENCE_MS), &lock),
+    CHECK_STATUS(live_acquire("asleep", LONG_TTL_MS, wait_scaled_ms(TIME_LIMIT_MS), &lock),
                  REDLOCK_OK);
     ck_assert_uint_gt(live_info().attempts, 1);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++)
         redisFree(side[i]);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -253,20 +253,20 @@ START_TEST(paused_clients_leave_nothing)
     live_connect();
     live.heal = heal;
     char command[64];
-    snprintf(command, sizeof command, "CLIENT PAUSE %u ALL", 3 * live_silence_ms());
+    snprintf(command, sizeof command, "CLIENT PAUSE %u ALL", 3 * live_unresponsive_ms());
     on_each(3, "OK", "CLIENT PAUSE 60000 WRITE");
     check_paused();
     on_each(3, "OK", "CLIENT UNPAUSE");
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     live_check_works();
     on_each(3, "OK", command);
     check_paused();
     live_check_works();
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
-static Suite *trouble_suite(void)
+static Suite *server_errors_suite(void)
 {
     Suite *suite = suite_create("live_server_errors");
     live_add(suite, "scripts", forgotten_scripts_are_sent_again);
@@ -286,7 +286,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers_with(&opts);
-    const int status = suite_run_nofork(trouble_suite());
+    const int status = suite_run_nofork(server_errors_suite());
     live_stop_servers();
     return status;
 }

@@ -65,7 +65,7 @@ START_TEST(test_last_release_ends_it)
     CHECK_STATUS(redlock_lock_retain(lock), REDLOCK_ELOST);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).released, 1);
 }
 END_TEST
@@ -81,15 +81,15 @@ START_TEST(test_callbacks_come_for_each_release)
     lock = live_lock("shared", LONG_TTL_MS);
     retain(lock, 1);
     CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 1, TIME_LIMIT_MS));
     CHECK_STATUS(told.status, REDLOCK_OK);
     ck_assert_ptr_eq(told.lock, lock);
     check_held(lock);
     ck_assert_uint_eq(atomic_load(&told.released), 0);
     CHECK_STATUS(redlock_release_start(lock, on_done, &told), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told.calls) == 2, TIME_LIMIT_MS));
     CHECK_STATUS(told.status, REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&told.released) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&told.released) == 1, TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST
@@ -106,7 +106,7 @@ START_TEST(test_a_delay_is_that_of_the_last_release)
     CHECK_STATUS(redlock_release_after(lock, 1, NULL), REDLOCK_OK);
     CHECK_STATUS(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -117,8 +117,8 @@ START_TEST(test_loss_ends_it_for_all)
     live_connect();
     lock = live_lock("shared", live_brief_ms(1200));
     retain(lock, 3);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(redlock_lock_retain(lock) == REDLOCK_ELOST, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(redlock_lock_retain(lock) == REDLOCK_ELOST, TIME_LIMIT_MS));
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_ELOST);
     redlock_lock_free(lock);
 }
@@ -140,7 +140,7 @@ START_TEST(test_detach_and_free_end_it_for_all)
     lock = live_lock("shared", LONG_TTL_MS);
     retain(lock, 3);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     ck_assert_int_eq(redlock_lock_retain(NULL), REDLOCK_EINVAL);
 }
 END_TEST
@@ -158,7 +158,7 @@ START_TEST(test_the_end_of_a_scope_releases)
 {
     live_connect();
     work_in_a_scope();
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 

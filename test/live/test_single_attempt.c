@@ -24,7 +24,7 @@ static redlock_opts_t once(unsigned permits, unsigned more)
 {
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
 
-    opts.kind = permits != 0 ? REDLOCK_PERMIT : opts.kind;
+    opts.kind = permits != 0 ? REDLOCK_KIND_PERMIT : opts.kind;
     opts.permits = permits;
     opts.also = names + 1;
     opts.also_count = more;
@@ -78,7 +78,7 @@ static void check_granted(unsigned permits, unsigned more)
         }
     }
     set_all(NODES - 1, "DEL %s");
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
 START_TEST(a_lock)

@@ -23,9 +23,9 @@ static void go_on(uint64_t sets)
 {
     live_resume_all();
     for (unsigned i = 0; i < STOPPED; i++)
-        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == sets, PATIENCE_MS),
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == sets, TIME_LIMIT_MS),
                       "node %u executed %d SETs of %d", i, (int)live_calls(i, "set"), (int)sets);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
 /* 0: so that those that are well answer in time. */
@@ -112,7 +112,7 @@ START_TEST(cancelled_with_the_set_in_flight)
     live_pause(0, STOPPED);
     start_acquire(live.client, &outcome, cancel);
     redlock_cancel_trigger(cancel);
-    ck_assert(WAIT_UNTIL(atomic_load(&outcome.calls) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(atomic_load(&outcome.calls) == 1, TIME_LIMIT_MS));
     CHECK_STATUS(outcome.status, REDLOCK_ECANCELED);
     redlock_cancel_free(cancel);
     if (_i % 2 == 1)
@@ -131,11 +131,11 @@ START_TEST(held_and_released_meanwhile)
     if (_i % 3 == 1)
         live_disconnect();
     if (_i % 3 == 2)
-        ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+        ck_assert_int_eq(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     live_resume_all();
     for (unsigned i = 0; i < 2; i++)
-        ck_assert(WAIT_UNTIL(live_calls(i, "set") == 1, PATIENCE_MS));
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_calls(i, "set") == 1, TIME_LIMIT_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -152,8 +152,8 @@ START_TEST(held_and_forgotten_meanwhile)
         redlock_lock_free(lock);
     live_resume_all();
     for (unsigned i = 0; i < 2; i++)
-        ck_assert(WAIT_UNTIL(live_calls(i, "set") == 1, PATIENCE_MS));
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_calls(i, "set") == 1, TIME_LIMIT_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -191,7 +191,7 @@ static void crowd_wait_for_new_connections(struct crowd *crowd)
 {
     for (unsigned i = 0; i < TIMES; i++)
         ck_assert(WAIT_UNTIL(live_node_stats(crowd->client[i], 0).reconnects > crowd->reconnects[i],
-                             PATIENCE_MS));
+                             TIME_LIMIT_MS));
 }
 
 static void crowd_close(struct crowd *crowd)
@@ -211,10 +211,10 @@ START_TEST(an_undo_is_repeated_on_the_new_connection)
     crowd_wait_for_new_connections(&crowd);
     go_on(TIMES);
     for (unsigned i = 0; i < STOPPED; i++)
-        ck_assert_msg(WAIT_UNTIL(live_calls(i, "evalsha") == 2 * TIMES, PATIENCE_MS),
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "evalsha") == 2 * TIMES, TIME_LIMIT_MS),
                       "node %u executed %d undos of %d", i, (int)live_calls(i, "evalsha"),
                       2 * TIMES);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     crowd_close(&crowd);
 }
 END_TEST
@@ -233,10 +233,10 @@ START_TEST(a_delivered_set_outlives_its_connection)
         CHECK_STATUS(redlock_release(crowd.lock[i], NULL), REDLOCK_OK);
     live_resume_all();
     for (unsigned i = 0; i < 2; i++)
-        ck_assert(WAIT_UNTIL(live_calls(i, "set") == TIMES, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(live_calls(i, "set") == TIMES, TIME_LIMIT_MS));
     ck_assert_msg(WAIT_UNTIL(cluster_count_keys(live.cluster, 0) == TIMES / 2 &&
                                  cluster_count_keys(live.cluster, 1) == TIMES / 2,
-                             PATIENCE_MS),
+                             TIME_LIMIT_MS),
                   "%zu and %zu keys", cluster_count_keys(live.cluster, 0),
                   cluster_count_keys(live.cluster, 1));
     for (unsigned i = 0; i < TIMES; i++) {
@@ -244,7 +244,7 @@ START_TEST(a_delivered_set_outlives_its_connection)
             CHECK_STATUS(redlock_release(crowd.lock[i], NULL), REDLOCK_OK);
         redlock_lock_free(crowd.lock[i]);
     }
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     crowd_close(&crowd);
 }
 END_TEST

@@ -35,7 +35,7 @@ static unsigned telling(void)
     unsigned count = 0;
 
     for (unsigned i = 0; i < NODES; i++)
-        count += live_node_stats(live.client, i).wakeups == REDLOCK_WAKEUPS_ON;
+        count += live_node_stats(live.client, i).notify_state == REDLOCK_NOTIFY_ON;
     return count;
 }
 
@@ -50,12 +50,12 @@ static void wait_once(void)
     cluster_command_all(live.cluster, "SET busy another PX 600000");
     ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts, note_done, &outcome),
                      REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(telling() > 0 && all_entries() > 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(telling() > 0 && all_entries() > 0, TIME_LIMIT_MS));
     ck_assert_int_eq(all_entries(), 1); /* the key is waited for, on the preferred node */
     cluster_command_all(live.cluster, "DEL busy");
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
     CHECK_STATUS(live_release(outcome.lock), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(all_entries() == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(all_entries() == 0, TIME_LIMIT_MS));
 }
 
 static const char *name_of(unsigned i)
@@ -113,10 +113,10 @@ static void fail_to_take_a_permit(unsigned i)
     redlock_report_t *report = NULL;
     char slot[64];
 
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = 3;
     for (unsigned n = 0; n < opts.permits; n++) {
-        ck_assert_int_eq(redlock_permit_name(slot, sizeof slot, name_of(i), n), REDLOCK_OK);
+        ck_assert_int_eq(redlock_slot_name(slot, sizeof slot, name_of(i), n), REDLOCK_OK);
         for (unsigned node = 0; node < NODES; node++)
             free(cluster_command(live.cluster, node, "SET %s another PX 600000", slot));
     }
@@ -137,7 +137,7 @@ START_TEST(nothing_is_left_in_the_tracking_table)
     wait_once();
     for (unsigned i = 0; i < NAMES; i++)
         QUESTIONS[_i](i);
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, 0).undos_pending == 0, TIME_LIMIT_MS));
     ck_assert_int_eq(all_entries(), 0);
     wait_once(); /* still woken */
 }

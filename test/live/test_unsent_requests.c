@@ -61,7 +61,7 @@ static void connect_embedded(void)
     memset(prefix, 'p', sizeof prefix - 1);
     prefix[sizeof prefix - 1] = '\0';
     live.mode = REDLOCK_MODE_EMBEDDED;
-    live.node_time_ms = PATIENCE_MS; /* here only the socket says that a server is stopped */
+    live.node_time_ms = TIME_LIMIT_MS; /* here only the socket says that a server is stopped */
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_config_set_key_prefix(config, prefix), REDLOCK_OK);
     live.client = live_open(config);
@@ -74,7 +74,7 @@ static void wait_for_undos(void)
 {
     for (unsigned i = 0; i < NODES; i++)
         ck_assert(LOOP_UNTIL(live.client, live_node_stats(live.client, i).undos_pending == 0,
-                             PATIENCE_MS));
+                             TIME_LIMIT_MS));
 }
 
 /* Compare-and-deletes, in the words that the server knows. */
@@ -97,13 +97,13 @@ START_TEST(held_locks_with_an_unsent_set)
     connect_embedded();
     live_pause(0, 2);
     start_all(&flood);
-    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, TIME_LIMIT_MS));
     ck_assert_uint_eq(flood.granted, LOCKS);
     for (unsigned i = 0; i < LOCKS; i++) {
         ck_assert_int_eq(redlock_release_start(flood.lock[i], on_released, &flood), REDLOCK_OK);
         redlock_lock_free(flood.lock[i]);
     }
-    ck_assert(LOOP_UNTIL(live.client, flood.released == LOCKS, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, flood.released == LOCKS, TIME_LIMIT_MS));
     live_resume_all();
     wait_for_undos();
     check_stopped_node(0);
@@ -120,7 +120,7 @@ START_TEST(cancelled_attempts_with_an_unsent_set)
     start_all(&flood);
     ck_assert_uint_eq(flood.done, 0);
     redlock_cancel_trigger(flood.cancel);
-    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, flood.done == LOCKS, TIME_LIMIT_MS));
     ck_assert_uint_eq(flood.canceled, LOCKS);
     live_resume_all();
     wait_for_undos();

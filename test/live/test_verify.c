@@ -26,11 +26,11 @@ static redlock_opts_t opts_of(enum kind kind)
         opts.also_count = 2;
     }
     if (kind == PERMIT) {
-        opts.kind = REDLOCK_PERMIT;
+        opts.kind = REDLOCK_KIND_PERMIT;
         opts.permits = 3;
     }
     if (kind == FENCED)
-        opts.flags = REDLOCK_FENCE;
+        opts.flags = REDLOCK_FLAG_FENCE;
     return opts;
 }
 
@@ -47,7 +47,7 @@ static void key_of(char *key, size_t size, const redlock_lock_t *lock, enum kind
 {
     if (kind == PERMIT)
         ck_assert_int_eq(
-            redlock_permit_name(key, size, "verify-b", (uint32_t)redlock_lock_permit(lock)),
+            redlock_slot_name(key, size, "verify-b", (uint32_t)redlock_lock_slot(lock)),
             REDLOCK_OK);
     else
         snprintf(key, size, "%s", kind == SEVERAL ? "verify-c" : "verify-b");
@@ -63,7 +63,7 @@ static redlock_lock_t *hold(enum kind kind, char *key, size_t size)
     live_keep_report(report);
     CHECK_STATUS(status, REDLOCK_OK);
     key_of(key, size, lock, kind);
-    ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(key) == NODES, TIME_LIMIT_MS));
     return lock;
 }
 
@@ -99,7 +99,7 @@ static void check_lost(redlock_lock_t *lock)
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
     ck_assert_uint_eq(redlock_lock_remaining_ms(lock), 0);
     ck_assert(is_readable(lock));
-    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, TIME_LIMIT_MS));
     CHECK_STATUS(verify(lock), REDLOCK_ELOST);
     CHECK_STATUS(live_extend(lock, 0), REDLOCK_ELOST);
     ck_assert_uint_eq(count_events(&lock_events, REDLOCK_EVENT_LOST), 1);
@@ -153,7 +153,7 @@ START_TEST(what_a_majority_has_lost_is_lost)
     ck_assert_uint_eq(live_info().validity_ms, 0);
     check_lost(lock);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -170,7 +170,7 @@ START_TEST(what_is_another_s_is_lost)
         ck_assert_msg(strstr(live_node(0).text, "another client") != NULL, "%s", live_text());
     check_lost(lock);
     redlock_lock_free(lock);
-    ck_assert(WAIT_UNTIL(live_nodes_with(key) == QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(key) == QUORUM, TIME_LIMIT_MS));
     cluster_command_all(live.cluster, "DEL verify-b");
     for (unsigned i = 0; i < QUORUM; i++)
         ck_assert(cluster_replies(live.cluster, i, _i == PLAIN || _i == FENCED ? "0" : "1",
@@ -188,7 +188,7 @@ START_TEST(silence_proves_nothing)
     CHECK_STATUS(verify(lock), REDLOCK_ENOQUORUM);
     check_still_held(lock);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(live_answering(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_responsive(live.client) == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(verify(lock), REDLOCK_OK);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
 }
@@ -204,12 +204,12 @@ START_TEST(what_has_ended_here_is_not_held)
     redlock_opts_t opts = opts_of(PLAIN);
     redlock_lock_t *lock = NULL;
     opts.ttl_ms = live_brief_ms(900);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     CHECK_STATUS(redlock_acquire(live.client, "verify-b", &opts, &lock, NULL), REDLOCK_OK);
     cluster_command_all(live.cluster, "PERSIST verify-b");
     live_pause(0, NODES);
     const int started = redlock_verify_start(lock, NULL, note_done, &outcome);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(redlock_lock_check(lock, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
     ck_assert(started == REDLOCK_ELOST || outcome_calls(&outcome) == 0);
     if (_i == 0)
         live_resume_all();
@@ -218,7 +218,7 @@ START_TEST(what_has_ended_here_is_not_held)
     live_resume_all();
     CHECK_STATUS(verify(lock), REDLOCK_ELOST);
     redlock_lock_free(lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -263,7 +263,7 @@ START_TEST(a_release_wakes_no_poller)
     cluster_command_all(live.cluster, "DEL verify-b");
     redlock_lock_t *lock = hold(PLAIN, key, sizeof key);
     ck_assert(!is_readable(lock));
-    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(PATIENCE_MS)), REDLOCK_OK);
+    CHECK_STATUS(redlock_shutdown(live.client, wait_scaled_ms(TIME_LIMIT_MS)), REDLOCK_OK);
     ck_assert(is_readable(lock)); /* its holder has not asked for this */
     redlock_lock_free(lock);
 }
@@ -280,7 +280,7 @@ static redlock_lock_t *hold_in_mode(int mode)
     ck_assert_int_eq(redlock_acquire_start(live.client, "verify-b", &opts, note_done, &outcome),
                      REDLOCK_OK);
     CHECK_STATUS(outcome_wait(live.client, &outcome), REDLOCK_OK);
-    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("verify-b") == NODES, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, live_nodes_with("verify-b") == NODES, TIME_LIMIT_MS));
     return outcome.lock;
 }
 
@@ -303,8 +303,8 @@ START_TEST(without_blocking)
     CHECK_STATUS(outcome_wait(live.client, &lost), REDLOCK_ELOST);
     ck_assert_ptr_eq(lost.lock, lock);
     ck_assert_int_eq(redlock_lock_check(lock, 0), REDLOCK_ELOST);
-    ck_assert(
-        LOOP_UNTIL(live.client, count_events(&lock_events, REDLOCK_EVENT_LOST) == 1, PATIENCE_MS));
+    ck_assert(LOOP_UNTIL(live.client, count_events(&lock_events, REDLOCK_EVENT_LOST) == 1,
+                         TIME_LIMIT_MS));
     redlock_lock_free(lock);
 }
 END_TEST

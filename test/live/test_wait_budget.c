@@ -72,7 +72,7 @@ START_TEST(not_answered_yet)
     for (unsigned i = 0; i < NODES; i++)
         ck_assert_str_eq(live_node(i).text, "had not answered yet");
     ck_assert_msg(strstr(live_text(), "had not answered yet") != NULL, "%s", live_text());
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 

@@ -26,7 +26,7 @@ static redlock_config_t *patient_config(bool wakeups)
     redlock_config_t *config = live_config();
 
     ck_assert_int_eq(redlock_config_set_retry_ms(config, RETRY_MS, RETRY_MS), REDLOCK_OK);
-    ck_assert_int_eq(redlock_config_set_wakeups(config, wakeups), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_notifications(config, wakeups), REDLOCK_OK);
     return config;
 }
 
@@ -58,7 +58,7 @@ static void wait_for(const char *resource, uint64_t wait_ms, struct outcome *out
 static unsigned teller(void)
 {
     for (unsigned i = 0; i < NODES; i++) {
-        if (live_node_stats(live.client, i).wakeups == REDLOCK_WAKEUPS_ON)
+        if (live_node_stats(live.client, i).notify_state == REDLOCK_NOTIFY_ON)
             return i;
     }
     return NODES;
@@ -78,7 +78,7 @@ static void start_waiting(struct outcome *outcome)
     for (unsigned i = 0; i < NODES; i++)
         cluster_replies(live.cluster, i, "OK", "CONFIG RESETSTAT");
     wait_for("busy", KEEP_WAITING, outcome);
-    ck_assert(WAIT_UNTIL(is_watching(), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(is_watching(), TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(outcome), 0);
 }
 
@@ -86,7 +86,7 @@ static void check_had(struct outcome *outcome)
 {
     CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_OK);
     redlock_lock_free(outcome->lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 
 START_TEST(a_release_wakes_who_waits_elsewhere)
@@ -104,7 +104,7 @@ START_TEST(a_release_wakes_who_waits_elsewhere)
     live.client = waiter;
     check_had(outcome);
     ck_assert_uint_gt(live_stats(waiter).wakeups, wakeups);
-    ck_assert_uint_gt(live_node_stats(waiter, teller()).pushes, 0);
+    ck_assert_uint_gt(live_node_stats(waiter, teller()).notifications, 0);
     ck_assert_int_eq(redlock_free(holder), REDLOCK_OK);
 }
 END_TEST
@@ -138,7 +138,7 @@ START_TEST(without_wakeups_it_sleeps)
     live.client = live_open(patient_config(false));
     take_by_another();
     wait_for("busy", KEEP_WAITING, outcome);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts == 1, TIME_LIMIT_MS));
     let_go();
     redlock_t *waiter = live.client;
     live.client = live_open(live_config());
@@ -152,8 +152,8 @@ START_TEST(without_wakeups_it_sleeps)
     ck_assert_uint_eq(live_stats(waiter).attempts, 1);
     ck_assert_uint_eq(live_stats(waiter).wakeups, 0);
     for (unsigned i = 0; i < NODES; i++) {
-        ck_assert_int_eq(live_node_stats(waiter, i).wakeups, REDLOCK_WAKEUPS_OFF);
-        ck_assert_uint_eq(live_node_stats(waiter, i).pushes, 0);
+        ck_assert_int_eq(live_node_stats(waiter, i).notify_state, REDLOCK_NOTIFY_OFF);
+        ck_assert_uint_eq(live_node_stats(waiter, i).notifications, 0);
     }
     live_disconnect();
     CHECK_STATUS(outcome->status, REDLOCK_ECLOSED);
@@ -166,12 +166,12 @@ START_TEST(states_are_shown)
     connect_patient();
     live_check_works();
     for (unsigned i = 0; i < NODES; i++)
-        ck_assert_int_eq(live_node_stats(live.client, i).wakeups, REDLOCK_WAKEUPS_IDLE);
+        ck_assert_int_eq(live_node_stats(live.client, i).notify_state, REDLOCK_NOTIFY_IDLE);
     take_by_another();
     start_waiting(outcome);
     const redlock_node_stats_t stats = live_node_stats(live.client, teller());
-    ck_assert_int_eq(stats.wakeups, REDLOCK_WAKEUPS_ON);
-    ck_assert_str_eq(stats.wakeups_text, "");
+    ck_assert_int_eq(stats.notify_state, REDLOCK_NOTIFY_ON);
+    ck_assert_str_eq(stats.notify_text, "");
     let_go();
     check_had(outcome);
 }
@@ -186,9 +186,9 @@ START_TEST(the_second_connection_breaks)
     start_waiting(outcome);
     const unsigned node = teller();
     ck_assert(cluster_replies(live.cluster, node, "1", "CLIENT KILL TYPE pubsub"));
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).wakeups != REDLOCK_WAKEUPS_ON ||
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).notify_state != REDLOCK_NOTIFY_ON ||
                              live_calls(node, "subscribe") >= 2,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     let_go();
     check_had(outcome);
 }
@@ -206,24 +206,24 @@ START_TEST(the_server_that_tells_dies)
     live.durable = true;
     live.heal = wake_the_dead;
     redlock_config_t *config = live_config();
-    ck_assert_int_eq(redlock_config_set_wakeups(config, true), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_notifications(config, true), REDLOCK_OK);
     live.client = live_open(config);
     take_by_another();
     start_waiting(outcome);
     const unsigned node = teller();
     cluster_kill(live.cluster, node);
-    ck_assert(WAIT_UNTIL(!live_answers(live.client, node), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(!live_is_responsive(live.client, node), TIME_LIMIT_MS));
     let_go();
     CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_OK);
     cluster_restart(live.cluster, node, false);
     redlock_lock_free(outcome->lock);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
 static bool tells_of_it(unsigned node)
 {
-    return live_node_stats(live.client, node).wakeups == REDLOCK_WAKEUPS_ON &&
+    return live_node_stats(live.client, node).notify_state == REDLOCK_NOTIFY_ON &&
            live_calls(node, "pttl") > 0;
 }
 
@@ -238,15 +238,15 @@ START_TEST(a_restarted_server_tells_again)
     start_waiting(outcome);
     const unsigned node = teller();
     cluster_kill(live.cluster, node);
-    ck_assert(WAIT_UNTIL(!live_answers(live.client, node), PATIENCE_MS));
-    ck_assert_int_eq(live_node_stats(live.client, node).wakeups, REDLOCK_WAKEUPS_IDLE);
+    ck_assert(WAIT_UNTIL(!live_is_responsive(live.client, node), TIME_LIMIT_MS));
+    ck_assert_int_eq(live_node_stats(live.client, node).notify_state, REDLOCK_NOTIFY_IDLE);
     cluster_restart(live.cluster, node, false);
     ck_assert(cluster_replies(live.cluster, node, "OK", "SET busy another PX 600000"));
-    ck_assert(WAIT_UNTIL(tells_of_it(node), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(tells_of_it(node), TIME_LIMIT_MS));
     ck_assert_uint_eq(outcome_calls(outcome), 0);
-    const uint64_t told = live_node_stats(live.client, node).pushes;
+    const uint64_t told = live_node_stats(live.client, node).notifications;
     ck_assert(cluster_replies(live.cluster, node, "1", "DEL busy"));
-    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).pushes > told, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_node_stats(live.client, node).notifications > told, TIME_LIMIT_MS));
     let_go();
     check_had(outcome);
 }
@@ -256,7 +256,7 @@ static unsigned refusals(void)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < NODES; i++)
-        count += live_node_stats(live.client, i).wakeups == REDLOCK_WAKEUPS_REFUSED;
+        count += live_node_stats(live.client, i).notify_state == REDLOCK_NOTIFY_REFUSED;
     return count;
 }
 
@@ -284,14 +284,15 @@ START_TEST(a_user_who_may_not_listen)
     take_by_another();
     wait_for("busy", KEEP_WAITING, outcome);
     if (table[_i].text == NULL) {
-        ck_assert(WAIT_UNTIL(teller() < NODES, PATIENCE_MS));
+        ck_assert(WAIT_UNTIL(teller() < NODES, TIME_LIMIT_MS));
     } else {
-        ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 4 && refusals() > 0, PATIENCE_MS));
+        ck_assert(
+            WAIT_UNTIL(live_stats(live.client).attempts >= 4 && refusals() > 0, TIME_LIMIT_MS));
         for (unsigned i = 0; i < NODES; i++) {
             const redlock_node_stats_t stats = live_node_stats(live.client, i);
-            ck_assert_msg(stats.wakeups != REDLOCK_WAKEUPS_REFUSED ||
-                              strcasestr(stats.wakeups_text, table[_i].text) != NULL,
-                          "%s", stats.wakeups_text);
+            ck_assert_msg(stats.notify_state != REDLOCK_NOTIFY_REFUSED ||
+                              strcasestr(stats.notify_text, table[_i].text) != NULL,
+                          "%s", stats.notify_text);
         }
         ck_assert_uint_eq(teller(), NODES);
     }
@@ -341,14 +342,14 @@ START_TEST(first_come_first_served)
     for (uintptr_t i = 0; i < 10; i++)
         ck_assert_int_eq(redlock_acquire_start(live.client, "busy", &opts, note_served, (void *)i),
                          REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 9, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 9, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).waiting, 10);
     let_go();
-    ck_assert(WAIT_UNTIL(served_count() == 10, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(served_count() == 10, TIME_LIMIT_MS));
     for (unsigned i = 0; i < 10; i++)
         ck_assert_uint_eq(served.order[i], i);
     ck_assert_uint_eq(live_stats(live.client).queued, 0);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -364,7 +365,7 @@ START_TEST(the_queue_is_full)
     redlock_lock_t *held = live_lock("busy", LONG_TTL_MS);
     for (unsigned i = 0; i < QUEUE_MAX; i++)
         wait_for("busy", KEEP_WAITING, &outcomes[i]);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == QUEUE_MAX, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == QUEUE_MAX, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("busy", LONG_TTL_MS, KEEP_WAITING, &lock), REDLOCK_EQUEUEFULL);
     ck_assert_ptr_null(lock);
     ck_assert_msg(strstr(redlock_strerror(REDLOCK_EQUEUEFULL), "too many locks wait") != NULL, "%s",
@@ -378,7 +379,7 @@ START_TEST(the_queue_is_full)
         CHECK_STATUS(outcome_wait(live.client, &outcomes[i]), REDLOCK_OK);
         redlock_lock_free(outcomes[i].lock);
     }
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -407,7 +408,7 @@ START_TEST(the_end_of_one_at_any_place)
         CHECK_STATUS(outcome_wait(live.client, &outcomes[i]), REDLOCK_OK);
         redlock_lock_free(outcomes[i].lock);
     }
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -432,19 +433,19 @@ START_TEST(canceled_at_any_place)
                                                i == _i ? (void *)&canceled : (void *)(uintptr_t)i),
                          REDLOCK_OK);
     }
-    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 2, TIME_LIMIT_MS));
     redlock_cancel_trigger(cancel);
     redlock_cancel_free(cancel);
     CHECK_STATUS(outcome_wait(live.client, &canceled), REDLOCK_ECANCELED);
     ck_assert_ptr_null(canceled.lock);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).queued == 1, TIME_LIMIT_MS));
     ck_assert_uint_eq(live_stats(live.client).waiting, 2);
     ck_assert_uint_eq(served_count(), 0);
     let_go();
-    ck_assert(WAIT_UNTIL(served_count() == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(served_count() == 2, TIME_LIMIT_MS));
     for (unsigned i = 0; i < 2; i++)
         ck_assert_uint_eq(served.order[i], left[_i][i]);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
 }
 END_TEST
 
@@ -457,7 +458,7 @@ START_TEST(evidence_of_the_lock_ahead)
     live_connect();
     take_by_another();
     wait_for("busy", KEEP_WAITING, &ahead);
-    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_stats(live.client).attempts >= 1, TIME_LIMIT_MS));
     wait_for("busy", wait_scaled_ms(200), outcome);
     CHECK_STATUS(outcome_wait(live.client, outcome), REDLOCK_ECONTENDED);
     ck_assert_msg(strstr(outcome->text, "; for the lock ahead in the queue of this client: "), "%s",

@@ -24,7 +24,7 @@ static struct rl_fence load(const struct model *model, const struct model_attemp
 
     rl_fence_begin(&fence, attempt->p != 0 ? attempt->p : 1); /* 0: no grant can come any more */
     fence.raising = attempt->phase == PHASE_RAISING;
-    fence.number = fence.raising ? attempt->value : 0;
+    fence.chosen = fence.raising ? attempt->value : 0;
     fence.top = attempt->value;
     fence.used = nodes_with(model, attempt, CELL_USED, 0);
     fence.accepted = nodes_with(model, attempt, CELL_USED | CELL_ACCEPTED, 0);
@@ -35,7 +35,7 @@ static struct rl_fence load(const struct model *model, const struct model_attemp
 static void store(const struct model *model, struct model_attempt *attempt,
                   const struct rl_fence *fence)
 {
-    attempt->value = (uint8_t)(fence->number != 0 ? fence->number : fence->top);
+    attempt->value = (uint8_t)(fence->chosen != 0 ? fence->chosen : fence->top);
     if (fence->raising)
         attempt->phase = PHASE_RAISING;
     for (unsigned n = 0; n < model->nodes; n++) {
@@ -57,7 +57,7 @@ static bool judge(const struct model *model, struct model_state *state, unsigned
 
     switch (rl_fence_judge(fence, rl_nodes_all(model->nodes), pending, model_quorum(model))) {
     case RL_FENCE_AGREED:
-        return model_finish(model, state, a, (uint8_t)fence->number,
+        return model_finish(model, state, a, (uint8_t)fence->chosen,
                             fence->raising ? CELL_ACKED : CELL_USED | CELL_ACCEPTED);
     case RL_FENCE_FAILED:
         model_give_up(model, attempt);
@@ -77,7 +77,7 @@ bool library_grant(const struct model *model, struct model_state *state, unsigne
 
     if (rl_fence_grant(&fence, n, prev, accepted))
         raise = RL_NODE(n);
-    if (fence.number == 0 && rl_nodes_count(fence.used) >= q)
+    if (fence.chosen == 0 && rl_nodes_count(fence.used) >= q)
         raise = rl_fence_choose(&fence, rl_nodes_all(model->nodes), q);
     store(model, attempt, &fence);
     for (unsigned i = 0; i < model->nodes; i++)

@@ -85,15 +85,15 @@ static redisReply *run(const struct rl_command *command)
     return reply;
 }
 
-static struct rl_answer answer_to(enum rl_verb verb, const redisReply *reply)
+static struct rl_result answer_to(enum rl_verb verb, const redisReply *reply)
 {
     struct rl_reply text = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
 
     ck_assert_int_eq(reply->type, REDIS_REPLY_STRING);
-    return rl_protocol_answer(verb, RL_FORM_EVAL, 1, &text);
+    return rl_protocol_classify(verb, RL_FORM_EVAL, 1, &text);
 }
 
-static struct rl_answer ask(enum rl_verb verb, const char *key, const char *token, uint64_t number)
+static struct rl_result ask(enum rl_verb verb, const char *key, const char *token, uint64_t number)
 {
     const struct rl_arguments arguments = {
         .key = TEXT(key),
@@ -101,19 +101,19 @@ static struct rl_answer ask(enum rl_verb verb, const char *key, const char *toke
         .ttl_ms = TTL_MS,
         .record = TEXT(RECORD),
         .config = TEXT(CONFIG),
-        .number = number,
+        .fence = number,
         .stripe = STRIPE,
     };
     struct rl_command command;
 
-    rl_protocol_say(&command, verb, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, verb, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
-    struct rl_answer answer = answer_to(verb, reply);
+    struct rl_result result = answer_to(verb, reply);
     freeReplyObject(reply);
-    return answer;
+    return result;
 }
 
-static struct rl_answer seed(const struct world *world, const char *mark, unsigned small)
+static struct rl_result seed(const struct world *world, const char *mark, unsigned small)
 {
     struct rl_command command;
     char numbers[32];
@@ -124,13 +124,13 @@ static struct rl_answer seed(const struct world *world, const char *mark, unsign
         .config = TEXT(CONFIG),
         .mark = TEXT(mark),
         .run = TEXT(RUN),
-        .numbers = TEXT(numbers),
+        .fences = TEXT(numbers),
     };
-    rl_protocol_say(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
-    struct rl_answer answer = answer_to(RL_VERB_SEED, reply);
+    struct rl_result result = answer_to(RL_VERB_SEED, reply);
     freeReplyObject(reply);
-    return answer;
+    return result;
 }
 
 /* A client that wants to bring the node back looks at its record, and takes the mark it finds. */
@@ -143,7 +143,7 @@ static void read_record(struct world *world, unsigned r)
     snprintf(mark, sizeof mark, "mark-%u", world->marks++);
     const struct rl_arguments arguments = {
         .record = TEXT(RECORD), .config = TEXT(CONFIG), .run = TEXT(RUN), .mark = TEXT(mark)};
-    rl_protocol_say(&command, RL_VERB_READ, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, RL_VERB_READ, RL_FORM_EVAL, &arguments);
     redisReply *reply = run(&command);
     struct rl_reply got = {.kind = RL_REPLY_BULK, .text = reply->str, .len = (size_t)reply->len};
     ck_assert(rl_wire_record_parse(&got, &text));
@@ -166,23 +166,23 @@ static void vote(struct world *world, const struct model_state *before, unsigned
     const struct model_node *node = &before->node[0];
     unsigned key = model_key(&world->model, a);
     uint8_t p = before->attempt[a].p;
-    struct rl_answer answer = ask(RL_VERB_ACQUIRE, KEYS[key], TOKENS[a], large(world, p));
+    struct rl_result result = ask(RL_VERB_ACQUIRE, KEYS[key], TOKENS[a], large(world, p));
 
     if (!node->admitted) {
         world->refused++;
-        ck_assert_int_eq(answer.vote, RL_VOTE_FAILED);
-        ck_assert_int_eq(answer.record, RL_RECORD_MISSING);
+        ck_assert_int_eq(result.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(result.record, RL_RECORD_MISSING);
         return;
     }
-    ck_assert_uint_eq(answer.number, large(world, node->fence));
+    ck_assert_uint_eq(result.register_value, large(world, node->fence));
     if (node->owner[key] != 0) {
         world->denied++;
-        ck_assert_int_eq(answer.vote, RL_VOTE_DENIED);
+        ck_assert_int_eq(result.vote, RL_VOTE_DENIED);
         return;
     }
     world->granted++;
-    ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
-    ck_assert_int_eq(answer.accepted, world->state.node[0].fence == p && node->fence != p);
+    ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
+    ck_assert_int_eq(result.accepted, world->state.node[0].fence == p && node->fence != p);
 }
 
 static void raise_fence(struct world *world, const struct model_state *before, unsigned a)
@@ -190,10 +190,10 @@ static void raise_fence(struct world *world, const struct model_state *before, u
     unsigned key = model_key(&world->model, a);
     bool ours = before->node[0].owner[key] == a + 1;
     uint64_t number = large(world, before->attempt[a].value);
-    struct rl_answer answer = ask(RL_VERB_RAISE, KEYS[key], TOKENS[a], number);
+    struct rl_result result = ask(RL_VERB_RAISE, KEYS[key], TOKENS[a], number);
 
     *(ours ? &world->raised : &world->lost) += 1;
-    ck_assert_int_eq(answer.vote, ours ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    ck_assert_int_eq(result.vote, ours ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
 static void delete_key(const struct world *world, unsigned a)
@@ -204,7 +204,7 @@ static void delete_key(const struct world *world, unsigned a)
         .key = TEXT(KEYS[model_key(&world->model, a)]),
         .token = TEXT(TOKENS[a]),
     };
-    rl_protocol_say(&command, RL_VERB_RELEASE, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, RL_VERB_RELEASE, RL_FORM_EVAL, &arguments);
     freeReplyObject(run(&command));
 }
 
@@ -232,8 +232,8 @@ static void do_on_server(struct world *world, const struct model_state *before,
         break;
     case ACTION_ADMIT: {
         const struct model_readmitter *client = &before->readmitter[action.attempt];
-        struct rl_answer answer = seed(world, world->mark[action.attempt], client->value);
-        ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+        struct rl_result result = seed(world, world->mark[action.attempt], client->value);
+        ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
         break;
     }
     default: /* happens in the client only */
@@ -277,8 +277,8 @@ static void try_stale_mark(struct world *world, unsigned r)
 
     if (world->state.readmitter[r].phase != READMIT_BEGUN || (node->marks & MODEL_BIT(r)) != 0)
         return;
-    struct rl_answer answer = seed(world, world->mark[r], 4);
-    ck_assert_int_eq(answer.vote, node->admitted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    struct rl_result result = seed(world, world->mark[r], 4);
+    ck_assert_int_eq(result.vote, node->admitted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
     world->stale++;
     compare(world);
 }
@@ -297,8 +297,8 @@ static void begin(struct world *world)
                                   .broken = BROKEN_READMIT_UNMERGED}; /* there is nobody to ask */
     model_init(&world->model, &world->state);
     forget();
-    struct rl_answer answer = seed(world, "*", world->model.initial[0]);
-    ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+    struct rl_result result = seed(world, "*", world->model.initial[0]);
+    ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
     if (world->model.initial[0] == 0) /* the model's 0 is a missing field */
         freeReplyObject(redisCommand(connection, "HDEL %s %d", RECORD, STRIPE));
     compare(world);

@@ -122,7 +122,7 @@ void rig_new_config_for(int mode, const char *urls)
     configure(redlock_config_set_owner(rig.config, "oom@test"));
     configure(redlock_config_set_event(rig.config, on_event, NULL));
     configure(redlock_config_set_log(rig.config, REDLOCK_LOG_DEBUG, on_log, NULL));
-    configure(redlock_config_set_fence_records(rig.config, REDLOCK_FENCE_VOLATILE));
+    configure(redlock_config_set_fence_records(rig.config, REDLOCK_FENCE_RECORDS_VOLATILE));
     configure(redlock_config_set_retry_ms(rig.config, 1, 3));
     /* A busy machine must not look like a dead server. */
     configure(redlock_config_set_node_timeout_ms(rig.config, (uint32_t)wait_scaled_ms(500)));
@@ -178,20 +178,20 @@ uint64_t rig_wait_ms(uint64_t starving_ms)
     return wait_scaled_ms(rig.starve ? starving_ms : PATIENT_MS);
 }
 
-bool rig_somebody_tells(void)
+bool rig_any_notifies(void)
 {
     for (unsigned i = 0; i < RIG_NODES; i++) {
         redlock_node_stats_t stats;
         if (redlock_get_node_stats(rig.client, i, &stats, sizeof stats) == REDLOCK_OK &&
-            stats.wakeups == REDLOCK_WAKEUPS_ON)
+            stats.notify_state == REDLOCK_NOTIFY_ON)
             return true;
     }
     return false;
 }
 
-bool rig_tells_or_failed(void)
+bool rig_notifies_or_failed(void)
 {
-    return rig_somebody_tells() || rig_has_failed() || rig_all_told();
+    return rig_any_notifies() || rig_has_failed() || rig_all_notified();
 }
 
 bool rig_no_keys(void)
@@ -224,7 +224,7 @@ bool rig_drive(rig_condition_fn until, uint64_t deadline_ms)
     return true;
 }
 
-bool rig_all_told(void)
+bool rig_all_notified(void)
 {
     for (unsigned i = 0; i < RIG_CALLS; i++)
         if (rig.call[i].used && rig.call[i].started == REDLOCK_OK && rig.call[i].told == 0)
@@ -234,7 +234,7 @@ bool rig_all_told(void)
 
 void rig_finish(void)
 {
-    if (!rig_drive(rig_all_told, FINISH_MS))
+    if (!rig_drive(rig_all_notified, FINISH_MS))
         rig_die("an operation has not ended within ten seconds");
 }
 
@@ -360,7 +360,7 @@ static bool all_up(void)
 
     for (unsigned i = 0; i < RIG_NODES; i++)
         if (redlock_get_node_stats(rig.client, i, &node, sizeof node) != REDLOCK_OK ||
-            node.may_vote == 0 || node.run_id[0] == '\0')
+            node.eligible == 0 || node.run_id[0] == '\0')
             return false;
     return true;
 }

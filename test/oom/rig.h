@@ -81,7 +81,7 @@ unsigned rig_step(void);
 /* Names what runs on stderr if the program dies. */
 void rig_note(const char *name, bool starve, uint64_t k);
 void rig_note_text(const char *name, const char *text);
-void rig_silence(void);
+void rig_stop_server(void);
 /* Checked teardown: after a failed assertion says where it was, and clears up for the next case. */
 void rig_after(void);
 
@@ -103,7 +103,7 @@ void rig_started(unsigned i, int result);
 typedef bool (*rig_condition_fn)(void);
 bool rig_drive(rig_condition_fn until, uint64_t deadline_ms);
 /* All calls that were started have been answered. */
-bool rig_all_told(void);
+bool rig_all_notified(void);
 bool rig_never(void);
 /* For act(): the allocation that shall fail has come. Before that everything goes well, if slowly.
  */
@@ -113,9 +113,9 @@ bool rig_has_failed(void);
  * lost by patience, and a busy machine must not end it. */
 uint64_t rig_wait_ms(uint64_t starving_ms);
 /* A server tells of changes, on the client's second connection to it. */
-bool rig_somebody_tells(void);
+bool rig_any_notifies(void);
 /* It does, or what shall fail has failed, or nothing is waited for any more. */
-bool rig_tells_or_failed(void);
+bool rig_notifies_or_failed(void);
 /* No key on any server. */
 bool rig_no_keys(void);
 /* Turns the loop until all calls have been answered; dies after ten seconds. */

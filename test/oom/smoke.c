@@ -100,9 +100,9 @@ static redlock_t *new_client(int mode, const char *password)
     REQUIRE_OK(redlock_config_set_key_prefix(config, "smoke:"));
     REQUIRE_OK(redlock_config_set_owner(config, "smoke"));
     REQUIRE_OK(redlock_config_set_queue_max(config, 100));
-    REQUIRE_OK(redlock_config_set_wakeups(config, true));
+    REQUIRE_OK(redlock_config_set_notifications(config, true));
     REQUIRE_OK(redlock_config_set_fence_key(config, CLUSTER_RECORD));
-    REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE));
+    REQUIRE_OK(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE));
     REQUIRE_OK(redlock_config_set_max_ttl_ms(config, TTL_MS));
     REQUIRE_OK(redlock_config_set_admission(config, REDLOCK_ADMISSION_STRICT));
     REQUIRE_OK(redlock_config_set_heartbeat_ms(config, 60000));
@@ -172,7 +172,7 @@ static void hold_and_hand_over(redlock_t *rl)
     redlock_lock_t *lock, *heir;
     redlock_report_t *report;
 
-    opts.flags = REDLOCK_AUTO_EXTEND | REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND | REDLOCK_FLAG_FENCE;
     opts.event_fn = on_event;
     opts.event_end_fn = on_event_end;
     opts.event_userdata = &ended;
@@ -240,11 +240,11 @@ static void take_a_permit(redlock_t *rl)
     redlock_lock_t *lock;
     char name[64];
 
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = 3;
     REQUIRE_OK(redlock_acquire(rl, "seats", &opts, &lock, NULL));
-    REQUIRE(redlock_lock_permit(lock) >= 0 && redlock_lock_permit(lock) < 3);
-    REQUIRE(redlock_permit_name(name, sizeof name, "seats", 2) >= 0 &&
+    REQUIRE(redlock_lock_slot(lock) >= 0 && redlock_lock_slot(lock) < 3);
+    REQUIRE(redlock_slot_name(name, sizeof name, "seats", 2) >= 0 &&
             strcmp(name, "seats{#2}") == 0);
     REQUIRE_OK(redlock_release(lock, NULL));
     redlock_lock_free(lock);
@@ -269,7 +269,7 @@ static void block(const char *password)
 
     REQUIRE_OK(redlock_wait_ready(rl, WAIT_MS));
     REQUIRE(redlock_get_fd(rl) == REDLOCK_EMODE);
-    REQUIRE_OK(redlock_fence_init(rl, WAIT_MS));
+    REQUIRE_OK(redlock_init_fence_records(rl, WAIT_MS));
     hold_and_hand_over(rl);
     take_away(rl);
     take_a_permit(rl);
@@ -336,7 +336,7 @@ static void start(int mode, const char *password)
     REQUIRE_OK(redlock_wait_ready_start(rl, WAIT_MS, NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
     opts.wait_ms = WAIT_MS;
-    REQUIRE_OK(redlock_fence_init_start(rl, WAIT_MS, NULL, on_done, &one));
+    REQUIRE_OK(redlock_init_fence_records_start(rl, WAIT_MS, NULL, on_done, &one));
     await(rl, &one, REDLOCK_OK);
     REQUIRE_OK(redlock_acquire_start(rl, "name", &opts, on_done, &one));
     lock = await(rl, &one, REDLOCK_OK);
@@ -412,17 +412,17 @@ static void use_sets(const char *password)
     REQUIRE_OK(redlock_config_set_auth(config, NULL, password));
     for (unsigned i = 0; i < 2; i++) {
         snprintf(url, sizeof url, "127.0.0.1:%d?fresh=1", cluster_port(cluster, i));
-        REQUIRE_OK(redlock_config_add_set(config, i == 0 ? "east" : "west", url));
+        REQUIRE_OK(redlock_config_add_shard(config, i == 0 ? "east" : "west", url));
     }
     REQUIRE_OK(redlock_new(&rl, config));
     redlock_config_free(config);
-    REQUIRE(redlock_set_count(rl) == 2);
-    int set = redlock_set_of(rl, "name");
-    REQUIRE(set >= 0 && redlock_set_name(rl, (size_t)set) != NULL);
+    REQUIRE(redlock_shard_count(rl) == 2);
+    int set = redlock_shard_of(rl, "name");
+    REQUIRE(set >= 0 && redlock_shard_name(rl, (size_t)set) != NULL);
     REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, NULL));
     REQUIRE_OK(redlock_release(lock, NULL));
     redlock_lock_free(lock);
-    REQUIRE_OK(redlock_get_set_stats(rl, (size_t)set, &stats, sizeof stats));
+    REQUIRE_OK(redlock_get_shard_stats(rl, (size_t)set, &stats, sizeof stats));
     REQUIRE(stats.acquired == 1);
     REQUIRE_OK(redlock_free(rl));
 }

@@ -81,7 +81,7 @@ void rig_note_text(const char *name, const char *text)
     alarm((unsigned)wait_scaled_ms(RUN_SECONDS));
 }
 
-void rig_silence(void)
+void rig_stop_server(void)
 {
     alarm(0);
     note_len = 0;
@@ -120,7 +120,7 @@ void rig_after(void)
         return;
     printf("# that was %s", note);
     fflush(stdout);
-    rig_silence();
+    rig_stop_server();
     redlock_free(rig.client);
     if (rig.cluster != NULL)
         cluster_command_all(rig.cluster, "FLUSHALL");
@@ -235,7 +235,7 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     /* A name look-up frees what it has when its thread ends. */
     ck_assert_msg(k == NEVER || WAIT_UNTIL(is_freed(scenario, live), RECOVER_MS),
                   "%lld blocks are not freed", (long long)(alloc_fail_live() - live));
-    rig_silence();
+    rig_stop_server();
     return hit;
 }
 

@@ -68,7 +68,7 @@ static void sweep_decoder(bool starve)
         ck_assert_uint_le(taken, 3 * (REPLIES + 1));
         ck_assert_msg(hit || (k > 4 && taken == 3 * (REPLIES + 1)), "%u replies, %u allocations",
                       taken, (unsigned)k);
-        rig_silence();
+        rig_stop_server();
     }
 }
 

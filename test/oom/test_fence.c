@@ -11,7 +11,7 @@ static redlock_opts_t opts;
 static void fenced(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    opts.flags = REDLOCK_FENCE;
+    opts.flags = REDLOCK_FLAG_FENCE;
 }
 
 static void acquire(void)
@@ -71,7 +71,8 @@ END_TEST
 
 static void init(void)
 {
-    rig_started(0, redlock_fence_init_start(rig.client, 5000, NULL, rig_done, &rig.call[0]));
+    rig_started(0,
+                redlock_init_fence_records_start(rig.client, 5000, NULL, rig_done, &rig.call[0]));
     rig_finish();
 }
 

@@ -92,7 +92,7 @@ END_TEST
 static void hold_for_long(void)
 {
     opts = redlock_opts(SHORT_TTL_MS);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     rig_hold_on_all("resource", &opts);
 }
 

@@ -107,7 +107,7 @@ END_TEST
 
 static bool waits_or_told(void)
 {
-    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_told();
+    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_notified();
 }
 
 static void wait_for_foreign(void)
@@ -141,7 +141,7 @@ static unsigned ups(void)
 
 static bool told_and_back(void)
 {
-    return rig_all_told() && ups() >= 2;
+    return rig_all_notified() && ups() >= 2;
 }
 
 static void acquire_while_reconnecting(void)

@@ -14,7 +14,7 @@ static redlock_opts_t opts;
 static void take_some(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
-    opts.kind = REDLOCK_PERMIT;
+    opts.kind = REDLOCK_KIND_PERMIT;
     opts.permits = PERMITS;
     rig_command_all("SET pool{#0} foreign-0");
     rig_command_all("SET pool{#2} foreign-2");
@@ -35,7 +35,7 @@ static void acquire(void)
 
 static bool waits_or_told(void)
 {
-    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_told();
+    return rig.events[REDLOCK_EVENT_WAITING] > 0 || rig_all_notified();
 }
 
 static void wait_for_one(void)
@@ -60,7 +60,7 @@ static void give_back(void)
     if (rig.call[0].lock == NULL)
         return;
     ck_assert_int_eq(redlock_lock_check(rig.call[0].lock, 0), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_permit(rig.call[0].lock), 1);
+    ck_assert_int_eq(redlock_lock_slot(rig.call[0].lock), 1);
     redlock_lock_free(rig.call[0].lock);
     rig.call[0].lock = NULL;
 }

@@ -26,7 +26,7 @@ static void wait_and_be_told(void)
 {
     rig_acquire(0, "foreign", &opts);
     rig_acquire(1, "foreign", &opts);
-    rig_drive(rig_tells_or_failed, 10000);
+    rig_drive(rig_notifies_or_failed, 10000);
     rig_command_all("DEL foreign");
     rig_drive(first_is_told, 10000);
     first = rig.call[0].lock;

@@ -41,7 +41,7 @@ BUILDS = [
         directory="build-gcc",
         compiler="gcc",
         options=WERROR,
-        suites="runner unit exhaustive model fuzz io oom sim crowd mutations live bench scenario interop chaos cli examples abi".split(),
+        suites="runner unit exhaustive model fuzz io oom sim contention mutations live bench scenario interop chaos cli examples abi".split(),
         wrapper=[],
         slow=1,
         environment={},
@@ -114,8 +114,8 @@ ONLY = {
     ("tsan", "live"): {
         "live_auto_extend", "live_calls_ended", "live_cancel", "live_client_lifecycle", "live_client_modes", "live_driving_loop",
         "live_event_userdata", "live_events", "live_expired_before_callback", "live_fences", "live_fork", "live_fork_memory",
-        "live_handover", "live_leftovers", "live_many_callers", "live_many_resources_queue", "live_permits", "live_sets",
-        "live_sets_independent", "live_shared_handle", "live_tracking", "live_verify", "live_waiting",
+        "live_handover", "live_leftover_keys", "live_many_callers", "live_many_resources_queue", "live_permits", "live_shards",
+        "live_shards_independent", "live_shared_handle", "live_tracking", "live_verify", "live_waiting",
     },
     # Code that reads and writes bytes of servers and users, or decides on them: values that were never written.
     ("valgrind", "unit"): {

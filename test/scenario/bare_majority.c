@@ -15,7 +15,8 @@ static void set_memory(const char *value)
 
 static redlock_config_t *configure(redlock_config_t *config, uint32_t beat_ms)
 {
-    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
+                     REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_heartbeat_ms(config, beat_ms), REDLOCK_OK);
     if (barely.admission != 0)
         ck_assert_int_eq(redlock_config_set_admission(config, barely.admission), REDLOCK_OK);
@@ -36,13 +37,13 @@ static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lo
 static void hold_beside(void)
 {
     redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
-    opts.flags = REDLOCK_AUTO_EXTEND | barely.flags;
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND | barely.flags;
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     CHECK_STATUS(redlock_acquire(barely.other, "beside", &opts, &barely.beside, NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, TIME_LIMIT_MS));
 }
 
-void barely_hold(void)
+void bare_majority_hold(void)
 {
     if (barely.max_ttl_ms == 0)
         barely.max_ttl_ms = MAX_TTL_MS;
@@ -52,12 +53,12 @@ void barely_hold(void)
     if (!barely.idle)
         hold_beside();
     set_memory("1");
-    CHECK_STATUS(try_once(live.client, wait_scaled_ms(PATIENCE_MS), &barely.held), REDLOCK_OK);
+    CHECK_STATUS(try_once(live.client, wait_scaled_ms(TIME_LIMIT_MS), &barely.held), REDLOCK_OK);
     ck_assert_uint_eq(live_nodes_with(NAME), QUORUM);
     set_memory("0");
 }
 
-void barely_check_free(void)
+void bare_majority_check_free(void)
 {
     ck_assert_uint_lt(live_nodes_with(NAME), QUORUM);
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
@@ -67,8 +68,8 @@ static void check_refused(redlock_t *client, int cause)
 {
     redlock_lock_t *lock = NULL;
     /* A missing record is only seen by who asks for a vote, and so is all by who was idle. */
-    const bool told = cause == REDLOCK_CAUSE_FENCE || barely.idle ||
-                      WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, PATIENCE_MS);
+    const bool told = cause == REDLOCK_CAUSE_FENCE_RECORD || barely.idle ||
+                      WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, TIME_LIMIT_MS);
     ck_assert_msg(told, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
                   live_node_stats(client, VICTIM).text);
     const int status = try_once(client, 0, &lock);
@@ -77,18 +78,18 @@ static void check_refused(redlock_t *client, int cause)
     ck_assert_msg(status != REDLOCK_OK, "two at once");
     ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
     /* With patience it gets the lock, but not while it is ours. */
-    CHECK_STATUS(try_once(client, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(try_once(client, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_ELOST);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
 }
 
-void barely_check_refused(int cause)
+void bare_majority_check_refused(int cause)
 {
     check_refused(barely.other, cause);
 }
 
-void barely_check_refused_anew(int cause)
+void bare_majority_check_refused_anew(int cause)
 {
     char urls[2048] = "";
     size_t len = 0;
@@ -105,16 +106,16 @@ void barely_check_refused_anew(int cause)
     ck_assert_int_eq(redlock_free(client), REDLOCK_OK);
 }
 
-void barely_check_two_at_once(void)
+void bare_majority_check_two_at_once(void)
 {
     redlock_lock_t *lock = NULL;
-    CHECK_STATUS(try_once(barely.other, wait_scaled_ms(PATIENCE_MS), &lock), REDLOCK_OK);
+    CHECK_STATUS(try_once(barely.other, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
 }
 
-void barely_end(void)
+void bare_majority_end(void)
 {
     redlock_release(barely.held, NULL);
     redlock_lock_free(barely.held);

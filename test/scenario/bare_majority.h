@@ -15,7 +15,7 @@
 
 struct barely {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
-    uint32_t flags;      /* of all locks: 0 or REDLOCK_FENCE */
+    uint32_t flags;      /* of all locks: 0 or REDLOCK_FLAG_FENCE */
     int admission;       /* of all clients; 0: the default */
     bool idle;           /* the other client holds nothing, and does not look at its servers */
     bool holder_looks;   /* at its servers, as often as the other client; usually it does not */
@@ -26,20 +26,20 @@ struct barely {
 extern struct barely barely;
 
 /* To be called first in a case: opens live.client and takes the lock. */
-void barely_hold(void);
+void bare_majority_hold(void);
 
 /* Node 2 has lost the key: who knows nothing of that would grant it by now. */
-void barely_check_free(void);
+void bare_majority_check_free(void);
 
 /* The other client refuses, and names that cause for node 2; in the end it gets the lock, but not
  * before ours is over. */
-void barely_check_refused(int cause);
+void bare_majority_check_refused(int cause);
 /* The same for a client that comes only now, and to which nobody attests that node 2 is fresh. */
-void barely_check_refused_anew(int cause);
+void bare_majority_check_refused_anew(int cause);
 
 /* The other one gets it while ours is still held: what this table says of plain clients. */
-void barely_check_two_at_once(void);
+void bare_majority_check_two_at_once(void);
 
-void barely_end(void);
+void bare_majority_end(void);
 
 #endif

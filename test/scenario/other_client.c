@@ -83,7 +83,7 @@ say(struct other *other, const char *format, va_list arguments)
     ck_assert_int_eq(fflush(other->to), 0);
 }
 
-void other_say(struct other *other, const char *format, ...)
+void other_process_send(struct other *other, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -91,7 +91,7 @@ void other_say(struct other *other, const char *format, ...)
     va_end(arguments);
 }
 
-const char *other_answer(struct other *other)
+const char *other_process_reply(struct other *other)
 {
     other->answer[0] = '\0';
     ck_assert_msg(fgets(other->answer, sizeof other->answer, other->from) != NULL,
@@ -100,13 +100,13 @@ const char *other_answer(struct other *other)
     return other->answer;
 }
 
-bool other_answers(struct other *other, const char *word, const char *format, ...)
+bool other_process_replies(struct other *other, const char *word, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     say(other, format, arguments);
     va_end(arguments);
-    const char *answer = other_answer(other);
+    const char *answer = other_process_reply(other);
     return strncmp(answer, word, strlen(word)) == 0 && answer[strlen(word)] == ' ';
 }
 

@@ -21,11 +21,12 @@ struct other {
 struct other *other_start(bool with_clocks, unsigned drift_ppm);
 void other_end(struct other *other);
 
-/* Says a line; the answer is read by other_answer(), which waits for it. */
-void other_say(struct other *other, const char *format, ...) __attribute__((format(printf, 2, 3)));
-const char *other_answer(struct other *other);
+/* Says a line; the answer is read by other_process_reply(), which waits for it. */
+void other_process_send(struct other *other, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+const char *other_process_reply(struct other *other);
 /* Both; true if the answer begins with that word. */
-bool other_answers(struct other *other, const char *word, const char *format, ...)
+bool other_process_replies(struct other *other, const char *word, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 void other_stop(struct other *other);

@@ -19,7 +19,8 @@ static redlock_t *open_some(unsigned first)
         len += (size_t)snprintf(urls + len, sizeof urls - len, "%s%s", i == first ? "" : ",",
                                 cluster_url(live.cluster, i));
     redlock_config_t *config = live_config_of(urls);
-    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_VOLATILE), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
+                     REDLOCK_OK);
     return live_open(config);
 }
 
@@ -51,12 +52,13 @@ START_TEST(scenario_26_two_lists)
     CHECK_STATUS(redlock_release(second, NULL), REDLOCK_OK);
     redlock_lock_free(first);
     redlock_lock_free(second);
-    ck_assert(live_wait_no_keys(PATIENCE_MS));
-    ck_assert(WAIT_UNTIL(live_voters(one) == 3 && live_voters(two) == 3, PATIENCE_MS));
+    ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_voters(one) == 3 && live_voters(two) == 3, TIME_LIMIT_MS));
     /* With fences each server knows whose it is. */
-    CHECK_STATUS(acquire(one, REDLOCK_FENCE, wait_scaled_ms(PATIENCE_MS), &first), REDLOCK_OK);
+    CHECK_STATUS(acquire(one, REDLOCK_FLAG_FENCE, wait_scaled_ms(TIME_LIMIT_MS), &first),
+                 REDLOCK_OK);
     second = NULL;
-    CHECK_STATUS(acquire(two, REDLOCK_FENCE, wait_scaled_ms(500), &second), REDLOCK_EFENCE);
+    CHECK_STATUS(acquire(two, REDLOCK_FLAG_FENCE, wait_scaled_ms(500), &second), REDLOCK_EFENCE);
     CHECK_STATUS(redlock_release(first, NULL), REDLOCK_OK);
     redlock_lock_free(first);
     ck_assert_int_eq(redlock_free(one), REDLOCK_OK);

@@ -85,19 +85,19 @@ END_TEST
 START_TEST(scenario_29_extended_too_late)
 {
     struct other *other = other_start(false, 0);
-    ck_assert_msg(other_answers(other, "ok", "acquire late %d 5000", SHORT_TTL_MS), "%s",
+    ck_assert_msg(other_process_replies(other, "ok", "acquire late %d 5000", SHORT_TTL_MS), "%s",
                   other->answer);
     const uint64_t over_ms = wait_now_ms() + SHORT_TTL_MS;
     other_stop(other);
     cluster_command_all(live.cluster, "PEXPIRE late 60000");
-    ck_assert(WAIT_UNTIL(wait_now_ms() >= over_ms, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(wait_now_ms() >= over_ms, TIME_LIMIT_MS));
     ck_assert_uint_ge(live_nodes_with("late"), QUORUM);
-    other_say(other, "extend late 20000");
+    other_process_send(other, "extend late 20000");
     other_continue(other);
-    const char *answer = other_answer(other);
+    const char *answer = other_process_reply(other);
     ck_assert_msg(strncmp(answer, "REDLOCK_ELOST", 13) == 0, "%s", answer);
-    ck_assert_msg(other_answers(other, "REDLOCK_ELOST", "check late"), "%s", other->answer);
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("late") == 0, PATIENCE_MS), "not taken back");
+    ck_assert_msg(other_process_replies(other, "REDLOCK_ELOST", "check late"), "%s", other->answer);
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("late") == 0, TIME_LIMIT_MS), "not taken back");
     other_end(other);
 }
 END_TEST
@@ -116,7 +116,7 @@ START_TEST(scenario_30_healed_keys)
     ck_assert_int_eq(cluster_integer(live.cluster, 2, "DEL gap"), 1);
     redlock_t *other = live_open(live_config());
     redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-    opts.wait_ms = wait_scaled_ms(PATIENCE_MS);
+    opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
     CHECK_STATUS(redlock_acquire(other, "gap", &opts, &theirs, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK); /* two at once: a key was lost */
     CHECK_STATUS(redlock_release(theirs, NULL), REDLOCK_OK);
@@ -124,7 +124,7 @@ START_TEST(scenario_30_healed_keys)
     ck_assert_int_eq(redlock_free(other), REDLOCK_OK);
     /* What must not be said is that nothing has happened. */
     ck_assert_int_ne(live_extend(ours, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(ours, 0) == REDLOCK_ELOST, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(redlock_lock_check(ours, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(ours), REDLOCK_ELOST);
 }
 END_TEST
@@ -133,7 +133,7 @@ START_TEST(scenario_31_a_smaller_ttl)
 {
     live_connect();
     redlock_lock_t *lock = live_lock("short", LONG_TTL_MS);
-    ck_assert(WAIT_UNTIL(live_nodes_with("short") == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("short") == NODES, TIME_LIMIT_MS));
     live_pause(3, 2);
     CHECK_STATUS(live_extend(lock, 1000), REDLOCK_OK);
     live_resume_all();
@@ -158,9 +158,9 @@ START_TEST(scenario_32_late_delete)
     redlock_lock_t *second = live_lock("again", LONG_TTL_MS);
     live_resume_all();
     for (unsigned i = 3; i < NODES; i++)
-        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == 2, PATIENCE_MS), "node %u: %d SETs", i,
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == 2, TIME_LIMIT_MS), "node %u: %d SETs", i,
                       (int)live_calls(i, "set"));
-    ck_assert_msg(WAIT_UNTIL(nodes_with_token("again", second) == NODES, PATIENCE_MS),
+    ck_assert_msg(WAIT_UNTIL(nodes_with_token("again", second) == NODES, TIME_LIMIT_MS),
                   "%u nodes have the second token", nodes_with_token("again", second));
     CHECK_STATUS(live_extend(second, 0), REDLOCK_OK);
     CHECK_STATUS(live_release(second), REDLOCK_OK);
@@ -173,7 +173,7 @@ START_TEST(scenario_33_released_too_late)
     redlock_lock_t *first = live_lock("next", wait_scaled_ms(SHORT_TTL_MS));
     redlock_lock_t *second = live_lock("next", LONG_TTL_MS); /* waits for the end of the first */
     ck_assert_int_eq(redlock_lock_check(first, 0), REDLOCK_ELOST);
-    ck_assert(WAIT_UNTIL(nodes_with_token("next", second) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(nodes_with_token("next", second) == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(first), REDLOCK_ELOST);
     ck_assert_uint_eq(nodes_with_token("next", second), NODES);
     CHECK_STATUS(live_extend(second, 0), REDLOCK_OK);

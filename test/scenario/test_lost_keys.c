@@ -42,21 +42,21 @@ static void start_for_replicas(void)
 
 START_TEST(scenario_16_restart_without_data)
 {
-    barely_hold();
+    bare_majority_hold();
     cluster_restart(live.cluster, VICTIM, false);
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_RESTARTED);
+    bare_majority_end();
 }
 END_TEST
 
 START_TEST(scenario_16_restart_and_a_new_client)
 {
-    barely_hold();
+    bare_majority_hold();
     cluster_restart(live.cluster, VICTIM, false);
-    barely_check_free();
-    barely_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
+    bare_majority_end();
 }
 END_TEST
 
@@ -85,13 +85,13 @@ START_TEST(scenario_17_unsynced_log)
     struct stat before;
     find_log(path, sizeof path);
     ck_assert_int_eq(stat(path, &before), 0);
-    barely_hold();
+    bare_majority_hold();
     cluster_kill(live.cluster, VICTIM);
     ck_assert_int_eq(truncate(path, before.st_size), 0);
     cluster_restart(live.cluster, VICTIM, true);
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_RESTARTED);
+    bare_majority_end();
 }
 END_TEST
 
@@ -131,42 +131,42 @@ START_TEST(scenario_18_unsynced_while_rewriting)
         cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET rdb-key-save-delay 60000000"));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "SET filler 1"));
     free(cluster_command(live.cluster, VICTIM, "BGREWRITEAOF"));
-    ck_assert(WAIT_UNTIL(rewrites(), PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(rewrites(), TIME_LIMIT_MS));
     const pid_t child = rewriter();
     find_log(path, sizeof path);
     ck_assert_int_eq(stat(path, &before), 0);
-    barely_hold();
+    bare_majority_hold();
     ck_assert(rewrites());
     cluster_kill(live.cluster, VICTIM);
     ck_assert_int_eq(kill(child, SIGKILL), 0);
     ck_assert_int_eq(truncate(path, before.st_size), 0);
     cluster_restart(live.cluster, VICTIM, true);
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_RESTARTED);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_RESTARTED);
+    bare_majority_end();
 }
 END_TEST
 
 /* A step makes the uptime of a server that has just started look old. */
 START_TEST(scenario_19_restart_and_step)
 {
-    barely_hold();
+    bare_majority_hold();
     cluster_restart(live.cluster, VICTIM, false);
     cluster_clock_step(live.cluster, VICTIM, 60000);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     char *info = cluster_command(live.cluster, VICTIM, "INFO server");
     ck_assert_ptr_nonnull(info);
     ck_assert_ptr_nonnull(strstr(info, "uptime_in_seconds:6"));
     free(info);
-    barely_check_free();
+    bare_majority_check_free();
     redlock_node_stats_t stats = live_node_stats(barely.other, VICTIM);
     ck_assert_msg(WAIT_UNTIL((stats = live_node_stats(barely.other, VICTIM)).cause ==
                                      REDLOCK_CAUSE_RESTARTED ||
                                  stats.cause == REDLOCK_CAUSE_CLOCK_STEP,
-                             PATIENCE_MS),
+                             TIME_LIMIT_MS),
                   "cause %d", stats.cause);
-    barely_check_refused(stats.cause);
-    barely_end();
+    bare_majority_check_refused(stats.cause);
+    bare_majority_end();
     cluster_clock_reset(live.cluster, VICTIM);
 }
 END_TEST
@@ -177,13 +177,13 @@ END_TEST
 static void step_before_a_new_client(int admission, int64_t step_ms)
 {
     barely.admission = admission;
-    barely_hold();
+    bare_majority_hold();
     cluster_restart(live.cluster, VICTIM, false);
     cluster_clock_step(live.cluster, VICTIM, step_ms);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
-    barely_check_free();
-    barely_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
-    barely_end();
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
+    bare_majority_check_free();
+    bare_majority_check_refused_anew(REDLOCK_CAUSE_RESTARTED);
+    bare_majority_end();
     cluster_clock_reset(live.cluster, VICTIM);
 }
 
@@ -203,16 +203,16 @@ START_TEST(scenario_20_promoted)
 {
     live.heal = heal;
     barely.max_ttl_ms = 8000; /* it takes a while to become a replica */
-    barely_hold();
+    bare_majority_hold();
     char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
                                    cluster_port(live.cluster, 4));
     ck_assert_str_eq(answer, "OK");
     free(answer);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS)); /* the other's data */
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS)); /* the other's data */
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_PROMOTED);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_PROMOTED);
+    bare_majority_end();
 }
 END_TEST
 
@@ -223,46 +223,46 @@ START_TEST(scenario_20_promoted_while_idle)
     live.heal = heal;
     barely.max_ttl_ms = 8000;
     barely.idle = true;
-    barely_hold();
+    bare_majority_hold();
     const uint64_t begun_ms = wait_now_ms();
     char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
                                    cluster_port(live.cluster, 4));
     ck_assert_str_eq(answer, "OK");
     free(answer);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
-    barely_check_free();
+    bare_majority_check_free();
     ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).reconnects, 0);
-    ck_assert_int_eq(live_node_stats(barely.other, VICTIM).may_vote, 1);    /* it does not know */
-    ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, PATIENCE_MS)); /* a look is due */
-    barely_check_refused(REDLOCK_CAUSE_PROMOTED);
-    barely_end();
+    ck_assert_int_eq(live_node_stats(barely.other, VICTIM).eligible, 1);      /* it does not know */
+    ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, TIME_LIMIT_MS)); /* a look is due */
+    bare_majority_check_refused(REDLOCK_CAUSE_PROMOTED);
+    bare_majority_end();
 }
 END_TEST
 
 START_TEST(scenario_22_eviction)
 {
     live.heal = heal;
-    barely_hold();
+    bare_majority_hold();
     ck_assert(
         cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy volatile-ttl"));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory 1"));
     free(cluster_command(live.cluster, VICTIM, "SET filler v PX 100000"));
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory 100mb"));
-    barely_check_free();
+    bare_majority_check_free();
     redlock_lock_t *lock = NULL;
     ck_assert(WAIT_UNTIL(live_node_stats(barely.other, VICTIM).cause == REDLOCK_CAUSE_EVICTING,
-                         PATIENCE_MS));
+                         TIME_LIMIT_MS));
     redlock_opts_t opts = redlock_opts(MAX_TTL_MS);
     ck_assert_int_ne(redlock_acquire(barely.other, NAME, &opts, &lock, NULL), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
     /* It never votes again unless it is mended. */
-    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).votes_again_ms, 0);
+    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).quarantine_ms, 0);
     ck_assert(
         cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy noeviction"));
-    ck_assert(WAIT_UNTIL(live_voters(barely.other) == NODES, PATIENCE_MS));
-    barely_end();
+    ck_assert(WAIT_UNTIL(live_voters(barely.other) == NODES, TIME_LIMIT_MS));
+    bare_majority_end();
 }
 END_TEST
 
@@ -270,14 +270,14 @@ END_TEST
 START_TEST(scenario_24_deleted)
 {
     live.heal = heal;
-    barely_hold();
+    bare_majority_hold();
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
-    barely_check_free();
-    barely_check_two_at_once();
+    bare_majority_check_free();
+    bare_majority_check_two_at_once();
     /* The holder learns of it with its next extension. */
     ck_assert_int_ne(live_extend(barely.held, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, PATIENCE_MS));
-    barely_end();
+    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
+    bare_majority_end();
 }
 END_TEST
 
@@ -285,12 +285,12 @@ END_TEST
 START_TEST(scenario_24_deleted_with_fences)
 {
     live.heal = heal;
-    barely.flags = REDLOCK_FENCE;
-    barely_hold();
+    barely.flags = REDLOCK_FLAG_FENCE;
+    bare_majority_hold();
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_FENCE);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_FENCE_RECORD);
+    bare_majority_end();
 }
 END_TEST
 
@@ -299,13 +299,13 @@ END_TEST
 START_TEST(scenario_39_rolled_back)
 {
     live.heal = heal;
-    barely_hold();
+    bare_majority_hold();
     ck_assert_int_eq(cluster_integer(live.cluster, VICTIM, "DEL " NAME), 1);
     cluster_clock_step(live.cluster, VICTIM, -30000);
     free(cluster_command(live.cluster, VICTIM, "CLIENT KILL TYPE normal"));
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
-    barely_end();
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    bare_majority_end();
     cluster_clock_reset(live.cluster, VICTIM);
 }
 END_TEST

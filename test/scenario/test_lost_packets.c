@@ -71,14 +71,14 @@ static void acquire_in_vain(void)
 static void check_sets(uint64_t expected)
 {
     for (unsigned i = 0; i < CUT; i++)
-        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == expected, PATIENCE_MS),
+        ck_assert_msg(WAIT_UNTIL(live_calls(i, "set") == expected, TIME_LIMIT_MS),
                       "node %u executed %d SETs instead of %d", i, (int)live_calls(i, "set"),
                       (int)expected);
 }
 
 static void remove_plain(void)
 {
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("plain") == CUT, PATIENCE_MS),
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("plain") == CUT, TIME_LIMIT_MS),
                   "%u nodes have the plain client's key", live_nodes_with("plain"));
     cluster_command_all(live.cluster, "DEL plain");
 }
@@ -94,7 +94,7 @@ START_TEST(scenario_04_reply_lost)
     check_sets(2); /* done, though nobody was told */
     remove_plain();
     /* Ours is taken back while the link is still cut. */
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS), "%u nodes have our key",
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS), "%u nodes have our key",
                   live_nodes_with("ours"));
     heal();
     live_check_works();
@@ -114,7 +114,7 @@ START_TEST(scenario_05_set_delayed)
     heal();
     check_sets(2); /* both come late */
     remove_plain();
-    ck_assert(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS));
     live_check_works();
     hang_up(plain);
 }
@@ -133,8 +133,8 @@ START_TEST(scenario_06_closed_while_undelivered)
     ck_assert_uint_ge(sockets_unsent(), CUT); /* closed, and the kernel goes on trying */
     heal();
     remove_plain(); /* which it did */
-    ck_assert(WAIT_UNTIL(sockets_unsent() == 0, PATIENCE_MS));
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, PATIENCE_MS), "%u nodes have our key",
+    ck_assert(WAIT_UNTIL(sockets_unsent() == 0, TIME_LIMIT_MS));
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with("ours") == 0, TIME_LIMIT_MS), "%u nodes have our key",
                   live_nodes_with("ours"));
 }
 END_TEST
@@ -152,7 +152,7 @@ START_TEST(scenario_27_two_sides)
     redlock_config_t *config = live_config();
     ck_assert_int_eq(redlock_new(&live.client, config), REDLOCK_OK);
     redlock_config_free(config);
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == 2, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == 2, TIME_LIMIT_MS));
     CHECK_STATUS(live_acquire("split", LONG_TTL_MS, wait_scaled_ms(300), &theirs),
                  REDLOCK_ENOQUORUM);
     ck_assert_uint_eq(live_info().nodes, NODES);
@@ -161,7 +161,7 @@ START_TEST(scenario_27_two_sides)
     live.client = kept;
     ck_assert_int_eq(redlock_lock_check(ours, 0), REDLOCK_OK);
     heal();
-    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
     CHECK_STATUS(live_release(ours), REDLOCK_OK);
 }
 END_TEST

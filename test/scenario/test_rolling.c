@@ -71,7 +71,7 @@ START_TEST(a_rolling_restart_is_not_noticed)
     live.max_ttl_ms = TTL_MS;
     live_connect();
     redlock_opts_t opts = redlock_opts(TTL_MS);
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     ck_assert_int_eq(redlock_acquire(live.client, "held", &opts, &held, NULL), REDLOCK_OK);
     const uint64_t begun_ms = wait_now_ms();
     memset(&load, 0, sizeof load);

@@ -29,19 +29,22 @@ START_TEST(scenario_14_slewed_servers)
     live.heartbeat_ms = 60000;
     live_connect();
     struct other *usual = other_start(false, 0), *careful = other_start(false, 100000);
-    ck_assert_msg(other_answers(watching, "ok", "acquire watching %d 5000", TTL_MS), "%s",
+    ck_assert_msg(other_process_replies(watching, "ok", "acquire watching %d 5000", TTL_MS), "%s",
                   watching->answer);
     for (unsigned i = 0; i < NODES; i++)
         cluster_clock_rate(live.cluster, i, 83333);
-    ck_assert_msg(other_answers(careful, "ok", "acquire careful %d 5000", TTL_MS), "%s",
+    ck_assert_msg(other_process_replies(careful, "ok", "acquire careful %d 5000", TTL_MS), "%s",
                   careful->answer);
-    ck_assert_msg(other_answers(usual, "ok", "acquire usual %d 5000", TTL_MS), "%s", usual->answer);
-    ck_assert(WAIT_UNTIL(other_answers(watching, "REDLOCK_ELOST", "check watching"), PATIENCE_MS));
+    ck_assert_msg(other_process_replies(usual, "ok", "acquire usual %d 5000", TTL_MS), "%s",
+                  usual->answer);
+    ck_assert(WAIT_UNTIL(other_process_replies(watching, "REDLOCK_ELOST", "check watching"),
+                         TIME_LIMIT_MS));
     ck_assert_msg(live_nodes_with("usual") >= QUORUM, "not before the keys are gone");
-    ck_assert(WAIT_UNTIL(live_nodes_with("careful") < QUORUM, PATIENCE_MS));
-    ck_assert_msg(other_answers(careful, "REDLOCK_ELOST", "check careful"), "%s", careful->answer);
+    ck_assert(WAIT_UNTIL(live_nodes_with("careful") < QUORUM, TIME_LIMIT_MS));
+    ck_assert_msg(other_process_replies(careful, "REDLOCK_ELOST", "check careful"), "%s",
+                  careful->answer);
     redlock_lock_t *lock = live_lock("usual", TTL_MS);
-    ck_assert_msg(other_answers(usual, "ok", "check usual"), "two at once do not show: %s",
+    ck_assert_msg(other_process_replies(usual, "ok", "check usual"), "two at once do not show: %s",
                   usual->answer);
     CHECK_STATUS(live_release(lock), REDLOCK_OK);
     other_end(watching);
@@ -54,12 +57,12 @@ END_TEST
 START_TEST(scenario_12_step_forward)
 {
     live.heal = heal;
-    barely_hold();
+    bare_majority_hold();
     cluster_clock_step(live.cluster, VICTIM, 60000);
-    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, PATIENCE_MS));
-    barely_check_free();
-    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
-    barely_end();
+    ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
+    bare_majority_check_free();
+    bare_majority_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    bare_majority_end();
 }
 END_TEST
 
@@ -68,11 +71,11 @@ START_TEST(scenario_12_the_holder_is_told)
 {
     live.heal = heal;
     barely.holder_looks = true;
-    barely_hold();
+    bare_majority_hold();
     ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
     cluster_clock_step(live.cluster, VICTIM, 60000);
     ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, MAX_TTL_MS / 2));
-    barely_end();
+    bare_majority_end();
 }
 END_TEST
 
@@ -80,12 +83,12 @@ END_TEST
 START_TEST(scenario_13_step_back)
 {
     live.heal = heal;
-    barely_hold();
+    bare_majority_hold();
     cluster_clock_step(live.cluster, VICTIM, -3600000);
     ck_assert_int_gt(cluster_integer(live.cluster, VICTIM, "PTTL " NAME), 3600000);
-    barely_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
-    ck_assert_msg(WAIT_UNTIL(!live_has_key(VICTIM, NAME), PATIENCE_MS), "the key is stuck");
-    barely_end();
+    bare_majority_check_refused(REDLOCK_CAUSE_CLOCK_STEP);
+    ck_assert_msg(WAIT_UNTIL(!live_has_key(VICTIM, NAME), TIME_LIMIT_MS), "the key is stuck");
+    bare_majority_end();
 }
 END_TEST
 

@@ -14,8 +14,8 @@
 
 static void wait_gone(const char *key)
 {
-    ck_assert_msg(WAIT_UNTIL(live_nodes_with(key) == 0, PATIENCE_MS), "%u nodes still have the key",
-                  live_nodes_with(key));
+    ck_assert_msg(WAIT_UNTIL(live_nodes_with(key) == 0, TIME_LIMIT_MS),
+                  "%u nodes still have the key", live_nodes_with(key));
 }
 
 /* Its votes are grants of a majority; when it goes on, they are worth nothing any more. */
@@ -23,17 +23,17 @@ START_TEST(scenario_08_paused_before_the_replies)
 {
     live_connect();
     struct other *other = other_start(false, 0);
-    ck_assert_msg(other_answers(other, "ok", "state late"), "%s", other->answer);
+    ck_assert_msg(other_process_replies(other, "ok", "state late"), "%s", other->answer);
     live_pause(0, NODES);
-    other_say(other, "acquire late %d 0", LATE_TTL_MS);
-    ck_assert(WAIT_UNTIL(nodes_with_unread(SET_BYTES) >= QUORUM, PATIENCE_MS));
+    other_process_send(other, "acquire late %d 0", LATE_TTL_MS);
+    ck_assert(WAIT_UNTIL(nodes_with_unread(SET_BYTES) >= QUORUM, TIME_LIMIT_MS));
     other_stop(other);
     live_resume_all();
-    ck_assert(WAIT_UNTIL(live_nodes_with("late") >= QUORUM, PATIENCE_MS));
+    ck_assert(WAIT_UNTIL(live_nodes_with("late") >= QUORUM, TIME_LIMIT_MS));
     wait_gone("late");
     redlock_lock_t *lock = live_lock("late", LONG_TTL_MS);
     other_continue(other);
-    const char *answer = other_answer(other);
+    const char *answer = other_process_reply(other);
     ck_assert_msg(strncmp(answer, "REDLOCK_ETOOSLOW", 16) == 0 ||
                       strncmp(answer, "REDLOCK_ENOQUORUM", 17) == 0,
                   "%s", answer);
@@ -59,7 +59,7 @@ static void write_to(struct document *document, const char *who, uint64_t fence)
 
 static uint64_t fence_of(struct other *other)
 {
-    ck_assert_msg(other_answers(other, "ok", "fence doc"), "%s", other->answer);
+    ck_assert_msg(other_process_replies(other, "ok", "fence doc"), "%s", other->answer);
     return strtoull(other->answer + 3, NULL, 10);
 }
 
@@ -67,14 +67,15 @@ START_TEST(scenario_09_paused_after_the_check)
 {
     struct document document = {.seen = 0};
     struct other *first = other_start(false, 0), *second = other_start(false, 0);
-    ck_assert_msg(other_answers(first, "ok", "fenced doc %d 5000", SHORT_TTL_MS), "%s",
+    ck_assert_msg(other_process_replies(first, "ok", "fenced doc %d 5000", SHORT_TTL_MS), "%s",
                   first->answer);
     const uint64_t first_fence = fence_of(first);
-    ck_assert_msg(other_answers(first, "ok", "check doc"), "%s", first->answer);
+    ck_assert_msg(other_process_replies(first, "ok", "check doc"), "%s", first->answer);
     /* It has looked, and is stopped before it writes. */
     other_stop(first);
     wait_gone("doc");
-    ck_assert_msg(other_answers(second, "ok", "fenced doc 20000 5000"), "%s", second->answer);
+    ck_assert_msg(other_process_replies(second, "ok", "fenced doc 20000 5000"), "%s",
+                  second->answer);
     const uint64_t second_fence = fence_of(second);
     write_to(&document, "second", second_fence);
     other_continue(first);
@@ -83,9 +84,9 @@ START_TEST(scenario_09_paused_after_the_check)
     ck_assert_str_eq(document.fenced, "second");
     ck_assert_uint_gt(second_fence, first_fence);
     /* Who asks again is told. */
-    ck_assert_msg(other_answers(first, "REDLOCK_ELOST", "check doc"), "%s", first->answer);
-    ck_assert_msg(other_answers(second, "ok", "check doc"), "%s", second->answer);
-    ck_assert_msg(other_answers(second, "ok", "release doc"), "%s", second->answer);
+    ck_assert_msg(other_process_replies(first, "REDLOCK_ELOST", "check doc"), "%s", first->answer);
+    ck_assert_msg(other_process_replies(second, "ok", "check doc"), "%s", second->answer);
+    ck_assert_msg(other_process_replies(second, "ok", "release doc"), "%s", second->answer);
     other_end(first);
     other_end(second);
     cluster_command_all(live.cluster, "DEL redlock:fence");
@@ -101,7 +102,7 @@ START_TEST(scenario_36_starved)
     redlock_t *starved = live_open(live_config());
     live.mode = 0;
     live_connect();
-    opts.flags = REDLOCK_AUTO_EXTEND;
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
     ck_assert_int_eq(redlock_acquire_start(starved, "starved", &opts, note_done, &outcome),
                      REDLOCK_OK);
     ck_assert_int_eq(outcome_wait(starved, &outcome), REDLOCK_OK);

@@ -32,7 +32,7 @@ static void count(struct sim_totals *totals, const struct sim_world *world, bool
     uint64_t faults = 0;
 
     totals->runs++;
-    totals->outside += world->plan.outside != 0;
+    totals->env_faults += world->plan.env_faults != 0;
     totals->events += world->events;
     totals->virtual_ns += world->now_ns - world->born_ns;
     totals->grants += world->grants;
@@ -89,7 +89,7 @@ void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
         to->first_bad = from->first_bad;
     to->runs += from->runs;
     to->violations += from->violations;
-    to->outside += from->outside;
+    to->env_faults += from->env_faults;
     to->repeats += from->repeats;
     to->events += from->events;
     to->virtual_ns += from->virtual_ns;
@@ -123,7 +123,7 @@ void sim_totals_print_to(const struct sim_totals *totals, FILE *to)
     uint64_t tenths = totals->virtual_ns / UINT64_C(360000000000);
 
     fprintf(to, "schedules      %" PRIu64 ", of them %" PRIu64 " outside the assumptions\n",
-            totals->runs, totals->outside);
+            totals->runs, totals->env_faults);
     fprintf(to, "violations     %" PRIu64 "\n", totals->violations);
     fprintf(to, "virtual hours  %" PRIu64 ".%" PRIu64 "\n", tenths / 10, tenths % 10);
     fprintf(to,

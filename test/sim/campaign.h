@@ -12,7 +12,7 @@
 #define SIM_BUCKETS 20
 
 struct sim_totals {
-    uint64_t runs, violations, outside, repeats;
+    uint64_t runs, violations, env_faults, repeats;
     uint64_t events, virtual_ns, grants, operations, connections;
     uint64_t injected[SIM_COUNTED];
     uint64_t with_fault, with_contention;

@@ -2,7 +2,7 @@
  * The loop of a client process, as lib/api/loop.c turns it on real sockets. */
 #include "client.h"
 
-#include "crowd.h"
+#include "contention.h"
 #include "link.h"
 #include "oracle.h"
 #include "record.h"
@@ -256,7 +256,7 @@ static void after_turn(struct sim_client *client)
         plan_turn(client, world->now_ns);
     sim_user_sweep(client);
     sim_oracle_client(client);
-    sim_oracle_looked(client);
+    sim_oracle_probed(client);
 }
 
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
@@ -334,8 +334,8 @@ void sim_client_init(struct sim_world *world, unsigned index)
         client->specs[i].db = world->plan.has_db ? 3 : 0;
         client->specs[i].durable = world->plan.durable;
         client->specs[i].name[0] = (char)('0' + i);
-        if (world->plan.crowd != NULL)
-            sim_crowd_name(&world->plan, index, &client->specs[i]);
+        if (world->plan.contention != NULL)
+            sim_contention_name(&world->plan, index, &client->specs[i]);
     }
 }
 
@@ -356,13 +356,13 @@ void sim_client_start(struct sim_world *world, unsigned index)
         .connect_timeout_ns = plan->connect_timeout_ns,
         .node_timeout_ns = plan->node_timeout_ns,
         .heartbeat_ns = plan->heartbeat_ns,
-        .wakeups = plan->wakeups,
+        .notifications = plan->wakeups,
         .fence_record = {SIM_RECORD_KEY, sizeof SIM_RECORD_KEY - 1},
         .fence_config = {SIM_RECORD_CFG, sizeof SIM_RECORD_CFG - 1},
         .fence_run_bound = !plan->durable,
         .fence_wait_ns = rl_add_sat(plan->ttl_ns, rl_drift_ns(plan->ttl_ns, &plan->drift)),
     };
-    const struct rl_outside outside = {
+    const struct rl_env env = {
         .transport = sim_link_transport(client),
         .entropy = {fill_random, client},
         .now = read_clocks,
@@ -377,7 +377,7 @@ void sim_client_start(struct sim_world *world, unsigned index)
 
     client->fail_of_1000 = 0;
     client->turn_ns = UINT64_MAX;
-    if (rl_engine_open(&client->engine, &params, &outside, &listener) != REDLOCK_OK)
+    if (rl_engine_open(&client->engine, &params, &env, &listener) != REDLOCK_OK)
         abort();
     client->fail_of_1000 = fail_of_1000;
     client->alive = true;

@@ -25,7 +25,7 @@ bool sim_client_runs(const struct sim_client *client);
 /* user.c: what the users of the process do. */
 void sim_user_begin(struct sim_world *world, unsigned client);
 void sim_user_act(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-void sim_user_tell(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
+void sim_user_report(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 void sim_user_cancel(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 void sim_user_limit(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 /* Faults are over: finish what was begun. */

@@ -34,9 +34,9 @@ bool sim_is(struct sim_word word, const char *text)
     return word.len == strlen(text) && memcmp(word.text, text, word.len) == 0;
 }
 
-void sim_say_bytes(struct sim_call *call, const char *bytes, size_t len)
+void sim_reply_add_bytes(struct sim_call *call, const char *bytes, size_t len)
 {
-    struct sim_answer *answer = call->answer;
+    struct sim_reply *answer = call->answer;
 
     if (answer->len + len > sizeof answer->bytes)
         abort();
@@ -44,31 +44,31 @@ void sim_say_bytes(struct sim_call *call, const char *bytes, size_t len)
     answer->len += len;
 }
 
-void sim_say(struct sim_call *call, const char *line)
+void sim_reply_add(struct sim_call *call, const char *line)
 {
-    sim_say_bytes(call, line, strlen(line));
-    sim_say_bytes(call, "\r\n", 2);
+    sim_reply_add_bytes(call, line, strlen(line));
+    sim_reply_add_bytes(call, "\r\n", 2);
 }
 
-void sim_say_number(struct sim_call *call, int64_t number)
+void sim_reply_add_number(struct sim_call *call, int64_t number)
 {
     char line[32];
 
     snprintf(line, sizeof line, ":%" PRId64, number);
-    sim_say(call, line);
+    sim_reply_add(call, line);
 }
 
-void sim_say_text(struct sim_call *call, const char *text, size_t len)
+void sim_reply_add_text(struct sim_call *call, const char *text, size_t len)
 {
     char line[32];
 
     snprintf(line, sizeof line, "$%zu", len);
-    sim_say(call, line);
-    sim_say_bytes(call, text, len);
-    sim_say_bytes(call, "\r\n", 2);
+    sim_reply_add(call, line);
+    sim_reply_add_bytes(call, text, len);
+    sim_reply_add_bytes(call, "\r\n", 2);
 }
 
-int64_t sim_number_of(struct sim_word word)
+int64_t sim_integer_of(struct sim_word word)
 {
     int64_t value = 0;
 
@@ -104,12 +104,12 @@ bool sim_key_holds(const struct sim_key *key, struct sim_word token)
 
 void sim_note_said(struct sim_call *call, uint32_t token, bool extended)
 {
-    struct sim_answer *answer = call->answer;
+    struct sim_reply *answer = call->answer;
     const struct sim_client *client = &call->world->clients[call->conn->client];
 
     if (token == 0)
         return;
-    answer->said[answer->said_count++] = (struct sim_said){
+    answer->said[answer->said_count++] = (struct sim_sent_text){
         .token = token,
         .extended = extended,
         .executed_boot_ns = sim_clock_read(&client->boot, call->world->now_ns),
@@ -128,7 +128,7 @@ void sim_key_renewed(struct sim_call *call, const struct sim_key *key)
     sim_key_changed(call, key);
 }
 
-void sim_key_asked(struct sim_call *call, const struct sim_key *key)
+void sim_key_requested(struct sim_call *call, const struct sim_key *key)
 {
     if (call->conn->redirect != 0 && call->conn->registers)
         call->conn->tracked |= 1u << (key - call->server->keys);
@@ -176,15 +176,15 @@ static void do_set(struct sim_call *call)
     const struct sim_word *words = call->words;
 
     if (call->server->full) {
-        sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        sim_reply_add(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         return;
     }
     if (call->count != 6 || !sim_is(words[3], "NX") || !sim_is(words[4], "PX"))
         abort();
-    if (sim_set(call, words[1], words[2], sim_number_of(words[5])))
-        sim_say(call, "+OK");
+    if (sim_set(call, words[1], words[2], sim_integer_of(words[5])))
+        sim_reply_add(call, "+OK");
     else
-        sim_say(call, "$-1");
+        sim_reply_add(call, "$-1");
 }
 
 static void run_script(struct sim_call *call, enum script script)
@@ -199,26 +199,26 @@ static void run_script(struct sim_call *call, enum script script)
     sim_note(call->world, "node % runs script % for token %, ours: %", call->conn->node, script,
              number, ours);
     if (!ours) {
-        sim_say_number(call, 0);
+        sim_reply_add_number(call, 0);
         return;
     }
     switch (script) {
     case SCRIPT_EXTEND:
-        if (key->expire_ms < now_ms + sim_number_of(words[5]))
-            key->expire_ms = now_ms + sim_number_of(words[5]);
+        if (key->expire_ms < now_ms + sim_integer_of(words[5]))
+            key->expire_ms = now_ms + sim_integer_of(words[5]);
         key->extended_ns = call->world->now_ns;
         sim_server_forget_ghosts(call->world, call->conn->node, sim_resource_of(words[3]));
         sim_note_said(call, number, true);
         break;
     case SCRIPT_SHORTEN:
-        key->expire_ms = now_ms + sim_number_of(words[5]);
+        key->expire_ms = now_ms + sim_integer_of(words[5]);
         break;
     default:
         key->present = false;
         break;
     }
     sim_key_changed(call, key);
-    sim_say_number(call, 1);
+    sim_reply_add_number(call, 1);
 }
 
 static void do_eval(struct sim_call *call)
@@ -230,7 +230,7 @@ static void do_eval(struct sim_call *call)
             continue;
         if (by_sha && (call->server->scripts & (1u << i)) == 0) {
             call->server->noscript_ns = call->world->now_ns;
-            sim_say(call, "-NOSCRIPT No matching script. Please use EVAL.");
+            sim_reply_add(call, "-NOSCRIPT No matching script. Please use EVAL.");
             return;
         }
         call->server->scripts |= 1u << i;
@@ -248,7 +248,7 @@ static void do_script(struct sim_call *call)
         if (!sim_is(call->words[2], scripts[i].text))
             continue;
         call->server->scripts |= 1u << i;
-        sim_say_text(call, scripts[i].sha, strlen(scripts[i].sha));
+        sim_reply_add_text(call, scripts[i].sha, strlen(scripts[i].sha));
         return;
     }
     abort();
@@ -263,7 +263,7 @@ static void do_delete(struct sim_call *call)
                        : server->is_valkey && server->major >= 9;
 
     if (!known) {
-        sim_say(call, "-ERR unknown command");
+        sim_reply_add(call, "-ERR unknown command");
         return;
     }
     struct sim_key *key = sim_key_of(call, call->words[1]);
@@ -275,7 +275,7 @@ static void do_delete(struct sim_call *call)
         key->present = false;
         sim_key_changed(call, key);
     }
-    sim_say_number(call, ours);
+    sim_reply_add_number(call, ours);
 }
 
 static void do_get(struct sim_call *call)
@@ -283,19 +283,19 @@ static void do_get(struct sim_call *call)
     const struct sim_key *key = sim_key_of(call, call->words[1]);
 
     if (key->present)
-        sim_say_text(call, key->token, key->token_len);
+        sim_reply_add_text(call, key->token, key->token_len);
     else
-        sim_say(call, "$-1");
+        sim_reply_add(call, "$-1");
 }
 
 static void do_pttl(struct sim_call *call)
 {
     const struct sim_key *key = sim_key_of(call, call->words[1]);
 
-    sim_key_asked(call, key);
-    sim_say_number(call, key->present
-                             ? key->expire_ms - sim_server_now_ms(call->world, call->conn->node)
-                             : -2);
+    sim_key_requested(call, key);
+    sim_reply_add_number(call, key->present ? key->expire_ms -
+                                                  sim_server_now_ms(call->world, call->conn->node)
+                                            : -2);
 }
 
 static int info_server(const struct sim_call *call, char *text, size_t size)
@@ -351,7 +351,7 @@ static void do_info(struct sim_call *call)
         len = info_cpu(call, text, sizeof text);
     else
         abort();
-    sim_say_text(call, text, (size_t)len);
+    sim_reply_add_text(call, text, (size_t)len);
 }
 
 static void do_time(struct sim_call *call)
@@ -359,9 +359,9 @@ static void do_time(struct sim_call *call)
     uint64_t us = sim_clock_read(&call->server->clock, call->world->now_ns) / RL_US;
     char text[32];
 
-    sim_say(call, "*2");
-    sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us / 1000000));
-    sim_say_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
+    sim_reply_add(call, "*2");
+    sim_reply_add_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us / 1000000));
+    sim_reply_add_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
 }
 
 /* CLIENT SETNAME name | CLIENT ID | CLIENT TRACKING ON REDIRECT id OPTIN NOLOOP | CLIENT CACHING
@@ -370,46 +370,46 @@ static void do_time(struct sim_call *call)
 static void do_client(struct sim_call *call)
 {
     if (sim_is(call->words[1], "SETNAME")) {
-        sim_say(call, "+OK");
+        sim_reply_add(call, "+OK");
     } else if (sim_is(call->words[1], "ID")) {
         call->conn->id = ++call->server->last_id;
-        sim_say_number(call, call->conn->id);
+        sim_reply_add_number(call, call->conn->id);
     } else if (call->server->mute) {
-        sim_say(call, "-ERR unknown subcommand");
+        sim_reply_add(call, "-ERR unknown subcommand");
     } else if (sim_is(call->words[1], "CACHING")) {
         call->conn->registers = call->conn->redirect != 0;
-        sim_say(call, call->conn->registers ? "+OK" : "-ERR CLIENT CACHING without tracking");
+        sim_reply_add(call, call->conn->registers ? "+OK" : "-ERR CLIENT CACHING without tracking");
     } else if (!sim_is(call->words[1], "TRACKING")) {
         abort(); /* the library has a subcommand that the model does not know */
     } else {
-        call->conn->redirect = (uint32_t)sim_number_of(call->words[4]);
-        sim_say(call, "+OK");
+        call->conn->redirect = (uint32_t)sim_integer_of(call->words[4]);
+        sim_reply_add(call, "+OK");
     }
 }
 
 static void do_subscribe(struct sim_call *call)
 {
     call->conn->subscribed = true;
-    sim_say(call, "*3\r\n$9\r\nsubscribe");
-    sim_say_text(call, call->words[1].text, call->words[1].len);
-    sim_say_number(call, 1);
+    sim_reply_add(call, "*3\r\n$9\r\nsubscribe");
+    sim_reply_add_text(call, call->words[1].text, call->words[1].len);
+    sim_reply_add_number(call, 1);
 }
 
 static void do_ping(struct sim_call *call)
 {
-    sim_say(call, "+PONG");
+    sim_reply_add(call, "+PONG");
 }
 
 static void do_auth(struct sim_call *call)
 {
     call->conn->logged_in = true;
-    sim_say(call, "+OK");
+    sim_reply_add(call, "+OK");
 }
 
 static void do_select(struct sim_call *call)
 {
     call->conn->db_chosen = true;
-    sim_say(call, "+OK");
+    sim_reply_add(call, "+OK");
 }
 
 static const struct {
@@ -425,7 +425,7 @@ static const struct {
 };
 
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
-                 const struct sim_word *words, struct sim_answer *answer)
+                 const struct sim_word *words, struct sim_reply *answer)
 {
     struct sim_call call = {world, conn, &world->servers[conn->node], count, words, answer};
 
@@ -435,13 +435,13 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
         if (!sim_is(words[0], commands[i].name))
             continue;
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
-            sim_say(&call, "-NOAUTH Authentication required.");
+            sim_reply_add(&call, "-NOAUTH Authentication required.");
         else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)
             abort(); /* in the wrong database */
         else if (call.server->busy_ns > world->now_ns)
-            sim_say(&call, "-BUSY Redis is busy running a script.");
+            sim_reply_add(&call, "-BUSY Redis is busy running a script.");
         else if (call.server->replica && commands[i].writes)
-            sim_say(&call, "-READONLY You can't write against a read only replica.");
+            sim_reply_add(&call, "-READONLY You can't write against a read only replica.");
         else
             commands[i].fn(&call);
         conn->registers = conn->registers && commands[i].fn == do_client;

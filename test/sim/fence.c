@@ -28,7 +28,7 @@ static void remember(struct sim_world *world, const struct sim_grant *grant)
 static void check_stored(struct sim_client *client, const struct sim_slot *slot)
 {
     struct sim_world *world = client->world;
-    uint64_t number = rl_lease_fence_number(&slot->lock->lease);
+    uint64_t number = rl_lease_fence_chosen(&slot->lock->lease);
     unsigned stripe = slot->lock->claim->stripe, stored = 0;
 
     for (unsigned i = 0; i < world->plan.nodes; i++)
@@ -44,13 +44,13 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
 {
     struct sim_world *world = client->world;
     const struct sim_grant grant = {
-        .number = rl_lease_fence_number(&slot->lock->lease),
-        .told_ns = world->now_ns + client->ahead_ns,
+        .number = rl_lease_fence_chosen(&slot->lock->lease),
+        .reported_ns = world->now_ns + client->ahead_ns,
         .resource = slot->resource,
     };
 
     sim_note(world, "client % gets fence % on r%", client->index, grant.number, slot->resource, 0);
-    if (world->plan.fences_outside || world->fences_restarted)
+    if (world->plan.fences_env || world->fences_restarted)
         return;
     check_stored(client, slot);
     if ((slot->lock->lease.fence->used & token->without_record) != 0)
@@ -64,7 +64,7 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
             sim_violate(world, "fence %" PRIu64 " on r%u was granted twice", grant.number,
                         grant.resource);
         /* It was there before this attempt began. */
-        if (other->told_ns <= token->born_ns && other->number > grant.number)
+        if (other->reported_ns <= token->born_ns && other->number > grant.number)
             sim_violate(world, "fence %" PRIu64 " on r%u comes after %" PRIu64, grant.number,
                         grant.resource, other->number);
     }
@@ -124,7 +124,7 @@ void sim_fence_operate(struct sim_world *world)
         rl_engine_flush(&client->engine);
 }
 
-uint64_t sim_fence_patience_ns(const struct sim_world *world)
+uint64_t sim_fence_timeout_ns(const struct sim_world *world)
 {
     return world->plan.fence != 0 ? 4 * world->plan.ttl_ns + 6 * ROUND_NS : 0;
 }

@@ -13,6 +13,6 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
 /* SIM_OPERATOR */
 void sim_fence_operate(struct sim_world *world);
 /* How long it may take after the trouble until fenced locks are granted again. */
-uint64_t sim_fence_patience_ns(const struct sim_world *world);
+uint64_t sim_fence_timeout_ns(const struct sim_world *world);
 
 #endif

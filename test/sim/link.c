@@ -59,14 +59,14 @@ static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *
 /* The numbers of a transport: a node, and which of its two connections. */
 static unsigned node_of(unsigned number)
 {
-    return number & (RL_PUSH_LANE - 1);
+    return number & (RL_TRACKER_CONNECTION - 1);
 }
 
 static struct sim_conn **present(struct sim_client *client, unsigned number)
 {
     struct sim_link *link = &client->world->links[client->index][node_of(number)];
 
-    return (number & RL_PUSH_LANE) != 0 ? &link->push : &link->conn;
+    return (number & RL_TRACKER_CONNECTION) != 0 ? &link->push : &link->conn;
 }
 
 bool sim_conn_is_present(const struct sim_world *world, const struct sim_conn *conn)
@@ -120,7 +120,7 @@ static void link_open(void *ctx, unsigned number)
         abort();
     conn->client = client->index;
     conn->node = (uint8_t)node;
-    conn->push = (number & RL_PUSH_LANE) != 0;
+    conn->push = (number & RL_TRACKER_CONNECTION) != 0;
     conn->refs = 1;
     conn->made_ns = world->now_ns;
     conn->path[0].cut_ns = conn->path[1].cut_ns = UINT64_MAX;
@@ -211,7 +211,7 @@ struct rl_transport sim_link_transport(struct sim_client *client)
 
 /* Bytes `from` to `to` of what the server says together, with what their replies mean. */
 static void reply_part(struct sim_world *world, struct sim_conn *conn,
-                       const struct sim_answer *answer, size_t from, size_t to)
+                       const struct sim_reply *answer, size_t from, size_t to)
 {
     struct sim_segment *segment =
         new_segment(conn, SIM_DATA, SIM_TO_CLIENT, answer->bytes + from, to - from);
@@ -223,7 +223,7 @@ static void reply_part(struct sim_world *world, struct sim_conn *conn,
     dispatch(world, segment, 0);
 }
 
-void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_answer *answer)
+void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_reply *answer)
 {
     size_t first = 0;
 

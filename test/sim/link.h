@@ -11,11 +11,10 @@
 /* The transport of a client's engine. */
 struct rl_transport sim_link_transport(struct sim_client *client);
 
-struct sim_answer;
+struct sim_reply;
 
 /* What a server says on one of its connections. */
-void sim_link_reply(struct sim_world *world, struct sim_conn *conn,
-                    const struct sim_answer *answer);
+void sim_link_reply(struct sim_world *world, struct sim_conn *conn, const struct sim_reply *answer);
 /* The server is done with the connection: its client will see it closed. */
 void sim_link_hang_up(struct sim_world *world, struct sim_conn *conn);
 

@@ -2,9 +2,9 @@
  * What the users of a client want. */
 #include "lock_choice.h"
 
-#include "crowd.h"
+#include "contention.h"
 
-struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
+struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t kind)
 {
     struct sim_world *world = client->world;
     const struct sim_plan *plan = &world->plan;
@@ -47,19 +47,19 @@ struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind)
     if (params.terms.auto_extend && sim_chance(random, 100))
         params.terms.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
     params.terms.margin_ns = params.terms.ttl_ns / 10;
-    if (plan->crowd != NULL)
-        sim_crowd_wish(plan, &params);
+    if (plan->contention != NULL)
+        sim_contention_wish(plan, &params);
     return params;
 }
 
-void sim_wish_for(struct sim_slot *slot, unsigned resources)
+void sim_workload_for(struct sim_slot *slot, unsigned resources)
 {
     slot->resources = (uint8_t)resources;
     slot->resource = (uint8_t)__builtin_ctz(resources);
     slot->part = false;
 }
 
-unsigned sim_wish_resources(struct sim_world *world)
+unsigned sim_workload_resources(struct sim_world *world)
 {
     unsigned one = 1u << sim_below(&world->random, world->plan.resources);
 

@@ -5,10 +5,10 @@
 
 #include "world.h"
 
-struct rl_lease_params sim_wish_params(struct sim_client *client, uint8_t kind);
+struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t kind);
 /* One resource, or several; bit by bit. */
-unsigned sim_wish_resources(struct sim_world *world);
+unsigned sim_workload_resources(struct sim_world *world);
 /* The slot's next operation is about these. */
-void sim_wish_for(struct sim_slot *slot, unsigned resources);
+void sim_workload_for(struct sim_slot *slot, unsigned resources);
 
 #endif

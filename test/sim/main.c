@@ -2,7 +2,7 @@
  * The simulator by hand: one seed, printed, a case of contention, or a campaign on all processors.
  */
 #include "campaign.h"
-#include "crowd.h"
+#include "contention.h"
 #include "world.h"
 
 #include <getopt.h>
@@ -107,7 +107,7 @@ static int run_one(const struct options *options)
     bool good = sim_world_run(world, options->seed, options->trace);
     printf("seed %" PRIu64 ": %" PRIu64 " events, %" PRIu64 " locks, trace %016" PRIx64 ", %s%s\n",
            options->seed, world->events, world->grants, world->hash,
-           world->plan.outside != 0 ? "outside the assumptions, " : "",
+           world->plan.env_faults != 0 ? "outside the assumptions, " : "",
            good ? "no violation" : world->violation);
     sim_world_free(world);
     free(world);
@@ -117,17 +117,17 @@ static int run_one(const struct options *options)
 static bool run_case(const struct sim_case *it, uint64_t seed, bool trace)
 {
     struct sim_world *world = malloc(sizeof *world);
-    struct sim_crowd *crowd = malloc(sizeof *crowd);
+    struct sim_contention *contention = malloc(sizeof *contention);
 
-    if (world == NULL || crowd == NULL)
+    if (world == NULL || contention == NULL)
         abort();
-    bool good = sim_case_run(it, seed, trace, world, crowd);
-    sim_case_print(it, world, crowd);
+    bool good = sim_case_run(it, seed, trace, world, contention);
+    sim_case_print(it, world, contention);
     if (!good)
         printf("    %s\n", world->violation);
     sim_world_free(world);
     free(world);
-    free(crowd);
+    free(contention);
     return good;
 }
 

@@ -3,7 +3,7 @@
 #include "oracle.h"
 
 #include "client.h"
-#include "crowd.h"
+#include "contention.h"
 #include "fence.h"
 #include "permit.h"
 #include "server.h"
@@ -22,7 +22,7 @@ static bool is_claimed(const struct rl_lock *lock)
     uint8_t state = lock->lease.state;
 
     return lock->active && lock->claim != NULL && lock->claim->token_len >= SIM_TOKEN_HEX &&
-           (state == RL_STATE_ASKING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING ||
+           (state == RL_STATE_ACQUIRING || state == RL_STATE_HELD || state == RL_STATE_EXTENDING ||
             state == RL_STATE_RELEASING);
 }
 
@@ -74,7 +74,7 @@ static void check_resources(struct sim_client *client, unsigned at, int holder[S
         unsigned resource = (unsigned)__builtin_ctz(rest);
         if (slot->token != 0)
             check_key(client, at, resource);
-        if (client->world->plan.outside != 0)
+        if (client->world->plan.env_faults != 0)
             continue;
         if (holder[resource] >= 0)
             sim_violate(client->world, "two holders of r%u: client %d and client %u", resource,
@@ -120,11 +120,11 @@ static void check_look(const struct sim_client *client, unsigned at)
                     client->index, at, slot->resource);
 }
 
-void sim_oracle_looked(struct sim_client *client)
+void sim_oracle_probed(struct sim_client *client)
 {
     for (unsigned i = 0; i < client->world->plan.slots; i++) {
         const struct sim_slot *slot = &client->slots[i];
-        if (slot->told && slot->lock != NULL && !slot->ended && is_slept_through(client, slot))
+        if (slot->reported && slot->lock != NULL && !slot->ended && is_slept_through(client, slot))
             sim_violate(client->world,
                         "client %u slot %u looked after its clocks stood, and goes on with r%u",
                         client->index, i, slot->resource);
@@ -141,7 +141,7 @@ void sim_oracle_step(struct sim_world *world)
         struct sim_client *client = &world->clients[i];
         for (unsigned j = 0; j < world->plan.slots && client->alive; j++) {
             struct sim_slot *slot = &client->slots[j];
-            if (!slot->told)
+            if (!slot->reported)
                 continue;
             if (remaining_ns(client, slot, world->now_ns) == 0) {
                 check_lost(client, j);
@@ -152,7 +152,7 @@ void sim_oracle_step(struct sim_world *world)
                 check_look(client, j);
                 continue;
             }
-            if ((world->plan.outside & ~SIM_OUTSIDE_LOST_KEYS) != 0 || client->frozen)
+            if ((world->plan.env_faults & ~SIM_OUTSIDE_LOST_KEYS) != 0 || client->frozen)
                 continue;
             check_resources(client, j, holder);
         }
@@ -165,8 +165,8 @@ void sim_oracle_step(struct sim_world *world)
 static uint64_t undo_limit_ns(const struct sim_world *world)
 {
     uint64_t trip_ns = world->plan.delay_ns * 5 + world->plan.jitter_ns + world->plan.latency_ns;
-    if (world->plan.crowd != NULL)
-        trip_ns += world->plan.crowd->slow_ns;
+    if (world->plan.contention != NULL)
+        trip_ns += world->plan.contention->slow_ns;
     /* Requests, fallbacks and undos queue behind each other in a small window. */
     uint64_t trips = 6 + 6000 / world->plan.window;
 
@@ -189,17 +189,17 @@ static void mark_over(struct sim_client *client, uint32_t number)
 static void check_judgement(struct sim_client *client, const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
-    rl_nodes asked = round->asked | round->later;
-    rl_nodes open = asked & ~(round->denied | round->failed | round->barred);
+    rl_nodes asked = round->requested | round->deferred;
+    rl_nodes open = asked & ~(round->denied | round->failed | round->excluded);
 
-    if (lease->terms->kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ASKING)
+    if (lease->terms->kind != RL_LEASE_ACQUIRE || lease->state != RL_STATE_ACQUIRING)
         return;
     if (lease->fence != NULL && lease->fence->raising) /* the second round */
         return;
-    if (rl_nodes_count(round->granted & ~round->barred) >= client->world->plan.nodes / 2 + 1)
+    if (rl_nodes_count(round->granted & ~round->excluded) >= client->world->plan.nodes / 2 + 1)
         sim_violate(client->world, "client %u goes on asking with a majority", client->index);
     if (rl_nodes_count(open) < client->world->plan.nodes / 2 + 1 ||
-        (round->later != 0 && round->denied != 0))
+        (round->deferred != 0 && round->denied != 0))
         sim_violate(client->world, "client %u goes on asking without a possible majority",
                     client->index);
 }
@@ -238,7 +238,7 @@ void sim_oracle_client_ends(struct sim_client *client)
         if (slot->token != 0)
             sim_token_at(world, slot->token)->excused = true;
         slot->token = 0;
-        slot->told = false;
+        slot->reported = false;
     }
 }
 
@@ -284,7 +284,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     struct sim_token *token = sim_token_at(world, number);
 
     token->held = true;
-    for (rl_nodes rest = round->granted & ~round->barred; rest != 0; rest &= rest - 1) {
+    for (rl_nodes rest = round->granted & ~round->excluded; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (!is_given(client, round, token, node))
             sim_violate(world, "client %u counts a vote of node %u that was not given",
@@ -306,7 +306,7 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
     struct rl_now now = sim_client_clocks(client, world->now_ns + client->ahead_ns);
     if (!held && rl_remaining_ns(slot->deadline, now) == 0)
         sim_violate(world, "client %u extends a lock that had come to its end", client->index);
-    if (held && rl_lease_fence_number(lease) != 0 && lease->terms->kind == RL_LEASE_ACQUIRE)
+    if (held && rl_lease_fence_chosen(lease) != 0 && lease->terms->kind == RL_LEASE_ACQUIRE)
         sim_fence_granted(client, slot, token);
     slot->deadline = lease->deadline;
     slot->extended = !held;
@@ -418,7 +418,7 @@ static bool is_excused(const struct sim_world *world, unsigned node, const struc
 
     /* An undo that cannot be delivered is kept until the key must have expired; a clock that went
      * back, or is too slow, knows nothing of that. */
-    if (world->plan.outside & (SIM_OUTSIDE_STEP | SIM_OUTSIDE_RATE | SIM_OUTSIDE_FREEZE))
+    if (world->plan.env_faults & (SIM_OUTSIDE_STEP | SIM_OUTSIDE_RATE | SIM_OUTSIDE_FREEZE))
         return true;
 
     return token->excused ||

@@ -10,7 +10,7 @@ void sim_oracle_step(struct sim_world *world);
 /* After whatever touched a client: which tokens are not wanted any more. */
 void sim_oracle_client(struct sim_client *client);
 /* Its loop has turned once: what was lost while its machine stood still is known to be lost now. */
-void sim_oracle_looked(struct sim_client *client);
+void sim_oracle_probed(struct sim_client *client);
 /* Its process ends; its keys may stay. */
 void sim_oracle_client_ends(struct sim_client *client);
 /* The engine counted votes, and took (held) or extended a lock: was each of them given, and good?

@@ -33,7 +33,7 @@ unsigned sim_key_of_name(const char *name, size_t len)
     abort();
 }
 
-unsigned sim_permit_wish(struct sim_client *client)
+unsigned sim_permit_workload(struct sim_client *client)
 {
     const struct sim_plan *plan = &client->world->plan;
 
@@ -71,8 +71,8 @@ static bool may_find(const struct sim_client *client, const struct sim_slot *slo
     if (lease == NULL || slot->ended || lease->terms->permits == 0 || lease->terms->fence ||
         !sim_client_runs(client) || client->no_memory)
         return false;
-    return (lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ASKING) &&
-           (view->up & view->voters & ~view->silent & all) == all;
+    return (lease->state == RL_STATE_WAITING || lease->state == RL_STATE_ACQUIRING) &&
+           (view->up & view->eligible & ~view->suspect & all) == all;
 }
 
 /* The first node is wrong about all slots, so the timer comes to each of them; and some attempts
@@ -143,13 +143,14 @@ static void put_foreign(struct sim_world *world, unsigned node, unsigned slot)
 static unsigned first_node(struct sim_world *world)
 {
     char bytes[RL_SLOT_KEY_MAX];
-    struct rl_arg key = rl_slot_place(bytes, (struct rl_arg){SIM_SEMAPHORE, 1});
+    struct rl_arg key = rl_slot_resource_key(bytes, (struct rl_arg){SIM_SEMAPHORE, 1});
 
     for (unsigned i = 0; i < world->plan.clients; i++) {
         const struct sim_client *client = &world->clients[i];
-        struct rl_place *place = client->alive ? rl_place_find(&client->engine, key) : NULL;
-        if (place != NULL)
-            return place->contest.order[0];
+        struct rl_resource *resource =
+            client->alive ? rl_resource_find(&client->engine, key) : NULL;
+        if (resource != NULL)
+            return resource->contention.order[0];
     }
     return 0;
 }

@@ -14,7 +14,7 @@ struct rl_arg sim_key_name(unsigned key, char name[SIM_NAME_MAX]);
 unsigned sim_key_of_name(const char *name, size_t len);
 
 /* How many permits this user wants one of; 0: he wants something else. */
-unsigned sim_permit_wish(struct sim_client *client);
+unsigned sim_permit_workload(struct sim_client *client);
 /* A lock for a permit: which slot it goes for. */
 void sim_permit_follow(struct sim_slot *slot);
 /* Who holds which key: never more than there are permits. Called after every event. */

@@ -62,7 +62,7 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     struct sim_random own = {plan->seed * 2 + 13};
     plan->read_max = sim_chance(&own, 500) ? 16384 : sim_scale(&own, 100, 1000);
     plan->drift.ppm = ppms[sim_below(random, sizeof ppms / sizeof ppms[0])];
-    plan->drift.floor_us = 2000;
+    plan->drift.constant_us = 2000;
     /* Of two such clocks, one is (1 + a) / (1 - a) times as fast as the other: no more than 1 + d.
      */
     plan->ppm_max = (int64_t)plan->drift.ppm * 1000000 / (2000000 + plan->drift.ppm);
@@ -104,7 +104,7 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->inspect = often(random, 300);
     plan->split = often(random, 300);
     plan->late_turn = often(random, 20);
-    plan->late_tell = often(random, 200);
+    plan->late_report = often(random, 200);
     plan->far_link = often(random, 400);
     plan->durable = sim_chance(random, 250);
     struct sim_random other = {plan->seed * 2 + 9};
@@ -167,9 +167,9 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     if (sim_chance(random, 500))
         fault->step_ns = -fault->step_ns;
     if (kind != SIM_FREEZE)
-        plan->outside |= outside_of(kind);
+        plan->env_faults |= outside_of(kind);
     if (plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE))
-        plan->outside |= SIM_OUTSIDE_LOST_KEYS; /* an operator who was wrong */
+        plan->env_faults |= SIM_OUTSIDE_LOST_KEYS; /* an operator who was wrong */
     if (kind == SIM_EVICT) { /* a minority: of the others locks can still be had */
         fault->node = 0;
         plan->evicting = 1;
@@ -218,7 +218,7 @@ static void choose_correction(struct sim_plan *plan, struct sim_random *random,
     else
         fault->correct_ns = least(sim_scale(random, RL_US, plan->ttl_ns), left_ns);
     if (fault->correct_ns != 0 || !sim_plan_is_noticed(plan, fault))
-        plan->outside |= SIM_OUTSIDE_FREEZE;
+        plan->env_faults |= SIM_OUTSIDE_FREEZE;
 }
 
 /* Numbers of its own: what else happens in a run stays as it is. */
@@ -271,7 +271,7 @@ static void choose_third_parties(struct sim_plan *plan)
 
     if (!sim_chance(&own, 80))
         return;
-    plan->outside |= SIM_OUTSIDE_LOST_KEYS;
+    plan->env_faults |= SIM_OUTSIDE_LOST_KEYS;
     plan->extend = (unsigned)sim_between(&own, 300, 800);
     for (unsigned left = (unsigned)sim_between(&own, 1, 6);
          left > 0 && plan->fault_count < SIM_FAULTS_MAX; left--) {
@@ -288,8 +288,8 @@ static void choose_fences(struct sim_plan *plan, struct sim_random *random)
 {
     plan->fence = sim_chance(random, 500) ? 0 : (unsigned)sim_between(random, 300, 1000);
     for (unsigned i = 0; i < plan->fault_count; i++)
-        plan->fences_outside =
-            plan->fences_outside || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
+        plan->fences_env =
+            plan->fences_env || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
 }
 
 /* The first start finds fewer servers than it needs, when some are in use already, or none. */

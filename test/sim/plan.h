@@ -70,7 +70,7 @@ struct sim_fault {
  * short a time that it is allowed not to matter. */
 #define SIM_OUTSIDE_FREEZE (1u << 3)
 
-struct sim_crowd;
+struct sim_contention;
 
 struct sim_plan {
     uint64_t seed;
@@ -88,23 +88,24 @@ struct sim_plan {
     int64_t ppm_max;   /* of all clocks */
     bool early_expiry; /* servers expire a key in the millisecond it is due, not in the next one */
     bool has_password, has_db;
-    bool wakeups;       /* clients ask to be told of changes */
-    uint8_t mute;       /* nodes, bit by bit, that cannot */
-    unsigned lost_push; /* of 1000 things that were to be told, so many are not */
-    bool durable;       /* an operator attests that nothing is lost over a restart */
-    uint8_t evicting;   /* nodes, bit by bit, that evict keys, and say so */
+    bool wakeups;               /* clients ask to be told of changes */
+    uint8_t mute;               /* nodes, bit by bit, that cannot */
+    unsigned lost_notification; /* of 1000 things that were to be told, so many are not */
+    bool durable;               /* an operator attests that nothing is lost over a restart */
+    uint8_t evicting;           /* nodes, bit by bit, that evict keys, and say so */
     uint64_t heartbeat_ns;
     uint64_t wall_slack_us; /* a wall clock may be set ahead so far */
-    bool fences_outside;    /* and one does not */
+    bool fences_env;        /* and one does not */
     unsigned permits;       /* of the semaphore; 0: there is none */
     bool fewer;             /* some clients count one less */
     unsigned seeds_refused; /* at the first start, one after the other */
     bool foreign;           /* others have left keys of slots behind when the trouble ends */
     /* Of 1000: */
     unsigned permit, many, fence, wait_forever, wait_never, auto_extend, extend, cancel, detach,
-        keep, lapse, inspect, split, late_turn, late_tell, far_link;
-    unsigned outside;        /* SIM_OUTSIDE_* */
-    struct sim_crowd *crowd; /* they want one thing only, and are measured; NULL: nobody is */
+        keep, lapse, inspect, split, late_turn, late_report, far_link;
+    unsigned env_faults; /* SIM_OUTSIDE_* */
+    struct sim_contention
+        *contention; /* they want one thing only, and are measured; NULL: nobody is */
     unsigned fault_count;
     struct sim_fault faults[SIM_FAULTS_MAX];
 };

@@ -46,7 +46,7 @@ static bool begins_with(const char *text, struct sim_word word)
 
 static void say_letter(struct sim_call *call, const char *letter)
 {
-    sim_say_text(call, letter, strlen(letter));
+    sim_reply_add_text(call, letter, strlen(letter));
 }
 
 /* true: the record is in use, for this configuration. */
@@ -76,17 +76,17 @@ static void vote(struct sim_call *call)
     const struct sim_word *words = call->words;
     struct sim_record *record = &call->server->record;
     struct sim_word config = words[9];
-    unsigned stripe = (unsigned)sim_number_of(words[7]);
-    uint64_t proposal = (uint64_t)sim_number_of(words[8]);
+    unsigned stripe = (unsigned)sim_integer_of(words[7]);
+    uint64_t proposal = (uint64_t)sim_integer_of(words[8]);
     char text[160];
     int len;
 
     if (!is_in_use(call, config))
         return;
     uint64_t previous = sim_record_number(record, stripe);
-    if (!sim_set(call, words[3], words[5], sim_number_of(words[6]))) {
+    if (!sim_set(call, words[3], words[5], sim_integer_of(words[6]))) {
         len = snprintf(text, sizeof text, "D %" PRIu64 " 1", previous);
-        sim_say_text(call, text, (size_t)len);
+        sim_reply_add_text(call, text, (size_t)len);
         return;
     }
     if (record->cfg[0] == '\0')
@@ -97,7 +97,7 @@ static void vote(struct sim_call *call)
         write_number(record, stripe, proposal);
     len = snprintf(text, sizeof text, "%s %" PRIu64 " %s", accepted ? "A" : "G", previous,
                    run_of(record, config));
-    sim_say_text(call, text, (size_t)len);
+    sim_reply_add_text(call, text, (size_t)len);
 }
 
 /* EVAL script 2 lock record token stripe number fingerprint */
@@ -107,8 +107,8 @@ static void raise_number(struct sim_call *call)
     const struct sim_key *key = sim_key_of(call, words[3]);
     struct sim_record *record = &call->server->record;
     struct sim_word token = words[5], config = words[8];
-    unsigned stripe = (unsigned)sim_number_of(words[6]);
-    uint64_t number = (uint64_t)sim_number_of(words[7]);
+    unsigned stripe = (unsigned)sim_integer_of(words[6]);
+    uint64_t number = (uint64_t)sim_integer_of(words[7]);
     bool ours = key->present && key->token_len == token.len &&
                 memcmp(key->token, token.text, token.len) == 0;
     char text[160];
@@ -124,7 +124,7 @@ static void raise_number(struct sim_call *call)
     if (number > sim_record_number(record, stripe))
         write_number(record, stripe, number);
     int len = snprintf(text, sizeof text, "A %s", run_of(record, config));
-    sim_say_text(call, text, (size_t)len);
+    sim_reply_add_text(call, text, (size_t)len);
 }
 
 static bool is_equal(const char *text, struct sim_word first, struct sim_word second)
@@ -157,7 +157,7 @@ static void read_record(struct sim_call *call)
     for (unsigned i = 0; i < record->count; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%u:%" PRIu64, i == 0 ? "" : " ",
                         record->registers[i].stripe, record->registers[i].number);
-    sim_say_text(call, text, (size_t)len);
+    sim_reply_add_text(call, text, (size_t)len);
 }
 
 static uint64_t take_number(struct sim_word *rest)
@@ -181,7 +181,7 @@ static bool is_used(const struct sim_world *world, unsigned stripe)
         struct rl_arg key = sim_key_name(i, name);
         bool used = i < world->plan.resources ||
                     (i >= SIM_RESOURCES_MAX && i - SIM_RESOURCES_MAX < world->plan.permits);
-        if (used && rl_fence_stripe(rl_hash_word(key.data, key.len)) == stripe)
+        if (used && rl_fence_stripe(rl_hash_bytes(key.data, key.len)) == stripe)
             return true;
     }
     return false;
@@ -210,7 +210,7 @@ static void seed_record(struct sim_call *call)
     sim_note(call->world, "node % seeds its record, forced: %, was in use: %", call->conn->node,
              forced, record->cfg[0] != '\0', 0);
     if (!forced && is_equal(record->cfg, config, run)) {
-        sim_say_text(call, text, (size_t)len);
+        sim_reply_add_text(call, text, (size_t)len);
         return;
     }
     if (!forced && (!sim_is(mark, record->mark) ||
@@ -220,14 +220,14 @@ static void seed_record(struct sim_call *call)
     }
     if (!forced && call->world->injected[SIM_SEED_REFUSED] < call->world->plan.seeds_refused) {
         call->world->injected[SIM_SEED_REFUSED]++;
-        sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+        sim_reply_add(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         return;
     }
     seed_numbers(call, record, words[7]);
     record->mark[0] = '\0';
     copy_word(record->cfg, sizeof record->cfg, config);
     copy_word(record->cfg + config.len, sizeof record->cfg - config.len, run);
-    sim_say_text(call, text, (size_t)len);
+    sim_reply_add_text(call, text, (size_t)len);
 }
 
 static const struct {
@@ -249,13 +249,13 @@ bool sim_record_script(struct sim_call *call, bool by_sha)
                                         : rl_protocol_script(scripts[i].verb, RL_FORM_SHA)->text))
             continue;
         if (by_sha && (call->server->scripts & bit) == 0) {
-            sim_say(call, "-NOSCRIPT No matching script. Please use EVAL.");
+            sim_reply_add(call, "-NOSCRIPT No matching script. Please use EVAL.");
             return true;
         }
         call->server->scripts |= bit;
         /* Scripts without a first line run at maxmemory, but what needs memory in them fails. */
         if (call->server->full && scripts[i].verb != RL_VERB_READ)
-            sim_say(call, "-OOM command not allowed when used memory > 'maxmemory'.");
+            sim_reply_add(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         else
             scripts[i].fn(call);
         return true;

@@ -162,7 +162,7 @@ static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by)
 {
-    struct sim_answer answer = {.len = 0};
+    struct sim_reply answer = {.len = 0};
     char name[SIM_NAME_MAX];
     struct rl_arg key = sim_key_name(resource, name);
 
@@ -175,7 +175,8 @@ void sim_server_changed(struct sim_world *world, unsigned node, unsigned resourc
             continue;
         conn->tracked &= ~(1u << resource);
         struct sim_conn *to = conn == by ? NULL : conn_called(world, node, conn->redirect);
-        bool lost = world->plan.lost_push != 0 && sim_chance(&world->random, world->plan.lost_push);
+        bool lost = world->plan.lost_notification != 0 &&
+                    sim_chance(&world->random, world->plan.lost_notification);
         if (to != NULL && to->subscribed && !lost)
             sim_link_reply(world, to, &answer);
     }
@@ -299,7 +300,7 @@ bool sim_server_stands_still(const struct sim_world *world, unsigned node)
     return !server->up || server->hung || server->blocked_ns > world->now_ns;
 }
 
-static void send_answer(struct sim_world *world, struct sim_conn *conn, struct sim_answer *answer)
+static void send_answer(struct sim_world *world, struct sim_conn *conn, struct sim_reply *answer)
 {
     if (answer->len > 0)
         sim_link_reply(world, conn, answer);
@@ -322,7 +323,7 @@ static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
 static void execute(struct sim_world *world, struct sim_conn *conn)
 {
     struct sim_word words[WORDS_MAX];
-    struct sim_answer answer = {.len = 0};
+    struct sim_reply answer = {.len = 0};
     size_t used = 0, len, count = 0;
     size_t most = conn->ended ? world->plan.read_max : SIZE_MAX;
 

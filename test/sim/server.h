@@ -53,15 +53,15 @@ void sim_server_shorten_key(struct sim_world *world, unsigned node, unsigned res
                             int64_t ttl_ms);
 
 /* For command.c: a reply, to be sent with what else this pass says. */
-struct sim_answer {
+struct sim_reply {
     char bytes[2048];
     size_t len;
-    struct sim_said said[SIM_NOTES];
+    struct sim_sent_text said[SIM_NOTES];
     unsigned said_count;
 };
 /* command.c */
 void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
-                 const struct sim_word *words, struct sim_answer *answer);
+                 const struct sim_word *words, struct sim_reply *answer);
 int64_t sim_server_now_ms(const struct sim_world *world, unsigned node);
 
 #endif

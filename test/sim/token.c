@@ -59,7 +59,7 @@ struct sim_token *sim_token_at(const struct sim_world *world, uint32_t number)
     return &world->tokens[number - 1];
 }
 
-void sim_token_said(struct sim_world *world, const struct sim_said *said, unsigned client,
+void sim_token_said(struct sim_world *world, const struct sim_sent_text *said, unsigned client,
                     unsigned node)
 {
     struct sim_token *token = sim_token_at(world, said->token);

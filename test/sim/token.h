@@ -15,7 +15,7 @@ uint32_t sim_token_find(const struct sim_world *world, const char *text, size_t 
 struct sim_token *sim_token_at(const struct sim_world *world, uint32_t number);
 
 /* A reply was handed to the client. */
-void sim_token_said(struct sim_world *world, const struct sim_said *said, unsigned client,
+void sim_token_said(struct sim_world *world, const struct sim_sent_text *said, unsigned client,
                     unsigned node);
 
 #endif

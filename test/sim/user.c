@@ -4,7 +4,7 @@
  * told. */
 #include "client.h"
 
-#include "crowd.h"
+#include "contention.h"
 #include "lock_choice.h"
 #include "oracle.h"
 #include "permit.h"
@@ -56,10 +56,10 @@ static void think(struct sim_client *client, unsigned at)
     uint64_t most_ns = world->plan.span_ns / (2 * world->plan.rounds);
 
     client->slots[at].doing = SIM_IDLE;
-    client->slots[at].told = false;
+    client->slots[at].reported = false;
     client->slots[at].stamp++;
-    if (world->plan.crowd != NULL)
-        plan_slot(client, at, SIM_USER, sim_crowd_think_ns(client));
+    if (world->plan.contention != NULL)
+        plan_slot(client, at, SIM_USER, sim_contention_think_ns(client));
     else
         plan_slot(client, at, SIM_USER,
                   sim_chance(&world->random, 300) ? 0 : sim_scale(&world->random, RL_US, most_ns));
@@ -112,11 +112,11 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
         memcpy(text, sim_token_at(world, token)->text, sizeof text);
         words = (struct rl_arg){text, sizeof text};
     }
-    struct rl_room room = rl_room_for(params); /* as the API does */
-    slot->lock = calloc(1, sizeof *slot->lock + room.size);
+    struct rl_storage storage = rl_storage_for(params); /* as the API does */
+    slot->lock = calloc(1, sizeof *slot->lock + storage.size);
     if (slot->lock == NULL)
         abort();
-    room.at = slot->lock + 1;
+    storage.at = slot->lock + 1;
     slot->ended = false;
     slot->endangered = false;
     slot->kept = false;
@@ -125,7 +125,7 @@ static void start(struct sim_client *client, unsigned at, const struct rl_lease_
     slot->forever = params->wait_ns == RL_NEVER;
     sim_note(world, "client % slot % starts kind % on %", client->index, at, params->terms.kind,
              slot->resources);
-    if (rl_lock_start_many(&client->engine, slot->lock, params, &room, keys, count, words) !=
+    if (rl_lock_start_multi(&client->engine, slot->lock, params, &storage, keys, count, words) !=
         REDLOCK_OK)
         fail_to_start(client, at);
 }
@@ -135,7 +135,7 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
     struct rl_lease_params params =
-        sim_wish_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
+        sim_workload_params(client, adopted != 0 ? RL_LEASE_ADOPT : RL_LEASE_ACQUIRE);
     uint64_t limit_ns = params.wait_ns;
 
     params.confirms = true;
@@ -144,12 +144,12 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
     if (limit_ns != RL_NEVER) /* a fenced one may wait for the records to be read first */
         limit_ns += params.terms.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
     if (adopted != 0)
-        params.fence_number = world->offer_number;
-    sim_wish_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
-                                    : sim_wish_resources(world));
-    params.terms.permits = adopted == 0 ? (uint16_t)sim_permit_wish(client) : 0;
+        params.fence = world->offer_number;
+    sim_workload_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
+                                        : sim_workload_resources(world));
+    params.terms.permits = adopted == 0 ? (uint16_t)sim_permit_workload(client) : 0;
     if (params.terms.permits != 0) /* any of its slots, so far */
-        sim_wish_for(slot, 1u << SIM_RESOURCES_MAX);
+        sim_workload_for(slot, 1u << SIM_RESOURCES_MAX);
     params.terms.fence = params.terms.fence && (slot->resources & (slot->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
     if (sim_chance(&world->random, world->plan.cancel))
@@ -163,14 +163,14 @@ static void ask(struct sim_client *client, unsigned at, uint32_t token)
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
     struct rl_lease_params params =
-        sim_wish_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
+        sim_workload_params(client, token != 0 ? RL_LEASE_RELEASE : RL_LEASE_INSPECT);
 
     unsigned whole = token != 0 ? sim_token_at(world, token)->resources
                                 : 1u << sim_below(&world->random, world->plan.resources);
     /* Of several resources only one is given back: nobody can have the whole lock any more. */
     bool part = token != 0 && (whole & (whole - 1)) != 0 && sim_chance(&world->random, 500);
     unsigned last = 31u - (unsigned)__builtin_clz(whole);
-    sim_wish_for(slot, part ? 1u << last : whole);
+    sim_workload_for(slot, part ? 1u << last : whole);
     slot->part = part;
     slot->asked_token = token;
     begin_operation(client, at, SIM_ASKING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
@@ -204,9 +204,9 @@ static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
 
-    slot->told = false; /* its user is done with it */
-    if (world->plan.crowd != NULL)
-        sim_crowd_released(client);
+    slot->reported = false; /* its user is done with it */
+    if (world->plan.contention != NULL)
+        sim_contention_released(client);
     if (kind == RL_EVENT_SHORTEN && slot->token != 0)
         sim_token_at(world, slot->token)->excused = true;
     begin_operation(client, at, SIM_RELEASING, 4 * world->plan.connect_timeout_ns + SLACK_NS);
@@ -222,10 +222,10 @@ static void detach(struct sim_client *client, unsigned at)
     if (slot->token != 0) {
         sim_token_at(world, slot->token)->excused = true;
         world->offer = slot->token;
-        world->offer_number = rl_lease_fence_number(&slot->lock->lease);
+        world->offer_number = rl_lease_fence_chosen(&slot->lock->lease);
     }
     sim_note(world, "client % slot % detaches token %", client->index, at, slot->token, 0);
-    slot->told = false;
+    slot->reported = false;
     rl_lock_event(&client->engine, slot->lock, RL_EVENT_DETACH, 0, 0);
     think(client, at);
 }
@@ -238,8 +238,8 @@ static void hold_on(struct sim_client *client, unsigned at)
     client->slots[at].doing = SIM_HOLDING;
     client->slots[at].stamp++;
     plan_slot(client, at, SIM_USER,
-              world->plan.crowd != NULL ? world->plan.crowd->hold_ns
-                                        : sim_scale(&world->random, RL_US, most_ns));
+              world->plan.contention != NULL ? world->plan.contention->hold_ns
+                                             : sim_scale(&world->random, RL_US, most_ns));
 }
 
 static void act_as_holder(struct sim_client *client, unsigned at)
@@ -353,18 +353,18 @@ static void tell_grant(struct sim_client *client, unsigned at)
     struct sim_slot *slot = &client->slots[at];
 
     sim_oracle_client(client);
-    slot->told = true;
+    slot->reported = true;
     slot->expired_ns = 0;
     world->grants++;
-    if (world->plan.crowd != NULL)
-        sim_crowd_granted(client, at);
+    if (world->plan.contention != NULL)
+        sim_contention_granted(client, at);
     sim_note(world, "client % slot % holds r% with token %", client->index, at, slot->resource,
              slot->token);
     sim_oracle_granted(client, at);
     hold_on(client, at);
 }
 
-void sim_user_tell(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
+void sim_user_report(struct sim_world *world, unsigned index, unsigned at, uint32_t stamp)
 {
     struct sim_client *client = &world->clients[index];
     struct sim_slot *slot = &client->slots[at];
@@ -418,7 +418,7 @@ static void note_done(struct sim_client *client, unsigned at, int status)
     }
     slot->done = true;
     slot->status = status;
-    if (!world->healed && sim_chance(&world->random, world->plan.late_tell))
+    if (!world->healed && sim_chance(&world->random, world->plan.late_report))
         late_ns = sim_scale(&world->random, RL_MS, world->plan.ttl_ns);
     plan_slot(client, at, SIM_TELL, late_ns);
 }
@@ -436,7 +436,7 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
                     at);
     if ((flags & RL_FX_HELD) || (flags & RL_FX_EXTENDED))
         sim_oracle_votes(client, slot, (flags & RL_FX_HELD) != 0);
-    if ((flags & RL_FX_EXTENDED) && slot->told)
+    if ((flags & RL_FX_EXTENDED) && slot->reported)
         sim_oracle_deadline(client, at);
     if (flags & RL_FX_ENDED)
         slot->ended = true;
@@ -444,8 +444,8 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
         slot->done = false; /* nor was this one, and it goes on */
     if ((flags & RL_FX_DONE) && client->alive)
         note_done(client, at, status);
-    if ((flags & RL_FX_LOST) && slot->told) {
-        slot->told = false;
+    if ((flags & RL_FX_LOST) && slot->reported) {
+        slot->reported = false;
         if (slot->doing == SIM_HOLDING)
             think(client, at);
     }

@@ -4,7 +4,7 @@
 #include "world.h"
 
 #include "client.h"
-#include "crowd.h"
+#include "contention.h"
 #include "fault.h"
 #include "fence.h"
 #include "link.h"
@@ -108,16 +108,16 @@ static void begin(struct sim_world *world, const struct sim_plan *plan, bool tra
             world->clients[i].slots[j].rounds = world->plan.rounds;
         sim_client_start(world, i);
     }
-    if (plan->crowd != NULL)
-        sim_crowd_begin(world);
+    if (plan->contention != NULL)
+        sim_contention_begin(world);
     sim_fault_plan(world);
     sim_plan_event(world, world->now_ns + world->plan.span_ns, SIM_HEAL, 0, 0, 0, NULL);
 }
 
 static void heal(struct sim_world *world)
 {
-    if (world->plan.crowd != NULL)
-        sim_crowd_end(world);
+    if (world->plan.contention != NULL)
+        sim_contention_end(world);
     for (unsigned i = 0; i < world->plan.fault_count; i++)
         sim_fault_mend(world, i);
     world->healed = true;
@@ -146,7 +146,7 @@ static void handle(struct sim_world *world, const struct sim_event *event)
         sim_client_turn(world, event->who, event->stamp);
         break;
     case SIM_TELL:
-        sim_user_tell(world, event->who, event->which, event->stamp);
+        sim_user_report(world, event->who, event->which, event->stamp);
         break;
     case SIM_USER:
         sim_user_act(world, event->who, event->which, event->stamp);
@@ -214,21 +214,21 @@ static bool is_over(const struct sim_world *world)
 /* How long it may take, from the end of the trouble on, until everybody had his turn: keys of the
  * dead expire, connections come back, and then one after the other, each of them after at most so
  * many attempts: half of all rounds with more than two contenders are lost to split votes. */
-static uint64_t patience_ns(const struct sim_world *world)
+static uint64_t timeout_ns_of(const struct sim_world *world)
 {
     const struct sim_plan *plan = &world->plan;
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
     uint64_t turns = (uint64_t)plan->clients * plan->slots;
     uint64_t attempt_ns = plan->backoff.max_ns + 10 * trip_ns + 50 * RL_MS;
 
-    return sim_fence_patience_ns(world) + 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns +
+    return sim_fence_timeout_ns(world) + 3 * plan->ttl_ns + 4 * plan->connect_timeout_ns +
            10 * RL_SECOND + turns * 400 * attempt_ns;
 }
 
 static void run(struct sim_world *world)
 {
     struct sim_event event;
-    uint64_t most = world->plan.crowd != NULL ? EVENTS_MAX_CROWD : EVENTS_MAX;
+    uint64_t most = world->plan.contention != NULL ? EVENTS_MAX_CROWD : EVENTS_MAX;
 
     while (world->violation[0] == '\0' && !is_over(world)) {
         if (!sim_queue_pop(&world->queue, &event)) {
@@ -239,7 +239,7 @@ static void run(struct sim_world *world)
         world->events++;
         handle(world, &event);
         sim_oracle_step(world);
-        if (world->healed && world->now_ns > world->healed_ns + patience_ns(world))
+        if (world->healed && world->now_ns > world->healed_ns + timeout_ns_of(world))
             sim_violate(world, "the trouble is over for long, but not everybody got his turn");
         if (world->events > most)
             sim_violate(world, "%" PRIu64 " events and no end", most);

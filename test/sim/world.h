@@ -18,7 +18,7 @@ enum sim_way { SIM_TO_SERVER = 0, SIM_TO_CLIENT = 1 };
 enum sim_segment_kind { SIM_SYN, SIM_ACCEPT, SIM_REFUSE, SIM_DATA, SIM_FIN, SIM_RST };
 
 /* What a reply says of a token: with it, a client may count a vote. */
-struct sim_said {
+struct sim_sent_text {
     uint32_t token;
     uint32_t end;              /* its reply ends at this byte of what is sent together */
     bool extended;             /* else: set */
@@ -31,7 +31,7 @@ struct sim_segment {
     uint8_t kind; /* enum sim_segment_kind */
     uint8_t way;  /* enum sim_way */
     uint8_t said_count;
-    struct sim_said said[SIM_NOTES];
+    struct sim_sent_text said[SIM_NOTES];
     uint32_t len;
     char bytes[];
 };
@@ -143,7 +143,7 @@ struct sim_slot {
     bool part;            /* a release by token of one of several: the lock is offered again */
     uint32_t asked_token; /* of that release */
     bool done;            /* the operation is over, its user not told yet */
-    bool told;            /* the user knows that the lock is held */
+    bool reported;        /* the user knows that the lock is held */
     bool ended;           /* the engine has let go of the lock */
     bool endangered, kept, forever;
     int status;
@@ -208,7 +208,7 @@ struct sim_token {
 /* A grant with a fence, as it was told. */
 struct sim_grant {
     uint64_t number;
-    uint64_t told_ns;
+    uint64_t reported_ns;
     uint8_t resource;
     bool adopted;
 };

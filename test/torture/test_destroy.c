@@ -350,7 +350,7 @@ static bool run(enum way way, unsigned turns)
     redlock_config_free(rig.config);
     ck_assert_int_eq(redlock_cancel_new(&rig.cancel, rig.client), REDLOCK_OK);
     story.opts = redlock_opts(wait_scaled_ms(TTL_MS));
-    story.opts.flags |= REDLOCK_AUTO_EXTEND;
+    story.opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
     story.opts.cancel = rig.cancel;
     call_fail_start(&one_event, 0, true);
     for (; i < turns && going; i++)
@@ -361,7 +361,7 @@ static bool run(enum way way, unsigned turns)
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
     ck_assert_msg(alloc_fail_live() == live, "%lld blocks are not freed",
                   (long long)(alloc_fail_live() - live));
-    rig_silence();
+    rig_stop_server();
     return going;
 }
 

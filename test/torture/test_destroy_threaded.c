@@ -108,7 +108,7 @@ static bool run(int mode, unsigned long wanted)
     ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), 4 * TTL_MS + 2000), "keys outlive the client");
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
-    rig_silence();
+    rig_stop_server();
     return reached;
 }
 

@@ -93,7 +93,7 @@ static void run(int mode)
     }
     atomic_store(&unkind, false);
     call_fail_hook_epoll_wait(NULL);
-    rig_silence();
+    rig_stop_server();
     ck_assert_int_eq(redlock_free(rig.client), REDLOCK_OK);
     printf("# %u locks\n", i);
     ck_assert_uint_gt(i, 10);

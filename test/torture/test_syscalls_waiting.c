@@ -21,7 +21,7 @@ static void take_away(void)
 
 static bool tells_or_ended(void)
 {
-    return rig_somebody_tells() || rig_all_told();
+    return rig_any_notifies() || rig_all_notified();
 }
 
 static void let_go_and_end(void)
@@ -40,7 +40,7 @@ static void let_go_and_end(void)
 static void wait_from_the_beginning(void)
 {
     rig_acquire(0, "foreign", &opts);
-    rig_drive(rig_tells_or_failed, WAIT_MS);
+    rig_drive(rig_notifies_or_failed, WAIT_MS);
     let_go_and_end();
 }
 

@@ -41,11 +41,12 @@ static const struct refused {
     uint32_t kind;
     const char *words;
 } REFUSED[] = {
-    {"wait", "token", 1, REDLOCK_EXCLUSIVE, "opts.wait_ms must be 0"},
-    {"wait forever", "token", REDLOCK_WAIT_FOREVER, REDLOCK_EXCLUSIVE, "opts.wait_ms must be 0"},
-    {"permit", "token", 0, REDLOCK_PERMIT, "a permit may take several"},
-    {"empty", "", 0, REDLOCK_EXCLUSIVE, "opts.token is empty"},
-    {"long", too_long, 0, REDLOCK_EXCLUSIVE, "longer than 1024 bytes"},
+    {"wait", "token", 1, REDLOCK_KIND_EXCLUSIVE, "opts.wait_ms must be 0"},
+    {"wait forever", "token", REDLOCK_WAIT_FOREVER, REDLOCK_KIND_EXCLUSIVE,
+     "opts.wait_ms must be 0"},
+    {"permit", "token", 0, REDLOCK_KIND_PERMIT, "a permit may take several"},
+    {"empty", "", 0, REDLOCK_KIND_EXCLUSIVE, "opts.token is empty"},
+    {"long", too_long, 0, REDLOCK_KIND_EXCLUSIVE, "longer than 1024 bytes"},
 };
 #define REFUSED_COUNT ((int)(sizeof REFUSED / sizeof REFUSED[0]))
 
@@ -55,7 +56,7 @@ static redlock_opts_t opts_of(const struct refused *row)
     opts.token = row->token;
     opts.wait_ms = row->wait_ms;
     opts.kind = row->kind;
-    opts.permits = row->kind == REDLOCK_PERMIT ? 3 : 0;
+    opts.permits = row->kind == REDLOCK_KIND_PERMIT ? 3 : 0;
     return opts;
 }
 

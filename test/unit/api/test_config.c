@@ -40,7 +40,7 @@ START_TEST(defaults)
     ck_assert_uint_eq(config->retry_ms_min, 10);
     ck_assert_uint_eq(config->retry_ms_max, 200);
     ck_assert_uint_eq(config->drift.ppm, 10000);
-    ck_assert_uint_eq(config->drift.floor_us, 2000);
+    ck_assert_uint_eq(config->drift.constant_us, 2000);
     ck_assert(config->log.fn == NULL);
     ck_assert(config->event_fn == NULL);
     ck_assert_str_eq(redlock_config_error(config), "");
@@ -149,7 +149,7 @@ static const struct {
     {set_retry_min, FIELD(retry_ms_min), 1, 60000, UINT32_MAX, "use 1 to 60000"},
     {set_retry_max, FIELD(retry_ms_max), 50, 60000, UINT32_MAX, "use 50 to 60000"},
     {set_ppm, FIELD(drift.ppm), 0, 500000, UINT32_MAX, "ppm is out of range; use 0 to 500000"},
-    {set_floor, FIELD(drift.floor_us), 0, 1000000, UINT32_MAX, "use 0 to 1000000"},
+    {set_floor, FIELD(drift.constant_us), 0, 1000000, UINT32_MAX, "use 0 to 1000000"},
 };
 
 static uint64_t field(size_t offset, size_t size)

@@ -4,7 +4,7 @@
 
 #include "suite.h"
 
-static const struct rl_drift DEFAULT_DRIFT = {.ppm = 10000, .floor_us = 2000};
+static const struct rl_drift DEFAULT_DRIFT = {.ppm = 10000, .constant_us = 2000};
 
 START_TEST(drift_is_rounded_up)
 {
@@ -40,7 +40,7 @@ START_TEST(drift_equals_wide_arithmetic)
     for (unsigned bit = 0; bit < 64; bit++)
         for (uint64_t ppm = 0; ppm <= RL_DRIFT_PPM_MAX; ppm = ppm * 3 + 1) {
             uint64_t ttl_ns = (UINT64_C(1) << bit) + 12345 % (UINT64_C(1) << bit);
-            struct rl_drift drift = {.ppm = (uint32_t)ppm, .floor_us = 7};
+            struct rl_drift drift = {.ppm = (uint32_t)ppm, .constant_us = 7};
             __extension__ unsigned __int128 exact = (unsigned __int128)ttl_ns * ppm + 999999;
             ck_assert_uint_eq(rl_drift_ns(ttl_ns, &drift), (uint64_t)(exact / 1000000) + 7000);
         }
@@ -60,7 +60,7 @@ END_TEST
 
 START_TEST(usable_time_ends_at_zero)
 {
-    static const struct rl_drift all = {.ppm = RL_DRIFT_PPM_MAX, .floor_us = 1000000};
+    static const struct rl_drift all = {.ppm = RL_DRIFT_PPM_MAX, .constant_us = 1000000};
 
     ck_assert_uint_eq(rl_usable_ns(30 * RL_SECOND, &DEFAULT_DRIFT), 29668 * RL_MS);
     ck_assert_uint_eq(rl_usable_ns(10 * RL_MS, &DEFAULT_DRIFT), 2900 * RL_US);
@@ -76,7 +76,7 @@ START_TEST(ttl_for_a_usable_time)
     static const uint32_t ppms[] = {0, 1, 1000, 10000, 123457, RL_DRIFT_PPM_MAX};
 
     for (unsigned i = 0; i < sizeof ppms / sizeof ppms[0]; i++) {
-        struct rl_drift drift = {.ppm = ppms[i], .floor_us = 2000};
+        struct rl_drift drift = {.ppm = ppms[i], .constant_us = 2000};
         for (uint64_t usable_ns = 0; usable_ns < UINT64_MAX / 8; usable_ns = usable_ns * 3 + 1) {
             uint64_t ttl_ns = rl_ttl_for_ns(usable_ns, &drift);
             ck_assert_uint_eq(ttl_ns % RL_MS, 0);

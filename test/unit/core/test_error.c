@@ -31,7 +31,7 @@ static const struct expected ERRORS[] = {
     {-21, "REDLOCK_ENOQUORUM", "no quorum", true},
     {-22, "REDLOCK_ETOOSLOW", "quorum came too late", true},
     {-23, "REDLOCK_ELOST", "lock is no longer held", false},
-    {-24, "REDLOCK_EREFUSED", "too few nodes may vote", true},
+    {-24, "REDLOCK_EEXCLUDED", "too few nodes may vote", true},
     {-25, "REDLOCK_EAUTH", "too many nodes refused the user", false},
     {-26, "REDLOCK_EFENCE", "fence record not usable", true},
     {-27, "REDLOCK_EDUPLICATE", "two addresses, one server", false},
@@ -116,9 +116,9 @@ static const char *const CAUSES[] = {
     [14] = "REDLOCK_CAUSE_REPLICA",     [15] = "REDLOCK_CAUSE_LOADING",
     [16] = "REDLOCK_CAUSE_PROMOTED",    [17] = "REDLOCK_CAUSE_EVICTING",
     [18] = "REDLOCK_CAUSE_DUPLICATE",   [19] = "REDLOCK_CAUSE_CLOCK_STEP",
-    [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE",
+    [20] = "REDLOCK_CAUSE_NO_INFO",     [21] = "REDLOCK_CAUSE_FENCE_RECORD",
     [22] = "REDLOCK_CAUSE_NO_MEMORY",   [23] = "REDLOCK_CAUSE_CLUSTER",
-    [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_UNREAD",
+    [24] = "REDLOCK_CAUSE_HEALED",      [25] = "REDLOCK_CAUSE_FENCE_RECORDS_UNREAD",
     [26] = "REDLOCK_CAUSE_NO_SOCKET",
 };
 #define CAUSE_COUNT (sizeof CAUSES / sizeof CAUSES[0])
@@ -148,11 +148,11 @@ static bool is_cause_of_header(int cause)
     case REDLOCK_CAUSE_DUPLICATE:
     case REDLOCK_CAUSE_CLOCK_STEP:
     case REDLOCK_CAUSE_NO_INFO:
-    case REDLOCK_CAUSE_FENCE:
+    case REDLOCK_CAUSE_FENCE_RECORD:
     case REDLOCK_CAUSE_NO_MEMORY:
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_HEALED:
-    case REDLOCK_CAUSE_FENCE_UNREAD:
+    case REDLOCK_CAUSE_FENCE_RECORDS_UNREAD:
     case REDLOCK_CAUSE_NO_SOCKET:
         return true;
     }

@@ -31,11 +31,11 @@ START_TEST(all_accept_is_one_round)
         ck_assert(!rl_fence_grant(&fence, i, 10 + i, true));
     ck_assert_int_eq(rl_fence_judge(&fence, 7, 0, 3), RL_FENCE_OPEN);
     ck_assert_uint_eq(rl_fence_choose(&fence, 7, 3), 0);
-    ck_assert_uint_eq(fence.number, 100);
+    ck_assert_uint_eq(fence.chosen, 100);
     ck_assert_int_eq(rl_fence_judge(&fence, 7, 0, 3), RL_FENCE_AGREED);
     /* Whoever comes later changes nothing. */
     ck_assert(!rl_fence_grant(&fence, 3, 5000, false));
-    ck_assert_uint_eq(fence.number, 100);
+    ck_assert_uint_eq(fence.chosen, 100);
 }
 END_TEST
 
@@ -48,7 +48,7 @@ START_TEST(one_refusal_takes_a_second_round)
     rl_fence_grant(&fence, 1, 170, false);
     rl_fence_grant(&fence, 4, 20, true);
     ck_assert_uint_eq(rl_fence_choose(&fence, 0x13, 3), 0x13);
-    ck_assert_uint_eq(fence.number, 171);
+    ck_assert_uint_eq(fence.chosen, 171);
     ck_assert_int_eq(rl_fence_judge(&fence, 0x13, 0, 3), RL_FENCE_OPEN);
     rl_fence_raised(&fence, 0, true);
     rl_fence_raised(&fence, 0, true); /* twice is once */
@@ -56,7 +56,7 @@ START_TEST(one_refusal_takes_a_second_round)
     ck_assert_int_eq(rl_fence_judge(&fence, 0x13, 0, 3), RL_FENCE_OPEN);
     rl_fence_raised(&fence, 1, true);
     ck_assert_int_eq(rl_fence_judge(&fence, 0x13, 0, 3), RL_FENCE_AGREED);
-    ck_assert_uint_eq(fence.number, 171);
+    ck_assert_uint_eq(fence.chosen, 171);
 }
 END_TEST
 
@@ -69,7 +69,7 @@ START_TEST(the_same_number_is_not_accepted)
     rl_fence_grant(&fence, 0, 100, true); /* whatever the node says */
     ck_assert_uint_eq(fence.accepted, 0);
     ck_assert_uint_eq(rl_fence_choose(&fence, 1, 1), 1);
-    ck_assert_uint_eq(fence.number, 101);
+    ck_assert_uint_eq(fence.chosen, 101);
 }
 END_TEST
 
@@ -81,7 +81,7 @@ START_TEST(the_choice_is_above_an_accepted_proposal)
     rl_fence_grant(&fence, 0, 5, true);
     rl_fence_grant(&fence, 1, 100, false);
     ck_assert_uint_ne(rl_fence_choose(&fence, 3, 2), 0);
-    ck_assert_uint_eq(fence.number, 101);
+    ck_assert_uint_eq(fence.chosen, 101);
 }
 END_TEST
 
@@ -115,7 +115,7 @@ START_TEST(late_grants_join_below_the_number)
     rl_fence_choose(&fence, 7, 3);
     ck_assert(!rl_fence_grant(&fence, 3, 201, false));
     ck_assert(rl_fence_grant(&fence, 4, 200, false));
-    ck_assert_uint_eq(fence.number, 201);
+    ck_assert_uint_eq(fence.chosen, 201);
     rl_fence_raised(&fence, 3, true); /* was not asked */
     rl_fence_raised(&fence, 0, true);
     rl_fence_raised(&fence, 1, true);
@@ -135,12 +135,12 @@ START_TEST(nodes_that_do_not_count)
         rl_fence_grant(&fence, i, i == 0 ? 500 : 10, i != 0);
     /* Node 0 is barred: its number is respected all the same, its agreement is not counted. */
     ck_assert_uint_eq(rl_fence_choose(&fence, 0xe, 3), 0);
-    ck_assert_uint_eq(fence.number, 100);
+    ck_assert_uint_eq(fence.chosen, 100);
     rl_fence_begin(&fence, 100);
     for (unsigned i = 0; i < 4; i++)
         rl_fence_grant(&fence, i, i < 2 ? 500 : 10, i >= 2);
     ck_assert_uint_eq(rl_fence_choose(&fence, 0xe, 3), 0xf);
-    ck_assert_uint_eq(fence.number, 501);
+    ck_assert_uint_eq(fence.chosen, 501);
     for (unsigned i = 0; i < 3; i++)
         rl_fence_raised(&fence, i, true);
     ck_assert_int_eq(rl_fence_judge(&fence, 0xe, 0, 3), RL_FENCE_OPEN);
@@ -192,7 +192,7 @@ START_TEST(fingerprints_say_what_must_agree)
     others[0].nodes = 7;
     others[1].max_ttl_ms = 3000;
     others[2].durable = false;
-    others[3].set = "ab";
+    others[3].shard = "ab";
     others[4].prefix = "b";
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         rl_fence_fingerprint(other, &others[i]);
@@ -214,15 +214,15 @@ START_TEST(hashes_are_published)
 
     rl_hash_text("", 0, text);
     ck_assert_str_eq(text, "cae66941d9efbd404e4d88758ea67670");
-    ck_assert_uint_eq(rl_hash_word("orders:42", 9), rl_hash_word("orders:42", 9));
-    ck_assert_uint_eq(rl_fence_stripe(rl_hash_word("orders:42", 9)), 246);
+    ck_assert_uint_eq(rl_hash_bytes("orders:42", 9), rl_hash_bytes("orders:42", 9));
+    ck_assert_uint_eq(rl_fence_stripe(rl_hash_bytes("orders:42", 9)), 246);
     ck_assert_uint_eq(rl_fence_stripe(RL_FENCE_STRIPES), 0);
     ck_assert_uint_eq(rl_fence_stripe(UINT64_MAX), RL_FENCE_STRIPES - 1);
     unsigned used[RL_FENCE_STRIPES] = {0}, most = 0;
     for (unsigned i = 0; i < 64 * RL_FENCE_STRIPES; i++) {
         char name[32];
         int len = snprintf(name, sizeof name, "resource-%u", i);
-        unsigned count = ++used[rl_fence_stripe(rl_hash_word(name, (size_t)len))];
+        unsigned count = ++used[rl_fence_stripe(rl_hash_bytes(name, (size_t)len))];
         most = count > most ? count : most;
     }
     ck_assert_uint_le(most, 128); /* 64 on the average: the stripes share the load */

@@ -19,8 +19,8 @@ static void be_denied(struct rig *rig)
 static void check_asks_all(const struct rig *rig)
 {
     ck_assert_uint_eq(rig->fx.flags, RL_FX_ATTEMPT);
-    ck_assert_uint_eq(rig->fx.ask, rl_nodes_all(rig->params.terms.nodes));
-    ck_assert_uint_eq(rig->lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig->fx.request, rl_nodes_all(rig->params.terms.nodes));
+    ck_assert_uint_eq(rig->lease.state, RL_STATE_ACQUIRING);
 }
 
 static void check_ended(const struct rig *rig, int status)
@@ -227,13 +227,13 @@ START_TEST(refusals_are_waited_for)
     rig_init(&rig, 3);
     rig.params.wait_ns = RL_NEVER;
     rig.view.up = 0x1;
-    rig.view.voters = 0x1;
+    rig.view.eligible = 0x1;
     rig.view.cause[1] = rig.view.cause[2] = REDLOCK_CAUSE_REPLICA;
     rig_start(&rig);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_WAITING);
-    ck_assert_int_eq(rig.fx.status, REDLOCK_EREFUSED);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0); /* nothing was sent */
-    rig.view.up = rig.view.voters = 0x7;
+    ck_assert_int_eq(rig.fx.status, REDLOCK_EEXCLUDED);
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0); /* nothing was sent */
+    rig.view.up = rig.view.eligible = 0x7;
     rig.view.now = rig.lease.next;
     rig_tick(&rig);
     check_asks_all(&rig);
@@ -257,11 +257,11 @@ START_TEST(duplicates_end_it)
     rig_init(&rig, 5);
     rig.params.wait_ns = RL_NEVER;
     rig.view.duplicate = true;
-    rig.view.up = rig.view.voters = 0xf;
+    rig.view.up = rig.view.eligible = 0xf;
     rig.view.cause[4] = REDLOCK_CAUSE_DUPLICATE;
     rig_start(&rig);
     check_ended(&rig, REDLOCK_EDUPLICATE);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0);
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0);
 
     /* Found out between two attempts. */
     rig_init(&rig, 3);
@@ -376,7 +376,7 @@ START_TEST(adoption)
     rig.params.terms.kind = RL_LEASE_ADOPT;
     rig_start(&rig);
     ck_assert_uint_eq(rig.fx.flags, 0); /* no new token */
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_EXTEND);
     rig_deny(&rig, 1);
     rig_grant(&rig, 0);
@@ -387,7 +387,7 @@ START_TEST(adoption)
     rig_extend(&rig, 0); /* the TTL that the giver used is not known: it might be shortened */
     ck_assert_uint_eq(rig.fx.flags, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask, 0x5);
+    ck_assert_uint_eq(rig.fx.request, 0x5);
 
     rig.params.wait_ns = RL_NEVER;
     rig_start(&rig);
@@ -411,7 +411,7 @@ START_TEST(inspection)
     rig_init(&rig, 3);
     rig.params.terms.kind = RL_LEASE_INSPECT;
     rig_start(&rig);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_GET);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
@@ -433,7 +433,7 @@ START_TEST(inspection)
     rig.view.up = 0;
     rig_start(&rig);
     check_ended(&rig, REDLOCK_ENOQUORUM);
-    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.request, 0);
 }
 END_TEST
 

@@ -74,7 +74,7 @@ START_TEST(a_suspend_is_noticed_on_waking)
     rig.view.now.boot_ns += 60 * RL_SECOND;
     rig_tick(&rig);
     while (rig.lease.state != RL_STATE_ENDED) {
-        ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
         rig_tick(&rig);
     }
     ck_assert_uint_eq(rig.lease.attempts, 2);
@@ -230,7 +230,7 @@ static bool is_timed(const struct rig *rig)
 {
     uint8_t state = rig->lease.state;
 
-    return state == RL_STATE_ASKING || state == RL_STATE_WAITING || state == RL_STATE_HELD ||
+    return state == RL_STATE_ACQUIRING || state == RL_STATE_WAITING || state == RL_STATE_HELD ||
            state == RL_STATE_EXTENDING;
 }
 
@@ -288,7 +288,7 @@ START_TEST(the_timer_under_random_events)
             held += (rig.fx.flags & RL_FX_HELD) != 0;
             lost += (rig.fx.flags & RL_FX_LOST) != 0;
             extended += (rig.fx.flags & RL_FX_EXTENDED) != 0;
-            ck_assert_uint_eq(rig.fx.ask & ~rig.view.up, 0);
+            ck_assert_uint_eq(rig.fx.request & ~rig.view.up, 0);
             ck_assert((rig.fx.flags & RL_FX_ENDED) == 0 || rig.lease.state == RL_STATE_ENDED);
         }
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A lease that was woken with many others, and how it hears of that: see also test_lease_contest.c.
+ * A lease that was woken with many others, and how it hears of that: see also
+ * test_lease_contention.c.
  */
-#include "contest_rig.h"
+#include "contention_rig.h"
 
 static void deny_piped(void)
 {
@@ -20,12 +21,12 @@ START_TEST(answer_behind_the_denial)
     setup();
     deny_piped();
     tell_ttl(FIRST, 0);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 
     setup();
     deny_piped();
     wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -34,13 +35,13 @@ START_TEST(told_before_the_denial_is_here)
 {
     begin_hot();
     wake(RL_NODE(4)); /* was not asked */
-    ck_assert(!rig.lease.wait.told);
+    ck_assert(!rig.lease.wait.notified);
     wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_le(sleep_until_asked(), 1); /* ns: the next tick */
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_deny(&rig, FIRST); /* that was said once */
     ck_assert_uint_ge(sleep_until_asked(), 100 * RL_MS);
 }
@@ -52,30 +53,30 @@ START_TEST(asked_again_if_more_has_happened)
     begin_hot();
     rig_grant(&rig, FIRST);
     tell_ttl(FIRST, 10000); /* our own key */
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.lease.round.granted, RL_NODE(FIRST));
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
 
     setup();
     begin_hot();
     rig_pass(&rig, 2 * RL_MS);
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(FIRST));
     rig_deny(&rig, FIRST);
     tell_ttl(FIRST, 5000);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
 
     setup();
     rig.params.wait_ns = 0; /* who does not wait wants to know nothing */
     begin_hot();
-    ck_assert_uint_eq(rig.fx.watch, 0);
+    ck_assert_uint_eq(rig.fx.probe, 0);
 }
 END_TEST
 
@@ -99,19 +100,19 @@ END_TEST
  * each time until it is one that goes ahead. */
 static void go_ahead(void)
 {
-    contest.crowd = 8;
+    contention.contenders = 8;
     for (unsigned i = 0;; i++) {
         ck_assert_uint_lt(i, 100);
-        contest.yield_until_ns = 0;
+        contention.yield_until_ns = 0;
         rig.view.random = i * UINT64_C(0x9e3779b97f4a7c15);
         deny_piped();
         wake(RL_NODE(FIRST));
-        if (rig.lease.state == RL_STATE_ASKING)
+        if (rig.lease.state == RL_STATE_ACQUIRING)
             break;
         ck_assert_uint_ge(sleep_until_asked(), RL_MS / 8);
-        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST)); /* it looks whether there are others */
+        ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST)); /* it looks whether there are others */
     }
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
 }
 
 START_TEST(nobody_else_waits)
@@ -121,15 +122,15 @@ START_TEST(nobody_else_waits)
     rig_grant(&rig, 1);
     rig_grant(&rig, 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(contest.timid, 0);
+    ck_assert_uint_eq(contention.request_all_backoff, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
 
     go_ahead();
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
-    ck_assert_uint_eq(contest.timid, 1);  /* it was too late */
-    ck_assert_uint_eq(contest.misled, 1); /* on the word of the first node, too */
+    ck_assert_uint_eq(contention.request_all_backoff, 1); /* it was too late */
+    ck_assert_uint_eq(contention.misses, 1);              /* on the word of the first node, too */
 }
 END_TEST
 
@@ -137,7 +138,7 @@ END_TEST
  * another one could have. */
 START_TEST(nobody_goes_ahead_where_a_node_is_missing)
 {
-    contest.crowd = 8;
+    contention.contenders = 8;
     if (_i == 1)
         rig.params.terms.quorum = rig.params.terms.nodes;
     for (unsigned i = 0; i < 100; i++) {
@@ -148,26 +149,26 @@ START_TEST(nobody_goes_ahead_where_a_node_is_missing)
         wake(RL_NODE(FIRST));
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
         (void)sleep_until_asked();
-        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+        ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     }
 }
 END_TEST
 
 START_TEST(many_wait_and_it_lags)
 {
-    contest.crowd = 8 * 1000; /* one of a thousand: not us */
+    contention.contenders = 8 * 1000; /* one of a thousand: not us */
     deny_piped();
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     uint64_t slept_ns = sleep_until_asked();
     ck_assert_uint_ge(slept_ns, RL_MS / 2); /* it was woken for the first time */
     ck_assert_uint_lt(slept_ns, 5 * RL_MS / 8);
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 
     setup();
-    contest.crowd = 8 * 1000;
+    contention.contenders = 8 * 1000;
     deny_piped();
-    contest.wakes = 5000; /* others have won so often */
+    contention.notifications = 5000; /* others have won so often */
     wake(RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_lt(sleep_until_asked(), RL_MS / 7);
@@ -179,7 +180,7 @@ static void split(unsigned times, uint64_t salt)
 {
     setup();
     for (unsigned i = 1; i < times; i++)
-        rl_contest_denied(&contest, true, 0, rig.view.now.boot_ns);
+        rl_contention_note_denial(&contention, true, 0, rig.view.now.boot_ns);
     rig.params.salt = salt;
     begin_hot();
     rig_grant(&rig, FIRST);
@@ -187,7 +188,7 @@ static void split(unsigned times, uint64_t salt)
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rl_contest_splits(&contest), rl_min_u64(times, 5));
+    ck_assert_uint_eq(rl_contention_splits(&contention), rl_min_u64(times, 5));
 }
 
 /* From the second split on: longer than any lag, now and then, and never much longer than that
@@ -201,7 +202,7 @@ START_TEST(splits_keep_apart)
             wake(RL_NODE(FIRST));
             if (rig.lease.state == RL_STATE_WAITING)
                 most_ns = rl_max_u64(most_ns, sleep_until_asked());
-            ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+            ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
         }
         if (times < 2)
             ck_assert_uint_lt(most_ns, 5 * RL_MS / 8);
@@ -223,14 +224,14 @@ START_TEST(old_splits_keep_nobody_away)
         wake(RL_NODE(FIRST));
         if (rig.lease.state == RL_STATE_WAITING)
             ck_assert_uint_lt(sleep_until_asked(), 5 * RL_MS / 8);
-        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+        ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 
         rig_deny(&rig, FIRST); /* nor do they after attempts that took nobody's vote */
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-        ck_assert_uint_gt(rl_contest_splits(&contest), 1);
+        ck_assert_uint_gt(rl_contention_splits(&contention), 1);
         wake(RL_NODE(FIRST));
         ck_assert_uint_lt(sleep_until_asked(), 5 * RL_MS / 8);
-        ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+        ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     }
 }
 END_TEST
@@ -239,21 +240,21 @@ END_TEST
 START_TEST(doubted_before_it_is_passed_over)
 {
     const uint64_t now_ns = rig.view.now.boot_ns;
-    const rl_nodes first = rl_contest_first(&contest, ALL);
+    const rl_nodes first = rl_contention_preferred(&contention, ALL);
 
-    rl_contest_denied(&contest, true, first, now_ns);
-    ck_assert(!rl_contest_doubts_first(&contest));
-    rl_contest_denied(&contest, true, first, now_ns);
-    ck_assert(rl_contest_doubts_first(&contest));
-    rl_contest_denied(&contest, false, 0, now_ns); /* it denied: it does have the key */
-    ck_assert(!rl_contest_doubts_first(&contest));
+    rl_contention_note_denial(&contention, true, first, now_ns);
+    ck_assert(!rl_contention_doubts_preferred(&contention));
+    rl_contention_note_denial(&contention, true, first, now_ns);
+    ck_assert(rl_contention_doubts_preferred(&contention));
+    rl_contention_note_denial(&contention, false, 0, now_ns); /* it denied: it does have the key */
+    ck_assert(!rl_contention_doubts_preferred(&contention));
     for (unsigned i = 0; i < 2; i++)
-        rl_contest_denied(&contest, true, first, now_ns);
-    rl_contest_heard_first(&contest, first, true);
-    ck_assert(!rl_contest_doubts_first(&contest));
+        rl_contention_note_denial(&contention, true, first, now_ns);
+    rl_contention_note_preferred(&contention, first, true);
+    ck_assert(!rl_contention_doubts_preferred(&contention));
     for (unsigned i = 0; i < 3; i++)
-        rl_contest_denied(&contest, true, first, now_ns);
-    ck_assert(!rl_contest_doubts_first(&contest)); /* that is another one now */
+        rl_contention_note_denial(&contention, true, first, now_ns);
+    ck_assert(!rl_contention_doubts_preferred(&contention)); /* that is another one now */
 }
 END_TEST
 
@@ -262,26 +263,26 @@ END_TEST
 START_TEST(who_was_misled_listens_to_the_holders_nodes)
 {
     split(1, 1);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST)); /* once may be chance */
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST)); /* once may be chance */
     tell_ttl(FIRST, 0);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     if (_i == 0)
-        rig.view.telling = RL_NODE(FIRST);
+        rig.view.notifying = RL_NODE(FIRST);
     rig_grant(&rig, FIRST);
     rig_deny(&rig, 0);
     rig_deny(&rig, 1);
     rig_deny(&rig, 3);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.want & RL_NODE(0), RL_NODE(0)); /* by rank, of those that denied */
+    ck_assert_uint_eq(rig.fx.track & RL_NODE(0), RL_NODE(0)); /* by rank, of those that denied */
     if (_i == 0) {
-        ck_assert_uint_eq(rig.fx.watch, 0);
-        rig.view.telling |= RL_NODE(0);
+        ck_assert_uint_eq(rig.fx.probe, 0);
+        rig.view.notifying |= RL_NODE(0);
         wake(RL_NODE(0)); /* it can tell now */
     }
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(0));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
     wake(RL_NODE(FIRST)); /* of our own undo, or of somebody who is misled as well */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.watch, 0);
+    ck_assert_uint_eq(rig.fx.probe, 0);
     if (_i == 2)
         wake(RL_NODE(0));
     else
@@ -289,7 +290,7 @@ START_TEST(who_was_misled_listens_to_the_holders_nodes)
     if (rig.lease.state == RL_STATE_WAITING)
         (void)sleep_until_asked();
     ck_assert_uint_lt(rig.view.now.boot_ns - rig.lease.begun.boot_ns, 17 * RL_MS); /* no timer */
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -305,12 +306,12 @@ START_TEST(a_denial_shows_others_whenever_it_comes)
         rig_grant(&rig, 1);
         rig_grant(&rig, 3);
         ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
-        ck_assert_uint_eq(contest.met, !late);
+        ck_assert_uint_eq(contention.contended, !late);
         if (late)
             rig_deny(&rig, FIRST);
-        ck_assert(contest.met);
+        ck_assert(contention.contended);
         rig_event(&rig, RL_EVENT_RELEASE);
-        ck_assert_uint_gt(contest.yield_until_ns, rig.view.now.boot_ns);
+        ck_assert_uint_gt(contention.yield_until_ns, rig.view.now.boot_ns);
     }
 }
 END_TEST

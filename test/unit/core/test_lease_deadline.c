@@ -30,9 +30,9 @@ static void fail_on(struct rig *rig, rl_nodes nodes)
 
 static void doubt_about(struct rig *rig, rl_nodes nodes)
 {
-    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
 
-    rig->view.unfit |= nodes;
+    rig->view.excluded |= nodes;
     rig_step(rig, &event);
 }
 

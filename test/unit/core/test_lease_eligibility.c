@@ -12,12 +12,12 @@ static void bar(rl_nodes nodes, uint8_t cause)
     for (unsigned i = 0; i < RL_NODES_MAX; i++)
         if (nodes & RL_NODE(i))
             rig.view.cause[i] = cause;
-    rig.view.voters &= ~nodes;
+    rig.view.eligible &= ~nodes;
 }
 
 static void doubt(rl_nodes nodes)
 {
-    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
 
     bar(nodes, REDLOCK_CAUSE_CLOCK_STEP);
     rig_step(&rig, &event);
@@ -39,12 +39,12 @@ START_TEST(guarded_nodes_are_asked_and_not_counted)
     rig_init(&rig, 5);
     bar(0x3, REDLOCK_CAUSE_RESTARTED);
     rig_start(&rig);
-    ck_assert_uint_eq(rig.fx.ask, 0x1f);
+    ck_assert_uint_eq(rig.fx.request, 0x1f);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     rig_grant(&rig, 2);
     rig_grant(&rig, 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     rig_grant(&rig, 4);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     /* In an extension they count: their key is there. */
@@ -65,8 +65,8 @@ START_TEST(only_guarded_nodes_could_help)
         bool backwards; /* node 4 answers first */
         int status;
     } table[] = {
-        {0x7, 0, 0, false, REDLOCK_EREFUSED},       {0x1, 0, 0x6, false, REDLOCK_EREFUSED},
-        {0x1, 0, 0x6, true, REDLOCK_EREFUSED},      {0x4, 0x3, 0, true, REDLOCK_EREFUSED},
+        {0x7, 0, 0, false, REDLOCK_EEXCLUDED},      {0x1, 0, 0x6, false, REDLOCK_EEXCLUDED},
+        {0x1, 0, 0x6, true, REDLOCK_EEXCLUDED},     {0x4, 0x3, 0, true, REDLOCK_EEXCLUDED},
         {0x4, 0x3, 0, false, REDLOCK_ECONTENDED},   {0x1, 0x6, 0, false, REDLOCK_ECONTENDED},
         {0x1, 0x2, 0x4, false, REDLOCK_ECONTENDED},
     };
@@ -74,7 +74,7 @@ START_TEST(only_guarded_nodes_could_help)
     rig_init(&rig, 5);
     bar(table[_i].guarded, REDLOCK_CAUSE_RESTARTED);
     rig_start(&rig);
-    for (unsigned k = 0; k < 5 && rig.lease.state == RL_STATE_ASKING; k++) {
+    for (unsigned k = 0; k < 5 && rig.lease.state == RL_STATE_ACQUIRING; k++) {
         const unsigned i = table[_i].backwards ? 4 - k : k;
         if (table[_i].denied & RL_NODE(i))
             rig_deny(&rig, i);
@@ -101,10 +101,10 @@ START_TEST(a_bar_in_the_middle_of_an_attempt)
     if (_i == 1)
         rig_grant(&rig, 0);
     rig_grant(&rig, 1);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     rig_deny(&rig, 2);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
-    ck_assert_int_eq(rig.fx.status, REDLOCK_EREFUSED);
+    ck_assert_int_eq(rig.fx.status, REDLOCK_EEXCLUDED);
 }
 END_TEST
 
@@ -181,16 +181,16 @@ START_TEST(unfit_nodes_do_not_extend)
 {
     hold(3, 0x7);
     bar(0x1, REDLOCK_CAUSE_EVICTING);
-    rig.view.unfit = 0x1;
+    rig.view.excluded = 0x1;
     rig_extend(&rig, 0);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.fx.flags & RL_FX_EXTENDED, 0);
     rig_grant(&rig, 2);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_EXTENDED, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
 }
 END_TEST
 

@@ -12,7 +12,7 @@ static void start(struct rig *rig, unsigned nodes)
     rig->params.terms.fence = true;
     rig_start(rig);
     ck_assert_uint_eq(rig->fx.flags, RL_FX_ATTEMPT);
-    ck_assert_uint_eq(rig->fx.ask, rl_nodes_all(nodes));
+    ck_assert_uint_eq(rig->fx.request, rl_nodes_all(nodes));
     rl_fence_begin(rig->lease.fence, P);
 }
 
@@ -34,7 +34,7 @@ static void grant(struct rig *rig, unsigned node, uint64_t previous)
 {
     struct rl_ballot vote = ballot(rig, node, RL_VERB_ACQUIRE, RL_VOTE_GRANTED);
 
-    vote.number = previous;
+    vote.register_value = previous;
     vote.accepted = P > previous;
     rig_ballot(rig, vote);
 }
@@ -52,10 +52,10 @@ static void start_second_round(struct rig *rig)
     grant(rig, 1, 5000);
     grant(rig, 2, 7);
     ck_assert_uint_eq(rig->fx.raise, 7);
-    ck_assert_uint_eq(rig->fx.ask, 0);
+    ck_assert_uint_eq(rig->fx.request, 0);
     ck_assert_uint_eq(rig->fx.flags, 0);
-    ck_assert_uint_eq(rig->lease.fence->number, 5001);
-    ck_assert_int_eq(rig->lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig->lease.fence->chosen, 5001);
+    ck_assert_int_eq(rig->lease.state, RL_STATE_ACQUIRING);
 }
 
 START_TEST(one_round)
@@ -69,11 +69,11 @@ START_TEST(one_round)
     grant(&rig, 2, 3);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
     ck_assert_uint_eq(rig.fx.raise, 0);
-    ck_assert_uint_eq(rig.lease.fence->number, P);
+    ck_assert_uint_eq(rig.lease.fence->chosen, P);
     /* A late vote with any number changes nothing. */
     grant(&rig, 3, 9999);
     ck_assert_uint_eq(rig.fx.raise, 0);
-    ck_assert_uint_eq(rig.lease.fence->number, P);
+    ck_assert_uint_eq(rig.lease.fence->chosen, P);
     ck_assert_uint_eq(rig.lease.ours, 0x1f);
 }
 END_TEST
@@ -89,7 +89,7 @@ START_TEST(two_rounds)
     ck_assert_uint_eq(rig.fx.flags, 0);
     raised(&rig, 2, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_HELD | RL_FX_DEADLINE);
-    ck_assert_uint_eq(rig.lease.fence->number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
 }
 END_TEST
@@ -127,10 +127,10 @@ START_TEST(late_votes_join_the_second_round)
     raised(&rig, 0, RL_VOTE_GRANTED);
     raised(&rig, 1, RL_VOTE_FAILED);
     raised(&rig, 2, RL_VOTE_GRANTED);
-    ck_assert_int_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
     raised(&rig, 4, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence->number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
     ck_assert_uint_eq(rig.lease.ours, 0x1f); /* what failed may still have our key */
 }
 END_TEST
@@ -145,7 +145,7 @@ START_TEST(others_do_not_count)
     raised(&rig, 3, RL_VOTE_GRANTED);
     raised(&rig, 0, RL_VOTE_GRANTED);
     raised(&rig, 1, RL_VOTE_GRANTED);
-    ck_assert_int_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -296,7 +296,7 @@ START_TEST(attempts_share_nothing)
     rig_pass(&rig, RL_SECOND);
     rig_tick(&rig);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_ATTEMPT);
-    ck_assert_uint_eq(rig.lease.fence->number, 0);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 0);
     rl_fence_begin(rig.lease.fence, 2 * P);
     rig_ballot(&rig, late);
     ck_assert_uint_eq(rig.lease.fence->acked, 0);
@@ -306,7 +306,7 @@ START_TEST(attempts_share_nothing)
     vote.node = 1;
     rig_ballot(&rig, vote);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence->number, 2 * P);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 2 * P);
 }
 END_TEST
 
@@ -318,13 +318,13 @@ START_TEST(extensions_keep_the_number)
     for (unsigned i = 0; i < 3; i++)
         raised(&rig, i, RL_VOTE_GRANTED);
     rig_extend(&rig, 0);
-    ck_assert_uint_eq(rig.fx.ask, 0x1f);
+    ck_assert_uint_eq(rig.fx.request, 0x1f);
     for (unsigned i = 0; i < 3; i++)
         rig_grant(&rig, i);
     ck_assert(rig.fx.flags & RL_FX_EXTENDED);
-    ck_assert_uint_eq(rig.lease.fence->number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.lease.fence->number, 5001);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 5001);
     ck_assert_uint_eq(rig.fx.raise, 0);
 }
 END_TEST
@@ -335,7 +335,7 @@ START_TEST(barred_nodes_do_not_count)
 
     rig_init(&rig, 5);
     rig.params.terms.fence = true;
-    rig.view.voters = 0x1e;
+    rig.view.eligible = 0x1e;
     rig.view.cause[0] = REDLOCK_CAUSE_LOADING;
     rig_start(&rig);
     rl_fence_begin(rig.lease.fence, P);
@@ -343,10 +343,10 @@ START_TEST(barred_nodes_do_not_count)
     for (unsigned i = 1; i < 4; i++)
         grant(&rig, i, i == 1 ? 5000 : 1);
     ck_assert_uint_eq(rig.fx.raise, 0xf);
-    ck_assert_uint_eq(rig.lease.fence->number, 8001);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 8001);
     for (unsigned i = 0; i < 3; i++)
         raised(&rig, i, RL_VOTE_GRANTED);
-    ck_assert_int_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(rig.lease.state, RL_STATE_ACQUIRING);
     raised(&rig, 3, RL_VOTE_GRANTED);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
 }
@@ -358,12 +358,12 @@ START_TEST(adopted_locks_bring_their_number)
 
     rig_init(&rig, 3);
     rig.params.terms.kind = RL_LEASE_ADOPT;
-    rig.params.fence_number = 77;
+    rig.params.fence = 77;
     rig_start(&rig);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_int_eq(rig.lease.state, RL_STATE_HELD);
-    ck_assert_uint_eq(rig.lease.fence->number, 77);
+    ck_assert_uint_eq(rig.lease.fence->chosen, 77);
     ck_assert_uint_eq(rig.fx.raise, 0);
 }
 END_TEST

@@ -60,7 +60,7 @@ START_TEST(extension_starts_when_a_third_is_used)
     wake_until(&rig, RL_STATE_EXTENDING);
     ck_assert_uint_le(rl_elapsed_ns(begun, rig.view.now), THIRD_NS);
     ck_assert_uint_ge(rl_elapsed_ns(begun, rig.view.now), THIRD_NS * 11 / 16);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     ck_assert_uint_eq(rig.fx.flags, 0);
     rig_pass(&rig, 2 * RL_MS);
     rig_grant(&rig, 2);
@@ -96,7 +96,7 @@ START_TEST(a_lock_is_not_extended_unasked)
     wake_until(&rig, RL_STATE_ENDED);
     check_lost(&rig, 0x7);
     ck_assert_uint_eq(rl_elapsed_ns(begun, rig.view.now), RIG_USABLE_NS);
-    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.request, 0);
 }
 END_TEST
 
@@ -115,7 +115,7 @@ START_TEST(a_failed_extension_is_retried)
         if (rig.lease.state != RL_STATE_EXTENDING)
             continue;
         rounds++;
-        ck_assert_uint_eq(rig.fx.ask, 0x7);
+        ck_assert_uint_eq(rig.fx.request, 0x7);
         rig_fail(&rig, 0);
         rig_fail(&rig, 1);
         ck_assert_uint_eq(rig.fx.flags, RL_FX_EXTEND_FAILED);
@@ -288,7 +288,7 @@ START_TEST(extension_on_request)
     hold(&rig);
     rig_pass(&rig, RL_SECOND);
     rig_extend(&rig, 0);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_EXTENDED | RL_FX_DEADLINE | RL_FX_DONE);
@@ -309,7 +309,7 @@ START_TEST(extension_on_request)
     rig_extend(&rig, 0);
     check_lost(&rig, 0x7);
     ck_assert((rig.fx.flags & RL_FX_DONE) != 0);
-    ck_assert_uint_eq(rig.fx.ask, 0);
+    ck_assert_uint_eq(rig.fx.request, 0);
 }
 END_TEST
 
@@ -360,7 +360,7 @@ START_TEST(releases)
     rig.view.up = 0x1b; /* node 2 is silent */
     rig_event(&rig, RL_EVENT_RELEASE);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DEADLINE);
-    ck_assert_uint_eq(rig.fx.ask, 0x1b);
+    ck_assert_uint_eq(rig.fx.request, 0x1b);
     ck_assert_uint_eq(rig.fx.undo, 0x04);
     ck_assert_uint_eq(rig_remaining_ns(&rig), 0);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_RELEASE);
@@ -399,7 +399,7 @@ START_TEST(releases_after_a_split)
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask, _i == 0 ? 0x0d : 0x1f);
+    ck_assert_uint_eq(rig.fx.request, _i == 0 ? 0x0d : 0x1f);
     rig_grant(&rig, 0);
     if (_i == 1) {
         rig_grant(&rig, 2);
@@ -419,7 +419,7 @@ START_TEST(detached)
     hold(&rig);
     rig_event(&rig, RL_EVENT_DETACH);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DEADLINE | RL_FX_ENDED);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0); /* the key is the taker's now */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0); /* the key is the taker's now */
     ck_assert_uint_eq(rig_remaining_ns(&rig), 0);
     ck_assert_uint_eq(rig.lease.wake_ns, RL_NEVER);
 
@@ -447,7 +447,7 @@ START_TEST(heals_go_to_those_that_may_vote)
     ck_assert_uint_eq(rig.fx.heal, 0x01);
     rig_heal_vote(&rig, 0, RL_VOTE_GRANTED);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0x1d); /* the healed key, too */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x1d); /* the healed key, too */
 }
 END_TEST
 

@@ -2,7 +2,7 @@
  * A lease on several keys: what is left of it where not all of them are ours any more, which key is
  * watched, and how it waits behind others of its client. */
 #include "core/lease.h"
-#include "core/patience.h"
+#include "core/reservation.h"
 
 #include "lease_rig.h"
 #include "suite.h"
@@ -11,17 +11,17 @@
 #define FIRST 2 /* by rank */
 
 static struct rig rig;
-static struct rl_contest contest;
+static struct rl_contention contention;
 static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, ranks, 5, scores);
+    rl_contention_init(&contention, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.keys = 3;
-    rig.view.telling = ALL;
+    rig.view.notifying = ALL;
 }
 
 static void hold(void)
@@ -37,7 +37,7 @@ static void hold(void)
 static void lose_one(unsigned node)
 {
     rig_extend(&rig, 0);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig_deny(&rig, node);
     for (unsigned i = 0; rig.lease.state == RL_STATE_EXTENDING; i++) {
         if (i != node)
@@ -53,7 +53,7 @@ START_TEST(a_release_takes_the_rest_too)
     rig_heal_vote(&rig, 1, RL_VOTE_DENIED); /* one of the keys is another client's by now */
     ck_assert_uint_eq(rig.lease.ours, ALL & ~RL_NODE(1));
     rig_event(&rig, _i == 0 ? RL_EVENT_RELEASE : RL_EVENT_SHORTEN);
-    ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(1)); /* no vote: it is known not to have all */
+    ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(1)); /* no vote: it is known not to have all */
     ck_assert_uint_eq(rig.fx.undo, RL_NODE(1));
 }
 END_TEST
@@ -65,7 +65,7 @@ START_TEST(what_was_put_back_is_asked)
     rig_heal_vote(&rig, 1, RL_VOTE_GRANTED);
     ck_assert_uint_eq(rig.lease.remnants, 0);
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     ck_assert_uint_eq(rig.fx.undo, 0);
 }
 END_TEST
@@ -148,7 +148,7 @@ static void contend(void)
 {
     rig.params.wait_ns = 60 * RL_SECOND;
     rig_new_lease(&rig);
-    rig.lease.contest = &contest;
+    rig.lease.contention = &contention;
     rig_event(&rig, RL_EVENT_START);
 }
 
@@ -156,7 +156,7 @@ static void contend(void)
 START_TEST(the_key_that_is_taken_is_watched)
 {
     contend();
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     if (_i == 0) {
         deny_key(0, 3);
         deny_key(1, 1);
@@ -167,7 +167,7 @@ START_TEST(the_key_that_is_taken_is_watched)
         deny_key(3, 2);
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.lease.wait.key, 2); /* from 0 on */
     ck_assert_uint_eq(rig.lease.taken, 3);
 }
@@ -182,7 +182,7 @@ START_TEST(then_the_next_one)
         deny_key(i, 1);
     ck_assert_uint_eq(rig.lease.wait.key, 0);
     rig_step(&rig, &wake);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.lease.taken, 0);
     deny_key(FIRST, 2);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
@@ -199,35 +199,35 @@ START_TEST(after_a_split_it_pauses)
     contend();
     rig_grant(&rig, FIRST);
     for (unsigned i = 0; i < 5; i++) {
-        if (i != FIRST && rig.lease.state == RL_STATE_ASKING)
+        if (i != FIRST && rig.lease.state == RL_STATE_ACQUIRING)
             deny_key(i, 1);
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     rig_step(&rig, &wake);
-    ck_assert_uint_eq(rig.lease.state, _i == 0 ? RL_STATE_WAITING : RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, _i == 0 ? RL_STATE_WAITING : RL_STATE_ACQUIRING);
     if (_i != 0)
         return;
     ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns + 2 * rig.view.round_trip_ns);
     rig_pass(&rig, 2 * rig.view.round_trip_ns);
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
 /* Keeps for 300 ms, lets pass for 600, keeps for 1200, ... */
 START_TEST(patience)
 {
-    uint64_t at_ns = 0, length_ns = RL_PATIENCE_NS;
+    uint64_t at_ns = 0, length_ns = RL_RESERVATION_NS;
 
     for (unsigned turn = 0; turn < 30; turn++) {
-        ck_assert(rl_patience_keeps(at_ns) == (turn % 2 == 0));
-        ck_assert_uint_eq(rl_patience_left_ns(at_ns), length_ns);
-        ck_assert(rl_patience_keeps(at_ns + length_ns - 1) == (turn % 2 == 0));
-        ck_assert_uint_eq(rl_patience_left_ns(at_ns + length_ns - 1), 1);
+        ck_assert(rl_reservation_is_on(at_ns) == (turn % 2 == 0));
+        ck_assert_uint_eq(rl_reservation_left_ns(at_ns), length_ns);
+        ck_assert(rl_reservation_is_on(at_ns + length_ns - 1) == (turn % 2 == 0));
+        ck_assert_uint_eq(rl_reservation_left_ns(at_ns + length_ns - 1), 1);
         at_ns += length_ns;
         length_ns *= 2;
     }
-    ck_assert_uint_gt(rl_patience_left_ns(UINT64_MAX / 4), 0);
+    ck_assert_uint_gt(rl_reservation_left_ns(UINT64_MAX / 4), 0);
 }
 END_TEST
 
@@ -238,10 +238,10 @@ START_TEST(in_the_queue_it_wakes)
     rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_QUEUE);
     uint64_t begun_ns = rig.view.now.boot_ns;
-    for (unsigned i = 0; rig.view.now.boot_ns < begun_ns + RL_PATIENCE_NS; i++) {
+    for (unsigned i = 0; rig.view.now.boot_ns < begun_ns + RL_RESERVATION_NS; i++) {
         ck_assert_uint_lt(i, 100);
         ck_assert_uint_gt(rig.lease.wake_ns, rig.view.now.boot_ns);
-        ck_assert_uint_le(rig.lease.wake_ns, begun_ns + RL_PATIENCE_NS);
+        ck_assert_uint_le(rig.lease.wake_ns, begun_ns + RL_RESERVATION_NS);
         rig_pass(&rig, rig.lease.wake_ns - rig.view.now.boot_ns);
         rig_tick(&rig);
     }

@@ -11,24 +11,24 @@
 #define PERMITS 4
 
 static struct rig rig;
-static struct rl_contest contest;
+static struct rl_contention contention;
 static uint8_t ranks[5];
 
 static void setup(void)
 {
     static const uint64_t scores[] = {30, 10, 50, 20, 40};
 
-    rl_contest_init(&contest, ranks, 5, scores);
+    rl_contention_init(&contention, ranks, 5, scores);
     rig_init(&rig, 5);
     rig.params.wait_ns = RL_NEVER;
     rig.params.terms.permits = PERMITS;
-    rig.view.telling = ALL;
+    rig.view.notifying = ALL;
 }
 
 static void begin(void)
 {
     rig_new_lease(&rig);
-    rig.lease.contest = &contest;
+    rig.lease.contention = &contention;
     rig_event(&rig, RL_EVENT_START);
 }
 
@@ -45,14 +45,14 @@ static void deny_all(void)
 
 static void tell(unsigned node, unsigned about, enum rl_vote vote, uint64_t pttl_ms)
 {
-    rig_tell_ttl(&rig, node, about, vote, pttl_ms);
+    rig_report_ttl(&rig, node, about, vote, pttl_ms);
 }
 
 /* The answers to a look at all, of the node that was asked: `free`, bit by bit. */
 static void tell_all(unsigned free, uint64_t pttl_ms)
 {
     uint32_t round = rig.lease.round.number;
-    unsigned node = (unsigned)__builtin_ctz(rig.lease.wait.watched);
+    unsigned node = (unsigned)__builtin_ctz(rig.lease.wait.tracked);
 
     for (unsigned i = 0; i < rig.params.terms.permits && rig.lease.round.number == round; i++)
         tell(node, i, (free >> i & 1) != 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED, pttl_ms);
@@ -78,7 +78,7 @@ static void sleep_until_asked(void)
         ck_assert_uint_lt(i, 100);
         sleep_until_due();
     }
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 
 START_TEST(any_slot_is_as_good)
@@ -88,7 +88,7 @@ START_TEST(any_slot_is_as_good)
     for (unsigned i = 0; i < 200; i++) {
         rig.params.salt = i;
         begin();
-        ck_assert_uint_eq(rig.fx.ask, ALL);
+        ck_assert_uint_eq(rig.fx.request, ALL);
         ck_assert_uint_lt(slot(), PERMITS);
         seen |= 1u << slot();
     }
@@ -103,15 +103,15 @@ START_TEST(one_that_is_free_is_found)
     deny_all();
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.flags & RL_FX_WAITING, 0); /* it is no waiting yet */
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1);
     tell_all(1u << free, 5000);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), free);
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     ck_assert_uint_ne(rig.fx.flags & RL_FX_ATTEMPT, 0);
     rig_grant(&rig, FIRST);
-    ck_assert_uint_eq(rig.fx.ask, ALL & ~RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, ALL & ~RL_NODE(FIRST));
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_HELD);
@@ -128,7 +128,7 @@ START_TEST(too_late_for_one_tries_another)
     deny_all();
     tell_all(~(1u << taken), 5000);
     for (unsigned i = 0; i < PERMITS - 1; i++) {
-        ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
         ck_assert_uint_eq(tried >> slot() & 1, 0);
         tried |= 1u << slot();
         rig_deny(&rig, FIRST);
@@ -137,7 +137,7 @@ START_TEST(too_late_for_one_tries_another)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(tried, (1u << PERMITS) - 1);
     /* Those that were tried since are asked about again: they are to be watched. */
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(FIRST));
     ck_assert_int_eq(__builtin_popcountll(rig.fx.slots), PERMITS - 1);
 }
 END_TEST
@@ -152,9 +152,9 @@ START_TEST(waits_for_word_of_a_slot)
     rig_wake(&rig, RL_NODE(FIRST), PERMITS); /* another client counts more of them */
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     rig_wake(&rig, RL_NODE(FIRST), 3);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), 3);
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_deny(&rig, FIRST); /* somebody was faster: watched again, and waited on */
     ck_assert_uint_eq(rig.fx.undo, 0);
     ck_assert_int_eq(__builtin_popcountll(rig.fx.slots), 1);
@@ -172,7 +172,7 @@ START_TEST(word_that_comes_during_an_attempt)
     rig_wake(&rig, RL_NODE(FIRST), 2);
     ck_assert_uint_eq(slot(), 1);
     rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), 2);
 }
 END_TEST
@@ -185,7 +185,7 @@ START_TEST(any_may_have_changed)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1);
     tell_all(1u << 2, 5000);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), 2);
 }
 END_TEST
@@ -216,7 +216,7 @@ START_TEST(the_timer_tries_them_in_turn)
         sleep_until_asked();
         ck_assert_uint_ge(rig.view.now.boot_ns - begun_ns, 80 * RL_MS);
         ck_assert_uint_le(rig.view.now.boot_ns - begun_ns, 300 * RL_MS);
-        ck_assert_uint_eq(rig.fx.ask, ALL);
+        ck_assert_uint_eq(rig.fx.request, ALL);
         tried |= 1u << slot();
         deny_all();
         ck_assert_uint_eq(rig.fx.slots, (1u << PERMITS) - 1); /* words may have been lost */
@@ -237,7 +237,7 @@ START_TEST(first_node_is_silent)
     tell(FIRST, slot(), RL_VOTE_GRANTED, 5000);
     sleep_until_due();
     for (unsigned i = 1; i < PERMITS; i++) {
-        ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
         ck_assert_uint_eq(tried >> slot() & 1, 0);
         tried |= 1u << slot();
         rig_pass(&rig, 2 * RL_MS);
@@ -260,7 +260,7 @@ START_TEST(the_look_fails)
     deny_all();
     for (unsigned i = 0; i < PERMITS; i++)
         tell(FIRST, i, RL_VOTE_FAILED, 0);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -272,11 +272,11 @@ START_TEST(nobody_to_ask)
     rig_new_lease(&rig);
     rig_event(&rig, RL_EVENT_START);
     for (unsigned i = 0; i < PERMITS; i++) {
-        ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+        ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
         ck_assert_uint_eq(tried >> slot() & 1, 0);
         tried |= 1u << slot();
         deny_all();
-        ck_assert_uint_eq(rig.fx.watch, 0);
+        ck_assert_uint_eq(rig.fx.probe, 0);
     }
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_ne(rig.fx.flags & RL_FX_WAITING, 0);
@@ -285,13 +285,13 @@ START_TEST(nobody_to_ask)
 END_TEST
 
 /* Answers each look with "taken", of all slots, until there are no more. Returns how many slots
- * were looked at, and marks them in `looked`, which may be NULL. */
+ * were looked at, and marks them in `probed`, which may be NULL. */
 static unsigned tell_taken(bool *looked)
 {
     unsigned count = 0;
 
     while (rig.lease.state == RL_STATE_WAITING && rig.fx.slots != 0) {
-        const unsigned node = (unsigned)__builtin_ctz(rig.fx.watch);
+        const unsigned node = (unsigned)__builtin_ctz(rig.fx.probe);
         for (uint64_t rest = rig.fx.slots; rest != 0; rest &= rest - 1, count++) {
             const unsigned at = rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(rest));
             if (looked != NULL)
@@ -364,15 +364,15 @@ START_TEST(split)
     rig_deny(&rig, 3);
     rig_deny(&rig, 4);
     ck_assert_uint_eq(rig.fx.undo, RL_NODE(0) | RL_NODE(2));
-    ck_assert_uint_eq(rl_contest_splits(&contest), 1);
+    ck_assert_uint_eq(rl_contention_splits(&contention), 1);
     tell_all(1u << mine, 5000);
-    if (rig.lease.wait.go_ns > rig.view.now.boot_ns) {
+    if (rig.lease.wait.start_ns > rig.view.now.boot_ns) {
         ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
         sleep_until_asked();
     }
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), mine);
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -380,9 +380,9 @@ START_TEST(a_taken_slot_is_no_crowd)
 {
     begin();
     deny_all();
-    ck_assert(!rl_contest_is_hot(&contest, rig.view.now.boot_ns));
+    ck_assert(!rl_contention_is_recent(&contention, rig.view.now.boot_ns));
     tell_all(0, 5000);
-    ck_assert(rl_contest_is_hot(&contest, rig.view.now.boot_ns)); /* more than permits */
+    ck_assert(rl_contention_is_recent(&contention, rig.view.now.boot_ns)); /* more than permits */
 }
 END_TEST
 
@@ -390,12 +390,12 @@ END_TEST
 START_TEST(let_go_by_this_client)
 {
     wait_in_vain();
-    contest.yield_until_ns = rig.view.now.boot_ns + 3 * RL_MS;
+    contention.yield_until_ns = rig.view.now.boot_ns + 3 * RL_MS;
     rig_wake(&rig, 0, 1);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     rig_pass(&rig, 4 * RL_MS);
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), 1);
 }
 END_TEST
@@ -405,18 +405,18 @@ START_TEST(begins_where_it_is_likely_to_be_free)
     for (unsigned i = 0; i < 50; i++) {
         setup();
         rig.params.salt = i;
-        rl_contest_slot_held(&contest, 0, true);
-        rl_contest_slot_held(&contest, 3, true);
+        rl_contention_slot_held(&contention, 0, true);
+        rl_contention_slot_held(&contention, 3, true);
         begin();
         ck_assert(slot() == 1 || slot() == 2);
-        rl_contest_slot_held(&contest, 3, false);
+        rl_contention_slot_held(&contention, 3, false);
         begin();
         ck_assert_uint_eq(slot(), 3);
         begin(); /* only once */
         ck_assert_uint_ne(slot(), 0);
-        rl_contest_slot_held(&contest, 1, true);
-        rl_contest_slot_held(&contest, 2, true);
-        rl_contest_slot_held(&contest, 3, true);
+        rl_contention_slot_held(&contention, 1, true);
+        rl_contention_slot_held(&contention, 2, true);
+        rl_contention_slot_held(&contention, 3, true);
         begin(); /* as far as it knows there is none */
         ck_assert_uint_lt(slot(), PERMITS);
     }
@@ -428,9 +428,9 @@ START_TEST(misled)
 {
     begin();
     deny_all();
-    for (unsigned i = 0; rig.lease.wait.watched == RL_NODE(FIRST); i++) {
+    for (unsigned i = 0; rig.lease.wait.tracked == RL_NODE(FIRST); i++) {
         ck_assert_uint_lt(i, 10);
-        if (rig.lease.state == RL_STATE_WAITING && rig.lease.permit->looked != 0)
+        if (rig.lease.state == RL_STATE_WAITING && rig.lease.permit->probed != 0)
             tell_all(0xf, 0);
         if (rig.lease.state == RL_STATE_WAITING)
             sleep_until_asked();
@@ -439,8 +439,8 @@ START_TEST(misled)
         rig_deny(&rig, 1);
         rig_deny(&rig, 4);
     }
-    ck_assert_uint_eq(contest.passed, RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.lease.wait.watched, RL_NODE(4));
+    ck_assert_uint_eq(contention.skipped, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.lease.wait.tracked, RL_NODE(4));
 }
 END_TEST
 
@@ -453,9 +453,9 @@ START_TEST(the_budget_ends)
         uint64_t begun_ns = rig.view.now.boot_ns;
         for (unsigned i = 0; rig.lease.state != RL_STATE_ENDED; i++) {
             ck_assert_uint_lt(i, 200);
-            if (rig.lease.state == RL_STATE_ASKING)
+            if (rig.lease.state == RL_STATE_ACQUIRING)
                 deny_all();
-            else if (rig.lease.permit->looked != 0 && !silent)
+            else if (rig.lease.permit->probed != 0 && !silent)
                 tell_all(0, 5000);
             else
                 sleep_until_due();

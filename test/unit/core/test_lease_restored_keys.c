@@ -217,7 +217,7 @@ START_TEST(a_set_from_beyond)
     rig_deny(&rig, 0);
     check_not_extended();
     rig_event(&rig, RL_EVENT_RELEASE);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.undo, 0x6); /* and it is ours to delete */
+    ck_assert_uint_eq(rig.fx.request | rig.fx.undo, 0x6); /* and it is ours to delete */
 }
 END_TEST
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Attempts of a call that has no time for another attempt: the preferred node's denial does not
  * decide them, and the result of the call rests on a majority. */
-#include "contest_rig.h"
+#include "contention_rig.h"
 
 #define OTHERS (ALL & ~RL_NODE(FIRST))
 
 static void deny_others(void)
 {
-    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ASKING; i++) {
+    for (unsigned i = 0; i < 5 && rig.lease.state == RL_STATE_ACQUIRING; i++) {
         if (i != FIRST)
             rig_deny(&rig, i);
     }
@@ -18,12 +18,12 @@ START_TEST(one_attempt_is_not_decided_by_the_preferred_node)
 {
     rig.params.wait_ns = 0;
     begin_hot();
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     struct rl_now t1 = rig.lease.round.t1;
     rig_pass(&rig, RL_MS);
     rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
-    ck_assert_uint_eq(rig.fx.ask, OTHERS);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.request, OTHERS);
     ck_assert_uint_eq(rig.fx.flags & RL_FX_ATTEMPT, 0); /* the same token */
     ck_assert_uint_eq(rig.lease.round.t1.boot_ns, t1.boot_ns);
     rig_grant(&rig, 0);
@@ -42,7 +42,7 @@ START_TEST(contended_on_the_word_of_a_majority)
     deny_others();
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
-    ck_assert_uint_eq(rig.lease.round.asked, ALL);
+    ck_assert_uint_eq(rig.lease.round.requested, ALL);
     ck_assert_uint_ge(rl_nodes_count(rig.lease.round.denied), 3);
 }
 END_TEST
@@ -64,10 +64,10 @@ START_TEST(a_budget_below_two_round_trips_asks_all_at_once)
 {
     rig.params.wait_ns = 2 * RL_MS;
     begin_hot();
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig.params.wait_ns = 20 * RL_MS;
     begin_hot();
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
 }
 END_TEST
 
@@ -77,15 +77,15 @@ START_TEST(a_late_denial_is_not_the_end)
     rig.params.wait_ns = 5 * RL_MS;
     rig.view.round_trip_ns = RL_MS;
     begin_hot();
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_pass(&rig, 1900 * RL_US);
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING); /* there is time for another one */
     begin_hot();
     rig_pass(&rig, 3100 * RL_US); /* the timer that would ask the others is late */
     rig_deny(&rig, FIRST);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
-    ck_assert_uint_eq(rig.fx.ask, OTHERS);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.request, OTHERS);
     deny_others();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
 }
@@ -95,16 +95,16 @@ END_TEST
 START_TEST(a_yield_ends_before_the_budget)
 {
     begin_hot();
-    contest.yield_until_ns = rig.view.now.boot_ns + 30 * RL_MS;
+    contention.yield_until_ns = rig.view.now.boot_ns + 30 * RL_MS;
     rig.params.wait_ns = 12 * RL_MS;
     begin(RL_EVENT_START);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     ck_assert_uint_eq(sleep_until_asked(), 10 * RL_MS);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig.params.wait_ns = RL_MS;
     begin(RL_EVENT_START);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(rig.fx.request, ALL);
 }
 END_TEST
 
@@ -156,7 +156,7 @@ START_TEST(the_last_decided_attempt_is_told)
     ck_assert_uint_eq(round->cause[2], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(round->granted, 0);
     ck_assert_uint_eq(round->rtt_us[1], 500);
-    ck_assert_uint_eq(contest.misled, 0); /* the preferred node was not heard */
+    ck_assert_uint_eq(contention.misses, 0); /* the preferred node was not heard */
 }
 END_TEST
 
@@ -167,7 +167,7 @@ START_TEST(the_preferred_node_decided_and_others_are_unanswered)
     begin_hot();
     rig_deny(&rig, FIRST);
     (void)sleep_until_asked();
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig_deny(&rig, 0);
     let_the_budget_end();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ECONTENDED);
@@ -189,7 +189,7 @@ START_TEST(cut_while_the_fence_is_raised)
         rig_ballot(&rig, (struct rl_ballot){.node = (uint8_t)i,
                                             .vote = RL_VOTE_GRANTED,
                                             .verb = RL_VERB_ACQUIRE,
-                                            .number = 10 + i,
+                                            .register_value = 10 + i,
                                             .round = rig.lease.round.number});
     ck_assert_uint_ne(rig.fx.raise, 0);
     let_the_budget_end();
@@ -228,7 +228,7 @@ START_TEST(too_few_were_asked)
     rig_deny(&rig, FIRST);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     wake(RL_NODE(FIRST));
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     let_the_budget_end();
     ck_assert_int_eq(rig.fx.status, REDLOCK_ENOQUORUM);
 }
@@ -251,10 +251,10 @@ static unsigned slot(void)
 /* Answers the questions about slots in flight: only `free` is not taken there. */
 static void tell_slots(unsigned node, unsigned free)
 {
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(node));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(node));
     for (uint64_t slots = rig.fx.slots, rest = slots; rest != 0; rest &= rest - 1) {
         unsigned at = rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(rest));
-        rig_tell_ttl(&rig, node, at, at == free ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 5000);
+        rig_report_ttl(&rig, node, at, at == free ? RL_VOTE_DENIED : RL_VOTE_GRANTED, 5000);
     }
 }
 
@@ -264,14 +264,14 @@ START_TEST(a_permit_that_only_the_preferred_node_calls_taken)
 {
     begin_permit(4, 0);
     unsigned free = (slot() + (unsigned)_i) % 4; /* 0: the one that was tried there */
-    ck_assert_uint_eq(rig.fx.ask, RL_NODE(FIRST));
+    ck_assert_uint_eq(rig.fx.request, RL_NODE(FIRST));
     rig_deny(&rig, FIRST);
     tell_slots(FIRST, NONE);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     tell_slots(4, free);
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(slot(), free);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     rig_grant(&rig, 4);
@@ -292,7 +292,7 @@ START_TEST(all_permits_are_taken)
     ck_assert_uint_eq(rig.lease.attempts, 1);
     /* What they said of the slot that was tried is there for the report. */
     ck_assert_uint_eq(rig.lease.round.denied, RL_NODE(FIRST) | RL_NODE(4) | RL_NODE(0));
-    ck_assert_uint_eq(rig.lease.round.asked, rig.lease.round.denied);
+    ck_assert_uint_eq(rig.lease.round.requested, rig.lease.round.denied);
 }
 END_TEST
 
@@ -302,7 +302,7 @@ START_TEST(another_node_does_not_answer)
     begin_permit(4, 0);
     rig_deny(&rig, FIRST);
     tell_slots(FIRST, NONE);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     rig_pass(&rig, 2 * RL_MS);
     rig_tick(&rig);
     tell_slots(0, NONE);
@@ -320,10 +320,10 @@ START_TEST(another_node_is_lost)
     rig_deny(&rig, FIRST);
     tell_slots(FIRST, NONE);
     uint64_t slots = rig.fx.slots;
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     for (; slots != 0; slots &= slots - 1)
-        rig_tell_ttl(&rig, 4, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
-                     _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SILENT, 0);
+        rig_report_ttl(&rig, 4, rl_permit_slot(&rig.lease, (unsigned)__builtin_ctzll(slots)),
+                       _i == 0 ? RL_VOTE_FAILED : RL_VOTE_SUSPECT, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
     tell_slots(0, NONE);
     tell_slots(3, NONE);
@@ -366,8 +366,8 @@ START_TEST(a_late_answer_about_a_permit)
     tell_slots(FIRST, NONE);
     rig_pass(&rig, 2 * RL_MS);
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(0));
-    rig_tell_ttl(&rig, 4, 0, RL_VOTE_DENIED, 0);
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(0));
+    rig_report_ttl(&rig, 4, 0, RL_VOTE_DENIED, 0);
     ck_assert_uint_eq(rig.lease.state, RL_STATE_WAITING);
 }
 END_TEST
@@ -375,12 +375,12 @@ END_TEST
 START_TEST(a_small_budget_for_a_permit)
 {
     begin_permit(4, RL_MS);
-    ck_assert_uint_eq(rig.fx.ask, ALL);
+    ck_assert_uint_eq(rig.fx.request, ALL);
     rig_pass(&rig, RL_MS / 2);
     rig_deny(&rig, FIRST);
     deny_others();
     tell_slots(FIRST, NONE);
-    ck_assert_uint_eq(rig.fx.watch, RL_NODE(4));
+    ck_assert_uint_eq(rig.fx.probe, RL_NODE(4));
     rig_pass(&rig, RL_MS / 2);
     ck_assert_uint_le(rig.lease.wake_ns, rig.view.now.boot_ns);
     rig_tick(&rig);

@@ -27,7 +27,7 @@ START_TEST(a_grant_that_ends_untold)
     ck_assert_uint_eq(rig.fx.undo, 0x7);
     rig.view.now = rig.lease.next;
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
     ck_assert_uint_eq(rig_remaining_ns(&rig), RIG_USABLE_NS);
@@ -56,7 +56,7 @@ START_TEST(an_untold_grant_that_was_being_extended)
     hold_untold(&rig, 30 * RL_SECOND);
     rig_pass(&rig, RIG_USABLE_NS / 2);
     rig_tick(&rig);
-    ck_assert_uint_eq(rig.fx.ask, 0x7);
+    ck_assert_uint_eq(rig.fx.request, 0x7);
     if (_i == 0) {
         rig_pass(&rig, RIG_USABLE_NS / 2 + 1);
         rig_tick(&rig);
@@ -66,7 +66,7 @@ START_TEST(an_untold_grant_that_was_being_extended)
     }
     ck_assert_uint_eq(rig.fx.flags & (RL_FX_WAITING | RL_FX_LOST | RL_FX_ENDED), RL_FX_WAITING);
     ck_assert_uint_eq(rig.fx.undo, _i == 0 ? 0x7 : 0x2);
-    ck_assert_uint_eq(rig.fx.ask | rig.fx.heal, 0);
+    ck_assert_uint_eq(rig.fx.request | rig.fx.heal, 0);
     ck_assert_uint_eq(rig_remaining_ns(&rig), 0);
 }
 END_TEST

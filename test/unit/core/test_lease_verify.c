@@ -26,7 +26,7 @@ static void verify_on(unsigned nodes, rl_nodes unproven, rl_nodes unfit)
     rig_init(&rig, nodes);
     rig.params.terms.kind = RL_LEASE_VERIFY;
     rig.params.unproven = unproven;
-    rig.view.unfit = unfit;
+    rig.view.excluded = unfit;
     for (unsigned i = 0; i < nodes; i++)
         if (unfit & RL_NODE(i))
             rig.view.cause[i] = REDLOCK_CAUSE_RESTARTED;
@@ -43,12 +43,12 @@ static void check_ended(int status)
     ck_assert_uint_eq(rig.lease.state, RL_STATE_ENDED);
     ck_assert_uint_eq(rig.fx.flags, RL_FX_DONE | RL_FX_ENDED);
     ck_assert_int_eq(rig.fx.status, status);
-    ck_assert_uint_eq(rig.fx.undo | rig.fx.ask | rig.fx.heal, 0);
+    ck_assert_uint_eq(rig.fx.undo | rig.fx.request | rig.fx.heal, 0);
 }
 
 static void check_open(void)
 {
-    ck_assert_uint_eq(rig.lease.state, RL_STATE_ASKING);
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(rig.fx.flags, 0);
 }
 
@@ -91,9 +91,9 @@ START_TEST(outcomes)
     for (unsigned i = 0; row->votes[i] != '\0'; i++) {
         const enum rl_vote vote = row->votes[i] == 'g'   ? RL_VOTE_GRANTED
                                   : row->votes[i] == 'd' ? RL_VOTE_DENIED
-                                  : row->votes[i] == 's' ? RL_VOTE_SILENT
+                                  : row->votes[i] == 's' ? RL_VOTE_SUSPECT
                                                          : RL_VOTE_FAILED;
-        if (row->votes[i] != '.' && rig.lease.state == RL_STATE_ASKING)
+        if (row->votes[i] != '.' && rig.lease.state == RL_STATE_ACQUIRING)
             rig_vote(&rig, i, vote);
     }
     const int status = rig.lease.state == RL_STATE_ENDED ? rig.lease.status : OPEN;
@@ -105,7 +105,7 @@ END_TEST
 START_TEST(a_majority_has_it)
 {
     verify(0, 0);
-    ck_assert_uint_eq(rig.fx.ask, 0x1f);
+    ck_assert_uint_eq(rig.fx.request, 0x1f);
     ck_assert_uint_eq(rig.lease.round.verb, RL_VERB_GET);
     ck_assert_uint_eq(rig.lease.wake_ns, RL_NEVER);
     rig_grant(&rig, 0);
@@ -166,7 +166,7 @@ START_TEST(what_does_not_count)
         rig_grant(&rig, i);
     check_open();
     rig_fail(&rig, 4);
-    check_ended(REDLOCK_EREFUSED); /* with the one that was restarted it would be a majority */
+    check_ended(REDLOCK_EEXCLUDED); /* with the one that was restarted it would be a majority */
 
     verify(0x3, 0);
     for (unsigned i = 0; i < 4; i++)
@@ -182,7 +182,7 @@ START_TEST(what_does_not_count)
     verify(0, 0); /* found out meanwhile */
     rig_grant(&rig, 0);
     rig_grant(&rig, 1);
-    rig.view.unfit = 0x1;
+    rig.view.excluded = 0x1;
     rig_grant(&rig, 2);
     check_open();
     rig_grant(&rig, 3);
@@ -203,7 +203,7 @@ END_TEST
 
 static void disprove(rl_nodes nodes)
 {
-    const struct rl_event event = {.kind = RL_EVENT_DOUBT, .nodes = nodes};
+    const struct rl_event event = {.kind = RL_EVENT_INVALIDATE, .nodes = nodes};
     rig_step(&held, &event);
 }
 

@@ -24,7 +24,7 @@ static struct rl_round round_of(unsigned nodes)
 
 static struct rl_view view_of(rl_nodes up)
 {
-    struct rl_view view = {.now = {.boot_ns = 70, .raw_ns = 7}, .up = up, .voters = up};
+    struct rl_view view = {.now = {.boot_ns = 70, .raw_ns = 7}, .up = up, .eligible = up};
 
     for (unsigned i = 0; i < RL_NODES_MAX; i++)
         view.cause[i] = REDLOCK_CAUSE_CONNECT;
@@ -63,7 +63,7 @@ static struct rl_round round_with(enum rl_verb verb, const char *votes, rl_nodes
         else if (votes[i] == 'f')
             cast(&round, i, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT);
         else if (votes[i] == 's')
-            cast(&round, i, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT);
+            cast(&round, i, RL_VOTE_SUSPECT, REDLOCK_CAUSE_TIMEOUT);
     }
     return round;
 }
@@ -77,10 +77,10 @@ START_TEST(those_that_are_up_are_asked)
     view.cause[4] = REDLOCK_CAUSE_DUPLICATE;
     rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, 0x10, &view);
     ck_assert_uint_eq(round.number, 1);
-    ck_assert_uint_eq(round.asked, 0x15);
+    ck_assert_uint_eq(round.requested, 0x15);
     ck_assert_uint_eq(round.failed, 0x0a);
     ck_assert_uint_eq(round.absent, 0);
-    ck_assert_uint_eq(round.barred, 0x10);
+    ck_assert_uint_eq(round.excluded, 0x10);
     ck_assert_uint_eq(round.cause[0], REDLOCK_CAUSE_NONE);
     ck_assert_uint_eq(round.cause[1], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(round.cause[3], REDLOCK_CAUSE_CONNECT);
@@ -93,10 +93,10 @@ START_TEST(those_that_are_up_are_asked)
     cast(&round, 0, RL_VOTE_GRANTED, 0);
     rl_round_open(&round, RL_VERB_RELEASE, 0x07, ~(rl_nodes)0, &view);
     ck_assert_uint_eq(round.number, 2);
-    ck_assert_uint_eq(round.asked, 0x05);
+    ck_assert_uint_eq(round.requested, 0x05);
     ck_assert_uint_eq(round.failed, 0x02);
     ck_assert_uint_eq(round.absent, 0x18);
-    ck_assert_uint_eq(round.barred, 0x1f); /* bits of nodes that do not exist are dropped */
+    ck_assert_uint_eq(round.excluded, 0x1f); /* bits of nodes that do not exist are dropped */
     ck_assert_uint_eq(round.granted | round.denied, 0);
     ck_assert_uint_eq(round.rtt_us[0], 0);
 }
@@ -280,7 +280,7 @@ START_TEST(completed_by_a_later_round)
 
     round.rtt_us = own_rtt_us;
     round.cause = own_cause;
-    rl_round_hold_back(&round, 0x1e);
+    rl_round_defer(&round, 0x1e);
     struct rl_round later = round_with(A, "ggdf.", 0);
     rl_round_complete(&round, &later);
     ck_assert_uint_eq(round.denied, 0x5);
@@ -288,7 +288,7 @@ START_TEST(completed_by_a_later_round)
     ck_assert_uint_eq(round.failed, 0x8);
     ck_assert_uint_eq(round.cause[3], REDLOCK_CAUSE_TIMEOUT);
     ck_assert_uint_eq(round.rtt_us[2], 42);
-    ck_assert_uint_eq(round.later, 0);
+    ck_assert_uint_eq(round.deferred, 0);
     ck_assert_uint_eq(rl_round_pending(&round), 0x10);
 }
 END_TEST
@@ -311,15 +311,15 @@ static const struct failed FAILED[] = {
     {3, "gAA", 0, REDLOCK_EAUTH},
     {3, "gAN", 0, REDLOCK_EAUTH},
     {3, "gAT", 0, REDLOCK_ENOQUORUM},
-    {3, "gRL", 0, REDLOCK_EREFUSED},
-    {3, "gUO", 0, REDLOCK_EREFUSED},
+    {3, "gRL", 0, REDLOCK_EEXCLUDED},
+    {3, "gUO", 0, REDLOCK_EEXCLUDED},
     {3, "gUA", 0, REDLOCK_ENOQUORUM},
     {3, "MMg", 0, REDLOCK_ENOMEM},
     {3, "MTg", 0, REDLOCK_ENOQUORUM},
     {5, "ddgTT", 0, REDLOCK_ECONTENDED},
     {5, "ggTTT", 0, REDLOCK_ENOQUORUM},
     {5, "AAATT", 0, REDLOCK_EAUTH},
-    {5, "AARRR", 0, REDLOCK_EREFUSED},
+    {5, "AARRR", 0, REDLOCK_EEXCLUDED},
     {5, "AARRT", 0, REDLOCK_ENOQUORUM},
     {5, "MMMAA", 0, REDLOCK_ENOMEM},
     {1, "d", 0, REDLOCK_ECONTENDED},
@@ -360,7 +360,7 @@ START_TEST(reasons)
         if (letter == 'g' || letter == 'd')
             cast(&round, i, letter == 'g' ? RL_VOTE_GRANTED : RL_VOTE_DENIED, 0);
         else if (letter == 's')
-            cast(&round, i, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT);
+            cast(&round, i, RL_VOTE_SUSPECT, REDLOCK_CAUSE_TIMEOUT);
         else
             cast(&round, i, RL_VOTE_FAILED, cause_of(letter));
     }
@@ -376,15 +376,15 @@ START_TEST(silent_nodes_give_keys_back)
     struct rl_round round = round_of(3);
     struct rl_view view = view_of(0x3);
 
-    view.silent = 0x4;
+    view.suspect = 0x4;
     view.cause[2] = REDLOCK_CAUSE_TIMEOUT;
     rl_round_open(&round, RL_VERB_ACQUIRE, 0x7, 0, &view);
-    ck_assert_uint_eq(round.asked, 0x3);
+    ck_assert_uint_eq(round.requested, 0x3);
     ck_assert_uint_eq(round.failed, 0x4);
     rl_round_open(&round, RL_VERB_SHORTEN, 0x7, 0, &view);
-    ck_assert_uint_eq(round.asked, 0x7);
+    ck_assert_uint_eq(round.requested, 0x7);
     ck_assert_uint_eq(round.failed, 0);
-    ck_assert_uint_eq(round.silent, 0x4);
+    ck_assert_uint_eq(round.suspect, 0x4);
     ck_assert_uint_eq(round.cause[2], REDLOCK_CAUSE_TIMEOUT);
     ck_assert(cast(&round, 2, RL_VOTE_GRANTED, 0));
     ck_assert_uint_eq(round.cause[2], 0);
@@ -404,7 +404,7 @@ START_TEST(a_copy_has_its_own)
     ck_assert_uint_eq(copy.granted, 0x1);
     ck_assert_uint_eq(copy.denied, 0x2);
     ck_assert_uint_eq(copy.failed, 0x4);
-    ck_assert_uint_eq(copy.barred, 0x2);
+    ck_assert_uint_eq(copy.excluded, 0x2);
     for (unsigned i = 0; i < 5; i++) {
         ck_assert_uint_eq(copy.rtt_us[i], round.rtt_us[i]);
         ck_assert_uint_eq(copy.cause[i], round.cause[i]);
@@ -434,22 +434,22 @@ START_TEST(silent_nodes_where_they_are_needed)
     struct rl_view view = view_of(rows[_i].up);
     rl_nodes late = rows[_i].asked & rows[_i].silent;
 
-    view.silent = rows[_i].silent;
+    view.suspect = rows[_i].silent;
     memset(view.cause, REDLOCK_CAUSE_TIMEOUT, sizeof view.cause);
     for (unsigned v = 0; v < 3; v++) {
         rl_round_open(&round, verbs[v], 0x1f, rows[_i].barred, &view);
-        ck_assert_uint_eq(round.asked, rows[_i].asked);
+        ck_assert_uint_eq(round.requested, rows[_i].asked);
         ck_assert_uint_eq(round.failed, 0x1f & ~rows[_i].asked);
-        ck_assert_uint_eq(round.silent, late);
+        ck_assert_uint_eq(round.suspect, late);
         ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
     }
     /* The first is asked alone, the others when it has granted. */
     rl_nodes first = rows[_i].asked & ~(rows[_i].asked - 1);
     rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, rows[_i].barred, &view);
-    rl_round_hold_back(&round, ~first);
+    rl_round_defer(&round, ~first);
     ck_assert(cast(&round, (unsigned)__builtin_ctz(first), RL_VOTE_GRANTED, 0));
-    ck_assert_uint_eq(rl_round_ask_later(&round, &view), rows[_i].asked & ~first);
-    ck_assert_uint_eq(round.silent & ~first, late & ~first);
+    ck_assert_uint_eq(rl_round_take_deferred(&round, &view), rows[_i].asked & ~first);
+    ck_assert_uint_eq(round.suspect & ~first, late & ~first);
     ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);
     for (unsigned i = 0; i < 5; i++)
         cast(&round, i, RL_VOTE_GRANTED, 0);
@@ -463,7 +463,7 @@ START_TEST(a_denied_attempt_does_not_wait_for_the_late)
     struct rl_round round = round_of(5);
     struct rl_view view = view_of(0x3);
 
-    view.silent = 0x1c;
+    view.suspect = 0x1c;
     rl_round_open(&round, RL_VERB_ACQUIRE, 0x1f, 0, &view);
     ck_assert(cast(&round, 0, RL_VOTE_GRANTED, 0));
     ck_assert_int_eq(rl_round_judge(&round), RL_OUTCOME_OPEN);

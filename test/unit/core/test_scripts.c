@@ -31,14 +31,14 @@ static void teardown(void)
 }
 
 /* Asks the server as the library would and translates its reply as the library would. */
-static struct rl_answer ask(enum rl_verb verb, enum rl_form form, const char *key,
+static struct rl_result ask(enum rl_verb verb, enum rl_form form, const char *key,
                             const char *token, uint64_t ttl_ms)
 {
     struct rl_command command;
     const char *argv[RL_ARGS_MAX];
     size_t lens[RL_ARGS_MAX];
 
-    rl_protocol_say(
+    rl_protocol_format(
         &command, verb, form,
         &(struct rl_arguments){.key = TEXT(key), .token = TEXT(token), .ttl_ms = ttl_ms});
     for (size_t i = 0; i < command.count; i++) {
@@ -66,9 +66,9 @@ static struct rl_answer ask(enum rl_verb verb, enum rl_form form, const char *ke
         reply.kind = got->type == REDIS_REPLY_NIL ? RL_REPLY_NIL : RL_REPLY_ARRAY;
         break;
     }
-    struct rl_answer answer = rl_protocol_answer(verb, form, 1, &reply);
+    struct rl_result result = rl_protocol_classify(verb, form, 1, &reply);
     freeReplyObject(got);
-    return answer;
+    return result;
 }
 
 static enum rl_vote eval(enum rl_verb verb, const char *token, uint64_t ttl_ms)
@@ -85,14 +85,14 @@ START_TEST(sha_is_what_the_server_computes)
 {
     static const enum rl_verb scripted[] = {RL_VERB_EXTEND, RL_VERB_RELEASE, RL_VERB_SHORTEN};
     for (size_t i = 0; i < 3; i++) {
-        struct rl_answer answer = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
-        ck_assert_int_eq(answer.vote, RL_VOTE_AGAIN); /* NOSCRIPT: not loaded yet */
-        ck_assert_int_eq(answer.form, RL_FORM_EVAL);
+        struct rl_result result = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
+        ck_assert_int_eq(result.vote, RL_VOTE_RESEND); /* NOSCRIPT: not loaded yet */
+        ck_assert_int_eq(result.form, RL_FORM_EVAL);
         ck_assert(cluster_replies(cluster, 0, rl_protocol_script(scripted[i], RL_FORM_SHA)->sha,
                                   "SCRIPT LOAD %s",
                                   rl_protocol_script(scripted[i], RL_FORM_SHA)->text));
-        answer = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
-        ck_assert_int_eq(answer.vote, RL_VOTE_DENIED); /* runs, and there is no key */
+        result = ask(scripted[i], RL_FORM_SHA, "key", "tok", 1000);
+        ck_assert_int_eq(result.vote, RL_VOTE_DENIED); /* runs, and there is no key */
     }
 }
 END_TEST
@@ -173,13 +173,13 @@ START_TEST(native_forms_vote_or_fall_back)
                   {RL_VERB_RELEASE, RL_FORM_DELIFEQ, RL_FEATURE_DELIFEQ}};
     for (size_t i = 0; i < sizeof native / sizeof native[0]; i++) {
         ck_assert(cluster_replies(cluster, 0, "OK", "SET key tok PX 90000"));
-        struct rl_answer answer = ask(native[i].verb, native[i].form, "key", "tok", 90000);
-        if (answer.vote == RL_VOTE_AGAIN) {
-            ck_assert_uint_eq(answer.forget, native[i].feature);
-            ck_assert_int_eq(answer.form, RL_FORM_SHA);
+        struct rl_result result = ask(native[i].verb, native[i].form, "key", "tok", 90000);
+        if (result.vote == RL_VOTE_RESEND) {
+            ck_assert_uint_eq(result.forget, native[i].feature);
+            ck_assert_int_eq(result.form, RL_FORM_SHA);
             ck_assert(cluster_replies(cluster, 0, "tok", "GET key")); /* it had no effect */
         } else {
-            ck_assert_int_eq(answer.vote, RL_VOTE_GRANTED);
+            ck_assert_int_eq(result.vote, RL_VOTE_GRANTED);
         }
     }
 }
@@ -187,9 +187,9 @@ END_TEST
 
 static void expect_failure(enum rl_verb verb, enum rl_form form, int cause)
 {
-    struct rl_answer answer = ask(verb, form, "key", "tok", 30000);
-    ck_assert_msg(answer.vote == RL_VOTE_FAILED && answer.cause == cause,
-                  "verb %d: vote %d, cause %d instead of %d", verb, answer.vote, answer.cause,
+    struct rl_result result = ask(verb, form, "key", "tok", 30000);
+    ck_assert_msg(result.vote == RL_VOTE_FAILED && result.cause == cause,
+                  "verb %d: vote %d, cause %d instead of %d", verb, result.vote, result.cause,
                   cause);
 }
 

@@ -38,7 +38,7 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-static struct rl_answer say(enum rl_verb verb, const struct rl_command *command,
+static struct rl_result say(enum rl_verb verb, const struct rl_command *command,
                             struct rl_reply *ret)
 {
     const char *argv[RL_ARGS_MAX];
@@ -57,10 +57,10 @@ static struct rl_answer say(enum rl_verb verb, const struct rl_command *command,
         .text = last->str,
         .len = (size_t)last->len,
     };
-    return rl_protocol_answer(verb, RL_FORM_EVAL, 1, ret);
+    return rl_protocol_classify(verb, RL_FORM_EVAL, 1, ret);
 }
 
-static struct rl_answer ask(enum rl_verb verb, const char *token, uint64_t number)
+static struct rl_result ask(enum rl_verb verb, const char *token, uint64_t number)
 {
     const struct rl_arguments arguments = {
         .key = TEXT("key"),
@@ -68,27 +68,27 @@ static struct rl_answer ask(enum rl_verb verb, const char *token, uint64_t numbe
         .ttl_ms = 30000,
         .record = TEXT("rec"),
         .config = TEXT(CFG),
-        .number = number,
+        .fence = number,
         .stripe = 7,
     };
     struct rl_command command;
     struct rl_reply reply;
 
-    rl_protocol_say(&command, verb, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, verb, RL_FORM_EVAL, &arguments);
     return say(verb, &command, &reply);
 }
 
-static struct rl_answer vote(const char *token, uint64_t number)
+static struct rl_result vote(const char *token, uint64_t number)
 {
     return ask(RL_VERB_ACQUIRE, token, number);
 }
 
-static struct rl_answer raise_to(const char *token, uint64_t number)
+static struct rl_result raise_to(const char *token, uint64_t number)
 {
     return ask(RL_VERB_RAISE, token, number);
 }
 
-static struct rl_answer record(enum rl_verb verb, const char *config, const char *run,
+static struct rl_result record(enum rl_verb verb, const char *config, const char *run,
                                const char *mark, const char *numbers, struct rl_record_text *text)
 {
     const struct rl_arguments words = {
@@ -96,16 +96,16 @@ static struct rl_answer record(enum rl_verb verb, const char *config, const char
         .config = TEXT(config),
         .mark = TEXT(mark),
         .run = TEXT(run),
-        .numbers = TEXT(numbers),
+        .fences = TEXT(numbers),
     };
     struct rl_command command;
     struct rl_reply reply;
 
-    rl_protocol_say(&command, verb, RL_FORM_EVAL, &words);
-    struct rl_answer answer = say(verb, &command, &reply);
+    rl_protocol_format(&command, verb, RL_FORM_EVAL, &words);
+    struct rl_result result = say(verb, &command, &reply);
     if (text != NULL)
         ck_assert(rl_wire_record_parse(&reply, text));
-    return answer;
+    return result;
 }
 
 static void admit(void)
@@ -134,24 +134,24 @@ END_TEST
 START_TEST(numbers_are_exact)
 {
     admit();
-    struct rl_answer got = vote("tok", BIG);
+    struct rl_result got = vote("tok", BIG);
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
-    ck_assert(got.accepted && got.number == 0 && is(got.run, "run1"));
+    ck_assert(got.accepted && got.register_value == 0 && is(got.run, "run1"));
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
     ck_assert(cluster_replies(cluster, 0, "tok", "GET key"));
     ck_assert_int_gt(cluster_integer(cluster, 0, "PTTL key"), 0);
 
     got = vote("other", BIG + 1);
     ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
-    ck_assert_uint_eq(got.number, BIG);
+    ck_assert_uint_eq(got.register_value, BIG);
     ck_assert(cluster_replies(cluster, 0, BIG_TEXT, "HGET rec 7"));
 
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
     got = vote("other", BIG); /* strictly larger, or not accepted */
-    ck_assert(got.vote == RL_VOTE_GRANTED && !got.accepted && got.number == BIG);
+    ck_assert(got.vote == RL_VOTE_GRANTED && !got.accepted && got.register_value == BIG);
     ck_assert(cluster_replies(cluster, 0, "1", "DEL key"));
     got = vote("third", BIG + 1);
-    ck_assert(got.accepted && got.number == BIG);
+    ck_assert(got.accepted && got.register_value == BIG);
     ck_assert(cluster_replies(cluster, 0, "1787500000123457", "HGET rec 7"));
 }
 END_TEST
@@ -219,7 +219,7 @@ START_TEST(reading_marks_what_is_not_in_use)
     struct rl_record_text text;
 
     record(RL_VERB_READ, CFG, "run1", "mine", "", &text);
-    ck_assert(is(text.config, "") && is(text.mark, "mine") && is(text.numbers, ""));
+    ck_assert(is(text.config, "") && is(text.mark, "mine") && is(text.fences, ""));
     record(RL_VERB_READ, CFG, "run1", "later", "", &text);
     ck_assert(is(text.mark, "mine")); /* the first one stays */
     ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "later", "", NULL).vote, RL_VOTE_DENIED);
@@ -227,7 +227,7 @@ START_TEST(reading_marks_what_is_not_in_use)
                      RL_VOTE_GRANTED);
     record(RL_VERB_READ, CFG, "run1", "again", "", &text);
     ck_assert(is(text.config, CFG "run1") && is(text.mark, ""));
-    ck_assert(is(text.numbers, "0:5 1023:" BIG_TEXT));
+    ck_assert(is(text.fences, "0:5 1023:" BIG_TEXT));
     /* A record of an earlier run of the server is marked, one of another configuration is not. */
     record(RL_VERB_READ, CFG, "run2", "again", "", &text);
     ck_assert(is(text.config, CFG "run1") && is(text.mark, "again"));
@@ -235,7 +235,7 @@ START_TEST(reading_marks_what_is_not_in_use)
                      RL_VOTE_GRANTED);
     record(RL_VERB_READ, "v1 other;", "run2", "x", "", &text);
     ck_assert(is(text.config, CFG "run2") && is(text.mark, ""));
-    ck_assert(is(text.numbers, "0:5 9:1 1023:" BIG_TEXT)); /* never lowered */
+    ck_assert(is(text.fences, "0:5 9:1 1023:" BIG_TEXT)); /* never lowered */
     ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "", "", NULL).record,
                      RL_RECORD_FOREIGN);
     ck_assert_int_eq(record(RL_VERB_SEED, "v1 other;", "run2", "*", "", NULL).vote,
@@ -261,7 +261,7 @@ START_TEST(a_full_record_fits_one_answer)
     ck_assert_int_eq(record(RL_VERB_SEED, CFG, "run1", "*", numbers, NULL).vote, RL_VOTE_GRANTED);
     record(RL_VERB_READ, CFG, "run1", "m", "", &text);
     ck_assert_uint_le((size_t)last->len, RL_RECORD_TEXT_MAX);
-    while (rl_wire_record_next(text.numbers, &at, &stripe, &number))
+    while (rl_wire_record_next(text.fences, &at, &stripe, &number))
         ck_assert(stripe == count++ && number == RL_FENCE_CORRUPT - 1);
     ck_assert_uint_eq(count, RL_FENCE_STRIPES);
 }
@@ -291,7 +291,7 @@ START_TEST(a_full_server_refuses)
 {
     admit();
     ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
-    struct rl_answer got = vote("tok", BIG);
+    struct rl_result got = vote("tok", BIG);
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
     ck_assert_int_eq(got.cause, REDLOCK_CAUSE_OOM);
     ck_assert(cluster_replies(cluster, 0, "0", "EXISTS key"));

@@ -32,15 +32,16 @@ static void teardown(void)
     cluster_stop(cluster);
 }
 
-static struct rl_answer ask(enum rl_verb verb, uint64_t ttl_ms)
+static struct rl_result ask(enum rl_verb verb, uint64_t ttl_ms)
 {
     struct rl_command command;
     const char *argv[RL_ARGS_MAX];
     size_t lens[RL_ARGS_MAX];
 
-    rl_protocol_say(&command, verb, RL_FORM_MANY,
-                    &(struct rl_arguments){
-                        .keys = keys, .key_count = KEYS, .token = {"mine", 4}, .ttl_ms = ttl_ms});
+    rl_protocol_format(
+        &command, verb, RL_FORM_MANY,
+        &(struct rl_arguments){
+            .keys = keys, .key_count = KEYS, .token = {"mine", 4}, .ttl_ms = ttl_ms});
     for (size_t i = 0; i < command.count; i++) {
         argv[i] = command.args[i].data;
         lens[i] = command.args[i].len;
@@ -51,9 +52,9 @@ static struct rl_answer ask(enum rl_verb verb, uint64_t ttl_ms)
     reply.kind = got->type == REDIS_REPLY_INTEGER ? RL_REPLY_INTEGER
                  : got->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
                                                   : RL_REPLY_NIL;
-    struct rl_answer answer = rl_protocol_answer(verb, RL_FORM_MANY, KEYS, &reply);
+    struct rl_result result = rl_protocol_classify(verb, RL_FORM_MANY, KEYS, &reply);
     freeReplyObject(got);
-    return answer;
+    return result;
 }
 
 /* What is under a key. */
@@ -125,9 +126,9 @@ static void check_acquire(const enum state *states)
     unsigned first = 0;
     while (first < KEYS && states[first] == NOTHING)
         first++;
-    struct rl_answer answer = ask(RL_VERB_ACQUIRE, TTL);
-    ck_assert_int_eq(answer.vote, first == KEYS ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
-    ck_assert_uint_eq(answer.key, first == KEYS ? 0 : first + 1);
+    struct rl_result result = ask(RL_VERB_ACQUIRE, TTL);
+    ck_assert_int_eq(result.vote, first == KEYS ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
+    ck_assert_uint_eq(result.key, first == KEYS ? 0 : first + 1);
     if (first == KEYS)
         check_all_mine(states);
     else
@@ -201,8 +202,8 @@ START_TEST(full_memory)
 {
     static const enum state all[] = {MINE, MINE, MINE}, some[] = {MINE, NOTHING, MINE_LONG};
     ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 1"));
-    struct rl_answer answer = ask(RL_VERB_ACQUIRE, TTL);
-    ck_assert_int_eq(answer.cause, REDLOCK_CAUSE_OOM);
+    struct rl_result result = ask(RL_VERB_ACQUIRE, TTL);
+    ck_assert_int_eq(result.cause, REDLOCK_CAUSE_OOM);
     ck_assert_uint_eq(cluster_count_keys(cluster, 0), 0);
     for (unsigned round = 0; round < 2; round++) {
         ck_assert(cluster_replies(cluster, 0, "OK", "CONFIG SET maxmemory 0"));
@@ -245,9 +246,9 @@ START_TEST(rights_that_are_missing)
         redisContext *strong = connection;
         connection = redisConnect("127.0.0.1", cluster_port(cluster, 0));
         freeReplyObject(redisCommand(connection, "AUTH weak pw"));
-        struct rl_answer answer = ask(rows[row].verb, TTL);
-        ck_assert_msg(answer.vote == RL_VOTE_FAILED && answer.cause == REDLOCK_CAUSE_NOPERM,
-                      "row %u: vote %d, cause %d", row, answer.vote, answer.cause);
+        struct rl_result result = ask(rows[row].verb, TTL);
+        ck_assert_msg(result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_NOPERM,
+                      "row %u: vote %d, cause %d", row, result.vote, result.cause);
         redisFree(connection);
         connection = strong;
         check_unchanged(states);

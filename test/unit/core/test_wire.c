@@ -48,10 +48,10 @@ START_TEST(words_are_exact)
     char joined[256] = "";
 
     memset(&command, 0xff, sizeof command);
-    rl_protocol_say(
+    rl_protocol_format(
         &command, said->verb, said->form,
         &(struct rl_arguments){
-            .key = key, .token = TEXT("tok"), .ttl_ms = said->ttl_ms, .word = TEXT("word")});
+            .key = key, .token = TEXT("tok"), .ttl_ms = said->ttl_ms, .text = TEXT("word")});
     ck_assert_uint_le(command.count, RL_ARGS_MAX);
     for (size_t i = 0; i < command.count; i++) {
         const struct rl_arg *arg = &command.args[i];
@@ -79,8 +79,8 @@ START_TEST(keys_are_binary)
     const struct rl_arg key = {.data = bytes, .len = sizeof bytes};
     struct rl_command command;
 
-    rl_protocol_say(&command, RL_VERB_ACQUIRE, RL_FORM_PLAIN,
-                    &(struct rl_arguments){.key = key, .token = TEXT("tok"), .ttl_ms = 10});
+    rl_protocol_format(&command, RL_VERB_ACQUIRE, RL_FORM_PLAIN,
+                       &(struct rl_arguments){.key = key, .token = TEXT("tok"), .ttl_ms = 10});
     ck_assert_ptr_eq(command.args[1].data, bytes);
     ck_assert_uint_eq(command.args[1].len, sizeof bytes);
 }
@@ -121,14 +121,15 @@ START_TEST(rows_are_whole)
     unsigned forms = 0;
 
     for (unsigned form = 0; form < RL_FORM_ROWS; form++) {
-        const struct rl_phrase *phrase = &row->forms[form];
-        bool exists = phrase->words[0].kind != RL_WORD_NONE;
+        const struct rl_verb_form *verb_form = &row->forms[form];
+        bool exists = verb_form->args[0].kind != RL_FORM_ARG_NONE;
         bool scripted = form == RL_FORM_SHA || form == RL_FORM_MANY;
         forms += exists;
-        ck_assert(phrase->words[RL_PHRASE_WORDS - 1].kind == RL_WORD_NONE);
-        ck_assert((phrase->judge != NULL) == (exists && !row->informs));
-        ck_assert((phrase->script != NULL) == (exists && scripted));
-        ck_assert(phrase->script == NULL || (phrase->script->sha != NULL) == (form == RL_FORM_SHA));
+        ck_assert(verb_form->args[RL_FORM_ARGS_MAX - 1].kind == RL_FORM_ARG_NONE);
+        ck_assert((verb_form->classify != NULL) == (exists && !row->informs));
+        ck_assert((verb_form->script != NULL) == (exists && scripted));
+        ck_assert(verb_form->script == NULL ||
+                  (verb_form->script->sha != NULL) == (form == RL_FORM_SHA));
     }
     ck_assert((forms > 0) == (_i != RL_VERB_NONE));
     ck_assert(!row->creates_key || row->resets_ttl);
@@ -153,11 +154,11 @@ static struct rl_reply reply_number(int64_t integer)
 static void expect(enum rl_verb verb, enum rl_form form, struct rl_reply reply, enum rl_vote vote,
                    int cause)
 {
-    struct rl_answer answer = rl_protocol_answer(verb, form, 1, &reply);
-    ck_assert_msg(answer.vote == vote && answer.cause == cause,
+    struct rl_result result = rl_protocol_classify(verb, form, 1, &reply);
+    ck_assert_msg(result.vote == vote && result.cause == cause,
                   "verb %d form %d, reply kind %d \"%.*s\" %lld: vote %d cause %d, expected %d %d",
                   verb, form, reply.kind, (int)reply.len, reply.text != NULL ? reply.text : "",
-                  (long long)reply.integer, answer.vote, answer.cause, vote, cause);
+                  (long long)reply.integer, result.vote, result.cause, vote, cause);
 }
 
 /* Every way to ask. */
@@ -355,11 +356,11 @@ START_TEST(errors_to_every_question)
             vote = RL_VOTE_GRANTED;
         else if (q.form == RL_FORM_SHA && (strncmp(text, "NOSCRIPT ", 9) == 0 ||
                                            strncmp(text, "ERR unknown command", 19) == 0))
-            vote = RL_VOTE_AGAIN;
+            vote = RL_VOTE_RESEND;
         else if (native &&
                  (cause == REDLOCK_CAUSE_NOPERM || strncmp(text, "ERR unknown command", 19) == 0 ||
                   strcmp(text, "ERR syntax error") == 0))
-            vote = RL_VOTE_AGAIN;
+            vote = RL_VOTE_RESEND;
         else if (cause == REDLOCK_CAUSE_WRONGTYPE && q.verb == RL_VERB_GET)
             vote = RL_VOTE_GRANTED;
         else if (cause == REDLOCK_CAUSE_WRONGTYPE &&
@@ -405,10 +406,10 @@ START_TEST(again_says_how)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rl_reply reply = reply_text(RL_REPLY_ERROR, cases[i].text);
-        struct rl_answer answer = rl_protocol_answer(cases[i].verb, cases[i].form, 1, &reply);
-        ck_assert_int_eq(answer.vote, RL_VOTE_AGAIN);
-        ck_assert_int_eq(answer.form, cases[i].next);
-        ck_assert_uint_eq(answer.forget, cases[i].forget);
+        struct rl_result result = rl_protocol_classify(cases[i].verb, cases[i].form, 1, &reply);
+        ck_assert_int_eq(result.vote, RL_VOTE_RESEND);
+        ck_assert_int_eq(result.form, cases[i].next);
+        ck_assert_uint_eq(result.forget, cases[i].forget);
     }
 }
 END_TEST

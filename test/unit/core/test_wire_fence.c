@@ -33,53 +33,53 @@ START_TEST(words_are_exact)
         .ttl_ms = 30000,
         .record = TEXT("rec"),
         .config = TEXT("cfg;"),
-        .number = 1787500000123456,
+        .fence = 1787500000123456,
         .stripe = 1023,
         .mark = TEXT("m1"),
         .run = TEXT("r1"),
-        .numbers = TEXT("0:1 5:9"),
+        .fences = TEXT("0:1 5:9"),
     };
     struct rl_command command;
 
-    rl_protocol_say(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, &arguments);
+    rl_protocol_format(&command, RL_VERB_ACQUIRE, RL_FORM_SHA, &arguments);
     ck_assert_str_eq(joined(&command),
                      "EVALSHA|<script>|2|key|rec|tok|30000|1023|1787500000123456|cfg;");
     ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_ACQUIRE, RL_FORM_SHA)->sha);
-    rl_protocol_say(&command, RL_VERB_RAISE, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, RL_VERB_RAISE, RL_FORM_EVAL, &arguments);
     ck_assert_str_eq(joined(&command), "EVAL|<script>|2|key|rec|tok|1023|1787500000123456|cfg;");
     ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(RL_VERB_RAISE, RL_FORM_SHA)->text);
-    rl_protocol_say(&command, RL_VERB_READ, RL_FORM_SHA, &arguments);
+    rl_protocol_format(&command, RL_VERB_READ, RL_FORM_SHA, &arguments);
     ck_assert_str_eq(joined(&command), "EVALSHA|<script>|1|rec|cfg;|r1|m1|1024");
-    rl_protocol_say(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
+    rl_protocol_format(&command, RL_VERB_SEED, RL_FORM_EVAL, &arguments);
     ck_assert_str_eq(joined(&command), "EVAL|<script>|1|rec|cfg;|r1|m1|0:1 5:9");
 }
 END_TEST
 
-static struct rl_answer answer(enum rl_verb verb, enum rl_reply_kind kind, const char *text)
+static struct rl_result answer(enum rl_verb verb, enum rl_reply_kind kind, const char *text)
 {
     const struct rl_reply reply = {.kind = kind, .text = text, .len = strlen(text), .integer = 1};
 
-    return rl_protocol_answer(verb, RL_FORM_SHA, 1, &reply);
+    return rl_protocol_classify(verb, RL_FORM_SHA, 1, &reply);
 }
 
 START_TEST(votes)
 {
-    struct rl_answer got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "A 1787500000123456 abc");
+    struct rl_result got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "A 1787500000123456 abc");
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
     ck_assert(got.accepted);
-    ck_assert_uint_eq(got.number, 1787500000123456);
+    ck_assert_uint_eq(got.register_value, 1787500000123456);
     ck_assert(got.run.len == 3 && memcmp(got.run.data, "abc", 3) == 0);
     ck_assert_int_eq(got.record, RL_RECORD_ADMITTED);
 
     got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "G 12 ");
     ck_assert_int_eq(got.vote, RL_VOTE_GRANTED);
     ck_assert(!got.accepted);
-    ck_assert_uint_eq(got.number, 12);
+    ck_assert_uint_eq(got.register_value, 12);
     ck_assert_uint_eq(got.run.len, 0);
 
     got = answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 29000");
     ck_assert_int_eq(got.vote, RL_VOTE_DENIED);
-    ck_assert_uint_eq(got.number, 12);
+    ck_assert_uint_eq(got.register_value, 12);
     ck_assert_int_eq(got.record, RL_RECORD_UNKNOWN); /* of which run, it does not say */
     ck_assert_uint_eq(got.pttl_ms, 29000);
     ck_assert_uint_eq(answer(RL_VERB_ACQUIRE, RL_REPLY_BULK, "D 12 -1").pttl_ms, 0);
@@ -107,19 +107,19 @@ START_TEST(refusals)
         {"M", RL_RECORD_MISSING}, {"R v1 k=64;", RL_RECORD_FOREIGN}, {"C", RL_RECORD_CORRUPT}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rl_answer got = answer(verbs[_i], RL_REPLY_BULK, cases[i].text);
+        struct rl_result got = answer(verbs[_i], RL_REPLY_BULK, cases[i].text);
         ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
-        ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE);
+        ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE_RECORD);
         ck_assert_int_eq(got.record, cases[i].state);
     }
-    struct rl_answer got =
+    struct rl_result got =
         answer(verbs[_i], RL_REPLY_ERROR,
                "WRONGTYPE Operation against a key holding the wrong kind of value");
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
-    ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_int_eq(got.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_int_eq(got.record, RL_RECORD_CORRUPT);
     got = answer(verbs[_i], RL_REPLY_ERROR, "NOSCRIPT No matching script.");
-    ck_assert_int_eq(got.vote, RL_VOTE_AGAIN);
+    ck_assert_int_eq(got.vote, RL_VOTE_RESEND);
     ck_assert_int_eq(got.form, RL_FORM_EVAL);
     got = answer(verbs[_i], RL_REPLY_ERROR, "NOPERM no");
     ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
@@ -150,20 +150,20 @@ START_TEST(garbage_is_no_vote)
     enum rl_verb verb = verbs[_i];
 
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct rl_answer got = answer(verb, RL_REPLY_BULK, wrong[i]);
+        struct rl_result got = answer(verb, RL_REPLY_BULK, wrong[i]);
         ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
                       wrong[i]);
     }
     for (size_t i = 0; verb == RL_VERB_ACQUIRE && i < sizeof wrong_votes / sizeof wrong_votes[0];
          i++) {
-        struct rl_answer got = answer(verb, RL_REPLY_BULK, wrong_votes[i]);
+        struct rl_result got = answer(verb, RL_REPLY_BULK, wrong_votes[i]);
         ck_assert_msg(got.vote == RL_VOTE_FAILED && got.cause == REDLOCK_CAUSE_PROTOCOL, "%s",
                       wrong_votes[i]);
     }
     static const enum rl_reply_kind kinds[] = {RL_REPLY_STATUS, RL_REPLY_INTEGER, RL_REPLY_NIL,
                                                RL_REPLY_ARRAY};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        struct rl_answer got = answer(verb, kinds[i], "A 1 r");
+        struct rl_result got = answer(verb, kinds[i], "A 1 r");
         ck_assert_int_eq(got.vote, RL_VOTE_FAILED);
         ck_assert_int_eq(got.cause, REDLOCK_CAUSE_PROTOCOL);
     }
@@ -183,19 +183,19 @@ START_TEST(records_are_taken_apart)
     uint64_t number;
     size_t at = 0;
 
-    ck_assert_int_eq(rl_protocol_answer(RL_VERB_READ, RL_FORM_EVAL, 1, &reply).vote,
+    ck_assert_int_eq(rl_protocol_classify(RL_VERB_READ, RL_FORM_EVAL, 1, &reply).vote,
                      RL_VOTE_GRANTED);
     ck_assert(rl_wire_record_parse(&reply, &text));
     ck_assert_uint_eq(text.config.len, 7);
     ck_assert_uint_eq(text.mark.len, 4);
-    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(rl_wire_record_next(text.fences, &at, &stripe, &number));
     ck_assert(stripe == 0 && number == 7);
-    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(rl_wire_record_next(text.fences, &at, &stripe, &number));
     ck_assert(stripe == 5 && number == 1787500000123456);
-    ck_assert(rl_wire_record_next(text.numbers, &at, &stripe, &number));
+    ck_assert(rl_wire_record_next(text.fences, &at, &stripe, &number));
     ck_assert(stripe == 1023 && number == 3);
-    ck_assert(!rl_wire_record_next(text.numbers, &at, &stripe, &number));
-    ck_assert_uint_eq(at, text.numbers.len);
+    ck_assert(!rl_wire_record_next(text.fences, &at, &stripe, &number));
+    ck_assert_uint_eq(at, text.fences.len);
 }
 END_TEST
 

@@ -22,15 +22,15 @@ START_TEST(words_are_exact)
     struct rl_command command;
 
     memset(&command, 0xff, sizeof command);
-    rl_protocol_say(&command, verb, RL_FORM_MANY,
-                    &(struct rl_arguments){
-                        .keys = keys, .key_count = 3, .token = TEXT("tok"), .ttl_ms = 86400000});
+    rl_protocol_format(&command, verb, RL_FORM_MANY,
+                       &(struct rl_arguments){
+                           .keys = keys, .key_count = 3, .token = TEXT("tok"), .ttl_ms = 86400000});
     ck_assert_uint_eq(command.count, timed ? 8 : 7);
     ck_assert_uint_eq(command.args[0].len, 4);
     ck_assert_mem_eq(command.args[0].data, "EVAL", 4);
     ck_assert_ptr_eq(command.args[1].data, rl_protocol_script(verb, RL_FORM_MANY)->text);
     ck_assert_uint_eq(command.args[1].len, strlen(rl_protocol_script(verb, RL_FORM_MANY)->text));
-    ck_assert_uint_lt(command.args[1].len, RL_SCRIPT_MANY_MAX);
+    ck_assert_uint_lt(command.args[1].len, RL_SCRIPT_MULTI_MAX);
     ck_assert_ptr_null(strstr(rl_protocol_script(verb, RL_FORM_MANY)->text, "#!"));
     ck_assert_mem_eq(command.args[2].data, "3", 1);
     for (unsigned i = 0; i < 3; i++) { /* borrowed, and never looked into */
@@ -52,7 +52,7 @@ START_TEST(as_many_keys_as_there_may_be)
 
     for (unsigned i = 0; i < RL_KEYS_MAX; i++)
         keys[i] = TEXT("key");
-    rl_protocol_say(
+    rl_protocol_format(
         &command, VERBS[_i], RL_FORM_MANY,
         &(struct rl_arguments){
             .keys = keys, .key_count = RL_KEYS_MAX, .token = TEXT("tok"), .ttl_ms = UINT64_MAX});
@@ -72,7 +72,7 @@ START_TEST(numbers)
         for (int64_t said = -70; said < 70 + (int64_t)(sizeof far / sizeof far[0]); said++) {
             int64_t value = said < 70 ? said : far[said - 70];
             const struct rl_reply reply = {.kind = RL_REPLY_INTEGER, .integer = value};
-            struct rl_answer answer = rl_protocol_answer(verb, RL_FORM_MANY, count, &reply);
+            struct rl_result result = rl_protocol_classify(verb, RL_FORM_MANY, count, &reply);
             bool counts = verb == RL_VERB_RELEASE || verb == RL_VERB_SHORTEN;
             bool granted = value == (counts ? (int64_t)count : 1);
             bool denied = counts                    ? value >= 0 && value < (int64_t)count
@@ -81,10 +81,10 @@ START_TEST(numbers)
             enum rl_vote vote = granted  ? RL_VOTE_GRANTED
                                 : denied ? RL_VOTE_DENIED
                                          : RL_VOTE_FAILED;
-            ck_assert_int_eq(answer.vote, vote);
-            ck_assert_int_eq(answer.cause,
+            ck_assert_int_eq(result.vote, vote);
+            ck_assert_int_eq(result.cause,
                              vote == RL_VOTE_FAILED ? REDLOCK_CAUSE_PROTOCOL : REDLOCK_CAUSE_NONE);
-            ck_assert_int_eq(answer.key, verb == RL_VERB_ACQUIRE && denied ? -value : 0);
+            ck_assert_int_eq(result.key, verb == RL_VERB_ACQUIRE && denied ? -value : 0);
         }
     }
 }
@@ -96,9 +96,9 @@ START_TEST(replies_of_other_kinds)
                                                RL_REPLY_ARRAY};
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const struct rl_reply reply = {.kind = kinds[i], .integer = 1, .text = "OK", .len = 2};
-        struct rl_answer answer = rl_protocol_answer(VERBS[_i], RL_FORM_MANY, 2, &reply);
-        ck_assert_int_eq(answer.vote, RL_VOTE_FAILED);
-        ck_assert_int_eq(answer.cause, REDLOCK_CAUSE_PROTOCOL);
+        struct rl_result result = rl_protocol_classify(VERBS[_i], RL_FORM_MANY, 2, &reply);
+        ck_assert_int_eq(result.vote, RL_VOTE_FAILED);
+        ck_assert_int_eq(result.cause, REDLOCK_CAUSE_PROTOCOL);
     }
 }
 END_TEST
@@ -122,9 +122,9 @@ START_TEST(error_replies)
     for (unsigned i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         const struct rl_reply reply = {
             .kind = RL_REPLY_ERROR, .text = errors[i].text, .len = strlen(errors[i].text)};
-        struct rl_answer answer = rl_protocol_answer(VERBS[_i], RL_FORM_MANY, 3, &reply);
-        ck_assert_msg(answer.vote == errors[i].vote && answer.cause == errors[i].cause,
-                      "%s: vote %d, cause %d", errors[i].text, answer.vote, answer.cause);
+        struct rl_result result = rl_protocol_classify(VERBS[_i], RL_FORM_MANY, 3, &reply);
+        ck_assert_msg(result.vote == errors[i].vote && result.cause == errors[i].cause,
+                      "%s: vote %d, cause %d", errors[i].text, result.vote, result.cause);
     }
 }
 END_TEST

@@ -158,7 +158,7 @@ static inline struct rl_lease_params rig_params(void)
                 .kind = RL_LEASE_ACQUIRE,
                 .nodes = NODES,
                 .quorum = NODES / 2 + 1,
-                .drift = {.ppm = 10000, .floor_us = 2000},
+                .drift = {.ppm = 10000, .constant_us = 2000},
                 .backoff = {.min_ns = 10 * RL_MS, .max_ns = 100 * RL_MS},
                 .ttl_ns = RIG_TTL_NS,
                 .validity_min_ns = RL_MS,
@@ -181,12 +181,12 @@ static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_l
     it->client = client;
     for (; names[count] != NULL; count++)
         keys[count] = (struct rl_arg){names[count], strlen(names[count])};
-    struct rl_room room = rl_room_for(params);
-    ck_assert_uint_le(room.size, sizeof it->room);
-    room.at = it->room;
+    struct rl_storage storage = rl_storage_for(params);
+    ck_assert_uint_le(storage.size, sizeof it->room);
+    storage.at = it->room;
     rl_engine_refresh(rig_engine(client));
-    const int error = rl_lock_start_many(rig_engine(client), &it->lock, params, &room, keys, count,
-                                         (struct rl_arg){token, strlen(token)});
+    const int error = rl_lock_start_multi(rig_engine(client), &it->lock, params, &storage, keys,
+                                          count, (struct rl_arg){token, strlen(token)});
     if (error != REDLOCK_OK)
         it->status = error;
     rl_engine_flush(rig_engine(client));

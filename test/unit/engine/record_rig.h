@@ -144,7 +144,7 @@ static inline void tick(void)
 static void setup(void)
 {
     static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
-    const struct rl_outside outside = {
+    const struct rl_env env = {
         .transport = {.open = on_open, .send = on_send, .close = on_close},
         .entropy = rl_entropy_kernel(),
         .now = read_clock,
@@ -176,7 +176,7 @@ static void setup(void)
         rl_node_spec_name(&specs[i]);
     }
     ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
-    ck_assert_int_eq(rl_engine_open(&engine, &params, &outside, &listener), REDLOCK_OK);
+    ck_assert_int_eq(rl_engine_open(&engine, &params, &env, &listener), REDLOCK_OK);
     tick();
     for (unsigned i = 0; i < NODES; i++)
         greet(i);
@@ -189,7 +189,7 @@ static void teardown(void)
 
 static inline void look(void)
 {
-    ck_assert(rl_records_want(&engine));
+    ck_assert(rl_records_start(&engine));
     engine.records->due_ns = 0; /* if it has looked before */
     tick();
 }

@@ -45,7 +45,7 @@ START_TEST(duplicates_name_the_first)
     engine->nodes[1].suspect = true; /* it is not asked anyway */
     rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, 0);
     rl_engine_drain(engine);
-    ck_assert_uint_eq(engine->view.silent, 0);
+    ck_assert_uint_eq(engine->view.suspect, 0);
     engine->nodes[1].suspect = false;
 }
 END_TEST
@@ -153,7 +153,7 @@ static struct rig_lock *hold_fenced(const char *name)
 START_TEST(a_failed_vote_lowers_no_proposal)
 {
     struct rl_engine *engine = rig_engine(0);
-    const unsigned stripe = rl_fence_stripe(rl_hash_word("a", 1));
+    const unsigned stripe = rl_fence_stripe(rl_hash_bytes("a", 1));
     const struct rl_lease_params params = fenced();
 
     rig_call(hold_fenced("a"), RL_EVENT_RELEASE, 0);
@@ -273,7 +273,7 @@ START_TEST(not_settled_between_short_connections)
             rig_pass(RIG_STEP);
         }
         ck_assert_uint_eq(rig_ttl_ms(2, "a"), 0);
-        ck_assert_uint_gt(engine->nodes[2].brief, cut);
+        ck_assert_uint_gt(engine->nodes[2].brief_connections, cut);
     }
 }
 END_TEST
@@ -284,11 +284,11 @@ START_TEST(ready_with_a_quorum_of_voters)
     struct rl_engine *engine = rig_engine(0);
 
     connect_all();
-    engine->view.voters = RL_NODE(0) | RL_NODE(1);
+    engine->view.eligible = RL_NODE(0) | RL_NODE(1);
     ck_assert(rl_engine_is_ready(engine));
     engine->view.up = RL_NODE(1) | RL_NODE(2);
     ck_assert(!rl_engine_is_ready(engine));
-    engine->view.voters = rl_nodes_all(NODES);
+    engine->view.eligible = rl_nodes_all(NODES);
     ck_assert(rl_engine_is_ready(engine));
 }
 END_TEST
@@ -306,7 +306,7 @@ START_TEST(late_servers_are_asked)
         rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, i);
         rl_engine_drain(engine);
     }
-    ck_assert_uint_eq(engine->view.silent, rl_nodes_all(NODES));
+    ck_assert_uint_eq(engine->view.suspect, rl_nodes_all(NODES));
     (void)rig_hold(0, &params, "a");
 }
 END_TEST
@@ -368,7 +368,7 @@ END_TEST
 START_TEST(heartbeats_while_there_are_locks)
 {
     struct rl_lease_params params = rig_params();
-    const bool *wanted = &rig_engine(0)->common.wanted;
+    const bool *wanted = &rig_engine(0)->common.active;
 
     connect_all();
     ck_assert(!*wanted);

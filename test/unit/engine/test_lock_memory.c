@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Room beside a lock: what its kind needs and no more. */
-#include "engine/room.h"
+#include "engine/storage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@ static struct rl_lease_params params_of(uint64_t ttl_ms)
 
 struct held {
     struct rl_lease lease;
-    struct rl_room room;
+    struct rl_storage room;
 };
 
 /* A lock as its owner makes it: memory of exactly so much, which the sanitizers watch. */
 static struct held hold(const struct rl_lease_params *params)
 {
-    struct held held = {.room = rl_room_for(params)};
+    struct held held = {.room = rl_storage_for(params)};
 
     held.room.at = calloc(1, held.room.size);
     ck_assert_ptr_nonnull(held.room.at);
-    const struct rl_lease_room parts = rl_room_parts(&held.room, params);
+    const struct rl_lease_storage parts = rl_storage_parts(&held.room, params);
     rl_lease_init(&held.lease, params, &parts);
     return held;
 }
@@ -51,14 +51,14 @@ START_TEST(each_kind_has_what_it_needs)
 
     params.terms.permits = (_i & 1) != 0 ? 7 : 0;
     params.terms.fence = (_i & 2) != 0;
-    params.fence_number = (_i & 4) != 0 ? 77 : 0;
+    params.fence = (_i & 4) != 0 ? 77 : 0;
     params.wait_ns = (_i & 8) != 0 ? RL_SECOND : 0;
     struct held held = hold(&params);
     struct rl_lease *lease = &held.lease;
     bool fenced = (_i & 6) != 0;
     ck_assert_int_eq(lease->permit != NULL, (_i & 1) != 0);
     ck_assert_int_eq(lease->fence != NULL, fenced);
-    ck_assert_uint_eq(rl_lease_fence_number(lease), params.fence_number);
+    ck_assert_uint_eq(rl_lease_fence_chosen(lease), params.fence);
     ck_assert_uint_eq(rl_lease_slot(lease), 0);
     if (lease->permit != NULL)
         fill(lease->permit, 1, sizeof *lease->permit);
@@ -79,7 +79,7 @@ START_TEST(each_kind_has_what_it_needs)
     if (lease->permit != NULL)
         ck_assert_uint_eq(rl_lease_slot(lease), 0x101);
     if (fenced)
-        ck_assert_uint_eq(rl_lease_fence_number(lease), UINT64_C(0x0202020202020202));
+        ck_assert_uint_eq(rl_lease_fence_chosen(lease), UINT64_C(0x0202020202020202));
     ck_assert_uint_eq(lease->terms->ttl_ns, RL_SECOND);
     let_go(&held);
 }

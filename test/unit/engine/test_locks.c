@@ -87,9 +87,9 @@ START_TEST(a_patient_lock_lets_pass_when_it_is_overtaken)
     rl_lock_event(engine, &second->lock, RL_EVENT_RELEASE, 0, 0);
     rl_engine_flush(engine);
     ck_assert_uint_eq(both->lock.due_ns, due_ns);
-    ck_assert_int_eq(third->lock.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(third->lock.lease.state, RL_STATE_ACQUIRING);
     ck_assert_int_eq(both->lock.lease.state, RL_STATE_QUEUED);
-    ck_assert_int_eq(last->lock.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(last->lock.lease.state, RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -98,11 +98,11 @@ static void use_and_end(const char *name)
     static struct rig_lock lock;
     const struct rl_lease_params params = rig_params();
     const struct rl_arg key = {name, strlen(name)}, none = {NULL, 0};
-    struct rl_room room = rl_room_for(&params);
+    struct rl_storage storage = rl_storage_for(&params);
 
     memset(&lock, 0, sizeof lock);
-    room.at = lock.room;
-    ck_assert_int_eq(rl_lock_start(engine, &lock.lock, &params, &room, key, none), REDLOCK_OK);
+    storage.at = lock.room;
+    ck_assert_int_eq(rl_lock_start(engine, &lock.lock, &params, &storage, key, none), REDLOCK_OK);
     rl_lock_event(engine, &lock.lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
     ck_assert(!lock.lock.active);
     rl_lock_dispose(engine, &lock.lock);
@@ -120,16 +120,16 @@ START_TEST(a_resource_is_not_forgotten_before_its_turn)
     rl_engine_refresh(engine);
     rl_lock_event(engine, &first->lock, RL_EVENT_DETACH, 0, 0);
     rl_lock_event(engine, &second->lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
-    ck_assert_ptr_nonnull(engine->places.turns);
+    ck_assert_ptr_nonnull(engine->resources.turns);
     for (unsigned i = 0; i < 300; i++) {
         snprintf(name, sizeof name, "n%u", i);
         use_and_end(name);
     }
-    ck_assert_ptr_nonnull(rl_place_find(engine, key));
+    ck_assert_ptr_nonnull(rl_resource_find(engine, key));
     rl_engine_flush(engine);
-    ck_assert_ptr_null(engine->places.turns);
+    ck_assert_ptr_null(engine->resources.turns);
     use_and_end("n300");
-    ck_assert_ptr_null(rl_place_find(engine, key));
+    ck_assert_ptr_null(rl_resource_find(engine, key));
 }
 END_TEST
 
@@ -154,7 +154,7 @@ START_TEST(a_slot_that_has_changed)
     rig_pass(20 * RL_MS);
     while (it->lock.lease.state != RL_STATE_WAITING)
         rig_pass(RIG_STEP);
-    it->lock.lease.wait.watched = RL_NODE(0);
+    it->lock.lease.wait.tracked = RL_NODE(0);
     it->lock.lease.permit->open = 0;
     rl_lock_wake(engine, 0, (struct rl_arg){"s{#1}", 5});
     ck_assert(!it->lock.lease.permit->searching);
@@ -166,7 +166,7 @@ END_TEST
 START_TEST(a_release_is_told_once)
 {
     const struct rl_lease_params params = permit(2);
-    struct rl_place *place;
+    struct rl_resource *resource;
     char key[RL_SLOT_KEY_MAX];
 
     struct rig_lock *first = rig_hold(0, &params, "s");
@@ -174,13 +174,13 @@ START_TEST(a_release_is_told_once)
     const struct rig_lock *it = rig_start_one(0, &params, "s");
     rig_pass(100 * RL_MS);
     ck_assert(!rig_holds(it));
-    place = rl_place_find(engine, rl_slot_place(key, (struct rl_arg){"s", 1}));
-    ck_assert_ptr_eq(place->front, &it->lock);
+    resource = rl_resource_find(engine, rl_slot_resource_key(key, (struct rl_arg){"s", 1}));
+    ck_assert_ptr_eq(resource->front, &it->lock);
     rl_engine_refresh(engine);
     rl_lock_event(engine, &first->lock, RL_EVENT_RELEASE, 0, 0);
-    ck_assert(place->nudged);
+    ck_assert(resource->released);
     rl_engine_flush(engine);
-    ck_assert(!place->nudged);
+    ck_assert(!resource->released);
     rig_pass(200 * RL_MS);
     ck_assert(rig_holds(it));
 }
@@ -195,18 +195,18 @@ START_TEST(a_permit_that_was_not_told)
 
     params.confirms = true;
     struct rig_lock *it = rig_start_one(0, &params, "s");
-    const struct rl_place *place =
-        rl_place_find(engine, rl_slot_place(key, (struct rl_arg){"s", 1}));
+    const struct rl_resource *resource =
+        rl_resource_find(engine, rl_slot_resource_key(key, (struct rl_arg){"s", 1}));
     world_serve_all();
     rl_engine_refresh(engine);
     world_deliver(0, SIZE_MAX);
     ck_assert(rl_lease_is_held(&it->lock.lease));
-    ck_assert_ptr_null(place->front);
+    ck_assert_ptr_null(resource->front);
     world.now_ns += LONG_NS;
     rl_engine_refresh(engine);
     rl_lock_event(engine, &it->lock, RL_EVENT_CONFIRM, 0, 0);
     ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
-    ck_assert_ptr_eq(place->front, &it->lock);
+    ck_assert_ptr_eq(resource->front, &it->lock);
 }
 END_TEST
 
@@ -215,16 +215,16 @@ END_TEST
 START_TEST(a_question_that_is_replaced)
 {
     const struct rl_lease_params params = permit(200);
-    const struct rl_effects fx = {.watch = RL_NODE(0), .slots = 1};
+    const struct rl_effects fx = {.probe = RL_NODE(0), .slots = 1};
     struct rig_lock *it = rig_start_one(0, &params, "s");
 
-    rl_slot_look(engine, &it->lock, &fx);
-    const struct rl_claim *first = it->lock.looks[0];
+    rl_slot_probe(engine, &it->lock, &fx);
+    const struct rl_claim *first = it->lock.probes[0];
     ck_assert_ptr_eq(first->owner, &it->lock);
     it->lock.lease.permit->start = (uint16_t)(it->lock.lease.permit->start + 64) % 200;
-    rl_slot_look(engine, &it->lock, &fx);
-    ck_assert_ptr_ne(it->lock.looks[0], first);
-    ck_assert_uint_ne(it->lock.looks[0]->slot, first->slot);
+    rl_slot_probe(engine, &it->lock, &fx);
+    ck_assert_ptr_ne(it->lock.probes[0], first);
+    ck_assert_uint_ne(it->lock.probes[0]->slot, first->slot);
     ck_assert_ptr_null(first->owner);
 }
 END_TEST
@@ -243,11 +243,11 @@ START_TEST(questions_about_many_slots)
     struct rig_lock *it = rig_start_one(0, &params, "s");
     rig_pass(500 * RL_MS);
     unsigned claims = 0;
-    for (unsigned i = 0; i < 64 && it->lock.looks != NULL; i++)
-        claims += it->lock.looks[i] != NULL;
+    for (unsigned i = 0; i < 64 && it->lock.probes != NULL; i++)
+        claims += it->lock.probes[i] != NULL;
     ck_assert_uint_eq(claims, 64);
     rig_call(it, RL_EVENT_CANCEL, 0);
-    ck_assert_ptr_null(it->lock.looks);
+    ck_assert_ptr_null(it->lock.probes);
 }
 END_TEST
 
@@ -257,7 +257,7 @@ END_TEST
 START_TEST(the_key_that_is_watched)
 {
     const struct rl_lease_params params = waiting();
-    const struct rl_effects fx = {.watch = RL_NODE(0)};
+    const struct rl_effects fx = {.probe = RL_NODE(0)};
 
     (void)rig_hold(1, &params, "a");
     (void)rig_hold(1, &params, "b");
@@ -266,7 +266,7 @@ START_TEST(the_key_that_is_watched)
     for (unsigned i = 0; i < 4; i++) {
         it->lock.lease.wait.key = (uint8_t)(i & 1);
         rl_engine_refresh(engine);
-        rl_lock_send_watch(engine, &it->lock, &fx);
+        rl_lock_send_probe(engine, &it->lock, &fx);
         ck_assert(sends(0, i % 2 == 0 ? "PTTL\r\n$1\r\na\r\n" : "PTTL\r\n$1\r\nb\r\n"));
     }
 }
@@ -285,13 +285,13 @@ START_TEST(word_about_another_key)
         rig_pass(RIG_STEP);
     struct rl_wait *wait = &it->lock.lease.wait;
     wait->key = 0;
-    wait->watched = RL_NODE(0);
+    wait->tracked = RL_NODE(0);
     wait->free = false;
     rl_lock_wake(engine, 0, (struct rl_arg){"b", 1});
     ck_assert_int_eq(it->lock.lease.state, RL_STATE_WAITING);
     ck_assert(!wait->free);
     rl_lock_wake(engine, 0, (struct rl_arg){"a", 1});
-    ck_assert(wait->free || it->lock.lease.state == RL_STATE_ASKING);
+    ck_assert(wait->free || it->lock.lease.state == RL_STATE_ACQUIRING);
 }
 END_TEST
 
@@ -335,7 +335,7 @@ START_TEST(a_lock_that_starts_late)
     engine->records->known = true;
     rl_engine_refresh(engine);
     rl_lock_start_deferred(engine);
-    ck_assert_int_eq(it->lock.lease.state, RL_STATE_ASKING);
+    ck_assert_int_eq(it->lock.lease.state, RL_STATE_ACQUIRING);
     ck_assert_uint_eq(it->lock.lease.wait_ns, left_ns[_i]);
     rl_engine_flush(engine);
 }

@@ -147,8 +147,8 @@ START_TEST(a_gap_is_filled_when_it_was_ripe_before_the_look)
     pass(next_look_ns());
     hear_all(CONFIG "\n\n1:5 7:9", CONFIG "\n\n1:8 7:3", GAP);
     check_seeded(false, false, true);
-    ck_assert_uint_eq(engine.records->numbers[1], 8);
-    ck_assert_uint_eq(engine.records->numbers[7], 9);
+    ck_assert_uint_eq(engine.records->fences[1], 8);
+    ck_assert_uint_eq(engine.records->fences[7], 9);
 }
 END_TEST
 
@@ -194,7 +194,7 @@ START_TEST(an_answer_to_an_earlier_look)
     engine.common.node_timeout_ns = 0;
     for (unsigned i = 0; i < NODES; i++)
         engine.nodes[i].srtt_ns = RL_MS;
-    ck_assert(rl_records_want(&engine));
+    ck_assert(rl_records_start(&engine));
     rl_engine_flush(&engine);
     hear(0, USED);
     hear(1, USED);
@@ -218,7 +218,7 @@ START_TEST(a_look_does_not_wait_for_a_node_that_is_gone)
     lose(2);
     for (unsigned i = 0; i < 10 && !opened[2]; i++)
         pass(50 * RL_MS);
-    ck_assert(rl_records_want(&engine));
+    ck_assert(rl_records_start(&engine));
     rl_engine_flush(&engine);
     ck_assert_uint_eq(engine.records->waiting, RL_NODE(2));
     hear(0, USED);
@@ -275,7 +275,7 @@ START_TEST(a_run_without_a_name)
 {
     const struct rl_arg config = {CONFIG, sizeof CONFIG - 1};
 
-    ck_assert(rl_records_want(&engine));
+    ck_assert(rl_records_start(&engine));
     ck_assert_int_eq(rl_record_classify(&engine, 0, config), RL_RECORD_ADMITTED);
     engine.params.fence_run_bound = true;
     ck_assert_int_eq(rl_record_classify(&engine, 0, config), RL_RECORD_OLD_RUN);

@@ -14,7 +14,7 @@
 static struct rl_mem mem;
 static struct rl_log log_to_nobody;
 static struct rl_io io;
-static struct rl_io_side sides[SIDES];
+static struct rl_io_shard sides[SIDES];
 static struct rl_engine engines[SIDES];
 static struct rl_node_spec spec;
 

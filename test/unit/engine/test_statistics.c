@@ -46,8 +46,8 @@ START_TEST(stopped_between_two_readings)
     const int64_t jump_us = _i < 4 ? 0 : HOUR_US;
     const int64_t before_us = engine->view.wall_us;
 
-    engine->outside.now = read_now;
-    engine->outside.wall_us = read_wall;
+    engine->env.now = read_now;
+    engine->env.wall_us = read_wall;
     readings = 0;
     stop_before = (unsigned)_i % 4 + 1;
     world.clients[0].wall_us += (uint64_t)jump_us;
@@ -132,7 +132,7 @@ START_TEST(how_undos_end)
     ck_assert_uint_eq(engine->stats.undo_expired, 1);
     ck_assert_uint_eq(engine->stats.undo_dropped, 0);
     ck_assert(!rl_engine_has_dropped(engine));
-    engine->nodes[1].dropped_until_ns = engine->view.now.boot_ns + RL_SECOND;
+    engine->nodes[1].undo_dropped_until_ns = engine->view.now.boot_ns + RL_SECOND;
     ck_assert(rl_engine_has_dropped(engine));
     rig_pass(RL_SECOND);
     ck_assert(!rl_engine_has_dropped(engine));
@@ -169,9 +169,9 @@ START_TEST(what_was_ahead)
     const struct rig_lock *waiter = rig_start_one(0, &brief, "taken");
     rig_pass(40 * RL_MS);
     ck_assert_int_eq(holder->status, REDLOCK_ECONTENDED);
-    ck_assert_int_eq(holder->lock.behind, RL_BEHIND_HOLDER);
+    ck_assert_int_eq(holder->lock.queue_end, RL_QUEUE_END_HOLDER);
     ck_assert_int_eq(waiter->status, REDLOCK_ECONTENDED);
-    ck_assert_int_eq(waiter->lock.behind, RL_BEHIND_WAITER);
+    ck_assert_int_eq(waiter->lock.queue_end, RL_QUEUE_END_WAITER);
     ck_assert_uint_ne(waiter->lock.lease.round.denied, 0); /* copied from the lock ahead */
 }
 END_TEST

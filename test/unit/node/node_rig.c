@@ -10,7 +10,7 @@
 static struct rl_reply_text reply_text;
 static char said[1 << 20];
 
-#define PUSH (3 | RL_PUSH_LANE)
+#define PUSH (3 | RL_TRACKER_CONNECTION)
 
 static void push_open(struct rig *rig)
 {
@@ -182,7 +182,7 @@ struct rig *rig_new(void)
         .clocks = {read_clocks, &rig},
         .inbox = {.mem = &rig.mem},
         .text = &reply_text,
-        .admission = {.drift = {.ppm = 10000, .floor_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
+        .admission = {.drift = {.ppm = 10000, .constant_us = 2000}, .max_ttl_ns = 30 * RL_SECOND},
         .connect_timeout_ns = 250 * RL_MS,
         .heartbeat_ns = RL_SECOND,
     };
@@ -207,13 +207,13 @@ static void plan(struct rig *rig)
     struct rl_node_common *common = &rig->common;
     uint64_t wake_ns = rl_node_wake_ns(&rig->node);
 
-    if (common->wake_known && common->wake_ns > rig->now_ns && rig->planned >= common->wanted) {
+    if (common->wake_known && common->wake_ns > rig->now_ns && rig->planned >= common->active) {
         ck_assert_uint_le(common->wake_ns, wake_ns);
         return;
     }
     common->wake_ns = wake_ns;
     common->wake_known = true;
-    rig->planned = common->wanted;
+    rig->planned = common->active;
 }
 
 void rig_flush(struct rig *rig)
@@ -356,9 +356,9 @@ struct rl_claim *rig_claim(struct rig *rig, const char *token)
     return claim;
 }
 
-int rig_ask(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb)
+int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb)
 {
-    int cause = rl_node_ask(&rig->node, claim, round, verb, rig->now_ns);
+    int cause = rl_node_request(&rig->node, claim, round, verb, rig->now_ns);
 
     rig_flush(rig);
     return cause;

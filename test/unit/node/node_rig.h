@@ -86,7 +86,7 @@ void rig_freeze(struct rig *rig, uint64_t ns);
 
 struct rl_claim *rig_claim(struct rig *rig, const char *token);
 /* Asks and sends; the cause if it was refused. */
-int rig_ask(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb);
+int rig_request(struct rig *rig, struct rl_claim *claim, uint32_t round, enum rl_verb verb);
 enum rl_vote rig_undo(struct rig *rig, struct rl_claim *claim, uint32_t round);
 
 /* The commands that have left since the last look, words joined by blanks, commands by newlines;

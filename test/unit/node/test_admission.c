@@ -17,7 +17,7 @@ static uint64_t now_ns;
 
 static void setup(void)
 {
-    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .floor_us = 2000},
+    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},
                                         .max_ttl_ns = 30 * RL_SECOND};
     rl_admission_init(&node, &rules, false, false);
     now_ns = 1000 * RL_SECOND;
@@ -42,7 +42,7 @@ static bool greet(const char *run_id, uint64_t uptime_s)
 
 static uint32_t bars(void)
 {
-    return rl_admission_bars(&node, now_ns);
+    return rl_admission_exclusions(&node, now_ns);
 }
 
 /* Barred until exactly `end_ns` from now, by nothing else, and says so. */
@@ -52,7 +52,7 @@ static void check_guard(uint32_t bar, uint64_t wait_ns)
 
     ck_assert_uint_eq(bars(), bar);
     ck_assert_uint_eq(rl_admission_due_ns(&node, bar), begin_ns + wait_ns);
-    ck_assert_uint_eq(rl_admission_votes_again_ns(&node, bar, now_ns), wait_ns);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bar, now_ns), wait_ns);
     now_ns = begin_ns + wait_ns - 1;
     ck_assert_uint_eq(bars(), bar);
     now_ns++;
@@ -84,7 +84,7 @@ START_TEST(first_contact)
     };
 
     ck_assert(greet("a", table[_i].uptime_s));
-    check_guard(RL_BAR_RESTARTED, table[_i].wait_ns);
+    check_guard(RL_EXCLUSION_RESTARTED, table[_i].wait_ns);
 }
 END_TEST
 
@@ -104,7 +104,7 @@ START_TEST(reconnect)
     greet("a", 0);
     now_ns += 10 * RL_SECOND;
     ck_assert(!greet("a", 86400));
-    check_guard(RL_BAR_RESTARTED, GUARD_NS - 10 * RL_SECOND);
+    check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS - 10 * RL_SECOND);
     now_ns += GUARD_NS;
     ck_assert(!greet("a", 0));
     ck_assert_uint_eq(bars(), 0);
@@ -117,20 +117,20 @@ START_TEST(restart_is_timed_by_us)
     greet("a", 86400);
     now_ns += 5 * RL_SECOND;
     ck_assert(greet("b", 86400));
-    check_guard(RL_BAR_RESTARTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
     now_ns += 4 * RL_SECOND;
     check_text("restarted 4 s ago, votes again in 27 s");
     now_ns += GUARD_NS - 4 * RL_SECOND - 1;
     check_text("restarted 30 s ago, votes again in 1 ms");
     /* Once more, and back to the one before: nobody knows where it was meanwhile. */
     ck_assert(greet("a", 86400));
-    check_guard(RL_BAR_RESTARTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
 }
 END_TEST
 
 START_TEST(causes_of_bars_are_bars)
 {
-    for (unsigned i = 0; RL_BAR_RESTARTED >> i != 0; i++)
+    for (unsigned i = 0; RL_EXCLUSION_RESTARTED >> i != 0; i++)
         ck_assert(rl_cause_of(rl_admission_cause(1u << i))->is_bar);
 }
 END_TEST
@@ -153,7 +153,7 @@ START_TEST(fresh_servers_need_no_first_guard)
     ck_assert_uint_eq(bars(), 0);
     now_ns += RL_SECOND;
     ck_assert(greet("b", 0));
-    check_guard(RL_BAR_RESTARTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
 }
 END_TEST
 
@@ -163,13 +163,13 @@ START_TEST(a_longer_ttl_was_seen)
 {
     greet("a", 0);
     rules.ttl_seen_ns = 60 * RL_SECOND;
-    check_guard(RL_BAR_RESTARTED, UINT64_C(60602) * RL_MS);
+    check_guard(RL_EXCLUSION_RESTARTED, UINT64_C(60602) * RL_MS);
     rules.ttl_seen_ns = 10 * RL_SECOND;
-    check_guard(RL_BAR_RESTARTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_RESTARTED, GUARD_NS);
     now_ns += GUARD_NS;
     ck_assert_uint_eq(bars(), 0);
     rules.ttl_seen_ns = 60 * RL_SECOND;
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -177,9 +177,9 @@ START_TEST(time_does_not_overflow)
 {
     rules.max_ttl_ns = UINT64_MAX;
     greet("a", 5);
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
     now_ns = UINT64_MAX - 1;
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
     check_text("restarted 18446743077 s ago, votes again in 1 ms");
 }
 END_TEST
@@ -201,16 +201,16 @@ START_TEST(promoted_servers)
 {
     rl_admission_init(&node, &rules, false, _i == 1);
     greet_promoted("a", 86400, "abcd", 4711);
-    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
     now_ns += 3 * RL_SECOND;
     check_text("has another master's data, first seen 3 s ago, votes again in 28 s");
     ck_assert(!greet_promoted("a", 86400, "abcd", 4711));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS - 3 * RL_SECOND);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS - 3 * RL_SECOND);
     /* Again, under the same name. */
     ck_assert(greet_promoted("a", 86400, "abcd", 5000));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
     ck_assert(greet_promoted("a", 86400, "bcde", 5000));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
 }
 END_TEST
 
@@ -228,7 +228,7 @@ START_TEST(promoted_again_from_the_same_master)
     ck_assert(!rl_admission_greet(&node, &info, now_ns));
     strcpy(info.replid, "second");
     ck_assert(rl_admission_greet(&node, &info, now_ns));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
 }
 END_TEST
 
@@ -249,11 +249,11 @@ START_TEST(promoted_while_known)
 {
     greet("a", 86400);
     ck_assert(greet_promoted("a", 86400, "abcd", 4711));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS);
     /* It forgets whose data they were: that is no promotion, and does not end the guard. */
     now_ns += 3 * RL_SECOND;
     ck_assert(!greet("a", 86400));
-    check_guard(RL_BAR_PROMOTED, GUARD_NS - 3 * RL_SECOND);
+    check_guard(RL_EXCLUSION_PROMOTED, GUARD_NS - 3 * RL_SECOND);
 }
 END_TEST
 
@@ -269,7 +269,7 @@ START_TEST(promoted_signs)
     };
 
     greet_promoted("a", 86400, table[_i].replid2, table[_i].offset);
-    ck_assert_uint_eq(bars(), table[_i].promoted ? RL_BAR_PROMOTED : 0);
+    ck_assert_uint_eq(bars(), table[_i].promoted ? RL_EXCLUSION_PROMOTED : 0);
 }
 END_TEST
 
@@ -298,13 +298,13 @@ START_TEST(eviction)
     info.maxmemory = table[_i].maxmemory;
     strcpy(info.policy, table[_i].policy);
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), table[_i].evicts ? RL_BAR_EVICTING : 0);
+    ck_assert_uint_eq(bars(), table[_i].evicts ? RL_EXCLUSION_EVICTING : 0);
     if (!table[_i].evicts)
         return;
     char text[160];
     rl_admission_text(&node, bars(), now_ns, text, sizeof text);
     ck_assert_ptr_nonnull(strstr(text, table[_i].policy));
-    ck_assert_uint_eq(rl_admission_votes_again_ns(&node, bars(), now_ns), 0);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bars(), now_ns), 0);
     ck_assert_uint_eq(rl_admission_due_ns(&node, bars()), RL_NEVER);
     greet("a", 86400); /* mended */
     ck_assert_uint_eq(bars(), 0);
@@ -322,7 +322,7 @@ static void greet_silent(bool refused)
 START_TEST(anonymous_servers)
 {
     greet_silent(_i == 0);
-    ck_assert_uint_eq(bars(), RL_BAR_NO_INFO);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
     check_text("does not tell who it is: allow INFO to this user, or use lenient admission");
     rules.lenient = true;
     greet_silent(_i == 0);
@@ -331,9 +331,9 @@ START_TEST(anonymous_servers)
     rules.lenient = false;
     greet("a", 86400);
     greet_silent(_i == 0);
-    ck_assert_uint_eq(bars(), RL_BAR_NO_INFO);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
     ck_assert(greet("b", 86400));
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -344,12 +344,12 @@ START_TEST(half_anonymous_servers)
 
     info.refused = true;
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), RL_BAR_NO_INFO);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_NO_INFO);
     rules.lenient = true;
     info.uptime_s = 0;
     strcpy(info.run_id, "b");
     rl_admission_greet(&node, &info, now_ns);
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED); /* the guard holds as far as it is told */
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED); /* the guard holds as far as it is told */
 }
 END_TEST
 
@@ -362,11 +362,11 @@ START_TEST(the_first_reason_is_named)
         uint8_t cause;
     } table[] = {
         {0, REDLOCK_CAUSE_NONE},
-        {RL_BAR_RESTARTED, REDLOCK_CAUSE_RESTARTED},
-        {RL_BAR_RESTARTED | RL_BAR_PROMOTED, REDLOCK_CAUSE_PROMOTED},
-        {RL_BAR_RESTARTED | RL_BAR_CLOCK_STEP, REDLOCK_CAUSE_CLOCK_STEP},
-        {RL_BAR_EVICTING | RL_BAR_RESTARTED, REDLOCK_CAUSE_EVICTING},
-        {RL_BAR_EVICTING | RL_BAR_NO_INFO, REDLOCK_CAUSE_NO_INFO},
+        {RL_EXCLUSION_RESTARTED, REDLOCK_CAUSE_RESTARTED},
+        {RL_EXCLUSION_RESTARTED | RL_EXCLUSION_PROMOTED, REDLOCK_CAUSE_PROMOTED},
+        {RL_EXCLUSION_RESTARTED | RL_EXCLUSION_CLOCK_STEP, REDLOCK_CAUSE_CLOCK_STEP},
+        {RL_EXCLUSION_EVICTING | RL_EXCLUSION_RESTARTED, REDLOCK_CAUSE_EVICTING},
+        {RL_EXCLUSION_EVICTING | RL_EXCLUSION_NO_INFO, REDLOCK_CAUSE_NO_INFO},
     };
 
     ck_assert_uint_eq(rl_admission_cause(table[_i].bars), table[_i].cause);
@@ -382,11 +382,12 @@ START_TEST(the_longest_wait_counts)
     ck_assert(rl_admission_time(&node, 9000000, now_ns, now_ns));
     now_ns += 10 * RL_SECOND;
     greet("b", 86400);
-    ck_assert_uint_eq(bars(), RL_BAR_RESTARTED | RL_BAR_CLOCK_STEP);
-    ck_assert_uint_eq(rl_admission_votes_again_ns(&node, bars(), now_ns), GUARD_NS);
+    ck_assert_uint_eq(bars(), RL_EXCLUSION_RESTARTED | RL_EXCLUSION_CLOCK_STEP);
+    ck_assert_uint_eq(rl_admission_quarantine_left_ns(&node, bars(), now_ns), GUARD_NS);
     ck_assert_uint_eq(rl_admission_due_ns(&node, bars()), now_ns + GUARD_NS - 10 * RL_SECOND);
     check_text("its clock jumped 7 s ahead 10 s ago, votes again in 31 s");
-    ck_assert_uint_eq(rl_admission_votes_again_ns(&node, bars() | RL_BAR_EVICTING, now_ns), 0);
+    ck_assert_uint_eq(
+        rl_admission_quarantine_left_ns(&node, bars() | RL_EXCLUSION_EVICTING, now_ns), 0);
 }
 END_TEST
 

@@ -8,7 +8,7 @@ static uint64_t now_ns;
 
 static void setup(void)
 {
-    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .floor_us = 2000},
+    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},
                                         .max_ttl_ns = 30 * RL_SECOND};
     now_ns = 1000 * RL_SECOND;
 }
@@ -81,11 +81,11 @@ END_TEST
 
 START_TEST(a_long_life_is_told_of_once)
 {
-    ck_assert(!rl_admission_tells_ttl(&rules, 1, -1)); /* no expiry: its own finding */
-    ck_assert(rl_admission_tells_ttl(&rules, 1, 5000));
-    ck_assert(!rl_admission_tells_ttl(&rules, 1, 4000));
-    ck_assert(rl_admission_tells_ttl(&rules, 2, 4000));
-    ck_assert(rl_admission_tells_ttl(&rules, 1, 5001));
+    ck_assert(!rl_admission_reports_ttl(&rules, 1, -1)); /* no expiry: its own finding */
+    ck_assert(rl_admission_reports_ttl(&rules, 1, 5000));
+    ck_assert(!rl_admission_reports_ttl(&rules, 1, 4000));
+    ck_assert(rl_admission_reports_ttl(&rules, 2, 4000));
+    ck_assert(rl_admission_reports_ttl(&rules, 1, 5001));
 }
 END_TEST
 

@@ -14,7 +14,7 @@ static struct rl_admission node;
 
 static void setup(void)
 {
-    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .floor_us = 2000},
+    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},
                                         .max_ttl_ns = 30 * RL_SECOND};
     rl_admission_init(&node, &rules, false, false);
 }
@@ -30,11 +30,12 @@ static struct rl_info server(const char *run_id, uint64_t uptime_s)
 /* It votes after exactly so much time. */
 static void check_wait(uint64_t wait_ns)
 {
-    ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS + wait_ns), 0);
+    ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS + wait_ns), 0);
     if (wait_ns == 0) /* not for a moment: the tick may have begun before */
-        ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS - RL_MS), 0);
+        ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS - RL_MS), 0);
     else
-        ck_assert_uint_eq(rl_admission_bars(&node, NOW_NS + wait_ns - 1), RL_BAR_RESTARTED);
+        ck_assert_uint_eq(rl_admission_exclusions(&node, NOW_NS + wait_ns - 1),
+                          RL_EXCLUSION_RESTARTED);
 }
 
 /* What the clock says is out of all proportion to the work that was done: the clock was set while
@@ -76,7 +77,7 @@ START_TEST(first_contact_proven)
     rl_admission_greet(&node, &info, NOW_NS);
     check_wait(GUARD_NS - 9898 * RL_MS);
     char text[160];
-    rl_admission_text(&node, RL_BAR_RESTARTED, NOW_NS, text, sizeof text);
+    rl_admission_text(&node, RL_EXCLUSION_RESTARTED, NOW_NS, text, sizeof text);
     ck_assert_str_eq(text, "restarted 9 s ago, votes again in 21 s");
     info.cpu_user_us = 40 * (RL_SECOND / RL_US);
     strcpy(info.run_id, "b");

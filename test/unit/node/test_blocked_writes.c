@@ -105,21 +105,21 @@ START_TEST(an_owed_undo_waits)
 
     connect_node();
     struct rl_claim *claim = new_claim();
-    ck_assert_int_eq(rl_node_ask(&node, claim, 1, RL_VERB_ACQUIRE, now_ns), 0);
+    ck_assert_int_eq(rl_node_request(&node, claim, 1, RL_VERB_ACQUIRE, now_ns), 0);
     rl_node_flush(&node, now_ns);
     blocked = true;
     struct rl_claim *filler = new_claim();
-    while (rl_node_ask(&node, filler, 1, RL_VERB_GET, now_ns + 1) == 0)
+    while (rl_node_request(&node, filler, 1, RL_VERB_GET, now_ns + 1) == 0)
         ;
     ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_int_eq(rl_node_undo(&node, claim, 0, now_ns + 1, &cause), RL_VOTE_FAILED);
-    ck_assert_uint_eq(node.debts.count, 1);
+    ck_assert_uint_eq(node.undos.count, 1);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t wake_ns = rl_node_wake_ns(&node);
         ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
         now_ns = wake_ns;
         rl_node_tick(&node, now_ns);
-        ck_assert_uint_eq(node.debts.count, 1);
+        ck_assert_uint_eq(node.undos.count, 1);
     }
     rl_claim_drop(claim);
     rl_claim_drop(filler);
@@ -139,7 +139,7 @@ static void ask_burst(void)
     connect_node();
     for (unsigned i = 0; i < BURST; i++) {
         burst[i] = new_claim();
-        ck_assert_int_eq(rl_node_ask(&node, burst[i], 1, RL_VERB_ACQUIRE, RL_MS), 0);
+        ck_assert_int_eq(rl_node_request(&node, burst[i], 1, RL_VERB_ACQUIRE, RL_MS), 0);
     }
     rl_node_flush(&node, RL_MS);
     ck_assert_uint_eq(node.pipe.out_len, 0);
@@ -162,17 +162,17 @@ START_TEST(a_burst_is_written_as_it_comes)
     int cause = 0;
 
     ask_burst();
-    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_RELIEF);
+    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_FLUSH_BYTES);
     taken = 0;
     sends = 0;
     for (unsigned i = 0; i < BURST; i++)
         ck_assert_int_eq(rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause), RL_VOTE_NONE);
     rl_node_flush(&node, 2 * RL_MS);
-    ck_assert_uint_eq(node.debts.count, 0);
+    ck_assert_uint_eq(node.undos.count, 0);
     ck_assert_uint_eq(given_up(), 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
-    ck_assert_uint_le(sends, taken / RL_RELIEF + 2); /* not one for each */
-    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_RELIEF);
+    ck_assert_uint_le(sends, taken / RL_FLUSH_BYTES + 2); /* not one for each */
+    ck_assert_uint_lt(node.pipe.out_cap, 4 * RL_FLUSH_BYTES);
     end_burst();
 }
 END_TEST
@@ -189,18 +189,18 @@ START_TEST(a_burst_that_is_not_taken_is_owed)
     for (unsigned i = 0; i < BURST; i++)
         queued += rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause) == RL_VOTE_NONE;
     ck_assert_uint_gt(queued, 100);
-    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    ck_assert_uint_eq(node.undos.count, BURST - queued);
     ck_assert_uint_eq(rl_node_undos_pending(&node), BURST);
     uint64_t now_ns = rl_node_wake_ns(&node);
     rl_node_tick(&node, now_ns);
-    ck_assert_uint_eq(node.debts.count, BURST - queued);
+    ck_assert_uint_eq(node.undos.count, BURST - queued);
     blocked = false;
     taken = 0;
     rl_node_flush(&node, now_ns);
     now_ns = rl_node_wake_ns(&node);
     rl_node_tick(&node, now_ns);
     rl_node_flush(&node, now_ns);
-    ck_assert_uint_eq(node.debts.count, 0);
+    ck_assert_uint_eq(node.undos.count, 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
     ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* the answers are missing */
     ck_assert_uint_eq(given_up(), 0);
@@ -215,11 +215,11 @@ START_TEST(a_full_socket_is_left_alone)
     blocked = true;
     sends = 0;
     struct rl_claim *filler = new_claim();
-    while (rl_node_ask(&node, filler, 1, RL_VERB_GET, RL_MS) == 0)
+    while (rl_node_request(&node, filler, 1, RL_VERB_GET, RL_MS) == 0)
         ;
     ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_uint_ge(sends, 1);
-    ck_assert_uint_le(sends, RL_UNSENT_MAX / RL_RELIEF + 1);
+    ck_assert_uint_le(sends, RL_UNSENT_MAX / RL_FLUSH_BYTES + 1);
     rl_claim_drop(filler);
     rl_node_close(&node, REDLOCK_CAUSE_NONE, NULL, false, RL_MS);
     rl_node_free(&node);
@@ -234,8 +234,8 @@ START_TEST(a_break_is_heard_when_the_tick_ends)
     connect_node();
     broken = true;
     struct rl_claim *filler = new_claim();
-    while (node.pipe.out_len < 2 * RL_RELIEF)
-        ck_assert_int_eq(rl_node_ask(&node, filler, 1, RL_VERB_GET, RL_MS), 0);
+    while (node.pipe.out_len < 2 * RL_FLUSH_BYTES)
+        ck_assert_int_eq(rl_node_request(&node, filler, 1, RL_VERB_GET, RL_MS), 0);
     ck_assert_int_eq(node.state, RL_NODE_READY);
     rl_node_flush(&node, RL_MS);
     ck_assert_int_eq(node.state, RL_NODE_DOWN);
@@ -287,7 +287,7 @@ static uint64_t look_for_untold(const struct rl_pipeline *pipe)
     uint64_t at = pipe->head;
 
     while (at != pipe->tail &&
-           (rl_pipeline_at(pipe, at)->told || rl_pipeline_at(pipe, at)->removed))
+           (rl_pipeline_at(pipe, at)->reported || rl_pipeline_at(pipe, at)->removed))
         at++;
     return at;
 }
@@ -308,21 +308,21 @@ START_TEST(tombstones_are_passed_over_once)
         word ^= word << 13;
         word ^= word >> 7;
         word ^= word << 17;
-        struct rl_request request = {.round = 1, .told = word % 7 == 0};
+        struct rl_request request = {.round = 1, .reported = word % 7 == 0};
         uint64_t count = rl_pipeline_count(&pipe), at = pipe.head + (word >> 20) % (count + 1);
         /* Phases of filling, of being told, and of emptying. */
         if (word >> 32 & 1 && i / 1000 % 3 == 0)
             ck_assert(rl_pipeline_push(&pipe, &request, "x", 1));
         else if (count != 0 && i / 1000 % 3 != 2 && at != pipe.tail)
-            *(word >> 33 & 1 ? &rl_pipeline_at(&pipe, at)->told
+            *(word >> 33 & 1 ? &rl_pipeline_at(&pipe, at)->reported
                              : &rl_pipeline_at(&pipe, at)->removed) = true;
         else if (count != 0)
             (void)rl_pipeline_pop(&pipe);
         rl_pipeline_sent(&pipe, pipe.out_len);
         if (i % 3 != 0)
             continue;
-        ck_assert_uint_eq(rl_pipeline_oldest_untold(&pipe), look_for_untold(&pipe));
-        ck_assert_uint_eq(pipe.untold, look_for_untold(&pipe));
+        ck_assert_uint_eq(rl_pipeline_oldest_unreported(&pipe), look_for_untold(&pipe));
+        ck_assert_uint_eq(pipe.first_unreported, look_for_untold(&pipe));
     }
     rl_pipeline_free(&pipe);
     rl_inbox_free(&common.inbox);

@@ -90,7 +90,7 @@ START_TEST(several_keys_and_one_token)
     for (unsigned count = 1; count <= RL_KEYS_MAX; count++) {
         for (unsigned i = 0; i < count; i++)
             keys[i] = (struct rl_arg){longest, i % 3 == 0 ? sizeof longest : i};
-        struct rl_claim *claim = rl_claim_new_many(&mem, keys, count, 64);
+        struct rl_claim *claim = rl_claim_new_multi(&mem, keys, count, 64);
         rl_claim_set_token(claim, TEXT("my s3cret"));
         struct rl_claim *like = rl_claim_new_like(claim, 64);
         ck_assert_uint_eq(rl_claim_token(like).len, 0);
@@ -119,7 +119,7 @@ START_TEST(no_memory_no_claim)
 
     is_broken = true;
     ck_assert_ptr_null(rl_claim_new(&mem, TEXT("key"), 64));
-    ck_assert_ptr_null(rl_claim_new_many(&mem, &TEXT("key"), 1, 64));
+    ck_assert_ptr_null(rl_claim_new_multi(&mem, &TEXT("key"), 1, 64));
     ck_assert_uint_eq(frees, 0);
 }
 END_TEST

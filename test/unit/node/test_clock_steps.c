@@ -18,7 +18,7 @@ static void setup(void)
 {
     static const struct rl_info info = {.role = "master", .run_id = "a", .uptime_s = 86400};
 
-    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .floor_us = 2000},
+    rules = (struct rl_admission_rules){.drift = {.ppm = 10000, .constant_us = 2000},
                                         .max_ttl_ns = 30 * RL_SECOND};
     rl_admission_init(&node, &rules, false, false);
     now_ns = 1000 * RL_SECOND;
@@ -42,7 +42,7 @@ START_TEST(a_steady_clock_is_never_suspected)
         ck_assert(!ask(i % 7 * 40 * RL_MS, i % 11 * 30 * RL_MS));
         now_ns += i % 13 * RL_SECOND;
     }
-    ck_assert_uint_eq(rl_admission_bars(&node, now_ns), 0);
+    ck_assert_uint_eq(rl_admission_exclusions(&node, now_ns), 0);
 }
 END_TEST
 
@@ -84,17 +84,17 @@ START_TEST(steps)
     offset_us += steps_us[_i];
     ck_assert(ask(100 * RL_US, 100 * RL_US));
     ck_assert_int_eq(node.step_us > 0, steps_us[_i] > 0);
-    ck_assert_uint_eq(rl_admission_bars(&node, now_ns), RL_BAR_CLOCK_STEP);
+    ck_assert_uint_eq(rl_admission_exclusions(&node, now_ns), RL_EXCLUSION_CLOCK_STEP);
     if (texts[_i] != NULL) {
-        rl_admission_text(&node, RL_BAR_CLOCK_STEP, now_ns, text, sizeof text);
+        rl_admission_text(&node, RL_EXCLUSION_CLOCK_STEP, now_ns, text, sizeof text);
         ck_assert_str_eq(text, texts[_i]);
     }
     /* Once, not with every answer; and for max_ttl with drift. */
     now_ns += RL_SECOND;
     ck_assert(!ask(100 * RL_US, 100 * RL_US));
     uint64_t end_ns = node.stepped_ns + UINT64_C(30302) * RL_MS;
-    ck_assert_uint_eq(rl_admission_bars(&node, end_ns - 1), RL_BAR_CLOCK_STEP);
-    ck_assert_uint_eq(rl_admission_bars(&node, end_ns), 0);
+    ck_assert_uint_eq(rl_admission_exclusions(&node, end_ns - 1), RL_EXCLUSION_CLOCK_STEP);
+    ck_assert_uint_eq(rl_admission_exclusions(&node, end_ns), 0);
 }
 END_TEST
 

@@ -49,7 +49,7 @@ START_TEST(greeting)
     rig->node.password = GREETINGS[_i].password;
     rig->node.db = GREETINGS[_i].db;
     rig_start(rig);
-    ck_assert_int_eq(rig_ask(rig, claim, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
     ck_assert_str_eq(rig_said(rig), "");
     rig_connect(rig);
     ck_assert_str_eq(rig_said(rig), GREETINGS[_i].said);
@@ -74,7 +74,7 @@ START_TEST(greeting_in_pieces)
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_start(rig);
-    ck_assert_int_eq(rig_ask(rig, claim, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
     rig->room = 0;
     rig_connect(rig);
     for (unsigned i = 0; i < 2000 && rig->node.greeting_sent < rig->node.greeting.len; i++) {
@@ -155,7 +155,7 @@ START_TEST(refused_greeting)
     rig->node.password = "pw-s3cret";
     rig->node.db = 7;
     rig_start(rig);
-    ck_assert_int_eq(rig_ask(rig, claim, 5, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, claim, 5, RL_VERB_ACQUIRE), 0);
     rig_connect(rig);
     rig_said(rig);
     rig_reply(rig, REFUSED[_i].answers);
@@ -206,7 +206,7 @@ START_TEST(replicas_do_not_vote)
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_start(rig);
-    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, "redis_version:7.0.15\r\n", "role:slave\r\nmaster_host:a\r\n");
@@ -234,7 +234,7 @@ START_TEST(no_connection_no_vote)
 
     rig_start(rig);
     ck_assert(rl_node_is_up(&rig->node)); /* for the first time: it deserves a chance */
-    ck_assert_int_eq(rig_ask(rig, claim, 9, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, claim, 9, RL_VERB_ACQUIRE), 0);
     if (_i >= 2)
         rig_connect(rig);
     uint64_t begun_ns = rig->now_ns;
@@ -257,7 +257,7 @@ START_TEST(no_connection_no_vote)
     ck_assert(!rig->abortive);
     ck_assert_uint_eq(claim->refs, 1);
     ck_assert(!rl_node_is_up(&rig->node)); /* from now on known to be down: it costs nothing */
-    ck_assert_int_ne(rig_ask(rig, claim, 10, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_ne(rig_request(rig, claim, 10, RL_VERB_ACQUIRE), 0);
     rig_no_vote(rig);
     rl_claim_drop(claim);
 }
@@ -296,7 +296,7 @@ START_TEST(a_lost_connection_is_mended_at_once)
     rig_ready(rig);
     for (unsigned i = 0; i < 3; i++) {
         if (i < 2) {
-            rig_ask(rig, claim, 1, RL_VERB_EXTEND);
+            rig_request(rig, claim, 1, RL_VERB_EXTEND);
             rig_reply(rig, ":0\r\n");
         }
         rig_pass(rig, RL_LASTING_NS);
@@ -332,7 +332,7 @@ START_TEST(connections_that_do_not_last)
         if (rig->node.state == RL_NODE_CONNECTING) {
             rig_connect(rig);
             rig_greet(rig);
-            ck_assert_int_eq(rig_ask(rig, claim, 1, RL_VERB_ACQUIRE), 0);
+            ck_assert_int_eq(rig_request(rig, claim, 1, RL_VERB_ACQUIRE), 0);
             if (_i == 0)
                 rig_reply(rig, "+OK\r\n");
             rig->vote_count = 0;
@@ -345,7 +345,7 @@ START_TEST(connections_that_do_not_last)
     }
     /* At once, then after 50 ms and so on up to 2 s, of which a quarter may be left out. */
     ck_assert_uint_le(rig->opens, 2 + 6 + minute_ns / (1500 * RL_MS));
-    ck_assert_uint_gt(_i == 0 ? rig->node.brief : rig->node.failures, 6);
+    ck_assert_uint_gt(_i == 0 ? rig->node.brief_connections : rig->node.failures, 6);
     rl_claim_drop(claim);
 }
 END_TEST
@@ -356,7 +356,7 @@ START_TEST(duplicates_are_let_go)
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     rig_start(rig);
-    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_connect(rig);
     rig->node.duplicate = true;
     rig_said(rig);
@@ -393,7 +393,7 @@ START_TEST(a_send_that_fails)
     rig_connect(rig);
     rig_greet(rig);
     rig->broken = true;
-    rig_ask(rig, claim, 4, RL_VERB_ACQUIRE);
+    rig_request(rig, claim, 4, RL_VERB_ACQUIRE);
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_DISCONNECT);
     ck_assert(vote.unsent);

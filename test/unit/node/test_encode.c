@@ -100,7 +100,7 @@ START_TEST(one_behind_the_other)
 
     for (unsigned i = 1; i < 34; i++) {
         words[1].len = i;
-        ck_assert(rl_encode_behind(&mem, &encoded, 2, words));
+        ck_assert(rl_encode_append(&mem, &encoded, 2, words));
         at += check_at(at, 2, words);
         ck_assert_uint_eq(encoded.len, at);
     }
@@ -137,7 +137,7 @@ START_TEST(without_memory_all_stays)
     const size_t len = encoded.len;
     const struct rl_mem none = {no_malloc, mem.realloc_fn, mem.free_fn, NULL};
     ck_assert(!rl_encode(&none, &encoded, 1, &long_word));
-    ck_assert(!rl_encode_behind(&none, &encoded, 1, &long_word));
+    ck_assert(!rl_encode_append(&none, &encoded, 1, &long_word));
     ck_assert_uint_eq(encoded.len, len);
     check_at(0, 2, words);
 }

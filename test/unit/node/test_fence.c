@@ -42,7 +42,7 @@ static void teardown(void)
 
 static void ask(struct rl_claim *claim, enum rl_verb verb, const char *said)
 {
-    ck_assert_int_eq(rig_ask(rig, claim, 1, verb), 0);
+    ck_assert_int_eq(rig_request(rig, claim, 1, verb), 0);
     ck_assert_str_eq(rig_said(rig), said);
 }
 
@@ -60,8 +60,8 @@ START_TEST(a_vote_and_its_second_round)
     rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_GRANTED);
-    ck_assert(vote.accepted && vote.number == 99 && vote.record == RL_RECORD_ADMITTED);
-    a->number = 171;
+    ck_assert(vote.accepted && vote.register_value == 99 && vote.record == RL_RECORD_ADMITTED);
+    a->fence = 171;
     ask(a, RL_VERB_RAISE, "EVALSHA raise 2 key rec aa 7 171 cfg;\n");
     rig_reply(rig, "$10\r\nA " RUN "\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);
@@ -108,7 +108,7 @@ START_TEST(an_earlier_run_does_not_count)
     rig_reply(rig, others[_i]);
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
-    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_uint_eq(vote.record, RL_RECORD_OLD_RUN);
     ck_assert(!vote.unsent); /* the key is there, and has to be undone */
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
@@ -138,7 +138,8 @@ START_TEST(a_vote_that_was_asked_too_early_does_not_count)
     rig_reply(rig, "$13\r\nA 99 " RUN "\r\n");
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
-    ck_assert_uint_eq(vote.cause, _i == 1 ? REDLOCK_CAUSE_FENCE_UNREAD : REDLOCK_CAUSE_FENCE);
+    ck_assert_uint_eq(vote.cause,
+                      _i == 1 ? REDLOCK_CAUSE_FENCE_RECORDS_UNREAD : REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_uint_eq(vote.record, RL_RECORD_ADMITTED);
     ck_assert(!vote.unsent); /* the key is there, and has to be undone */
 }
@@ -162,7 +163,7 @@ START_TEST(asked_again_behind_a_look_at_its_key)
     ask_vote();
     if (_i == 1)
         rig->node.tracker.on = true;
-    ck_assert_int_eq(rl_node_ask_and_watch(&rig->node, a, 1, rig->now_ns), 0);
+    ck_assert_int_eq(rl_node_probe_and_track(&rig->node, a, 1, rig->now_ns), 0);
     rig_flush(rig);
     ck_assert_str_eq(rig_said(rig), _i == 1 ? "CLIENT CACHING YES\nPTTL key\n" : "PTTL key\n");
     rig_reply(rig, NOSCRIPT);
@@ -221,7 +222,7 @@ START_TEST(not_asked_again_while_its_undo_is_owed)
     ask_vote();
     rig->room = 0;
     while (rig->node.pipe.out_len < RL_UNSENT_MAX)
-        ck_assert_int_eq(rig_ask(rig, wide, 2, RL_VERB_HEAL), 0);
+        ck_assert_int_eq(rig_request(rig, wide, 2, RL_VERB_HEAL), 0);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_FAILED);
     rig_reply(rig, NOSCRIPT);
     struct rl_ballot vote = rig_only_vote(rig);
@@ -240,7 +241,7 @@ END_TEST
 START_TEST(not_asked_again_behind_an_extension)
 {
     ask_vote();
-    rig_ask(rig, a, 2, RL_VERB_EXTEND);
+    rig_request(rig, a, 2, RL_VERB_EXTEND);
     rig_said(rig);
     rig_reply(rig, NOSCRIPT);
     ck_assert_str_eq(rig_said(rig), "");
@@ -287,7 +288,7 @@ START_TEST(garbage_ends_the_connection)
             continue; /* there these are answers, of another run */
         if (i == 1)
             rig_ready(rig);
-        ck_assert_int_eq(rig_ask(rig, a, 1, verbs[i]), 0);
+        ck_assert_int_eq(rig_request(rig, a, 1, verbs[i]), 0);
         rig_said(rig);
         rig_reply(rig, garbage[_i]);
         struct rl_ballot vote = rig_only_vote(rig);
@@ -309,7 +310,7 @@ START_TEST(refusals_leave_the_connection)
     rig_reply(rig, texts[_i]);
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
-    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE);
+    ck_assert_uint_eq(vote.cause, REDLOCK_CAUSE_FENCE_RECORD);
     ck_assert_uint_eq(vote.record, states[_i]);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
 }

@@ -44,7 +44,7 @@ START_TEST(only_while_it_is_worth_it)
     rig_ready(rig);
     rig_pass(rig, 60 * RL_SECOND);
     ck_assert_str_eq(rig_said(rig), "");
-    rig->common.wanted = true;
+    rig->common.active = true;
     rig_pass(rig, 0);
     for (unsigned i = 1; i <= 16; i++) {
         ck_assert_str_eq(rig_said(rig), i % 8 == 0 ? WHOLE_BEAT : SHORT_BEAT);
@@ -66,17 +66,17 @@ START_TEST(a_step_is_told_if_it_is_ahead)
     const int64_t step_us = _i == 0 ? 60000000 : -60000000;
 
     rig_ready(rig);
-    rig->common.wanted = true;
+    rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_reply_time(rig, step_us);
     ck_assert_uint_eq(rig->steps, _i == 0 ? 1 : 0);
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_CLOCK_STEP);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_CLOCK_STEP);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk(MEMORY);
-    rig->common.wanted = false;
+    rig->common.active = false;
     rig_pass(rig, 30302 * RL_MS);
-    ck_assert_uint_eq(rig->node.bars, 0);
+    ck_assert_uint_eq(rig->node.exclusions, 0);
 }
 END_TEST
 
@@ -84,7 +84,7 @@ END_TEST
 START_TEST(another_server_answers)
 {
     rig_ready(rig);
-    rig->common.wanted = true;
+    rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_reply_time(rig, 0);
     reply_bulk("run_id:ffff\r\n");
@@ -94,7 +94,7 @@ START_TEST(another_server_answers)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, "run_id:ffff\r\nuptime_in_seconds:86400\r\n", "role:master\r\n");
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_RESTARTED);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -112,7 +112,7 @@ static void greet_evicting(void)
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk("x");
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
     ck_assert(rl_node_is_up(&rig->node)); /* what is held there must be given back there */
 }
 
@@ -125,10 +125,10 @@ START_TEST(mended)
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
     reply_bulk("loading:0\r\n");
     reply_bulk("used_cpu_user_main_thread:1.5\r\n");
-    ck_assert_uint_eq(rig->node.bars, 0);
+    ck_assert_uint_eq(rig->node.exclusions, 0);
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_str_eq(rig_said(rig), "");
@@ -139,13 +139,13 @@ END_TEST
 START_TEST(begins_to_evict)
 {
     rig_ready(rig);
-    rig->common.wanted = true;
+    rig->common.active = true;
     rig_pass(rig, RL_SECOND);
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_EVICTING);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
     ck_assert_uint_eq(rig->closes, 0);
 }
 END_TEST
@@ -185,13 +185,13 @@ START_TEST(strange_answers)
     };
 
     rig_ready(rig);
-    rig->common.wanted = true;
+    rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_reply(rig, table[_i].time);
     if (table[_i].info[0] != '\0')
         rig_reply(rig, table[_i].info);
     ck_assert_uint_eq(rig->node.state, table[_i].stays ? RL_NODE_READY : RL_NODE_DOWN);
-    ck_assert_uint_eq(rig->node.bars, 0);
+    ck_assert_uint_eq(rig->node.exclusions, 0);
 }
 END_TEST
 
@@ -202,8 +202,8 @@ START_TEST(the_look_comes_before_the_vote)
 
     rig_ready(rig);
     rig_pass(rig, 60 * RL_SECOND);
-    rig->common.wanted = true;
-    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    rig->common.active = true;
+    rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     ck_assert_str_eq(rig_said(rig), SHORT_BEAT "SET key aa NX PX 30000\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
@@ -211,7 +211,7 @@ START_TEST(the_look_comes_before_the_vote)
                : _i == 1 ? "role:master\r\nmaster_replid2:abcd\r\nsecond_repl_offset:17\r\n"
                          : "role:slave\r\n");
     reply_bulk(MEMORY);
-    ck_assert_uint_eq(rig->node.bars, _i == 1 ? RL_BAR_PROMOTED : 0);
+    ck_assert_uint_eq(rig->node.exclusions, _i == 1 ? RL_EXCLUSION_PROMOTED : 0);
     if (_i == 2) {
         rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, 1);
     } else {
@@ -242,7 +242,7 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
     char bytes[256];
 
     rig_ready(rig);
-    rig->common.wanted = true;
+    rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_reply_time(rig, 0);
     const uint64_t tick_ns = rig->now_ns;
@@ -250,10 +250,12 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
     const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n$0\r\n\r\n",
                              strlen(SERVER), SERVER, strlen(promoted), promoted);
     read_late(bytes, (size_t)len, tick_ns);
-    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns), RL_BAR_PROMOTED);
-    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
-                      RL_BAR_PROMOTED);
-    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns),
+                      RL_EXCLUSION_PROMOTED);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_EXCLUSION_PROMOTED);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30302 * RL_MS),
+                      0);
 }
 END_TEST
 
@@ -277,10 +279,11 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
     rig_freeze(rig, 3600 * RL_SECOND);
     read_late(bytes, strlen(bytes), tick_ns);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_uint_eq(rig->node.bars, RL_BAR_RESTARTED);
-    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
-                      RL_BAR_RESTARTED);
-    ck_assert_uint_eq(rl_admission_bars(&rig->node.admission, rig->now_ns + 30302 * RL_MS), 0);
+    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+                      RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30302 * RL_MS),
+                      0);
 }
 END_TEST
 
@@ -290,7 +293,7 @@ START_TEST(a_short_look_keeps_the_rest)
     rig_start(rig);
     rig_connect(rig);
     rig_greet_as(rig, SERVER, "role:master\r\nconnected_slaves:1\r\n");
-    rig->common.wanted = true;
+    rig->common.active = true;
     rig_pass(rig, RL_SECOND);
     rig_reply_time(rig, 0);
     reply_bulk("redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:78\r\n");
@@ -299,7 +302,7 @@ START_TEST(a_short_look_keeps_the_rest)
     ck_assert_str_eq(rig->node.info.policy, "noeviction");
     ck_assert_uint_eq(rig->node.info.replicas, 2);
     ck_assert_uint_eq(rig->node.info.uptime_s, 78);
-    ck_assert_uint_eq(rig->node.bars, 0);
+    ck_assert_uint_eq(rig->node.exclusions, 0);
 }
 END_TEST
 
@@ -307,7 +310,7 @@ END_TEST
 START_TEST(silence)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig->common.wanted = true;
+    rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_pass(rig, 100 * RL_MS);
     ck_assert(rig->node.suspect);

@@ -67,9 +67,9 @@ static struct rl_claim *take_replied(void)
 /* A reply that ends the connection: its own vote, the change, then the votes of the others. */
 START_TEST(the_order_of_an_end)
 {
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
-    rig_ask(rig, a, 3, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 3, RL_VERB_EXTEND);
     receive("-READONLY You can't write against a read only replica.\r\n");
     ck_assert_uint_eq(rig->node.state, RL_NODE_DOWN);
     ck_assert(waits(RL_INBOX_CHANGED) && !rl_inbox_is_first(inbox, RL_INBOX_CHANGED));
@@ -93,8 +93,8 @@ END_TEST
 /* Two replies come at once: the second is not read before the vote of the first is taken. */
 START_TEST(one_reply_at_a_time)
 {
-    rig_ask(rig, a, 1, RL_VERB_GET);
-    rig_ask(rig, b, 2, RL_VERB_GET);
+    rig_request(rig, a, 1, RL_VERB_GET);
+    rig_request(rig, b, 2, RL_VERB_GET);
     receive("$3\r\none\r\n$3\r\ntwo\r\n");
     ck_assert(waits(RL_INBOX_UNREAD));
     ck_assert_ptr_eq(take_replied(), a);
@@ -110,7 +110,7 @@ END_TEST
 /* What waits for a connection leaves after the change was taken, not before. */
 START_TEST(a_connection_is_announced_before_it_is_used)
 {
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     (void)rig_undo(rig, a, 0);
     rig_lose(rig);
     rig_pass(rig, 0);
@@ -122,9 +122,9 @@ START_TEST(a_connection_is_announced_before_it_is_used)
         rl_node_next(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
     ck_assert_uint_eq(rl_pipeline_count(&rig->node.pipe), 0);
-    ck_assert_uint_eq(rig->node.debts.count, 1);
+    ck_assert_uint_eq(rig->node.undos.count, 1);
     rig_drain(rig);
-    ck_assert_uint_eq(rig->node.debts.count, 0);
+    ck_assert_uint_eq(rig->node.undos.count, 0);
     rig_flush(rig);
     rig_reply(rig, ":1\r\n");
 }
@@ -139,9 +139,9 @@ START_TEST(room_is_reserved_before_a_request_is_sent)
     for (unsigned i = 0; i < IN_FLIGHT; i++)
         claims[i] = rig_claim(rig, "cc");
     for (; asked < 20; asked++)
-        ck_assert_int_eq(rig_ask(rig, claims[asked], asked + 1, RL_VERB_GET), 0);
+        ck_assert_int_eq(rig_request(rig, claims[asked], asked + 1, RL_VERB_GET), 0);
     no_memory = true;
-    while (asked < IN_FLIGHT && rig_ask(rig, claims[asked], asked + 1, RL_VERB_GET) == 0)
+    while (asked < IN_FLIGHT && rig_request(rig, claims[asked], asked + 1, RL_VERB_GET) == 0)
         asked++;
     ck_assert_uint_lt(asked, IN_FLIGHT);
     ck_assert_uint_ge(inbox->room, asked);
@@ -162,17 +162,17 @@ START_TEST(no_room_no_request)
     uint32_t cap = 0;
 
     for (unsigned i = 0; i < 31 || cap == 0; i++) {
-        ck_assert_int_eq(rig_ask(rig, a, i + 1, RL_VERB_GET), 0);
+        ck_assert_int_eq(rig_request(rig, a, i + 1, RL_VERB_GET), 0);
         cap = rig->node.pipe.ring_cap;
     }
     uint32_t room = inbox->room;
     ck_assert_uint_eq(room, cap);
     no_memory = true;
-    ck_assert_int_eq(rig_ask(rig, b, 1, RL_VERB_GET), REDLOCK_CAUSE_NO_MEMORY);
+    ck_assert_int_eq(rig_request(rig, b, 1, RL_VERB_GET), REDLOCK_CAUSE_NO_MEMORY);
     ck_assert_uint_eq(inbox->room, room);
     ck_assert_uint_eq(rig->node.pipe.ring_cap, cap);
     no_memory = false;
-    ck_assert_int_eq(rig_ask(rig, b, 1, RL_VERB_GET), 0);
+    ck_assert_int_eq(rig_request(rig, b, 1, RL_VERB_GET), 0);
     ck_assert_uint_eq(inbox->room, rig->node.pipe.ring_cap);
 }
 END_TEST
@@ -180,8 +180,8 @@ END_TEST
 /* The node is freed while votes of both kinds wait: their claims are dropped. */
 START_TEST(a_node_ends_while_votes_wait)
 {
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     receive("+OK\r\n");
     rl_node_close(&rig->node, REDLOCK_CAUSE_NONE, "client was closed", false, rig->now_ns);
     ck_assert(waits(RL_INBOX_REPLIED) && waits(RL_INBOX_VOTES));

@@ -114,12 +114,12 @@ START_TEST(a_crowd_is_owed)
     ck_assert_ptr_nonnull(strstr(said, " t01000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01999\n"));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD);
-    ck_assert_uint_ge(rig->node.debts.cap, CROWD); /* they may be owed again */
+    ck_assert_uint_ge(rig->node.undos.cap, CROWD); /* they may be owed again */
     answer_all(CROWD);
     ck_assert_uint_eq(rig->undone, CROWD);
     ck_assert_uint_eq(rig->given_up + rig->dropped, 0);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
-    ck_assert_uint_lt(rig->node.debts.cap, CROWD); /* given back */
+    ck_assert_uint_lt(rig->node.undos.cap, CROWD); /* given back */
     drop_crowd();
 }
 END_TEST
@@ -174,7 +174,7 @@ START_TEST(debts_expire_in_their_order)
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD - expected);
     }
     ck_assert_uint_eq(expected, CROWD);
-    ck_assert_uint_lt(rig->node.debts.cap, CROWD);
+    ck_assert_uint_lt(rig->node.undos.cap, CROWD);
     drop_crowd();
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(without_memory_it_is_told)
     ck_assert_uint_ge(kept, 1000);
     ck_assert_uint_eq(rig->dropped, CROWD - kept);
     ck_assert_uint_eq(rig->given_up, 0);
-    ck_assert_uint_eq(rig->node.dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
+    ck_assert_uint_eq(rig->node.undo_dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
     come_up();
     answer_all(kept);
     ck_assert_uint_eq(rig->undone, kept);
@@ -207,13 +207,13 @@ START_TEST(without_room_for_its_undo_nothing_is_asked)
 
     rig_ready(rig);
     make_crowd();
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     refused = 1;
-    while (asked < CROWD && rig_ask(rig, crowd[asked], 1, RL_VERB_ACQUIRE) == 0)
+    while (asked < CROWD && rig_request(rig, crowd[asked], 1, RL_VERB_ACQUIRE) == 0)
         asked++;
     ck_assert_uint_lt(asked, 400);
     rig_said(rig);
-    ck_assert_int_eq(rig_ask(rig, crowd[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
+    ck_assert_int_eq(rig_request(rig, crowd[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
     ck_assert_str_eq(rig_said(rig), "");
     for (unsigned i = 0; i < asked; i++)
         ck_assert_uint_eq(rig_undo(rig, crowd[i], 0), RL_VOTE_NONE);
@@ -235,7 +235,7 @@ static const enum rl_verb LASTING[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL, RL_VERB_EX
 static void leave_unanswered(enum rl_verb verb)
 {
     rig_ready(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, verb), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, verb), 0);
     rig_said(rig);
     rig_lose(rig);
     rig->vote_count = 0;
@@ -252,7 +252,7 @@ START_TEST(unknown_keys_are_owed_until_the_server_answers)
     ck_assert_str_eq(rig_said(rig), RELEASE_A);
     rig_reply(rig, ":1\r\n");
     ck_assert_uint_eq(rig->undone, 1);
-    ck_assert_uint_eq(a->unsure, 0);
+    ck_assert_uint_eq(a->maybe_executed, 0);
 }
 END_TEST
 
@@ -278,7 +278,7 @@ START_TEST(what_is_owed_already_may_become_unknown)
     rig_said(rig);
     rig_reply(rig, "-LOADING Redis is loading the dataset in memory\r\n");
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
     rig_lose(rig);
     rig->vote_count = 0;
     stay_away(3 * TTL_NS);
@@ -290,7 +290,7 @@ END_TEST
 START_TEST(asked_while_it_was_connecting)
 {
     rig_start(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_pass(rig, RL_MS);
     rig_connect(rig);
     rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
@@ -307,7 +307,7 @@ END_TEST
 START_TEST(known_keys_expire)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
     rig_undo(rig, a, 0);
     rig_lose(rig);
@@ -322,7 +322,7 @@ END_TEST
 
 #define LIFE_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
 
-enum evil { REFUSES = 0, GREETS_ONLY, HANGS_UP, EVILS };
+enum evil { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
 
 /* Plays the server until `end_ns`. REFUSES: each undo is answered with an error at once.
  * GREETS_ONLY: nothing but the greeting is answered. HANGS_UP: the connection ends when an undo
@@ -357,7 +357,7 @@ static void play(enum evil evil, uint64_t end_ns)
 START_TEST(retries_do_not_renew_the_expiry)
 {
     rig_ready(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_reply(rig, "+OK\r\n");
     rig_said(rig);
     const uint64_t set_ns = rig->now_ns;
@@ -377,7 +377,7 @@ END_TEST
 START_TEST(an_unanswered_set_counts_from_one_greeting)
 {
     rig_ready(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_undo(rig, a, 0);
     const uint64_t set_ns = rig->now_ns;
     play(GREETS_ONLY, set_ns + LIFE_NS(TTL_NS));
@@ -392,7 +392,7 @@ END_TEST
 START_TEST(a_refused_undo_of_an_unanswered_set)
 {
     rig_ready(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_said(rig);
     rig_lose(rig);
     rig_pass(rig, 0);
@@ -417,10 +417,10 @@ START_TEST(extensions_and_heals_renew_the_expiry)
     const enum rl_verb verb = _i == 0 ? RL_VERB_EXTEND : RL_VERB_HEAL;
 
     rig_ready(rig);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     rig_reply(rig, "+OK\r\n");
     rig_pass(rig, 20 * RL_SECOND);
-    ck_assert_int_eq(rig_ask(rig, a, 2, verb), 0);
+    ck_assert_int_eq(rig_request(rig, a, 2, verb), 0);
     rig_reply(rig, _i == 0 ? ":1\r\n" : "+OK\r\n");
     rig_said(rig);
     const uint64_t set_ns = rig->now_ns;
@@ -451,7 +451,7 @@ START_TEST(the_undos_pending_are_those_of_one_ttl)
     for (unsigned i = 0; i < 6000; i++) {
         struct rl_claim *claim = rig_claim(rig, "tt");
         claim->ttl_ms = claim->ttl_max_ms = ttl_ns / RL_MS;
-        if (rig_ask(rig, claim, 1, RL_VERB_ACQUIRE) == 0) {
+        if (rig_request(rig, claim, 1, RL_VERB_ACQUIRE) == 0) {
             rig_undo(rig, claim, 0);
             sent++;
         }
@@ -483,10 +483,10 @@ int main(void)
     tcase_add_test(tcase, what_is_owed_already_may_become_unknown);
     tcase_add_test(tcase, asked_while_it_was_connecting);
     tcase_add_test(tcase, known_keys_expire);
-    tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, EVILS);
+    tcase_add_loop_test(tcase, retries_do_not_renew_the_expiry, 0, BAD_REPLIES);
     tcase_add_test(tcase, an_unanswered_set_counts_from_one_greeting);
     tcase_add_test(tcase, a_refused_undo_of_an_unanswered_set);
     tcase_add_loop_test(tcase, extensions_and_heals_renew_the_expiry, 0, 2);
-    tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, EVILS);
+    tcase_add_loop_test(tcase, the_undos_pending_are_those_of_one_ttl, 0, BAD_REPLIES);
     return suite_run(suite);
 }

@@ -54,14 +54,14 @@ START_TEST(what_was_not_sent_is_taken_back)
     ck_assert_mem_eq(pipe.out, "bbbBBBBB", 8);
     ck_assert_uint_eq(a->refs, 1);
     ck_assert_uint_eq(rl_pipeline_count(&pipe), 4);
-    rl_pipeline_skip_removed(&pipe);
+    rl_pipeline_drop_removed(&pipe);
     ck_assert_uint_eq(rl_pipeline_count(&pipe), 3);
     rl_pipeline_sent(&pipe, 4); /* SET of b, and one byte of its release */
     struct rl_request set = rl_pipeline_pop(&pipe);
     ck_assert_ptr_eq(set.claim, b);
     ck_assert(rl_request_is_whole(&pipe, &set));
     rl_claim_drop(set.claim);
-    rl_pipeline_skip_removed(&pipe);
+    rl_pipeline_drop_removed(&pipe);
     const struct rl_request *release = rl_pipeline_at(&pipe, pipe.head);
     ck_assert(!rl_request_is_unsent(&pipe, release));
     ck_assert(!rl_request_is_whole(&pipe, release));
@@ -371,7 +371,7 @@ static void random_operation(struct rl_pipeline *pipe, struct rl_claim **claims,
         bool expected = model_cut(claim);
         ck_assert_int_eq(rl_pipeline_cut(pipe, claims[claim]), expected);
     } else {
-        rl_pipeline_skip_removed(pipe);
+        rl_pipeline_drop_removed(pipe);
         while (model_head < model_tail && model[model_head].removed)
             model_head++;
         if (model_head < model_tail && model[model_head].sent == model[model_head].len) {

@@ -45,7 +45,7 @@ static const struct {
 static void extend_a(int i)
 {
     ready_as(REFUSALS[i].version);
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
     ck_assert_str_eq(rig_said(rig), REFUSALS[i].extension);
 }
 
@@ -85,7 +85,7 @@ START_TEST(a_try_that_never_left)
 {
     ready_as("redis_version:8.4.0\r\n");
     rig->room = 0;
-    ck_assert_int_eq(rig_ask(rig, a, 1, RL_VERB_EXTEND), 0);
+    ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_EXTEND), 0);
     rig_undo(rig, a, 2);
     rig_undo(rig, a, 3);
     rig->room = SIZE_MAX;

@@ -35,9 +35,9 @@ static void check_closed(int cause, const char *text)
 START_TEST(answers_come_in_order)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
-    rig_ask(rig, a, 3, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 3, RL_VERB_EXTEND);
     ck_assert_str_eq(rig_said(rig), "SET key aa NX PX 30000\nSET key bb NX PX 30000\n"
                                     "EVALSHA extend 1 key aa 30000\n");
     rig_freeze(rig, 700 * RL_US);
@@ -62,8 +62,8 @@ END_TEST
 START_TEST(nobody_listens)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 0, RL_VERB_ACQUIRE); /* no round */
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 0, RL_VERB_ACQUIRE); /* no round */
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     b->owner = NULL; /* nobody any more */
     rig_reply(rig, "+OK\r\n+OK\r\n");
     rig_no_vote(rig);
@@ -76,7 +76,7 @@ END_TEST
 START_TEST(a_surplus_answer)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
     check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
@@ -87,7 +87,7 @@ START_TEST(an_answer_before_its_question)
 {
     rig_ready(rig);
     rig->room = 0;
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_PROTOCOL, 1);
     check_closed(REDLOCK_CAUSE_PROTOCOL, "reply without a question");
@@ -115,8 +115,8 @@ START_TEST(a_wrong_answer)
     static char long_reply[1100];
 
     rig_ready(rig);
-    rig_ask(rig, a, 1, WRONG[_i].verb);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, WRONG[_i].verb);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     snprintf(long_reply, sizeof long_reply, "%s%s", WRONG[_i].reply,
              strncmp(WRONG[_i].reply, "$1025", 5) == 0 ? "" : "+OK\r\n");
     rig_reply(rig, long_reply);
@@ -141,11 +141,11 @@ END_TEST
 START_TEST(error_answers_are_votes)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_OOM, 1);
     ck_assert_str_eq(rig->node.text, "OOM command not allowed when used memory > 'maxmemory'.");
-    rig_ask(rig, a, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 2, RL_VERB_ACQUIRE);
     rig_reply(rig, "-ERR \x1b[2J%s%n\r\n"); /* a text for people: made harmless */
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 2);
     ck_assert_str_eq(rig->node.text, "ERR ?[2J%s%n");
@@ -170,7 +170,7 @@ START_TEST(a_token_is_not_repeated)
     struct rl_claim *claim = rig_claim(rig, "5ec4e7aa01@web3");
 
     rig_ready(rig);
-    rig_ask(rig, claim, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, replies[_i]);
     rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_ERROR_REPLY, 1);
     ck_assert_str_eq(rig->node.text, shown[_i]);
@@ -182,7 +182,7 @@ END_TEST
 START_TEST(readonly)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_EXTEND);
     rig_reply(rig, "-READONLY You can't write against a read only replica.\r\n");
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_READONLY, 1);
     check_closed(REDLOCK_CAUSE_READONLY, "server became a replica");
@@ -206,7 +206,7 @@ START_TEST(the_script_in_full)
 {
     rig->common.node_timeout_ns = 40 * RL_MS;
     rig_ready_with_rtt(rig, 5 * RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_EXTEND);
     rig_said(rig);
     rig_pass(rig, 30 * RL_MS);
     rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
@@ -218,7 +218,7 @@ START_TEST(the_script_in_full)
     rig_reply(rig, ":1\r\n");
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
 
-    rig_ask(rig, a, 2, RL_VERB_EXTEND); /* given up before the server has said so */
+    rig_request(rig, a, 2, RL_VERB_EXTEND); /* given up before the server has said so */
     rig_pass(rig, RL_SECOND);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
     rig_said(rig);

@@ -33,8 +33,8 @@ START_TEST(from_the_request_to_the_answer)
 {
     rig_ready(rig);
     ck_assert(!uses("aa"));
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     ck_assert(uses("aa") && uses("bb"));
     ck_assert(!uses("a") && !uses("aaa") && !uses("ab"));
     rig_reply(rig, "+OK\r\n");
@@ -51,7 +51,7 @@ END_TEST
 START_TEST(as_long_as_an_undo_is_pending)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
     rig_undo(rig, a, 0);
     rig_lose(rig);
@@ -71,7 +71,7 @@ START_TEST(what_never_left)
 {
     rig_ready(rig);
     rig->room = 0;
-    (void)rl_node_ask(&rig->node, a, 1, RL_VERB_ACQUIRE, rig->now_ns);
+    (void)rl_node_request(&rig->node, a, 1, RL_VERB_ACQUIRE, rig->now_ns);
     ck_assert(uses("aa"));
     ck_assert_int_eq(rig_undo(rig, a, 0), RL_VOTE_DENIED);
     ck_assert(!uses("aa"));

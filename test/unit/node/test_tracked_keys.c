@@ -15,7 +15,7 @@ static struct rig *rig;
 static void setup(void)
 {
     rig = rig_new();
-    rig->common.wakeups = true;
+    rig->common.notifications = true;
     rig_ready(rig);
 }
 
@@ -27,14 +27,14 @@ static void teardown(void)
 /* The second connection is made, and the server tells of registered keys. */
 static void listen(void)
 {
-    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_tracker_request(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     rig_receive_push(rig, NAMED SUBSCRIBED, strlen(NAMED SUBSCRIBED));
     rig_flush(rig);
     rig_said(rig);
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
 }
 
 /* The key that is waited for is registered, right before it is read, and no other one. */
@@ -42,25 +42,25 @@ START_TEST(only_what_is_watched_is_registered)
 {
     struct rl_claim *claim = rig_claim(rig, "tok");
 
-    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rig_flush(rig);
     ck_assert_str_eq(rig_said(rig), "PTTL key\n"); /* it does not tell yet */
     rig_reply(rig, ":-2\r\n");
     listen();
-    rig_ask(rig, claim, 1, RL_VERB_GET);
-    rig_ask(rig, claim, 1, RL_VERB_PTTL);
+    rig_request(rig, claim, 1, RL_VERB_GET);
+    rig_request(rig, claim, 1, RL_VERB_PTTL);
     ck_assert_str_eq(rig_said(rig), "GET key\nPTTL key\n");
     rig_reply(rig, "$-1\r\n:-2\r\n");
-    rl_node_ask_and_watch(&rig->node, claim, 2, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 2, rig->now_ns);
     rig_flush(rig);
     ck_assert_str_eq(rig_said(rig), "CLIENT CACHING YES\nPTTL key\n");
     rig->vote_count = 0;
     rig_reply(rig, "+OK\r\n:5\r\n");
     rig_check_vote(rig, claim, RL_VOTE_GRANTED, REDLOCK_CAUSE_NONE, 2);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
     /* What is taken back unsent leaves nothing in front of the next request. */
     rig->room = 0;
-    rl_node_ask_and_watch(&rig->node, claim, 3, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 3, rig->now_ns);
     rig_undo(rig, claim, 0);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
@@ -77,11 +77,11 @@ START_TEST(registering_is_refused_later)
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     listen();
-    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
-    rl_node_ask_and_watch(&rig->node, claim, 2, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 2, rig->now_ns);
     rig_flush(rig);
     rig_reply(rig, replies[_i]);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_REFUSED);
     rig_reply(rig, ":-2\r\n");
     rig_check_vote(rig, claim, RL_VOTE_DENIED, REDLOCK_CAUSE_NONE, 1);
@@ -102,12 +102,12 @@ START_TEST(a_busy_server_is_asked_again)
     struct rl_claim *claim = rig_claim(rig, "tok");
 
     listen();
-    rl_node_ask_and_watch(&rig->node, claim, 1, rig->now_ns);
+    rl_node_probe_and_track(&rig->node, claim, 1, rig->now_ns);
     rig_flush(rig);
     rig_reply(rig, BUSY);
     rig_reply(rig, BUSY);
     rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_BUSY, 1);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->node.tracker.state, RL_TRACKER_OFF);
     for (int i = 0; i < 3; i++) {
         unsigned opens = rig->push_opens;
@@ -124,7 +124,7 @@ START_TEST(a_busy_server_is_asked_again)
         if (i == 1)
             rig_reply(rig, BUSY);
     }
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->closes, 0);
     rig_drop(claim);
 }

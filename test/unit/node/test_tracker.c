@@ -19,7 +19,7 @@ static struct rig *rig;
 static void setup(void)
 {
     rig = rig_new();
-    rig->common.wakeups = true;
+    rig->common.notifications = true;
 }
 
 static void teardown(void)
@@ -35,7 +35,7 @@ static void hear(const char *bytes)
 
 static void want(void)
 {
-    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_tracker_request(&rig->node, rig->now_ns);
     rl_node_tick(&rig->node, rig->now_ns);
 }
 
@@ -52,7 +52,7 @@ static void listen(void)
     subscribe();
     ck_assert_str_eq(rig_said(rig), TRACK);
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
 }
 
 START_TEST(nobody_waits)
@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(not_asked_for)
 {
-    rig->common.wakeups = false;
+    rig->common.notifications = false;
     rig_ready(rig);
     want();
     rig_pass(rig, 10 * RL_SECOND);
@@ -86,15 +86,15 @@ START_TEST(the_whole_greeting)
     ck_assert_str_eq(rig_said(rig), ""); /* who is not subscribed hears nothing */
     hear(SUBSCRIBED);
     ck_assert_str_eq(rig_said(rig), TRACK);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
     unsigned changed = rig->changed;
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
     ck_assert_uint_gt(rig->changed, changed);
     ck_assert_uint_eq(rig->pushes, 1); /* what changed before, nobody told */
     ck_assert_uint_eq(rig->pushed_len, 0);
-    rl_tracker_want(&rig->node, rig->now_ns);
+    rl_tracker_request(&rig->node, rig->now_ns);
     rig_pass(rig, RL_SECOND);
     ck_assert_uint_eq(rig->push_opens, 1);
 }
@@ -145,7 +145,7 @@ START_TEST(keys_that_changed)
     hear(PUSH "*-1\r\n"); /* all: FLUSHALL */
     ck_assert_uint_eq(rig->pushes, 5);
     ck_assert_uint_eq(rig->pushed_len, 0);
-    ck_assert_uint_eq(rig->node.counters.pushes, 3);
+    ck_assert_uint_eq(rig->node.counters.notifications, 3);
 }
 END_TEST
 
@@ -159,7 +159,7 @@ START_TEST(a_push_in_pieces)
     for (size_t cut = 1; cut < sizeof push - 1; cut++) {
         unsigned before = rig->pushes;
         rig_receive_push(rig, push, cut);
-        rig_ask(rig, claim, 1, RL_VERB_GET);
+        rig_request(rig, claim, 1, RL_VERB_GET);
         rig_reply(rig, "$20\r\nsomething-else-here!\r\n");
         rig->vote_count = 0;
         rig_receive_push(rig, push + cut, sizeof push - 1 - cut);
@@ -223,7 +223,7 @@ START_TEST(tracking_refused)
     rig_reply(rig, replies[_i]);
     ck_assert_ptr_nonnull(strstr(rig->node.tracker.text, texts[_i]));
     ck_assert_int_eq(rig->node.tracker.cause, causes[_i]);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
     ck_assert(!rig->push_open);
     ck_assert(rl_node_is_up(&rig->node));
@@ -257,7 +257,7 @@ START_TEST(it_is_not_borne)
     subscribe();
     if (replies[_i] != NULL)
         rig_reply(rig, replies[_i]);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     if (rl_node_is_up(&rig->node))
         rig_lose(rig);
     for (unsigned i = 0; i < 5; i++) {
@@ -272,7 +272,7 @@ START_TEST(it_is_not_borne)
     ck_assert_uint_eq(rig->push_opens, 2);
     subscribe();
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
     rig_lose(rig); /* forgiven */
     again();
     rig_pass(rig, RL_MS);
@@ -287,7 +287,7 @@ START_TEST(it_is_gone_already)
     want();
     subscribe();
     rig_reply(rig, "-ERR The client ID you want redirect to does not exist\r\n");
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_ne(rig->node.tracker.state, RL_TRACKER_REFUSED);
     rig_pass(rig, 100 * RL_MS);
     ck_assert_uint_eq(rig->push_opens, 2);
@@ -312,7 +312,7 @@ START_TEST(it_is_lost)
     unsigned changed = rig->changed;
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_drain(rig);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_gt(rig->changed, changed);
     ck_assert(rl_node_is_up(&rig->node));
     rig_pass(rig, 100 * RL_MS);
@@ -320,7 +320,7 @@ START_TEST(it_is_lost)
     subscribe();
     ck_assert_str_eq(rig_said(rig), TRACK);
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 2); /* what changed in between, nobody told */
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(it_does_not_last)
         rig_pass(rig, rig->node.tracker.due_ns - rig->now_ns);
         subscribe();
         rig_reply(rig, TRACKED);
-        ck_assert(rl_tracker_tells(&rig->node));
+        ck_assert(rl_tracker_is_on(&rig->node));
         rig_pass(rig, RL_MS);
     }
     /* After 50 ms, 100 ms and so on up to 5 s. */
@@ -373,7 +373,7 @@ START_TEST(the_first_one_is_lost)
 {
     listen();
     rig_lose(rig);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert(!rig->push_open);
     rig_pass(rig, RL_MS);
     rig_connect(rig);
@@ -394,7 +394,7 @@ START_TEST(lost_before_tracking_is_on)
     subscribe();
     rl_tracker_closed(&rig->node, rig->now_ns);
     rig_reply(rig, TRACKED);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert_uint_eq(rig->pushes, 0);
 }
 END_TEST
@@ -411,9 +411,9 @@ START_TEST(the_old_answer_is_not_the_new_ones)
     rl_tracker_opened(&rig->node, true, rig->now_ns);
     hear("+OK\r\n:78\r\n" SUBSCRIBED);
     rig_reply(rig, TRACKED); /* to REDIRECT 77 */
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     rig_reply(rig, TRACKED);
-    ck_assert(rl_tracker_tells(&rig->node));
+    ck_assert(rl_tracker_is_on(&rig->node));
 }
 END_TEST
 
@@ -444,7 +444,7 @@ START_TEST(nonsense)
             hear(big);
     }
     ck_assert(!rig->push_open);
-    ck_assert(!rl_tracker_tells(&rig->node));
+    ck_assert(!rl_tracker_is_on(&rig->node));
     ck_assert(rl_node_is_up(&rig->node));
     ck_assert_uint_eq(rig->pushes, 1);
     rig_pass(rig, 100 * RL_MS);

@@ -54,8 +54,8 @@ static size_t length_of(const char *said)
 START_TEST(an_undo_follows_its_set)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, b, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 1, RL_VERB_ACQUIRE);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
     ck_assert_str_eq(rig_said(rig), SET_A SET_B RELEASE_A);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
@@ -79,8 +79,8 @@ START_TEST(what_was_not_sent_is_forgotten)
         rig_connect(rig);
     rig_said(rig);
     rig->room = _i == 2 ? 0 : SIZE_MAX;
-    rig_ask(rig, b, 1, RL_VERB_ACQUIRE);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_DENIED);
     rig->room = SIZE_MAX;
     if (_i == 0)
@@ -100,7 +100,7 @@ START_TEST(a_set_that_left_in_part_is_undone)
 {
     rig_ready(rig);
     rig->room = 5;
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
@@ -113,7 +113,7 @@ END_TEST
 START_TEST(an_undo_is_repeated)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_undo(rig, a, 0);
     rig_said(rig);
     for (unsigned i = 0; i < 3; i++) {
@@ -133,7 +133,7 @@ END_TEST
 START_TEST(a_set_whose_fate_is_not_known)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_lose(rig);
     struct rl_ballot vote = rig_only_vote(rig);
     ck_assert(!vote.unsent);
@@ -261,7 +261,7 @@ static void block_output(void)
 {
     rig->room = 0;
     while (rl_node_is_up(&rig->node))
-        ck_assert_int_eq(rig_ask(rig, b, 0, RL_VERB_EXTEND), 0);
+        ck_assert_int_eq(rig_request(rig, b, 0, RL_VERB_EXTEND), 0);
 }
 
 START_TEST(unsent_output_has_a_limit)
@@ -275,7 +275,7 @@ START_TEST(unsent_output_has_a_limit)
     ck_assert_uint_ge(rig->node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_uint_lt(rig->node.pipe.out_len, RL_UNSENT_MAX + 200);
     size_t before = rig->node.pipe.out_len;
-    ck_assert_int_ne(rig_ask(rig, a, 1, RL_VERB_ACQUIRE), 0);
+    ck_assert_int_ne(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     ck_assert_uint_eq(rig->node.pipe.out_len, before);
     if (_i == 1) {
         rig_connect(rig);
@@ -351,7 +351,7 @@ START_TEST(closing)
     rig_ready(rig);
     rig->room = CLOSES[_i].set_sent == 2 ? set : CLOSES[_i].set_sent == 1 ? set - 1 : 0;
     if (_i > 0)
-        rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+        rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     if (CLOSES[_i].undo) {
         rig->room = CLOSES[_i].undo_sent == 2 ? undo : CLOSES[_i].undo_sent == 1 ? undo - 1 : 0;
         ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
@@ -370,7 +370,7 @@ END_TEST
 START_TEST(closing_after_answers)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_reply(rig, "+OK\r\n");
     if (_i == 1) {
         rig_undo(rig, a, 0);
@@ -387,7 +387,7 @@ END_TEST
 START_TEST(closing_to_come_back)
 {
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     if (_i == 1)
         rig_reply(rig, "+OK\r\n");
     ck_assert_uint_eq(rig_undo(rig, a, 0), RL_VOTE_NONE);
@@ -410,7 +410,7 @@ START_TEST(closing_with_other_requests)
     } rows[] = {{RL_VERB_HEAL, true}, {RL_VERB_EXTEND, false}, {RL_VERB_ACQUIRE, true}};
 
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, rows[_i].verb);
+    rig_request(rig, a, 1, rows[_i].verb);
     rig_pass(rig, 50 * RL_MS);
     ck_assert(rig->node.suspect);
     rig_lose(rig);
@@ -426,12 +426,12 @@ START_TEST(a_close_that_is_answered)
     int cause = 0;
 
     rig_ready(rig);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_lose(rig);
     rig_check_vote(rig, a, RL_VOTE_FAILED, REDLOCK_CAUSE_DISCONNECT, 1);
     a->owner = NULL;
     (void)rl_node_undo(&rig->node, a, 0, rig->now_ns, &cause);
-    (void)rl_node_ask(&rig->node, b, 9, RL_VERB_ACQUIRE, rig->now_ns);
+    (void)rl_node_request(&rig->node, b, 9, RL_VERB_ACQUIRE, rig->now_ns);
     ck_assert(rig->abortive);
     rig_pass(rig, 0);
     ck_assert_uint_eq(rig->node.state, RL_NODE_CONNECTING);

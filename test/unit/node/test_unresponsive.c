@@ -43,7 +43,7 @@ START_TEST(the_time_limit)
     rig_ready_with_rtt(rig, rows[_i].rtt_ns);
     ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), rows[_i].limit_ns);
     rig_pass(rig, RL_SECOND);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), rig->now_ns + rows[_i].limit_ns);
     rig_pass(rig, rows[_i].limit_ns - 1);
     rig_no_vote(rig);
@@ -53,7 +53,7 @@ START_TEST(the_time_limit)
     ck_assert(rig->node.suspect);
     uint64_t answer_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
     if (rows[_i].limit_ns < answer_ns) {
-        rig_check_vote(rig, a, RL_VOTE_SILENT, REDLOCK_CAUSE_TIMEOUT, 1);
+        rig_check_vote(rig, a, RL_VOTE_SUSPECT, REDLOCK_CAUSE_TIMEOUT, 1);
         rig->vote_count = 0;
         rig_pass(rig, answer_ns - rows[_i].limit_ns - 1);
         rig_no_vote(rig);
@@ -71,7 +71,7 @@ START_TEST(a_stop_is_no_round_trip)
 
     rig->common.node_timeout_ns = fixed_ns[_i];
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_freeze(rig, 100 * RL_SECOND);
     rig_reply(rig, "+OK\r\n");
     ck_assert_uint_gt(rig->node.srtt_ns, RL_MS);
@@ -94,21 +94,21 @@ END_TEST
 START_TEST(late_but_in_time)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 6 * RL_MS);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_said(rig);
     rig_pass(rig, 4 * RL_MS); /* 10 ms for the first, and the second is doubted with it */
     ck_assert_uint_eq(rig->vote_count, 2);
     ck_assert_ptr_eq(rig->votes[1].claim, b);
-    ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_SILENT);
+    ck_assert_uint_eq(rig->votes[1].ballot.vote, RL_VOTE_SUSPECT);
     ck_assert_uint_eq(rig->votes[1].ballot.cause, REDLOCK_CAUSE_TIMEOUT);
     ck_assert(!rig->votes[1].ballot.unsent);
     ck_assert(!rig->votes[1].has_reply);
     ck_assert_uint_eq(rig->votes[1].ballot.rtt_us, 0);
     rig->vote_count = 0;
     ck_assert_str_eq(rig_said(rig), "PING\n");
-    ck_assert_int_eq(rig_ask(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
+    ck_assert_int_eq(rig_request(rig, a, 3, RL_VERB_EXTEND), REDLOCK_CAUSE_TIMEOUT);
     rig_pass(rig, 100 * RL_MS);
     rig_no_vote(rig); /* told once */
     rig_reply(rig, "+OK\r\n");
@@ -127,9 +127,9 @@ END_TEST
 START_TEST(suspicion_and_recovery)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 6 * RL_MS);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_said(rig);
     rig_pass(rig, 244 * RL_MS);
     rig->vote_count = 0;
@@ -155,7 +155,7 @@ START_TEST(suspicion_and_recovery)
     ck_assert_uint_eq(rig->node.counters.timeouts, 1);
     ck_assert_uint_eq(rl_node_wake_ns(&rig->node), RL_NEVER);
 
-    rig_ask(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
+    rig_request(rig, b, 4, RL_VERB_EXTEND); /* and this answer is this one's */
     rig_reply(rig, ":0\r\n");
     rig_check_vote(rig, b, RL_VOTE_DENIED, 0, 4);
 }
@@ -166,7 +166,7 @@ START_TEST(a_queue_that_moves)
 {
     rig_ready_with_rtt(rig, RL_MS);
     for (unsigned i = 0; i < 40; i++)
-        rig_ask(rig, a, 1, RL_VERB_GET);
+        rig_request(rig, a, 1, RL_VERB_GET);
     for (unsigned i = 0; i < 25; i++) {
         rig_pass(rig, 9 * RL_MS);
         ck_assert(rl_node_is_up(&rig->node));
@@ -191,8 +191,8 @@ START_TEST(a_chosen_limit_is_for_each_answer)
 {
     rig->common.node_timeout_ns = 30 * RL_MS;
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_GET);
-    rig_ask(rig, b, 2, RL_VERB_GET);
+    rig_request(rig, a, 1, RL_VERB_GET);
+    rig_request(rig, b, 2, RL_VERB_GET);
     rig_pass(rig, 29 * RL_MS);
     rig_reply(rig, "$-1\r\n");
     ck_assert(rl_node_is_up(&rig->node));
@@ -207,7 +207,7 @@ END_TEST
 START_TEST(a_late_answer_is_nobody_elses)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 250 * RL_MS);
     rig->vote_count = 0;
     rig_said(rig);
@@ -229,12 +229,12 @@ END_TEST
 START_TEST(a_late_node_is_asked_where_it_is_needed)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 10 * RL_MS);
     ck_assert(rig->node.suspect);
     rig->vote_count = 0;
     rig_said(rig);
-    ck_assert_int_eq(rl_node_ask_late(&rig->node, b, 2, RL_VERB_ACQUIRE, rig->now_ns), 0);
+    ck_assert_int_eq(rl_node_request_suspect(&rig->node, b, 2, RL_VERB_ACQUIRE, rig->now_ns), 0);
     rl_node_flush(&rig->node, rig->now_ns);
     ck_assert_str_eq(rig_said(rig), "SET key bb NX PX 30000\n");
     rig_pass(rig, 240 * RL_MS);
@@ -259,7 +259,7 @@ static void answer_quickly(uint64_t time_ns)
 {
     for (uint64_t until_ns = rig->now_ns + time_ns; rig->now_ns < until_ns;) {
         rig->vote_count = 0;
-        rig_ask(rig, b, 1, RL_VERB_GET);
+        rig_request(rig, b, 1, RL_VERB_GET);
         rig_pass(rig, RL_MS);
         rig_reply(rig, "$-1\r\n");
     }
@@ -272,12 +272,12 @@ START_TEST(a_late_answer_is_remembered_for_a_while)
     rig_ready_with_rtt(rig, RL_MS);
     answer_quickly(20 * RL_MS);
     ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
     ck_assert(rig->node.suspect);
     rig_reply(rig, "$-1\r\n+PONG\r\n");
     answer_quickly(100 * RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_GET);
+    rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
     ck_assert(!rig->node.suspect);
     rig_reply(rig, "$-1\r\n");
@@ -292,7 +292,7 @@ END_TEST
 START_TEST(silent_for_two_seconds)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_EXTEND);
     rig_pass(rig, 10 * RL_MS);
     ck_assert(rig->node.suspect);
     rig_pass(rig, 2 * RL_SECOND - 1);
@@ -315,7 +315,7 @@ END_TEST
 START_TEST(a_pause_of_ours_is_not_the_nodes)
 {
     rig_ready_with_rtt(rig, RL_MS);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_freeze(rig, RL_SECOND);
     rig_reply(rig, "+OK\r\n");
     rl_node_tick(&rig->node, rig->now_ns);
@@ -332,13 +332,13 @@ START_TEST(a_known_limit_is_kept)
     rig->common.node_timeout_ns = fixed_ns[_i];
     rig_ready_with_rtt(rig, RL_MS);
     rig_pass(rig, RL_SECOND / 2);
-    rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+    rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     uint64_t limit_ns = rl_node_wake_ns(&rig->node);
     for (unsigned i = 0; i < 4; i++) {
         ck_assert_uint_eq(rig->common.wake_ns, limit_ns);
         rig_pass(rig, RL_MS);
         rig_reply(rig, "+OK\r\n");
-        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        rig_request(rig, b, 2, RL_VERB_ACQUIRE);
         ck_assert(rig->common.wake_known);
     }
     ck_assert_uint_gt(rl_node_wake_ns(&rig->node), limit_ns);
@@ -350,9 +350,9 @@ START_TEST(a_shorter_limit_is_noticed)
 {
     rig_ready_with_rtt(rig, 31 * RL_MS);
     for (unsigned i = 0; i < 100; i++) {
-        rig_ask(rig, a, 1, RL_VERB_ACQUIRE);
+        rig_request(rig, a, 1, RL_VERB_ACQUIRE);
         rig_pass(rig, 100 * RL_US);
-        rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+        rig_request(rig, b, 2, RL_VERB_ACQUIRE);
         rig_reply(rig, "+OK\r\n");
         ck_assert_uint_le(rig->common.wake_ns, rl_node_wake_ns(&rig->node));
         rig_reply(rig, "+OK\r\n");
@@ -367,9 +367,9 @@ START_TEST(a_repeated_question_is_older)
 {
     rig_ready_with_rtt(rig, 31 * RL_MS);
     uint64_t asked_ns = rig->now_ns;
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_EXTEND);
     rig_pass(rig, 200 * RL_MS);
-    rig_ask(rig, b, 2, RL_VERB_ACQUIRE);
+    rig_request(rig, b, 2, RL_VERB_ACQUIRE);
     rig_reply(rig, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     rig_pass(rig, 49 * RL_MS);
     rig_flush(rig); /* the first limit has passed: the next one is found out */
@@ -391,9 +391,9 @@ START_TEST(what_was_given_up_is_unread)
     rig_ready(rig);
     const uint64_t begin = pipe->sent;
     ck_assert_uint_eq(rl_pipeline_unread(pipe), 0);
-    rig_ask(rig, a, 1, RL_VERB_EXTEND);
+    rig_request(rig, a, 1, RL_VERB_EXTEND);
     const uint64_t behind_a = pipe->sent;
-    rig_ask(rig, b, 1, RL_VERB_EXTEND);
+    rig_request(rig, b, 1, RL_VERB_EXTEND);
     ck_assert_uint_eq(rl_pipeline_unread(pipe), pipe->sent - begin);
     rig_pass(rig, 100 * RL_MS);
     ck_assert_uint_eq(rig->vote_count, 2); /* both have failed */

@@ -109,11 +109,11 @@ START_TEST(words_are_spread)
     struct rl_random random = seeded();
     struct rl_random other = seeded();
     unsigned ones[64] = {0};
-    uint64_t previous = rl_random_word(&random);
+    uint64_t previous = rl_random_u64(&random);
 
-    ck_assert_uint_ne(rl_random_word(&random), rl_random_word(&other));
+    ck_assert_uint_ne(rl_random_u64(&random), rl_random_u64(&other));
     for (unsigned i = 0; i < 10000; i++) {
-        uint64_t word = rl_random_word(&random);
+        uint64_t word = rl_random_u64(&random);
         ck_assert_uint_ne(word, previous);
         previous = word;
         for (unsigned bit = 0; bit < 64; bit++)

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT
+ * The baseline: SET NX PX and compare-and-delete on every server, hiredis formatter and reader over
+ * our own sockets, one thread, one epoll.
+ *
+ * Every command goes to all servers and the next one of a resource waits for all answers, so all
+ * servers get the same bytes in the same order: each command is formatted once into one buffer, and
+ * one queue says for all connections whose answer comes next. At the end of a turn of the loop each
+ * server gets what is new with one write. */
+#include "baseline.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define TOKEN_BYTES 20
+#define TOKEN_HEX   (2 * TOKEN_BYTES)
+#define POOL_BYTES  (TOKEN_BYTES * 200)
+#define READ_BYTES  16384
+#define COMMAND_MAX 512
+#define WAIT_MAX_MS 5000
+
+const char baseline_release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
+                                       "return redis.call('del',KEYS[1]) else return 0 end";
+
+/* One resource that is locked and unlocked over and over. */
+struct slot {
+    char key[96];
+    size_t key_len;
+    char token[TOKEN_HEX + 1];
+    bool active, releasing, held;
+    unsigned answers, granted;
+    uint64_t start_ns;
+};
+
+struct peer {
+    int fd;
+    redisReader *reader;
+    size_t sent;   /* bytes of the common output that are written */
+    uint64_t next; /* place in the common queue of the next answer */
+    bool blocked;  /* the socket took less than we had: EPOLLOUT is on */
+};
+
+struct baseline {
+    unsigned depth, quorum, peers;
+    struct peer peer[SERVERS_MAX];
+    int epoll;
+    char sha[41];
+    char ttl[24];
+    char *out; /* common output */
+    size_t out_len, out_size;
+    unsigned *queue; /* common queue of slots, a ring of `depth` places */
+    uint64_t queued;
+    struct slot *slots;
+    unsigned char pool[POOL_BYTES]; /* random bytes, so that a token is no system call */
+    size_t pool_used;
+    uint64_t todo, running; /* pairs to start, pairs in flight */
+    struct result *result;
+};
+
+static int put_command(struct baseline *baseline, unsigned slot, int argc, const char **argv,
+                       const size_t *argvlen)
+{
+    char *command = NULL;
+    int len = (int)redisFormatCommandArgv(&command, argc, argv, argvlen);
+    if (len < 0)
+        return -1;
+    if (baseline->out_len + (size_t)len > baseline->out_size) {
+        free(command);
+        return -1;
+    }
+    memcpy(baseline->out + baseline->out_len, command, (size_t)len);
+    baseline->out_len += (size_t)len;
+    free(command);
+    baseline->queue[baseline->queued++ % baseline->depth] = slot;
+    baseline->slots[slot].answers = 0;
+    baseline->slots[slot].granted = 0;
+    return 0;
+}
+
+static void draw_token(struct baseline *baseline, char token[TOKEN_HEX + 1])
+{
+    if (baseline->pool_used == POOL_BYTES) {
+        randombytes_buf(baseline->pool, POOL_BYTES);
+        baseline->pool_used = 0;
+    }
+    sodium_bin2hex(token, TOKEN_HEX + 1, baseline->pool + baseline->pool_used, TOKEN_BYTES);
+    baseline->pool_used += TOKEN_BYTES;
+}
+
+static int start_acquire(struct baseline *baseline, unsigned index)
+{
+    struct slot *slot = &baseline->slots[index];
+    slot->start_ns = result_now_ns();
+    slot->active = true;
+    slot->releasing = false;
+    slot->held = false;
+    draw_token(baseline, slot->token);
+    const char *argv[] = {"SET", slot->key, slot->token, "NX", "PX", baseline->ttl};
+    const size_t argvlen[] = {3, slot->key_len, TOKEN_HEX, 2, 2, strlen(baseline->ttl)};
+    baseline->todo--;
+    baseline->result->attempts++;
+    baseline->running++;
+    return put_command(baseline, index, 6, argv, argvlen);
+}
+
+static int start_release(struct baseline *baseline, unsigned index)
+{
+    struct slot *slot = &baseline->slots[index];
+    slot->releasing = true;
+    const char *argv[] = {"EVALSHA", baseline->sha, "1", slot->key, slot->token};
+    const size_t argvlen[] = {7, 40, 1, slot->key_len, TOKEN_HEX};
+    return put_command(baseline, index, 5, argv, argvlen);
+}
+
+/* All servers have answered the slot's command: the next step of its closed loop. */
+static int answered(struct baseline *baseline, unsigned index)
+{
+    struct slot *slot = &baseline->slots[index];
+    uint64_t now = result_now_ns();
+    if (!slot->releasing) {
+        slot->held = slot->granted >= baseline->quorum;
+        if (slot->held)
+            histogram_record(&baseline->result->acquire, now - slot->start_ns);
+        return start_release(baseline, index);
+    }
+    if (slot->held && slot->granted >= baseline->quorum)
+        histogram_record(&baseline->result->pair, now - slot->start_ns);
+    else
+        baseline->result->failed++;
+    baseline->result->pairs++;
+    slot->active = false;
+    baseline->running--;
+    return baseline->todo > 0 ? start_acquire(baseline, index) : 0;
+}
+
+static bool is_grant(const struct slot *slot, const redisReply *reply)
+{
+    if (slot->releasing)
+        return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
+    return reply->type == REDIS_REPLY_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0;
+}
+
+static int read_peer(struct baseline *baseline, struct peer *peer)
+{
+    char bytes[READ_BYTES];
+    ssize_t got = recv(peer->fd, bytes, sizeof bytes, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (got <= 0 || redisReaderFeed(peer->reader, bytes, (size_t)got) != REDIS_OK)
+        return -1;
+    for (;;) {
+        void *object = NULL;
+        if (redisReaderGetReply(peer->reader, &object) != REDIS_OK)
+            return -1;
+        redisReply *reply = object;
+        if (reply == NULL)
+            return 0;
+        if (peer->next == baseline->queued) {
+            freeReplyObject(reply);
+            return -1;
+        }
+        unsigned index = baseline->queue[peer->next++ % baseline->depth];
+        struct slot *slot = &baseline->slots[index];
+        slot->granted += is_grant(slot, reply);
+        freeReplyObject(reply);
+        if (++slot->answers == baseline->peers && answered(baseline, index) != 0)
+            return -1;
+    }
+}
+
+static int set_blocked(struct baseline *baseline, unsigned index, bool blocked)
+{
+    struct peer *peer = &baseline->peer[index];
+    if (peer->blocked == blocked)
+        return 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    if (blocked)
+        event.events |= EPOLLOUT;
+    peer->blocked = blocked;
+    return epoll_ctl(baseline->epoll, EPOLL_CTL_MOD, peer->fd, &event);
+}
+
+/* One write per server with everything that is new since the last turn. What all of them have taken
+ * leaves the buffer: as a rule that is all there is. */
+static int write_peers(struct baseline *baseline)
+{
+    size_t sent_by_all = baseline->out_len;
+    if (baseline->out_len == 0)
+        return 0;
+    for (unsigned i = 0; i < baseline->peers; i++) {
+        struct peer *peer = &baseline->peer[i];
+        if (peer->sent < baseline->out_len) {
+            ssize_t put = send(peer->fd, baseline->out + peer->sent, baseline->out_len - peer->sent,
+                               MSG_NOSIGNAL);
+            if (put < 0 && errno != EAGAIN && errno != EINTR)
+                return -1;
+            peer->sent += put > 0 ? (size_t)put : 0;
+        }
+        if (set_blocked(baseline, i, peer->sent < baseline->out_len) != 0)
+            return -1;
+        if (peer->sent < sent_by_all)
+            sent_by_all = peer->sent;
+    }
+    baseline->out_len -= sent_by_all;
+    memmove(baseline->out, baseline->out + sent_by_all, baseline->out_len);
+    for (unsigned i = 0; i < baseline->peers; i++)
+        baseline->peer[i].sent -= sent_by_all;
+    return 0;
+}
+
+static int turn(struct baseline *baseline)
+{
+    struct epoll_event events[SERVERS_MAX];
+    int count = epoll_wait(baseline->epoll, events, SERVERS_MAX, WAIT_MAX_MS);
+    if (count < 0 && errno == EINTR)
+        return 0;
+    if (count <= 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0 &&
+            read_peer(baseline, &baseline->peer[events[i].data.u32]) != 0)
+            return -1;
+    }
+    return write_peers(baseline);
+}
+
+int baseline_run(struct baseline *baseline, uint64_t pairs, struct result *result)
+{
+    uint64_t start_ns = result_now_ns();
+    baseline->result = result;
+    baseline->todo = pairs;
+    for (unsigned i = 0; i < baseline->depth && baseline->todo > 0; i++) {
+        if (start_acquire(baseline, i) != 0)
+            return -1;
+    }
+    if (write_peers(baseline) != 0)
+        return -1;
+    while (baseline->running > 0) {
+        if (turn(baseline) != 0)
+            return -1;
+    }
+    result->elapsed_ns += result_now_ns() - start_ns;
+    return 0;
+}
+
+static int open_peer(struct baseline *baseline, const struct server *server, char *error,
+                     size_t error_size)
+{
+    if (servers_load_script(server, baseline_release_script, baseline->sha) != 0) {
+        snprintf(error, error_size, "%s:%s: SCRIPT LOAD failed: is the server running?",
+                 server->host, server->port);
+        return -1;
+    }
+    struct peer *peer = &baseline->peer[baseline->peers];
+    peer->fd = servers_connect(server, error, error_size);
+    if (peer->fd < 0)
+        return -1;
+    peer->reader = redisReaderCreate();
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = baseline->peers};
+    baseline->peers++;
+    if (peer->reader == NULL || epoll_ctl(baseline->epoll, EPOLL_CTL_ADD, peer->fd, &event) != 0) {
+        snprintf(error, error_size, "%s:%s: %s", server->host, server->port, strerror(errno));
+        return -1;
+    }
+    return 0;
+}
+
+struct baseline *baseline_open(const struct servers *servers, unsigned depth, const char *prefix,
+                               uint64_t ttl_ms, char *error, size_t error_size)
+{
+    struct baseline *baseline = calloc(1, sizeof *baseline);
+    if (baseline == NULL || sodium_init() < 0) {
+        snprintf(error, error_size, "out of memory or no random numbers");
+        free(baseline);
+        return NULL;
+    }
+    baseline->depth = depth;
+    baseline->quorum = (unsigned)servers->count / 2 + 1;
+    baseline->pool_used = POOL_BYTES;
+    baseline->epoll = epoll_create1(EPOLL_CLOEXEC);
+    baseline->out_size = (size_t)depth * COMMAND_MAX; /* a slot has one command on its way */
+    baseline->out = malloc(baseline->out_size);
+    baseline->queue = calloc(depth, sizeof *baseline->queue);
+    baseline->slots = calloc(depth, sizeof *baseline->slots);
+    snprintf(baseline->ttl, sizeof baseline->ttl, "%llu", (unsigned long long)ttl_ms);
+    if (baseline->epoll < 0 || baseline->out == NULL || baseline->queue == NULL ||
+        baseline->slots == NULL) {
+        snprintf(error, error_size, "out of memory or descriptors");
+        baseline_close(baseline);
+        return NULL;
+    }
+    for (unsigned i = 0; i < depth; i++) {
+        struct slot *slot = &baseline->slots[i];
+        slot->key_len = (size_t)snprintf(slot->key, sizeof slot->key, "%s%u", prefix, i);
+    }
+    for (size_t i = 0; i < servers->count; i++) {
+        if (open_peer(baseline, &servers->list[i], error, error_size) != 0) {
+            baseline_close(baseline);
+            return NULL;
+        }
+    }
+    return baseline;
+}
+
+void baseline_close(struct baseline *baseline)
+{
+    if (baseline == NULL)
+        return;
+    for (unsigned i = 0; i < baseline->peers; i++) {
+        if (baseline->peer[i].reader != NULL)
+            redisReaderFree(baseline->peer[i].reader);
+        close(baseline->peer[i].fd);
+    }
+    if (baseline->epoll >= 0)
+        close(baseline->epoll);
+    free(baseline->out);
+    free(baseline->queue);
+    free(baseline->slots);
+    free(baseline);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * The baseline as a driver: callers with a resource each, none of which anybody else wants; it
+ * notes no single holds but a histogram. */
+#include "baseline.h"
+#include "driver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define ENOUGH_NS UINT64_C(20000000)
+
+/* A line for each basis point. */
+static void print_histogram(const char *name, const struct histogram *histogram)
+{
+    uint64_t seen = 0;
+    for (unsigned point = 1; point <= 10000; point++) {
+        uint64_t until = (histogram->count * point + 9999) / 10000;
+        if (until > seen)
+            printf("histogram %s %" PRIu64 " %" PRIu64 "\n", name,
+                   histogram_percentile(histogram, point), until - seen);
+        seen = until;
+    }
+}
+
+/* In portions, as its callers all begin and end together: larger ones as long as they take no time.
+ */
+static int run_until(struct baseline *baseline, unsigned callers, uint64_t end_ns,
+                     struct result *result)
+{
+    uint64_t turns = 5, start_ns;
+    while ((start_ns = result_now_ns()) < end_ns) {
+        if (baseline_run(baseline, callers * turns, result) != 0)
+            return -1;
+        if (result_now_ns() - start_ns < ENOUGH_NS)
+            turns *= 2;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct result result;
+    struct driver_task task;
+    struct servers servers;
+    char error[512] = "";
+    uint64_t end_ns;
+    if (!driver_parse(&task, argc - 1, argv + 1) || !task.own)
+        return 64;
+    if (servers_parse(&servers, task.servers, error, sizeof error) != 0) {
+        fprintf(stderr, "baseline: %s\n", error);
+        return 64;
+    }
+    struct baseline *baseline =
+        baseline_open(&servers, task.count, task.resource, task.ttl_ms, error, sizeof error);
+    if (baseline == NULL) {
+        fprintf(stderr, "baseline: %s\n", error);
+        return 69;
+    }
+    driver_ready();
+    while (driver_next(&end_ns)) {
+        result = (struct result){.pairs = 0};
+        if (run_until(baseline, task.count, end_ns, &result) != 0) {
+            fputs("baseline: a server broke off\n", stderr);
+            baseline_close(baseline);
+            return 69;
+        }
+        print_histogram("acquire", &result.acquire);
+        print_histogram("pair", &result.pair);
+        printf("sums 0 %" PRIu64 " %" PRIu64 " 0 %" PRIu64 "\n", result.pairs - result.failed,
+               result.pairs, result.failed);
+        driver_over();
+    }
+    baseline_close(baseline);
+    return 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ * How a client grows with sets of servers: the closed loop of redlock-bench in embedded mode, over
+ * one, two, three sets of the servers that are given, in slices that take turns. Where all servers
+ * share the processors of one machine, pairs a second say little; what the busiest server and the
+ * client compute for each pair say when they would be full. */
+#include "client.h"
+#include "environment.h"
+#include "number.h"
+#include "servers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLICE_PAIRS 2000
+#define SETS_SHOWN  8
+#define TTL_MS      10000
+#define WAIT_MS     10000
+#define DEPTH_MAX   4096
+#define EXIT_USAGE  64
+
+struct growth {
+    struct embedded *embedded;
+    struct servers servers; /* of all its sets */
+    struct result result;
+    uint64_t client_us, servers_us;
+};
+
+static struct growth growths[SETS_SHOWN];
+
+static uint64_t cpu_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* "s1=a:1,b:2,c:3;s2=…" of the first sets; fresh: nobody else has a lock there. */
+static void list_sets(const struct servers *all, unsigned sets, unsigned each, char *text,
+                      size_t size)
+{
+    size_t at = 0;
+    for (unsigned i = 0; i < sets * each; i++) {
+        if (i % each == 0)
+            at += (size_t)snprintf(text + at, size - at, "%ss%u=", i > 0 ? ";" : "", i / each + 1);
+        bool v6 = strchr(all->list[i].host, ':') != NULL;
+        at += (size_t)snprintf(text + at, size - at, "%sredis://%s%s%s:%s?fresh=1",
+                               i % each > 0 ? "," : "", v6 ? "[" : "", all->list[i].host,
+                               v6 ? "]" : "", all->list[i].port);
+    }
+}
+
+static int open_growth(struct growth *growth, const struct servers *all, unsigned sets,
+                       unsigned each, unsigned depth_each)
+{
+    static char text[2 * SERVERS_TEXT_MAX]; /* more is said of each than in the list */
+    char prefix[64], error[256] = "out of memory";
+    unsigned depth = depth_each * sets; /* each set has the same to do */
+    list_sets(all, sets, each, text, sizeof text);
+    snprintf(prefix, sizeof prefix, "redlock-bench:%d:%u:", (int)getpid(), sets);
+    const struct client_settings settings = {.servers = text,
+                                             .prefix = prefix,
+                                             .depth = depth,
+                                             .resources = depth,
+                                             .ttl_ms = TTL_MS,
+                                             .wait_ms = WAIT_MS};
+    growth->servers = *all;
+    growth->servers.count = (size_t)sets * each;
+    growth->embedded = embedded_open(&settings, error, sizeof error);
+    if (growth->embedded == NULL)
+        fprintf(stderr, "redlock-shards: %s\n", error);
+    return growth->embedded != NULL ? 0 : -1;
+}
+
+static int run_slice(struct growth *growth, struct result *result)
+{
+    uint64_t servers_us = servers_cpu_us(&growth->servers), client_us = cpu_us();
+    int status = embedded_run(growth->embedded, SLICE_PAIRS, result);
+    growth->client_us += cpu_us() - client_us;
+    if (embedded_settle(growth->embedded) != 0)
+        status = -1;
+    growth->servers_us += servers_cpu_us(&growth->servers) - servers_us;
+    return status;
+}
+
+static void print(const struct servers *all, unsigned sets, unsigned each)
+{
+    struct environment environment;
+    environment_read(&environment, all);
+    environment_print(&environment, "# ");
+    printf("%-5s %9s", "sets", "pairs/s");
+    for (size_t i = 0; i < HISTOGRAM_POINTS; i++)
+        printf("%6s us", histogram_point_names[i]);
+    printf(" %14s %18s %7s %10s\n", "client us/pair", "one server us/pair", "failed", "violations");
+    for (unsigned i = 0; i < sets; i++) {
+        const struct growth *growth = &growths[i];
+        double pairs = (double)growth->result.pairs;
+        printf("%-5u %9.0f", i + 1, result_pairs_per_second(&growth->result));
+        for (size_t point = 0; point < HISTOGRAM_POINTS; point++)
+            printf("%9.1f",
+                   (double)histogram_percentile(&growth->result.pair, histogram_points[point]) /
+                       1000);
+        printf(" %14.2f %18.2f %7llu %10llu\n", (double)growth->client_us / pairs,
+               (double)growth->servers_us / pairs / ((i + 1) * each),
+               (unsigned long long)growth->result.failed,
+               (unsigned long long)growth->result.violations);
+    }
+}
+
+/* The first slice of each is for warming up. */
+static int measure(unsigned sets, unsigned slices)
+{
+    static struct result warm;
+    for (unsigned slice = 0; slice <= slices; slice++) {
+        for (unsigned i = 0; i < sets; i++) {
+            if (run_slice(&growths[i], slice == 0 ? &warm : &growths[i].result) != 0)
+                return -1;
+            if (slice == 0)
+                growths[i].client_us = growths[i].servers_us = 0;
+        }
+        if (isatty(STDERR_FILENO))
+            fprintf(stderr, "\rslice %u of %u", slice, slices);
+    }
+    return 0;
+}
+
+static const char usage[] =
+    "usage: redlock-shards [SERVERS IN A SET (5) [LOCKS IN FLIGHT FOR EACH SET (64) [SLICES "
+    "(10)]]]\n"
+    "  One, two, three, ... sets of the servers in REDLOCK_SERVERS, in slices of 2000 pairs that\n"
+    "  take turns.\n"
+    "exit: 0 fine, 1 violation, leftover key, or more than one call in a hundred failed\n"
+    "example: redlock sandbox -n 15 -- redlock-shards 5 64 6\n";
+
+static int refuse(const char *what, const char *word)
+{
+    fprintf(stderr, "redlock-shards: %s: '%s'\n%s", what, word, usage);
+    return EXIT_USAGE;
+}
+
+/* As in redlock-bench: a release for which a machine stands still too long is one that failed. */
+static bool passed(const struct result *result)
+{
+    return result->violations == 0 && result->failed * 100 <= result->pairs;
+}
+
+/* Opens all, measures, closes all. */
+static bool run(const struct servers *all, unsigned sets, unsigned each, unsigned depth,
+                unsigned slices)
+{
+    int status = 0;
+    for (unsigned i = 0; status == 0 && i < sets; i++)
+        status = open_growth(&growths[i], all, i + 1, each, depth);
+    if (status == 0)
+        status = measure(sets, slices);
+    if (status == 0)
+        print(all, sets, each);
+    bool sound = status == 0;
+    for (unsigned i = 0; i < sets; i++) {
+        sound = sound && passed(&growths[i].result);
+        if (growths[i].embedded != NULL)
+            embedded_close(growths[i].embedded);
+    }
+    return sound;
+}
+
+int main(int argc, char **argv)
+{
+    static struct servers all;
+    char error[256], prefix[64];
+    uint64_t given[] = {5, 64, 10}; /* servers in a set, locks in flight for each, slices */
+    static const unsigned most[] = {SERVERS_MAX, DEPTH_MAX, 100000};
+    const char *text = getenv("REDLOCK_SERVERS");
+
+    if (argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0))
+        return fputs(usage, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    for (int i = 1; i < argc; i++) {
+        if (i > 3 || !number_parse(argv[i], 1, most[i - 1], &given[i - 1]))
+            return refuse("not understood", argv[i]);
+    }
+    if (text == NULL)
+        return refuse("no servers", "REDLOCK_SERVERS");
+    if (servers_parse(&all, text, error, sizeof error) != 0)
+        return refuse("REDLOCK_SERVERS", error);
+    unsigned each = (unsigned)given[0], sets = (unsigned)all.count / each;
+    sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
+    if (sets == 0) {
+        fprintf(stderr, "redlock-shards: %zu servers make no set of %u\n", all.count, each);
+        return EXIT_USAGE;
+    }
+    bool sound = run(&all, sets, each, (unsigned)given[1], (unsigned)given[2]);
+    snprintf(prefix, sizeof prefix, "redlock-bench:%d:", (int)getpid());
+    long left = servers_count_keys(&all, prefix);
+    if (left < 0)
+        fprintf(stderr, "redlock-shards: a server cannot be asked which keys are left\n");
+    else if (left > 0)
+        fprintf(stderr, "redlock-shards: %ld keys are left\n", left);
+    return sound && left == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

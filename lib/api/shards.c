@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * The sets of nodes of a client: which of them a name belongs to. Rendezvous hashing: each set
+ * scores each name, and the highest score has it. */
+#include "api/sets.h"
+
+#include "api/client.h"
+#include "api/report.h"
+#include "core/hash_tag.h"
+#include "platform/hash.h"
+
+#include <string.h>
+
+_Static_assert(RL_SHARD_NAME_MAX == RL_HASH_NAME_MAX, "one limit");
+
+/* Of two equal scores the smaller name has it: no order of the list may decide. */
+static bool wins(const struct rl_config_shard *shard, uint64_t score,
+                 const struct rl_config_shard *best, uint64_t best_score)
+{
+    return score != best_score ? score > best_score : strcmp(shard->name, best->name) < 0;
+}
+
+static unsigned find(const struct redlock_config *config, const char *name, size_t len)
+{
+    struct rl_arg hash_tag = rl_hash_tag((struct rl_arg){name, len});
+    unsigned best = 0;
+    uint64_t best_score = 0;
+
+    for (unsigned i = 0; config->shard_count > 1 && i < config->shard_count; i++) {
+        const struct rl_config_shard *shard = &config->shards[i];
+        uint64_t score =
+            rl_hash_score(shard->name, strlen(shard->name), hash_tag.data, hash_tag.len);
+        if (i == 0 || wins(shard, score, &config->shards[best], best_score)) {
+            best = i;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+int rl_shards_find(struct redlock *rl, const struct rl_names *names, struct rl_shard **ret,
+                   redlock_report_t **refusal)
+{
+    const struct redlock_config *config = rl->config;
+
+    *ret = &rl->shards[0];
+    if (config->shard_count == 1)
+        return REDLOCK_OK;
+    unsigned first = find(config, names->list[0], names->lens[0]);
+    for (unsigned i = 1; i < names->count; i++) {
+        unsigned other = find(config, names->list[i], names->lens[i]);
+        if (other != first)
+            return rl_report_refuse(
+                rl, refusal, REDLOCK_EINVAL,
+                "'%.40s' is in set %.24s, '%.40s' in %.24s: what is locked together must be in one "
+                "set; put what the names share into braces",
+                names->list[0], config->shards[first].name, names->list[i],
+                config->shards[other].name);
+    }
+    *ret = &rl->shards[first];
+    return REDLOCK_OK;
+}
+
+struct rl_shard *rl_shards_of_node(struct redlock *rl, size_t index)
+{
+    unsigned at = 0;
+
+    while (index >= rl->shards[at].config->first + rl->shards[at].config->count)
+        at++;
+    return &rl->shards[at];
+}
+
+const char *rl_shard_node_name(const struct rl_shard *shard, unsigned node)
+{
+    return shard->rl->config->nodes[shard->config->first + node].name;
+}
+
+void rl_shards_warn_shared(const struct rl_shard *shard, const struct rl_node_status *node)
+{
+    const struct redlock *rl = shard->rl;
+
+    for (unsigned i = 0; node->run_id[0] != '\0' && i < rl->shard_count; i++) {
+        const struct rl_shard *other = &rl->shards[i];
+        for (unsigned j = 0; other != shard && j < other->config->count; j++) {
+            const struct rl_node_status twin = rl_engine_node_status(&other->engine, j);
+            if (strcmp(twin.run_id, node->run_id) == 0)
+                rl_logf(&rl->log, REDLOCK_LOG_WARN,
+                        "%s: same server as %s of set %s: both sets lose a vote with it, and it "
+                        "keeps the fence record of one",
+                        node->name, twin.name, other->config->name);
+        }
+    }
+}
+
+REDLOCK_API size_t redlock_shard_count(const redlock_t *rl)
+{
+    return rl != NULL ? rl->shard_count : 0;
+}
+
+REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index)
+{
+    return rl != NULL && index < rl->shard_count ? rl->config->shards[index].name : NULL;
+}
+
+REDLOCK_API int redlock_shard_of(const redlock_t *rl, const char *resource)
+{
+    size_t len = resource != NULL ? strnlen(resource, RL_RESOURCE_MAX + 1) : 0;
+
+    if (rl == NULL || len == 0 || len > RL_RESOURCE_MAX)
+        return REDLOCK_EINVAL;
+    return (int)find(rl->config, resource, len);
+}

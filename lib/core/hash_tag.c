@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ * What of a resource's name decides which set of nodes it belongs to. */
+#include "core/hash_tag.h"
+
+#include <string.h>
+
+/* The length without "{#digits}" at the end. */
+static size_t without_slot(struct rl_arg name)
+{
+    size_t at = name.len;
+
+    if (at == 0 || name.data[at - 1] != '}')
+        return name.len;
+    at--;
+    size_t end = at;
+    while (at > 0 && name.data[at - 1] >= '0' && name.data[at - 1] <= '9')
+        at--;
+    bool slot = at < end && at > 2 && name.data[at - 1] == '#' && name.data[at - 2] == '{';
+    return slot ? at - 2 : name.len;
+}
+
+struct rl_arg rl_hash_tag(struct rl_arg name)
+{
+    name.len = without_slot(name);
+    const char *open = memchr(name.data, '{', name.len);
+    if (open == NULL)
+        return name;
+    const char *inside = open + 1;
+    const char *close = memchr(inside, '}', (size_t)(name.data + name.len - inside));
+    if (close == NULL || close == inside)
+        return name;
+    return (struct rl_arg){inside, (size_t)(close - inside)};
+}

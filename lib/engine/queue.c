@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * Who begins, who waits, who may pass. */
+#include "engine/queue.h"
+
+#include "core/reservation.h"
+#include "engine/engine.h"
+#include "redlock/redlock.h"
+
+static struct rl_queue_entry *entry_at(const struct rl_lock *lock, unsigned at)
+{
+    return at == 0 ? (struct rl_queue_entry *)&lock->queue_entry : &lock->more_entries[at - 1];
+}
+
+static struct rl_resource *resource_at(const struct rl_lock *lock, unsigned at)
+{
+    return entry_at(lock, at)->resource;
+}
+
+static void release_entries(struct rl_engine *engine, struct rl_lock *lock)
+{
+    rl_free(engine->mem, lock->more_entries);
+    lock->more_entries = NULL;
+    lock->more = 0;
+    lock->queue_entry.resource = NULL;
+    lock->lease.contention = NULL;
+}
+
+/* false: no memory, and no seat. */
+static bool find_resources(struct rl_engine *engine, struct rl_lock *lock,
+                           const struct rl_arg *keys, unsigned count)
+{
+    lock->more = (uint8_t)(count - 1);
+    if (lock->more != 0)
+        lock->more_entries = rl_alloc(engine->mem, lock->more * sizeof *lock->more_entries);
+    bool found = lock->more == 0 || lock->more_entries != NULL;
+    unsigned at = 0;
+    for (; found && at < count; at++) {
+        struct rl_queue_entry *entry = entry_at(lock, at);
+        entry->lock = lock;
+        entry->resource = rl_resource_enter(engine, keys[at]);
+        found = entry->resource != NULL;
+    }
+    if (found)
+        return true;
+    while (at-- > 0) {
+        if (resource_at(lock, at) != NULL)
+            rl_resource_leave(engine, resource_at(lock, at));
+    }
+    release_entries(engine, lock);
+    return false;
+}
+
+static bool is_full(const struct rl_engine *engine, const struct rl_lock *lock)
+{
+    uint32_t queue_max = engine->params.queue_max;
+    bool full = false;
+
+    for (unsigned i = 0; queue_max != 0 && i <= lock->more; i++)
+        full = full || resource_at(lock, i)->queued >= queue_max;
+    return full;
+}
+
+static bool is_idle(const struct rl_resource *resource)
+{
+    return resource->front == NULL && resource->queue_first == NULL;
+}
+
+int rl_queue_enter(struct rl_engine *engine, struct rl_lock *lock, const struct rl_arg *keys,
+                   unsigned count)
+{
+    bool never_waits = lock->lease.wait_ns == 0, idle = true;
+
+    if (!find_resources(engine, lock, keys, count))
+        return REDLOCK_OK; /* no memory for good manners */
+    lock->lease.contention = &lock->queue_entry.resource->contention;
+    for (unsigned i = 0; i <= lock->more; i++)
+        idle = idle && is_idle(resource_at(lock, i));
+    for (unsigned i = 0; i <= lock->more && (idle || never_waits); i++) {
+        if (is_idle(resource_at(lock, i)))
+            resource_at(lock, i)->front = lock;
+    }
+    if (idle || never_waits)
+        return REDLOCK_OK;
+    if (is_full(engine, lock)) {
+        rl_queue_leave(engine, lock);
+        engine->stats.queue_full++;
+        return REDLOCK_EQUEUEFULL;
+    }
+    lock->queued = true;
+    for (unsigned i = 0; i <= lock->more; i++)
+        rl_resource_queue(engine, entry_at(lock, i));
+    return REDLOCK_OK;
+}
+
+bool rl_queue_is_in_front(const struct rl_lock *lock)
+{
+    for (unsigned i = 0; i <= lock->more; i++) {
+        if (resource_at(lock, i) == NULL || resource_at(lock, i)->front != lock)
+            return false;
+    }
+    return true;
+}
+
+/* Whoever waits for this place and others cannot begin now, and may let others pass there. */
+static void review_again(struct rl_engine *engine, const struct rl_resource *resource)
+{
+    unsigned left = resource->queued_many;
+
+    for (struct rl_queue_entry *entry = resource->queue_first; left > 0 && entry != NULL;
+         entry = entry->next) {
+        if (entry->lock->more == 0)
+            continue;
+        rl_queue_review(engine, entry->lock);
+        left--;
+    }
+}
+
+void rl_queue_move_to_front(struct rl_engine *engine, struct rl_lock *lock)
+{
+    for (unsigned i = 0; i <= lock->more; i++) {
+        struct rl_resource *resource = resource_at(lock, i);
+        if (resource == NULL || resource->front != NULL)
+            continue;
+        resource->front = lock;
+        review_again(engine, resource);
+    }
+}
+
+void rl_queue_pass(struct rl_engine *engine, struct rl_lock *lock)
+{
+    for (unsigned i = 0; i <= lock->more; i++) {
+        if (resource_at(lock, i) != NULL)
+            rl_resource_pass(engine, resource_at(lock, i), lock);
+    }
+}
+
+void rl_queue_note_release(struct rl_engine *engine, const struct rl_lock *lock)
+{
+    for (unsigned i = 0; i <= lock->more; i++) {
+        struct rl_resource *resource = resource_at(lock, i);
+        if (resource != NULL && resource->front != lock)
+            rl_resource_note_release(engine, resource, rl_lease_slot(&lock->lease));
+    }
+}
+
+static void leave_queues(struct rl_engine *engine, struct rl_lock *lock)
+{
+    for (unsigned i = 0; lock->queued && i <= lock->more; i++)
+        rl_resource_unqueue(engine, entry_at(lock, i));
+    lock->queued = false;
+}
+
+void rl_queue_leave(struct rl_engine *engine, struct rl_lock *lock)
+{
+    if (lock->queue_entry.resource == NULL)
+        return;
+    leave_queues(engine, lock);
+    rl_queue_pass(engine, lock);
+    for (unsigned i = 0; i <= lock->more; i++)
+        rl_resource_leave(engine, resource_at(lock, i));
+    release_entries(engine, lock);
+}
+
+void rl_queue_review(struct rl_engine *engine, struct rl_lock *lock)
+{
+    for (unsigned i = 0; lock->queued && i <= lock->more; i++)
+        rl_resource_review(engine, resource_at(lock, i));
+}
+
+void rl_queue_abandon(struct rl_engine *engine, struct rl_lock *lock)
+{
+    release_entries(engine, lock);
+}
+
+struct rl_lock *rl_queue_rival(const struct rl_lock *lock)
+{
+    for (unsigned i = 0; i <= lock->more; i++) {
+        if (resource_at(lock, i) != NULL && resource_at(lock, i)->front != NULL)
+            return resource_at(lock, i)->front;
+    }
+    return NULL;
+}
+
+struct rl_resource *rl_queue_probed(const struct rl_lock *lock)
+{
+    return resource_at(lock, lock->lease.wait.key);
+}
+
+static bool are_free(const struct rl_lock *lock)
+{
+    bool are = true;
+
+    for (unsigned i = 0; are && i <= lock->more; i++)
+        are = resource_at(lock, i)->front == NULL;
+    return are;
+}
+
+/* It cannot begin, and does not keep what it could have. */
+static bool lets_others_pass(const struct rl_engine *engine, const struct rl_lock *lock)
+{
+    return lock->more != 0 && !are_free(lock) &&
+           !rl_reservation_is_on(rl_elapsed_ns(lock->lease.begun, engine->view.now));
+}
+
+static bool is_next(const struct rl_engine *engine, const struct rl_lock *lock)
+{
+    if (!are_free(lock))
+        return false;
+    for (unsigned i = 0; i <= lock->more; i++) {
+        const struct rl_queue_entry *before = entry_at(lock, i)->prev;
+        for (; before != NULL; before = before->prev) {
+            if (!lets_others_pass(engine, before->lock))
+                return false;
+        }
+    }
+    return true;
+}
+
+struct rl_lock *rl_queue_next(struct rl_engine *engine, struct rl_resource *resource)
+{
+    struct rl_queue_entry *entry = resource->queue_first;
+
+    while (entry != NULL && !is_next(engine, entry->lock)) {
+        if (!lets_others_pass(engine, entry->lock))
+            return NULL;
+        entry = entry->next;
+    }
+    if (entry == NULL)
+        return NULL;
+    struct rl_lock *lock = entry->lock;
+    leave_queues(engine, lock);
+    rl_queue_move_to_front(engine, lock);
+    return lock;
+}

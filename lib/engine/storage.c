@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ * Room beside a lock: its parts in descending order of their alignment. */
+#include "engine/storage.h"
+
+struct rl_storage rl_storage_for(const struct rl_lease_params *params)
+{
+    size_t each_node = params->terms.nodes * (sizeof(uint32_t) + sizeof(uint8_t));
+    struct rl_storage storage = {.size = sizeof(struct rl_lease_terms) + each_node};
+
+    if (params->terms.permits != 0)
+        storage.size += sizeof(struct rl_permit);
+    if (rl_lease_needs_fence(params))
+        storage.size += sizeof(struct rl_fence);
+    if (rl_lease_may_be_cut(params))
+        storage.size += sizeof(struct rl_decided) + each_node;
+    return storage;
+}
+
+/* The next `size` bytes. */
+static void *take(char **at, size_t size)
+{
+    void *part = *at;
+
+    *at += size;
+    return part;
+}
+
+struct rl_lease_storage rl_storage_parts(const struct rl_storage *storage,
+                                         const struct rl_lease_params *params)
+{
+    const struct rl_lease_terms *terms = &params->terms;
+    char *at = storage->at;
+    struct rl_lease_terms *own = take(&at, sizeof *own);
+    struct rl_lease_storage parts = {.terms = own};
+
+    *own = *terms;
+    if (terms->permits != 0)
+        parts.permit = take(&at, sizeof *parts.permit);
+    if (rl_lease_needs_fence(params))
+        parts.fence = take(&at, sizeof *parts.fence);
+    if (rl_lease_may_be_cut(params))
+        parts.decided = take(&at, sizeof *parts.decided);
+    parts.rtt_us = take(&at, terms->nodes * sizeof *parts.rtt_us);
+    uint32_t *rtt_us = parts.decided != NULL ? take(&at, terms->nodes * sizeof *rtt_us) : NULL;
+    parts.cause = take(&at, terms->nodes * sizeof *parts.cause);
+    if (parts.decided != NULL)
+        rl_round_init(&parts.decided->round, terms->nodes, terms->quorum, rtt_us,
+                      take(&at, terms->nodes * sizeof *parts.cause));
+    return parts;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Fills in the values of a request: those of its claim, and those that all nodes of a client have
+ * in common. */
+#include "core/wire_fence.h"
+#include "node/node_parts.h"
+
+#include <string.h>
+
+/* A claim on a fence record: its token is the mark, and behind it the numbers. */
+static void add_record(const struct rl_node *node, const struct rl_claim *claim,
+                       struct rl_arguments *arguments)
+{
+    const char *run = node->common->fence_run_bound ? node->run_id : "";
+    struct rl_arg token = arguments->token;
+
+    arguments->mark =
+        claim->forced ? (struct rl_arg){"*", 1} : (struct rl_arg){token.data, RL_RECORD_MARK_LEN};
+    arguments->run = (struct rl_arg){run, strlen(run)};
+    arguments->fences =
+        (struct rl_arg){token.data + RL_RECORD_MARK_LEN, token.len - RL_RECORD_MARK_LEN};
+}
+
+void rl_node_build_command(const struct rl_node *node, struct rl_command *command,
+                           const struct rl_claim *claim, enum rl_verb verb, enum rl_form form)
+{
+    struct rl_arg keys[RL_KEYS_MAX];
+    struct rl_arguments arguments = {
+        .key = rl_claim_key(claim),
+        .token = rl_claim_token(claim),
+        .ttl_ms = claim->ttl_ms,
+        .record = node->common->fence_record,
+        .config = node->common->fence_config,
+        .stripe = claim->stripe,
+        .fence = verb == RL_VERB_ACQUIRE ? claim->proposal : claim->fence,
+    };
+
+    if (claim->more_keys != 0) {
+        arguments.key_count = rl_claim_keys(claim, keys);
+        arguments.keys = keys;
+        arguments.key = keys[claim->probed_key]; /* what PTTL asks about */
+    }
+    if (claim->is_record)
+        add_record(node, claim, &arguments);
+    rl_protocol_format(command, verb, form, &arguments);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT
+ * Answers: each belongs to the request at the head of the pipeline, and to no other. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+#define UNDO_RETRY_NS RL_SECOND
+#define REPEATED_MIN  4 /* so much of a token in a text is no chance */
+
+void rl_reply_expect(struct rl_node *node)
+{
+    const struct rl_pipeline *pipe = &node->pipe;
+    uint64_t next = pipe->head;
+
+    while (next != pipe->tail && rl_pipeline_at(pipe, next)->removed)
+        next++;
+    unsigned verb = next != pipe->tail ? rl_pipeline_at(pipe, next)->verb : RL_VERB_NONE;
+    node->decoder.bulk_max = rl_protocol[verb].has_long_reply ? RL_INFO_MAX : RL_BULK_MAX;
+    node->decoder.elements_max = rl_protocol[verb].elements;
+}
+
+static void learn_features(struct rl_node *node, const struct rl_request *request,
+                           const struct rl_result *result)
+{
+    unsigned bit = rl_forms[request->form].feature;
+
+    if (bit == 0)
+        return;
+    node->trying &= ~bit;
+    if (result->vote == RL_VOTE_GRANTED || result->vote == RL_VOTE_DENIED)
+        node->features |= bit;
+    if (result->vote == RL_VOTE_RESEND) {
+        node->missing |= result->forget;
+        node->features &= ~result->forget;
+    }
+}
+
+static uint64_t measure(struct rl_node *node, const struct rl_request *request, uint64_t now_ns)
+{
+    uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
+    uint64_t rtt_us = rtt_ns / RL_US;
+
+    rl_node_note_trip(node, rtt_ns, now_ns);
+    rl_count_us(node->counters.rtt_us_hist, rtt_us);
+    return rtt_us;
+}
+
+static bool is_counted(const struct rl_request *request)
+{
+    return request->round != 0 && request->claim->owner != NULL;
+}
+
+static inline void fill_ballot(const struct rl_node *node, const struct rl_request *request,
+                               const struct rl_result *result, uint64_t rtt_us,
+                               struct rl_ballot *ballot)
+{
+    *ballot = (struct rl_ballot){
+        .node = node->index,
+        .vote = (uint8_t)result->vote,
+        .cause = (uint8_t)result->cause,
+        .verb = request->verb,
+        .round = request->round,
+        .unsent = request->unsent,
+        .slot = request->claim->slot,
+        .accepted = result->accepted,
+        .record = result->record,
+        .key = result->key,
+        .register_value = result->register_value,
+        .pttl_ms = result->pttl_ms,
+        .rtt_us = (uint32_t)rl_min_u64(rtt_us, UINT32_MAX),
+    };
+}
+
+void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
+                          const struct rl_result *result, uint64_t rtt_us)
+{
+    if (is_counted(request))
+        fill_ballot(node, request, result, rtt_us,
+                    rl_inbox_add_vote(&node->common->inbox, request->claim));
+}
+
+/* The same with the reply, unless the vote failed: then the connection may be closed, which frees
+ * the reply. */
+static void give_reply(struct rl_node *node, const struct rl_request *request,
+                       const struct rl_result *result, const struct rl_reply *reply,
+                       uint64_t rtt_us)
+{
+    if (result->vote == RL_VOTE_FAILED)
+        reply = NULL;
+    if (is_counted(request))
+        fill_ballot(node, request, result, rtt_us,
+                    rl_inbox_add_replied(&node->common->inbox, request->claim, reply));
+}
+
+static void count(struct rl_node *node, const struct rl_request *request,
+                  const struct rl_result *result)
+{
+    node->counters.granted += result->vote == RL_VOTE_GRANTED;
+    node->counters.denied += result->vote == RL_VOTE_DENIED;
+    node->counters.errors += result->vote == RL_VOTE_FAILED;
+    node->counters.replies_late += request->reported;
+    if (result->vote != RL_VOTE_FAILED)
+        node->failures = 0; /* a real answer: the server is reached */
+}
+
+/* Returns true if no vote is expected of the request any more, or if a later request of the same
+ * claim depends on what it does: an undo, sent or pending, or an extension that will find no key.
+ */
+static bool is_expired(const struct rl_node *node, const struct rl_request *request)
+{
+    if (request->reported || request->claim->owner == NULL || rl_undos_has(node, request->claim))
+        return true;
+    for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
+        const struct rl_request *later = rl_pipeline_at(&node->pipe, i);
+        if (later->claim == request->claim && !later->removed &&
+            !rl_protocol[later->verb].only_reads)
+            return true;
+    }
+    return false;
+}
+
+/* The request was not executed in this form; the same question in another form, in the same round.
+ */
+static bool resend(struct rl_node *node, struct rl_request *request, struct rl_result *result,
+                   uint64_t now_ns)
+{
+    uint64_t place = node->pipe.tail;
+    const struct rl_claim *claim = request->claim;
+
+    /* A vote is asked for at most once. That it did not run is proven, but behind an undo of its
+     * own it would leave a key that nobody takes back, and behind an extension one that its owner
+     * believes not to be there. */
+    if (rl_protocol[request->verb].creates_key && is_expired(node, request)) {
+        result->vote = RL_VOTE_FAILED;
+        result->cause = REDLOCK_CAUSE_ERROR_REPLY;
+        request->unsent = true;
+        return false;
+    }
+    /* Behind a release_after, an extension would give the key its whole life back. */
+    if (request->verb == RL_VERB_EXTEND && claim->undo_verb == RL_VERB_SHORTEN) {
+        result->vote = RL_VOTE_FAILED;
+        result->cause = REDLOCK_CAUSE_NONE;
+        return false;
+    }
+    if (rl_node_send_request(node, request->claim, request->round, (enum rl_verb)request->verb,
+                             (enum rl_form)result->form, now_ns)) {
+        struct rl_request *again = rl_pipeline_at(&node->pipe, place);
+        request->claim->requested_ns =
+            now_ns; /* this one may be unsent, too, when it is taken back */
+        again->reported = request->reported;
+        /* One time limit for the question, not for each form. */
+        again->sent_ns = request->reported ? now_ns : request->sent_ns;
+        node->resent = true;
+        return true;
+    }
+    result->vote = RL_VOTE_FAILED;
+    result->cause = REDLOCK_CAUSE_NO_MEMORY;
+    return false;
+}
+
+/* A record must survive restarts, which somebody has to attest, or it is bound to a run of its
+ * server and says nothing once that was restarted: it may have known more. The connection cannot
+ * outlive the run, so the run is that of the greeting. */
+static void check_run(struct rl_node *node, const struct rl_request *request,
+                      struct rl_result *result)
+{
+    bool fenced = request->verb == RL_VERB_RAISE ||
+                  (request->verb == RL_VERB_ACQUIRE && request->claim->fenced);
+
+    if (!fenced || result->vote != RL_VOTE_GRANTED)
+        return;
+    bool bound = node->common->fence_run_bound;
+    size_t len = strlen(node->run_id);
+    bool same_run =
+        len != 0 && result->run.len == len && memcmp(result->run.data, node->run_id, len) == 0;
+    bool in_use = bound ? same_run : node->admission.durable;
+    if (in_use && (request->verb == RL_VERB_RAISE || !request->claim->too_early))
+        return;
+    result->vote = RL_VOTE_FAILED;
+    result->cause = in_use && request->claim->unread ? REDLOCK_CAUSE_FENCE_RECORDS_UNREAD
+                                                     : REDLOCK_CAUSE_FENCE_RECORD;
+    if (!in_use)
+        result->record = bound ? RL_RECORD_OLD_RUN : RL_RECORD_UNATTESTED;
+}
+
+/* The server's words, for reports, up to where they begin to repeat the token: an unknown command's
+ * arguments are repeated, cut anywhere, and the token is the right to release. */
+static void keep_texts(struct rl_node *node, const struct rl_reply *reply,
+                       const struct rl_claim *claim)
+{
+    struct rl_arg token = rl_claim_token(claim);
+    const char *at =
+        token.len < REPEATED_MIN ? NULL : memmem(reply->text, reply->len, token.data, REPEATED_MIN);
+    size_t len = at != NULL ? (size_t)(at - reply->text) : reply->len;
+
+    while (at != NULL && len > 0 && strchr(" '`\"", reply->text[len - 1]) != NULL)
+        len--;
+    rl_node_set_text(node, reply->text, len);
+}
+
+static struct rl_result result_of(const struct rl_request *request, const struct rl_reply *reply)
+{
+    unsigned keys = request->claim != NULL ? rl_claim_key_count(request->claim) : 0;
+
+    return rl_protocol_classify((enum rl_verb)request->verb, (enum rl_form)request->form, keys,
+                                reply);
+}
+
+/* Takes a reply that is not a vote. */
+static void take_information(struct rl_node *node, const struct rl_request *request,
+                             const struct rl_reply *reply, uint64_t now_ns)
+{
+    if (request->verb == RL_VERB_TRACK)
+        rl_tracker_reply(node, reply, now_ns);
+    else if (request->verb == RL_VERB_REGISTER)
+        rl_tracker_registered(node, reply, now_ns);
+    else
+        rl_heartbeat_reply(node, request, reply, now_ns);
+    rl_claim_drop(request->claim);
+    if (node->state == RL_NODE_READY)
+        rl_detector_review(node, now_ns);
+}
+
+void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t now_ns)
+{
+    rl_pipeline_drop_removed(&node->pipe);
+    if (rl_pipeline_count(&node->pipe) == 0 ||
+        rl_request_is_unsent(&node->pipe, rl_pipeline_at(&node->pipe, node->pipe.head))) {
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply without a question", true, now_ns);
+        return;
+    }
+    struct rl_request request = rl_pipeline_pop(&node->pipe);
+    node->last_reply_ns = now_ns;
+    const struct rl_protocol_row *row = &rl_protocol[request.verb];
+    if (row->informs) {
+        take_information(node, &request, reply, now_ns);
+        return;
+    }
+    struct rl_result result = result_of(&request, reply);
+    learn_features(node, &request, &result);
+    if (request.claim != NULL) {
+        rl_undos_note_read(node, request.claim);
+        if (row->resets_ttl)
+            request.claim->renewed_ns = now_ns; /* at the latest */
+        check_run(node, &request, &result);
+    }
+    uint64_t rtt_us = rl_max_u64(measure(node, &request, now_ns), 1);
+    if (rl_pipeline_count(&node->pipe) != 0)
+        rl_detector_note(node, now_ns);
+    if (request.claim == NULL) {
+        node->probing = false;
+    } else if (result.vote != RL_VOTE_RESEND || !resend(node, &request, &result, now_ns)) {
+        count(node, &request, &result);
+        if (result.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)
+            keep_texts(node, reply, request.claim);
+        if (row->is_undo && result.vote == RL_VOTE_FAILED) {
+            rl_undos_retry(node, request.claim, UNDO_RETRY_NS, now_ns);
+        } else if (row->is_undo) {
+            node->common->inbox.undos[RL_UNDO_DONE]++;
+        }
+        /* Whoever still waits for a record takes the late answer. */
+        bool in_time = !request.reported || request.claim->is_record;
+        if (in_time)
+            give_reply(node, &request, &result, reply, rtt_us);
+    }
+    rl_claim_drop(request.claim);
+    if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_PROTOCOL)
+        rl_node_close(node, REDLOCK_CAUSE_PROTOCOL, "reply of the wrong type", true, now_ns);
+    else if (result.vote == RL_VOTE_FAILED && result.cause == REDLOCK_CAUSE_READONLY)
+        rl_node_close(node, REDLOCK_CAUSE_READONLY, "server became a replica", true, now_ns);
+    else
+        rl_detector_review(node, now_ns);
+}

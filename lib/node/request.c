@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * What a node is asked, and in which form. */
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+static int cause_of(const struct rl_node *node)
+{
+    return node->cause != REDLOCK_CAUSE_NONE ? node->cause : REDLOCK_CAUSE_DISCONNECT;
+}
+
+static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                     enum rl_verb verb, uint64_t now_ns)
+{
+    /* An upper bound of the undo: words, lengths, key and token; of several keys, the script. */
+    size_t undo_bytes = 192 + (size_t)claim->token_at + claim->token_len;
+    if (claim->more_keys != 0)
+        undo_bytes += RL_SCRIPT_MULTI_MAX + claim->more_keys * (size_t)16;
+    size_t bytes = undo_bytes + 64;
+
+    if (verb == RL_VERB_ACQUIRE && rl_heartbeat_due_ns(node) <= now_ns)
+        rl_heartbeat_send(node, now_ns);
+    if (claim->fenced)
+        bytes += node->common->fence_record.len + node->common->fence_config.len + 96;
+    if (!rl_pipeline_reserve(&node->pipe, bytes, undo_bytes) || !rl_undos_reserve(node))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    claim->requested_ns = now_ns;
+    enum rl_form form = rl_protocol_first_form(verb, claim->fenced, claim->more_keys != 0);
+    if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
+        return REDLOCK_CAUSE_NO_MEMORY;
+    /* Who asks a suspect node knows that the answer may not come. */
+    rl_pipeline_at(&node->pipe, node->pipe.tail - 1)->suspected = node->suspect;
+    return REDLOCK_CAUSE_NONE;
+}
+
+int rl_node_request(struct rl_node *node, struct rl_claim *claim, uint32_t round, enum rl_verb verb,
+                    uint64_t now_ns)
+{
+    return rl_node_is_up(node) ? send_read(node, claim, round, verb, now_ns) : cause_of(node);
+}
+
+int rl_node_probe_and_track(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                            uint64_t now_ns)
+{
+    if (rl_node_is_up(node))
+        rl_tracker_register(node, claim, now_ns);
+    return rl_node_request(node, claim, round, RL_VERB_PTTL, now_ns);
+}
+
+int rl_node_request_suspect(struct rl_node *node, struct rl_claim *claim, uint32_t round,
+                            enum rl_verb verb, uint64_t now_ns)
+{
+    bool late = node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX;
+
+    return late ? send_read(node, claim, round, verb, now_ns)
+                : rl_node_request(node, claim, round, verb, now_ns);
+}

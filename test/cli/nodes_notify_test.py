@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""The doctor looks whether servers tell those who wait when a lock is given back."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import proxy  # noqa: E402
+import tapcase  # noqa: E402
+from world import SpoiledCase  # noqa: E402
+
+
+class Told(SpoiledCase):
+    def test_users_who_are_not_told(self):
+        """Locks work; who waits has to ask."""
+        for less in ("-client|tracking", "-client|caching", "-client|id", "-subscribe", "resetchannels"):
+            with self.subTest(less=less):
+                user = ["user", "reset", "on", ">pw", "~*", "&*", "+@all", less]
+                self.assertEqual(self.servers.ask(0, "ACL", "SETUSER", *user), b"OK")
+                servers = f"redis://user:pw@{self.servers.list}"
+                result = self.redlock("nodes", "--json", "-s", servers)
+                self.assertCode(result, 0)
+                seen = json.loads(result.stdout)
+                self.assertEqual([node["notifications"] for node in seen["nodes"]], ["refused", "on", "on"])
+                found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
+                self.assertEqual([finding["severity"] for finding in found], ["note"])
+                self.assertEqual(found[0]["node"], f"127.0.0.1:{self.servers.ports[0]}")
+                self.assertRegex(found[0]["cause"], "does not tell .*: NOPERM")
+                self.assertIn("redlock nodes --acl", found[0]["advice"])
+        result = self.redlock("nodes", "-s", servers)
+        self.assertCode(result, 0)
+        self.assertRegex(result.stdout, r"note  127\.0\.0\.1:\d+: does not tell who waits .*NOPERM.*\n *-> give the user")
+        self.assertEqual(self.servers.keys(), set())
+
+    def test_a_proxy_that_does_not_tell(self):
+        address = proxy.listen(self, proxy.keep_pushes, self.servers.ports[2])
+        servers = ",".join(self.servers.list.split(",")[:2] + [address + "?fresh=1"])
+        result = self.redlock("nodes", "--json", "-s", servers)
+        self.assertCode(result, 0)
+        seen = json.loads(result.stdout)
+        self.assertEqual([node["notifications"] for node in seen["nodes"]], ["on", "on", "not_received"])
+        found = [finding for finding in seen["findings"] if finding["code"] == "no_notifications"]
+        self.assertEqual([finding["node"] for finding in found], [address])
+        self.assertIn("although it said", found[0]["cause"])
+        self.assertIn("proxy", found[0]["advice"])
+
+
+if __name__ == "__main__":
+    tapcase.main()

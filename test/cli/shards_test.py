@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""Several sets of servers: how they are listed, what `nodes` and `status` say of them, and that each is
+looked at by itself."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+import tapcase  # noqa: E402
+from world import Case, until  # noqa: E402
+
+PATIENT = {"REDLOCK_NODE_TIMEOUT": "2s"}  # a busy machine is no finding
+EAST, WEST = "orders:43", "orders:42"  # where these names are
+
+
+class Sets(Case):
+    count = 6
+
+    def parts(self):
+        servers = self.servers.list.split(",")
+        return ",".join(servers[:3]), ",".join(servers[3:])
+
+    def environment(self, **more):
+        east, west = self.parts()
+        return super().environment(**{"REDLOCK_SERVERS": f"east={east}; west={west}", **PATIENT, **more})
+
+    def where(self, name):
+        return [value is not None for value in self.servers.ask_all("GET", name)]
+
+    def test_a_name_is_in_one_set(self):
+        for name, there in (EAST, [True] * 3 + [False] * 3), (WEST, [False] * 3 + [True] * 3):
+            token = self.hold(name)
+            until(lambda name=name, there=there: self.where(name) == there, f"{name} in its set")
+            self.assertCode(self.redlock("release", "--strict", name, token), 0)
+
+    def test_status_says_which(self):
+        self.hold(WEST)
+        result = self.redlock("status", WEST, EAST)
+        self.assertCode(result, 1)
+        self.assertRegex(result.stdout, rf"{WEST}: held by .* on 3 of 3 servers, .* \(set west\)\n")
+        self.assertIn(f"{EAST}: free (set east)\n", result.stdout)
+        result = self.redlock("status", "--json", WEST)
+        self.assertEqual(json.loads(result.stdout)["shard"], "west")
+
+    def test_names_of_two_sets_are_refused(self):
+        result = self.redlock("acquire", EAST, "-a", WEST)
+        self.assertCode(result, 78)
+        self.assertIn("is in set east, 'orders:42' in west: what is locked together", result.stderr)
+        result = self.redlock("run", "{o}1", "-a", "{o}2", "--", "true")
+        self.assertCode(result, 0)
+
+    def test_nodes_looks_at_each_set(self):
+        result = self.redlock("nodes", "--json")
+        self.assertCode(result, 0)
+        seen = json.loads(result.stdout)
+        self.assertEqual((seen["schema"], seen["state"]), ("redlock.nodes/1", "OK"))
+        self.assertEqual([part["shard"] for part in seen["shards"]], ["east", "west"])
+        for part, ports in zip(seen["shards"], (self.servers.ports[:3], self.servers.ports[3:])):
+            self.assertEqual((part["state"], part["configured"], part["quorum"], part["eligible"]), ("OK", 3, 2, 3))
+            self.assertEqual([node["node"] for node in part["nodes"]], [f"127.0.0.1:{port}" for port in ports])
+            self.assertEqual([node["notifications"] for node in part["nodes"]], ["on"] * 3)
+            self.assertTrue(all(node["rtt_us"] > 0 for node in part["nodes"]))
+
+    def test_a_set_without_a_majority(self):
+        self.servers.stop(0, 2)
+        result = self.redlock("nodes")
+        self.assertCode(result, 2)
+        east, _, west = result.stdout.partition("\nset west\n")
+        self.assertTrue(east.startswith("set east\n"), result.stdout)
+        self.assertIn("CRIT: 1 of 3 servers may vote, 2 are needed", east)
+        self.assertIn("OK: 3 of 3 servers may vote, 2 are needed", west)
+        self.assertEqual(result.stdout.count("set "), 2)
+        self.assertCode(self.redlock("run", "-n", WEST, "true"), 0)
+        self.assertCode(self.redlock("run", "-n", EAST, "true"), 69)
+
+    def test_a_server_in_two_sets_is_reported(self):
+        east, west = self.parts()
+        port = self.servers.ports[0]
+        environment = self.environment(REDLOCK_SERVERS=f"east={east};west=localhost:{port}?fresh=1,{west}")
+        result = self.redlock("nodes", "--json", env=environment)
+        self.assertCode(result, 1)
+        for part, node, other, name in zip(
+            json.loads(result.stdout)["shards"],
+            (f"127.0.0.1:{port}", f"localhost:{port}"),
+            (f"localhost:{port}", f"127.0.0.1:{port}"),
+            ("west", "east"),
+        ):
+            found = [one for one in part["findings"] if one["code"] == "shared"]
+            self.assertEqual([(one["severity"], one["node"]) for one in found], [("warn", node)], part)
+            self.assertEqual(found[0]["cause"], f"same server as {other} of set {name}")
+        # The same address is no matter of opinion.
+        twice = self.environment(REDLOCK_SERVERS=f"east={east};west=127.0.0.1:{port},{west}")
+        self.assertCode(self.redlock("nodes", env=twice), 78)
+
+    def test_fence_records_are_looked_for_in_each(self):
+        missing = "no server has a fence record yet"
+        result = self.redlock("nodes", "--fence", env=self.environment(REDLOCK_FENCE_RECORDS="volatile"))
+        self.assertEqual(result.stdout.count(missing), 2, result.stdout)
+        environment = self.environment(REDLOCK_FENCE_RECORDS="volatile")
+        self.assertCode(self.redlock("run", "--fence", WEST, "true", env=environment), 0)
+        result = self.redlock("nodes", "--fence", env=environment)
+        east, _, west = result.stdout.partition("\nset west\n")
+        self.assertIn(missing, east)
+        self.assertNotIn(missing, west)
+
+        def init():
+            """A server that is left out on a busy machine needs another one."""
+            done = self.redlock("nodes", "--init", env=environment).returncode == 0
+            records = self.servers.ask_all("HGET", "redlock:fence", "cfg")
+            return records if done and all(record and record.startswith(b"v1 ") for record in records) else None
+
+        records = until(init, "records on all servers")
+        of_sets = [{record.partition(b";")[0] for record in part} for part in (records[:3], records[3:])]
+        self.assertEqual([len(texts) for texts in of_sets], [1, 1], records)
+        self.assertNotEqual(*of_sets)
+        result = self.redlock("nodes", "--fence", env=environment)
+        self.assertNotIn(missing, result.stdout)
+
+    def test_flags_and_files(self):
+        east, west = self.parts()
+        flags = "status", "-s", f"east={east}", "-s", f"west={west}", EAST
+        self.assertIn("(set east)", self.redlock(*flags, env=self.environment(REDLOCK_SERVERS="")).stdout)
+        first, rest = east.split(",", 1)
+        good = self.path("good", f"[shard.east]\nservers = {first}\nservers = {rest}\n[shard.west]\nservers = {west}\n")
+        result = self.redlock("status", "-f", good, EAST, WEST, env=self.environment(REDLOCK_SERVERS=""))
+        self.assertIn(f"{EAST}: free (set east)", result.stdout)
+        self.assertIn(f"{WEST}: free (set west)", result.stdout)
+        for text, words in (
+            (f"[redlock]\nservers = east={east} ; west={west}\n", "2: sets of servers in one line; write a section"),
+            (f"[shard.east]\nservers = {east}\n[node.x]\nurl = h\n", "4: servers with and without a set"),
+            (f"[redlock]\nservers = {east}\n[shard.west]\nservers = {west}\n", "4: servers with and without a set"),
+            (f"[shard.east]\nservers = {first}\n[shard.west]\nservers = {west}\n[shard.east]\nservers = h\n", "already"),
+            ("[shard.east]\nurl = h\n", "2: unknown key url; a [shard.NAME] section has: servers"),
+            ("[shard.]\nservers = h\n", "unknown section shard."),
+            ("[shard." + "x" * 43 + "]\nservers = h:1\n", "2: the name of the set is too long"),
+            ("[shard." + "x" * 64 + "]\nservers = h:1\n", "2: the name of the set is too long"),
+            ("[shard.a b]\nservers = h:2\n", "2: the name of the set is not valid; use letters"),
+        ):
+            result = self.redlock("status", "-f", self.path("bad", text), "x", env=self.environment(REDLOCK_SERVERS=""))
+            self.assertCode(result, 78)
+            self.assertIn(words, result.stderr)
+
+    def test_passwords_are_not_shown(self):
+        text = "east=redis://u:secret1@h:1,h:2;west=redis://:secret2@h:3 ; north=h:4"
+        result = self.redlock("config", env=self.environment(REDLOCK_SERVERS=text))
+        self.assertCode(result, 0)
+        self.assertNotIn("secret", result.stdout + result.stderr)
+        self.assertIn("east=redis://u:***@h:1,h:2;west=redis://:***@h:3 ; north=h:4", result.stdout)
+
+    def test_a_set_of_two_is_warned_of(self):
+        east, west = self.parts()
+        environment = self.environment(REDLOCK_SERVERS=f"east={east};west={west.rsplit(',', 1)[0]}")
+        result = self.redlock("status", EAST, env=environment)
+        self.assertIn("set west: 2 servers; use three or five", result.stderr)
+        self.assertNotIn("set east:", result.stderr)
+
+
+if __name__ == "__main__":
+    tapcase.main()

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * Counts, chance and exclusion of test_leftover_keys.c. */
+#include "leftover_keys.h"
+
+#include <stdio.h>
+
+struct leftovers *leftovers;
+
+void happen(enum happening what)
+{
+    atomic_fetch_add(&leftovers->happened[what], 1);
+}
+
+void count_acquire(int status, uint64_t waited_ms)
+{
+    atomic_fetch_add(&leftovers->operations, 1);
+    if (status == REDLOCK_OK)
+        happen(GRANTED);
+    else if (status == REDLOCK_ECONTENDED)
+        happen(CONFLICT);
+    else if (status == REDLOCK_ENOQUORUM)
+        happen(NO_QUORUM);
+    else if (status == REDLOCK_ECANCELED)
+        happen(CANCELED);
+    if (waited_ms == 1 && status != REDLOCK_OK)
+        happen(TINY_BUDGET);
+}
+
+void enter(unsigned resource)
+{
+    if (atomic_fetch_add(&leftovers->holders[resource], 1) != 0)
+        atomic_fetch_add(&leftovers->overlaps, 1);
+}
+
+void leave(unsigned resource)
+{
+    atomic_fetch_sub(&leftovers->holders[resource], 1);
+}
+
+const char *resource_name(unsigned resource)
+{
+    static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7"};
+    return names[resource % RESOURCES];
+}
+
+uint64_t random_of(unsigned actor)
+{
+    uint64_t random = leftovers->seed + (actor + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    draw(&random, 1);
+    draw(&random, 1);
+    return random;
+}
+
+unsigned draw(uint64_t *random, unsigned below)
+{
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return (unsigned)((*random >> 11) % below);
+}
+
+redlock_t *leftovers_client(const char *urls, int mode)
+{
+    redlock_config_t *config = NULL;
+    redlock_t *client = NULL;
+    const uint32_t node_time_ms = (uint32_t)wait_scaled_ms(25);
+    int status = redlock_config_new(&config, NULL);
+    if (status == REDLOCK_OK)
+        status = redlock_config_add_nodes(config, urls);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_mode(config, mode);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_max_ttl_ms(config, KEEP_TTL_MS);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_node_timeout_ms(config, node_time_ms);
+    if (status == REDLOCK_OK)
+        status = redlock_config_set_retry_ms(config, 1, 8);
+    if (status == REDLOCK_OK)
+        status = redlock_new(&client, config);
+    ck_assert_msg(status == REDLOCK_OK, "%s", redlock_config_error(config));
+    redlock_config_free(config);
+    return client;
+}
+
+void count_client(redlock_t *client)
+{
+    redlock_stats_t stats;
+    if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK)
+        atomic_fetch_add(&leftovers->happened[UNDONE], (unsigned)stats.undone);
+    for (size_t i = 0; i < redlock_node_count(client); i++) {
+        redlock_node_stats_t node;
+        if (redlock_get_node_stats(client, i, &node, sizeof node) != REDLOCK_OK)
+            continue;
+        atomic_fetch_add(&leftovers->happened[TIMEOUTS], (unsigned)node.timeouts);
+        atomic_fetch_add(&leftovers->happened[RECONNECTS], (unsigned)node.reconnects);
+    }
+}

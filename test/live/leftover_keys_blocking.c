@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Threads with blocking calls: lock, be inside, extend, and let go in one of four ways. Their calls
+ * are cancelled from outside at any moment. */
+#include "leftover_keys.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+struct blocker {
+    struct blockers *all;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of the cancel object, which is made anew when it was used */
+    redlock_cancel_t *cancel;
+    uint64_t random;
+};
+
+struct blockers {
+    redlock_t *client;
+    unsigned count;
+    struct blocker list[BLOCKERS];
+};
+
+static void renew_cancel(struct blocker *self)
+{
+    redlock_cancel_t *fresh = NULL;
+    const int status = redlock_cancel_new(&fresh, self->all->client);
+    if (status != REDLOCK_OK)
+        abort();
+    pthread_mutex_lock(&self->mutex);
+    redlock_cancel_free(self->cancel);
+    self->cancel = fresh;
+    pthread_mutex_unlock(&self->mutex);
+}
+
+static void let_go(struct blocker *self, redlock_lock_t *lock)
+{
+    int status = REDLOCK_OK;
+    switch (draw(&self->random, 5)) {
+    case 0:
+        status = redlock_release_after(lock, 1 + draw(&self->random, 40), NULL);
+        happen(RELEASED_AFTER);
+        break;
+    case 1:
+        happen(FREED_HELD);
+        break;
+    case 2:
+        if (redlock_release_start(lock, NULL, NULL) == REDLOCK_OK)
+            happen(RELEASED);
+        break;
+    default:
+        status = redlock_release(lock, NULL);
+        happen(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
+        break;
+    }
+    redlock_lock_free(lock);
+    atomic_fetch_add(&leftovers->operations, 1);
+}
+
+static void use(struct blocker *self, unsigned resource, redlock_lock_t *lock)
+{
+    enter(resource);
+    for (unsigned i = draw(&self->random, 3); i > 0; i--) {
+        atomic_fetch_add(&leftovers->operations, 1);
+        if (redlock_extend(lock, 0, NULL) == REDLOCK_OK)
+            happen(EXTENDED);
+    }
+    if (draw(&self->random, 4) == 0)
+        poll(NULL, 0, (int)draw(&self->random, 4));
+    leave(resource);
+    let_go(self, lock);
+}
+
+static void *block(void *userdata)
+{
+    static const uint64_t budgets_ms[] = {0, 1, 1, 5, 40};
+    struct blocker *self = userdata;
+    while (!atomic_load(&leftovers->stop)) {
+        redlock_lock_t *lock = NULL;
+        const unsigned resource = draw(&self->random, RESOURCES);
+        redlock_opts_t opts = redlock_opts(KEEP_TTL_MS);
+        opts.wait_ms = budgets_ms[draw(&self->random, 5)];
+        opts.cancel = self->cancel;
+        const int status =
+            redlock_acquire(self->all->client, resource_name(resource), &opts, &lock, NULL);
+        count_acquire(status, opts.wait_ms);
+        if (status == REDLOCK_OK)
+            use(self, resource, lock);
+        if (status == REDLOCK_ECANCELED)
+            renew_cancel(self);
+    }
+    return NULL;
+}
+
+struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned first_actor)
+{
+    struct blockers *all = calloc(1, sizeof *all);
+    if (all == NULL || threads > BLOCKERS)
+        abort();
+    all->client = client;
+    all->count = threads;
+    for (unsigned i = 0; i < threads; i++) {
+        struct blocker *self = &all->list[i];
+        self->all = all;
+        self->random = random_of(first_actor + i);
+        pthread_mutex_init(&self->mutex, NULL);
+        renew_cancel(self);
+        if (pthread_create(&self->thread, NULL, block, self) != 0)
+            abort();
+    }
+    return all;
+}
+
+void blockers_cancel(struct blockers *blockers, unsigned which)
+{
+    struct blocker *victim = &blockers->list[which % blockers->count];
+    pthread_mutex_lock(&victim->mutex);
+    redlock_cancel_trigger(victim->cancel);
+    pthread_mutex_unlock(&victim->mutex);
+}
+
+void blockers_join(struct blockers *blockers)
+{
+    for (unsigned i = 0; i < blockers->count; i++) {
+        struct blocker *self = &blockers->list[i];
+        pthread_join(self->thread, NULL);
+        redlock_cancel_free(self->cancel);
+        pthread_mutex_destroy(&self->mutex);
+    }
+    free(blockers);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ * One embedded client with many operations in flight. Each slot goes its own way: ask, be
+ * cancelled, hold, extend, let go, from inside and outside of callbacks. */
+#include "leftover_keys.h"
+
+#include <stdlib.h>
+
+#define SLOTS 10
+
+enum slot_state { IDLE, ASKING, HOLDING, BUSY };
+
+struct slot {
+    struct embedded *all;
+    enum slot_state state;
+    unsigned resource;
+    uint64_t budget_ms;
+    redlock_lock_t *lock;
+    redlock_cancel_t *cancel;
+};
+
+struct embedded {
+    redlock_t *client;
+    uint64_t random;
+    unsigned in_flight;
+    struct slot slot[SLOTS];
+};
+
+static void step(struct slot *slot);
+
+static void count_operation(void)
+{
+    atomic_fetch_add(&leftovers->operations, 1);
+    happen(EMBEDDED);
+}
+
+static void become_idle(struct slot *slot)
+{
+    redlock_lock_free(slot->lock);
+    slot->lock = NULL;
+    redlock_cancel_free(slot->cancel);
+    slot->cancel = NULL;
+    slot->state = IDLE;
+}
+
+static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)rl;
+    (void)lock;
+    (void)report;
+    slot->all->in_flight--;
+    happen(status == REDLOCK_OK ? RELEASED : RELEASE_UNSURE);
+    become_idle(slot);
+}
+
+static void on_extended(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)rl;
+    (void)lock;
+    (void)report;
+    slot->all->in_flight--;
+    if (status == REDLOCK_OK)
+        happen(EXTENDED);
+    slot->state = HOLDING;
+}
+
+static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
+                        const redlock_report_t *report, void *userdata)
+{
+    struct slot *slot = userdata;
+    (void)rl;
+    (void)report;
+    slot->all->in_flight--;
+    count_acquire(status, slot->budget_ms);
+    if (status != REDLOCK_OK) {
+        become_idle(slot);
+        return;
+    }
+    slot->lock = lock;
+    slot->state = HOLDING;
+    enter(slot->resource);
+    if (draw(&slot->all->random, 3) == 0)
+        step(slot); /* the next operation starts inside of the callback */
+}
+
+static void ask(struct slot *slot)
+{
+    static const uint64_t budgets_ms[] = {0, 1, 1, 10, 60};
+    struct embedded *all = slot->all;
+    redlock_opts_t opts = redlock_opts(KEEP_TTL_MS);
+    slot->resource = draw(&all->random, RESOURCES);
+    slot->budget_ms = opts.wait_ms = budgets_ms[draw(&all->random, 5)];
+    if (redlock_cancel_new(&slot->cancel, all->client) != REDLOCK_OK)
+        abort();
+    opts.cancel = slot->cancel;
+    slot->state = ASKING;
+    all->in_flight++;
+    if (redlock_acquire_start(all->client, resource_name(slot->resource), &opts, on_acquired,
+                              slot) != REDLOCK_OK)
+        abort();
+}
+
+static void let_go(struct slot *slot)
+{
+    struct embedded *all = slot->all;
+    int status = REDLOCK_OK;
+    leave(slot->resource);
+    slot->state = BUSY;
+    switch (draw(&all->random, 4)) {
+    case 0:
+        happen(FREED_HELD);
+        become_idle(slot);
+        return;
+    case 1:
+        happen(RELEASED_AFTER);
+        status =
+            redlock_release_after_start(slot->lock, 1 + draw(&all->random, 40), on_released, slot);
+        break;
+    default:
+        status = redlock_release_start(slot->lock, on_released, slot);
+        break;
+    }
+    if (status == REDLOCK_OK)
+        all->in_flight++;
+    else
+        become_idle(slot); /* lost */
+}
+
+/* What is next for a slot that holds a lock. */
+static void step(struct slot *slot)
+{
+    count_operation();
+    if (draw(&slot->all->random, 3) != 0) {
+        let_go(slot);
+        return;
+    }
+    if (redlock_extend_start(slot->lock, 0, on_extended, slot) != REDLOCK_OK) {
+        let_go(slot);
+        return;
+    }
+    slot->state = BUSY;
+    slot->all->in_flight++;
+}
+
+static void visit(struct embedded *all, struct slot *slot)
+{
+    if (slot->state == IDLE) {
+        count_operation();
+        ask(slot);
+    } else if (slot->state == HOLDING && draw(&all->random, 2) == 0) {
+        step(slot);
+    } else if (slot->state == ASKING && draw(&all->random, 40) == 0) {
+        redlock_cancel_trigger(slot->cancel);
+    }
+}
+
+static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
+                         const redlock_report_t *report, void *userdata)
+{
+    struct embedded *all = userdata;
+    (void)rl;
+    (void)status;
+    (void)lock;
+    (void)report;
+    all->in_flight--;
+}
+
+static void finish(struct embedded *all)
+{
+    if (!LOOP_UNTIL(all->client, all->in_flight == 0, TIME_LIMIT_MS))
+        abort();
+    for (unsigned i = 0; i < SLOTS; i++) {
+        if (all->slot[i].state == HOLDING)
+            let_go(&all->slot[i]);
+    }
+    if (!LOOP_UNTIL(all->client, all->in_flight == 0, TIME_LIMIT_MS))
+        abort();
+    all->in_flight = 1;
+    if (redlock_shutdown_start(all->client, wait_scaled_ms(TIME_LIMIT_MS), on_shut_down, all) !=
+        REDLOCK_OK)
+        abort();
+    if (!LOOP_UNTIL(all->client, all->in_flight == 0, 2 * TIME_LIMIT_MS))
+        abort();
+    count_client(all->client);
+    redlock_free(all->client);
+}
+
+void *run_embedded(void *userdata)
+{
+    const char *urls = userdata;
+    struct embedded *all = calloc(1, sizeof *all);
+    if (all == NULL)
+        abort();
+    all->client = leftovers_client(urls, REDLOCK_MODE_EMBEDDED);
+    all->random = random_of(100);
+    for (unsigned i = 0; i < SLOTS; i++)
+        all->slot[i].all = all;
+    while (!atomic_load(&leftovers->stop)) {
+        visit(all, &all->slot[draw(&all->random, SLOTS)]);
+        live_turn(all->client, 1);
+    }
+    finish(all);
+    free(all);
+    return NULL;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * After any mixture of conflicts, cancellations, time-outs and reconnects no server has a key that
+ * a holder of a lock does not own, and nobody was ever inside together with another.
+ *
+ * Many threads, one embedded client, clients that are freed in the middle, and a second process
+ * work on a few resources, while servers stop and connections are cut. REDLOCK_TEST_SEED repeats
+ * the choices of a run (not its timing). */
+#include "leftover_keys.h"
+#include "suite.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OPERATIONS   10000
+#define STOPS        40
+#define CUTS         80
+#define RUN_MS_MAX   60000 /* scaled */
+#define SURVIVOR     "survivor"
+#define LONG_STOP_MS 2300 /* a silent connection is given up after two seconds */
+#define LAST_MAX     2    /* undos that freed clients could not deliver any more */
+#define UNSURE_MS    300  /* an answer is waited for 250 ms; then a release does not know */
+
+static uint64_t choose_seed(void)
+{
+    const char *text = getenv("REDLOCK_TEST_SEED");
+    uint64_t seed = 0;
+    if (text != NULL)
+        return strtoull(text, NULL, 0);
+    ck_assert_int_eq(getrandom(&seed, sizeof seed, 0), sizeof seed);
+    return seed;
+}
+
+static void start_sharing(void)
+{
+    leftovers =
+        mmap(NULL, sizeof *leftovers, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(leftovers, MAP_FAILED);
+    leftovers->seed = choose_seed();
+    printf("# REDLOCK_TEST_SEED=%" PRIu64 "\n", leftovers->seed);
+    fflush(stdout);
+}
+
+static void print_counts(void)
+{
+    static const char *const words[] = {
+#define X(name, text) text,
+        HAPPENINGS(X)
+#undef X
+    };
+    printf("# %6u operations\n", atomic_load(&leftovers->operations));
+    for (unsigned i = 0; i < HAPPENING_COUNT; i++)
+        printf("# %6u %s\n", atomic_load(&leftovers->happened[i]), words[i]);
+    fflush(stdout);
+    for (unsigned i = 0; i < HAPPENING_COUNT; i++)
+        ck_assert_msg(atomic_load(&leftovers->happened[i]) > 0, "never happened: %s", words[i]);
+}
+
+/* The other process: same work, own client. */
+static _Noreturn void be_the_other(const char *urls)
+{
+    uint64_t random = random_of(300);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    redlock_t *client = leftovers_client(urls, REDLOCK_MODE_HYBRID);
+    struct blockers *blockers = blockers_start(client, CHILD_THREADS, 20);
+    while (!atomic_load(&leftovers->stop)) {
+        live_turn(client, 5);
+        blockers_cancel(blockers, draw(&random, CHILD_THREADS));
+    }
+    blockers_join(blockers);
+    const int status = redlock_shutdown(client, wait_scaled_ms(TIME_LIMIT_MS));
+    redlock_stats_t stats;
+    if (redlock_get_stats(client, &stats, sizeof stats) == REDLOCK_OK && stats.acquired > 0)
+        happen(OTHER_PROCESS);
+    count_client(client);
+    redlock_free(client);
+    _exit(status == REDLOCK_OK ? 0 : 1);
+}
+
+/* Cuts one connection of a redlock client, but none in database 1. */
+static void cut_one(uint64_t *random)
+{
+    const unsigned node = draw(random, NODES);
+    char *list = cluster_command(live.cluster, node, "CLIENT LIST TYPE normal");
+    char *rest = list;
+    unsigned skip = draw(random, 4);
+    for (char *line = strsep(&rest, "\n"); line != NULL; line = strsep(&rest, "\n")) {
+        uint64_t id = 0;
+        if (strstr(line, " name=redlock ") == NULL || strstr(line, " db=0 ") == NULL ||
+            sscanf(line, "id=%" SCNu64, &id) != 1 || skip-- > 0)
+            continue;
+        if (cluster_replies(live.cluster, node, "1", "CLIENT KILL ID %llu", (unsigned long long)id))
+            happen(CUT);
+        break;
+    }
+    free(list);
+}
+
+struct stop {
+    unsigned first, count; /* nodes that are stopped; 0: none */
+    uint64_t until_ms;
+};
+
+/* The `number`-th stop. The first one is long enough for connections to be given up. */
+static void stop_some(struct stop *stop, uint64_t *random, unsigned number)
+{
+    static const unsigned counts[] = {2, 1, 3, 2, 1, 2};
+    stop->count = counts[number % 6];
+    stop->first = draw(random, NODES - stop->count + 1);
+    const uint64_t least_ms = number == 0 ? LONG_STOP_MS : stop->count == 3 ? UNSURE_MS : 5;
+    stop->until_ms = wait_now_ms() + least_ms + draw(random, 120);
+    live_pause(stop->first, stop->count);
+    happen(STOPPED);
+    if (stop->count == 3)
+        happen(THREE_STOPPED);
+}
+
+static bool is_enough(void)
+{
+    return atomic_load(&leftovers->operations) >= OPERATIONS &&
+           atomic_load(&leftovers->happened[STOPPED]) >= STOPS &&
+           atomic_load(&leftovers->happened[CUT]) >= CUTS &&
+           atomic_load(&leftovers->happened[RELEASE_UNSURE]) > 0;
+}
+
+/* Faults until enough has happened. */
+static void disturb(struct blockers *blockers)
+{
+    const uint64_t end_ms = wait_now_ms() + wait_scaled_ms(RUN_MS_MAX);
+    uint64_t random = random_of(400);
+    struct stop stop = {.count = 0};
+    unsigned stops = 0;
+    while (!is_enough() && wait_now_ms() < end_ms) {
+        wait_pause();
+        if (draw(&random, 3) == 0)
+            blockers_cancel(blockers, draw(&random, BLOCKERS));
+        if (stop.count > 0 && wait_now_ms() >= stop.until_ms) {
+            live_resume_all();
+            stop.count = 0;
+        } else if (stop.count == 0 && draw(&random, 30) == 0) {
+            stop_some(&stop, &random, stops++);
+        } else if (stop.count == 0 && draw(&random, 12) == 0) {
+            cut_one(&random);
+        }
+    }
+    live_resume_all();
+}
+
+static bool only_the_survivor(const redlock_lock_t *survivor)
+{
+    unsigned on = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        char **keys = cluster_keys(live.cluster, i);
+        const bool has = keys[0] != NULL && strcmp(keys[0], SURVIVOR) == 0;
+        const bool clean = keys[0] == NULL || (has && keys[1] == NULL);
+        cluster_keys_free(keys);
+        if (!clean || (has && !cluster_replies(live.cluster, i, redlock_lock_token(survivor),
+                                               "GET %s", SURVIVOR)))
+            return false;
+        on += has;
+    }
+    return on >= QUORUM;
+}
+
+static void write_urls(char *urls, size_t size, const char *database)
+{
+    size_t len = 0;
+    for (unsigned i = 0; i < NODES; i++)
+        len += (size_t)snprintf(urls + len, size - len, "%sredis://127.0.0.1:%d%s?fresh=1",
+                                i == 0 ? "" : ",", cluster_port(live.cluster, i), database);
+}
+
+/* Deletes the keys of database 1 and returns how many there were. redlock_free() does not wait for
+ * the network: if a server writes to a connection that is closed already, as happens on a busy
+ * machine, it drops the last undo on it, and the key stays for its TTL (docs/guarantees.md, G4). */
+static uint64_t empty_database_1(void)
+{
+    uint64_t count = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        redisContext *side = redisConnect("127.0.0.1", cluster_port(live.cluster, i));
+        ck_assert(side != NULL && side->err == 0);
+        freeReplyObject(redisCommand(side, "SELECT 1"));
+        redisReply *size = redisCommand(side, "DBSIZE");
+        ck_assert(size != NULL && size->type == REDIS_REPLY_INTEGER);
+        count += (uint64_t)size->integer;
+        freeReplyObject(size);
+        freeReplyObject(redisCommand(side, "FLUSHDB"));
+        redisFree(side);
+    }
+    return count;
+}
+
+START_TEST(nothing_is_left_and_nobody_was_inside_together)
+{
+    char urls[1024], other_urls[1024];
+    pthread_t embedded, freed;
+    start_sharing();
+    write_urls(urls, sizeof urls, "");
+    write_urls(other_urls, sizeof other_urls, "/1");
+    fflush(NULL);
+    const pid_t other = fork();
+    if (other == 0)
+        be_the_other(urls);
+    ck_assert_int_gt(other, 0);
+    live_connect();
+    redlock_lock_t *survivor = NULL;
+    redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND;
+    opts.extend_at_ms = LONG_TTL_MS - LONG_TTL_MS / 10; /* every three seconds */
+    CHECK_STATUS(redlock_acquire(live.client, SURVIVOR, &opts, &survivor, NULL), REDLOCK_OK);
+    redlock_t *client = leftovers_client(urls, REDLOCK_MODE_THREADED);
+    struct blockers *blockers = blockers_start(client, BLOCKERS, 0);
+    ck_assert_int_eq(pthread_create(&embedded, NULL, run_embedded, urls), 0);
+    ck_assert_int_eq(pthread_create(&freed, NULL, run_freed, other_urls), 0);
+
+    disturb(blockers);
+    atomic_store(&leftovers->stop, true);
+    blockers_join(blockers);
+    pthread_join(embedded, NULL);
+    pthread_join(freed, NULL);
+    const int status = redlock_shutdown(client, wait_scaled_ms(TIME_LIMIT_MS));
+    count_client(client);
+    redlock_free(client);
+    int ended = 0;
+    ck_assert_int_eq(waitpid(other, &ended, 0), other);
+    ck_assert_int_eq(ended, 0);
+    ck_assert_int_eq(status, REDLOCK_OK);
+
+    ck_assert_int_eq(redlock_lock_check(survivor, 0), REDLOCK_OK);
+    if (!WAIT_UNTIL(only_the_survivor(survivor), TIME_LIMIT_MS)) {
+        live_wait_no_keys(0); /* prints them */
+        ck_assert_msg(empty_database_1() <= LAST_MAX && only_the_survivor(survivor),
+                      "keys are left that nobody owns");
+    }
+    ck_assert_uint_eq(atomic_load(&leftovers->overlaps), 0);
+    ck_assert_uint_ge(atomic_load(&leftovers->operations), OPERATIONS);
+    print_counts();
+    ck_assert(WAIT_UNTIL(live_voters(live.client) == NODES, TIME_LIMIT_MS));
+    CHECK_STATUS(redlock_release(survivor, NULL), REDLOCK_OK);
+    redlock_lock_free(survivor);
+    munmap(leftovers, sizeof *leftovers);
+}
+END_TEST
+
+int main(void)
+{
+    if (!cluster_available())
+        return suite_skip(CLUSTER_MISSING);
+    Suite *suite = suite_create("leftover_keys");
+    live_start_servers();
+    live_add(suite, "leftovers", nothing_is_left_and_nobody_was_inside_together);
+    const int status = suite_run_nofork(suite);
+    live_stop_servers();
+    return status;
+}

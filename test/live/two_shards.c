@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * Ten servers in two sets, and a client of both. */
+#include "two_shards.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const SETS[2] = {"east", "west"};
+
+void start_servers(void)
+{
+    const struct cluster_opts opts = {.nodes = SERVERS};
+    live_start_servers_with(&opts);
+}
+
+void add_set(char *text, size_t size, const char *name, unsigned first)
+{
+    size_t at = strlen(text);
+    at += (size_t)snprintf(text + at, size - at, "%s=", name);
+    for (unsigned i = first; i < first + EACH; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s,", cluster_url(live.cluster, i));
+    snprintf(text + at, size - at, ";");
+}
+
+redlock_config_t *config_of(const char *east, const char *west)
+{
+    char text[SERVERS * 256] = "";
+    add_set(text, sizeof text, east, 0);
+    add_set(text, sizeof text, west, EACH);
+    return live_config_of(text);
+}
+
+void connect_client(void)
+{
+    live.client = live_open(config_of(SETS[0], SETS[1]));
+}
+
+const char *name_in(unsigned set, const char *stem, unsigned i, char ret[64])
+{
+    for (unsigned at = 0;; at++) {
+        snprintf(ret, 64, "%s-%u", stem, at);
+        if (redlock_shard_of(live.client, ret) == (int)set && i-- == 0)
+            return ret;
+    }
+}
+
+unsigned count_in(unsigned set, const char *key)
+{
+    unsigned count = 0;
+    for (unsigned i = set * EACH; i < (set + 1) * EACH; i++)
+        count += cluster_pid(live.cluster, i) != 0 && live_has_key(i, key);
+    return count;
+}
+
+redlock_stats_t set_stats(unsigned set)
+{
+    redlock_stats_t stats;
+    ck_assert_int_eq(redlock_get_shard_stats(live.client, set, &stats, sizeof stats), REDLOCK_OK);
+    return stats;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while locks of several resources are taken, waited for, extended, handed over. */
+#include <string.h>
+
+#include "rig.h"
+
+#define WAIT_MS 60
+
+static const char *const also[] = {"other", "resource", "third"};
+static redlock_opts_t opts;
+static char token[128];
+
+static void plain(void)
+{
+    opts = redlock_opts(RIG_TTL_MS);
+    opts.also = also;
+    opts.also_count = 3;
+}
+
+static unsigned count_with(const char *key)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        count += cluster_integer(rig.cluster, i, "EXISTS %s", key) == 1;
+    return count;
+}
+
+/* A grant is a lock: of all of them, on a majority. */
+static void judge_grant(unsigned i)
+{
+    if (rig.call[i].lock == NULL)
+        return;
+    ck_assert_int_eq(redlock_lock_check(rig.call[i].lock, 0), REDLOCK_OK);
+    for (unsigned at = 0; redlock_lock_resource(rig.call[i].lock, at) != NULL; at++)
+        ck_assert_uint_ge(count_with(redlock_lock_resource(rig.call[i].lock, at)),
+                          RIG_NODES / 2 + 1);
+    redlock_lock_free(rig.call[i].lock);
+    rig.call[i].lock = NULL;
+}
+
+static void acquire(void)
+{
+    rig_acquire(0, "name", &opts);
+    rig_finish();
+}
+
+static void judge_acquire(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    ck_assert_uint_eq(rig.events[REDLOCK_EVENT_ACQUIRED], rig.call[0].lock != NULL);
+    judge_grant(0);
+}
+
+START_TEST(taken)
+{
+    rig_sweep(&(struct scenario){
+        .name = "several", .prepare = plain, .act = acquire, .judge = judge_acquire});
+}
+END_TEST
+
+/* Behind each other in the queues of their client, and one of a single resource among them. */
+static void acquire_three(void)
+{
+    redlock_opts_t single = redlock_opts(RIG_TTL_MS), second = opts;
+
+    opts.wait_ms = rig_wait_ms(WAIT_MS);
+    single.wait_ms = second.wait_ms = wait_scaled_ms(WAIT_MS); /* nobody makes way for these */
+    rig_acquire(0, "name", &opts);
+    rig_acquire(1, "name", &second);
+    rig_acquire(2, "third", &single);
+    rig_finish();
+}
+
+static void judge_three(void)
+{
+    unsigned granted = 0;
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
+    for (unsigned i = 0; i < 3; i++)
+        granted += rig.call[i].lock != NULL;
+    ck_assert_uint_le(granted, 1); /* whoever has one of them keeps it */
+    if (!rig.hit && !rig.hasty)
+        ck_assert_uint_eq(granted, 1);
+    for (unsigned i = 0; i < 3; i++)
+        judge_grant(i);
+}
+
+START_TEST(three_at_once)
+{
+    rig_sweep(&(struct scenario){
+        .name = "several at once", .prepare = plain, .act = acquire_three, .judge = judge_three});
+}
+END_TEST
+
+static void take_away(void)
+{
+    plain();
+    rig_command_all("SET other foreign-token");
+}
+
+static void judge_denied(void)
+{
+    RIG_EXPECT(0, REDLOCK_ECONTENDED, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    for (unsigned i = 0; i < RIG_NODES; i++)
+        ck_assert(cluster_replies(rig.cluster, i, "foreign-token", "GET other"));
+}
+
+START_TEST(held_by_another)
+{
+    rig_sweep(&(struct scenario){
+        .name = "one is taken", .prepare = take_away, .act = acquire, .judge = judge_denied});
+}
+END_TEST
+
+static void give_token(void)
+{
+    plain();
+    strcpy(token, "1234567890123456789012345678901234567890");
+    rig_command_all("MSET name 1234567890123456789012345678901234567890 "
+                    "other 1234567890123456789012345678901234567890 "
+                    "resource 1234567890123456789012345678901234567890 "
+                    "third 1234567890123456789012345678901234567890");
+}
+
+static void adopt(void)
+{
+    rig_started(0, redlock_adopt_start(rig.client, "name", token, &opts, rig_done, &rig.call[0]));
+    rig_finish();
+}
+
+static void judge_adoption(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    if (rig.call[0].lock == NULL) {
+        ck_assert_uint_eq(count_with("third"), RIG_NODES); /* nothing was taken from its owner */
+        rig_command_all("DEL name other resource third");
+    }
+    judge_grant(0);
+}
+
+START_TEST(adopted)
+{
+    rig_sweep(&(struct scenario){
+        .name = "several, adopted", .prepare = give_token, .act = adopt, .judge = judge_adoption});
+}
+END_TEST
+
+static void release_by_token(void)
+{
+    static const char *const all[] = {"name", "other", "resource", "third"};
+
+    rig_started(0, redlock_release_token_all_start(rig.client, all, 4, token, NULL, rig_done,
+                                                   &rig.call[0]));
+    rig_finish();
+}
+
+static void judge_release(void)
+{
+    RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+    if (rig.call[0].started != REDLOCK_OK || rig.call[0].status != REDLOCK_OK)
+        rig_command_all("DEL name other resource third");
+}
+
+START_TEST(released_by_token)
+{
+    rig_sweep(&(struct scenario){.name = "several, by token",
+                                 .prepare = give_token,
+                                 .act = release_by_token,
+                                 .judge = judge_release});
+}
+END_TEST
+
+static Suite *multi_suite(void)
+{
+    Suite *suite = suite_create("oom_many");
+    TCase *tcase = tcase_create("multi");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, taken);
+    tcase_add_test(tcase, three_at_once);
+    tcase_add_test(tcase, held_by_another);
+    tcase_add_test(tcase, adopted);
+    tcase_add_test(tcase, released_by_token);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(multi_suite());
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT
+ * Memory runs out while a client with two sets of nodes is made, takes a lock in each, and takes
+ * the fence records of both into use. */
+#include <stdio.h>
+#include <string.h>
+
+#include "rig.h"
+
+#define SPLIT 3 /* so many servers are the first set */
+
+/* As redlock_shard_of() says; judge_taking() looks. */
+static const char *const NAMES[] = {"orders:43", "orders:42"};
+
+static void configure(void)
+{
+    char text[RIG_NODES * 256] = "";
+    for (unsigned i = 0; i < RIG_NODES; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%s,",
+                 i == 0       ? "east="
+                 : i == SPLIT ? "west="
+                              : "",
+                 cluster_url(rig.cluster, i));
+    }
+    rig_new_config_for(REDLOCK_MODE_EMBEDDED, text);
+}
+
+static bool make(void)
+{
+    rig_started(0, redlock_new(&rig.client, rig.config));
+    rig.call[0].told = 1; /* it has no callback */
+    return rig.call[0].started == REDLOCK_OK;
+}
+
+static void take_in_both(void)
+{
+    const redlock_opts_t opts = redlock_opts(RIG_TTL_MS);
+    if (!make())
+        return;
+    rig_acquire(1, NAMES[0], &opts);
+    rig_acquire(2, NAMES[1], &opts);
+    rig_finish();
+}
+
+static void judge_taking(void)
+{
+    if (rig.client == NULL) {
+        ck_assert(rig.hit);
+        ck_assert_int_eq(rig.call[0].started, REDLOCK_ENOMEM);
+        return;
+    }
+    for (unsigned i = 1; i <= 2; i++) {
+        ck_assert_int_eq(redlock_shard_of(rig.client, NAMES[i - 1]), (int)i - 1);
+        RIG_EXPECT(i, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
+        if (!rig.hit)
+            RIG_EXPECT(i, REDLOCK_OK);
+        redlock_lock_free(rig.call[i].lock);
+        rig.call[i].lock = NULL;
+    }
+}
+
+START_TEST(taken_in_both)
+{
+    rig_sweep(&(struct scenario){.name = "two sets",
+                                 .prepare = configure,
+                                 .act = take_in_both,
+                                 .judge = judge_taking,
+                                 .bare = true});
+}
+END_TEST
+
+static void init(void)
+{
+    if (!make())
+        return;
+    rig_started(1,
+                redlock_init_fence_records_start(rig.client, 5000, NULL, rig_done, &rig.call[1]));
+    rig_finish();
+}
+
+static void judge_init(void)
+{
+    if (rig.client == NULL)
+        return;
+    RIG_EXPECT(1, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_EFENCE);
+    if (!rig.hit)
+        RIG_EXPECT(1, REDLOCK_OK);
+}
+
+START_TEST(records_of_both)
+{
+    rig_sweep(&(struct scenario){.name = "init of two sets",
+                                 .prepare = configure,
+                                 .act = init,
+                                 .judge = judge_init,
+                                 .bare = true});
+}
+END_TEST
+
+static Suite *shards_suite(void)
+{
+    Suite *suite = suite_create("oom_sets");
+    TCase *tcase = tcase_create("shards");
+    rig_add_fixtures(tcase);
+    tcase_add_test(tcase, taken_in_both);
+    tcase_add_test(tcase, records_of_both);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return rig_main(shards_suite());
+}

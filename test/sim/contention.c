@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT
+ * What a crowd does, and what is measured of it. */
+#include "contention.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SEED 7
+
+uint64_t sim_contention_trip_ns(const struct sim_plan *plan)
+{
+    return 2 * (plan->delay_ns + plan->jitter_ns) + plan->latency_ns;
+}
+
+void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl_node_spec *spec)
+{
+    if (plan->contention->dialects > 1)
+        spec->name[1] = (char)('a' + client % plan->contention->dialects);
+}
+
+void sim_contention_begin(struct sim_world *world)
+{
+    const struct sim_plan *plan = &world->plan;
+
+    for (unsigned i = 0; i < plan->clients; i++) {
+        for (unsigned j = i == 0 ? plan->contention->first_slots : 1; j < plan->slots; j++)
+            world->clients[i].slots[j].rounds = 0;
+        world->links[i][plan->contention->slow].delay_ns += plan->contention->slow_ns / 2;
+        for (unsigned j = 0; j < plan->nodes; j++)
+            world->links[i][j].delay_ns += i * plan->contention->spread_ns;
+    }
+    sim_foreign_begin(world);
+    for (unsigned i = 0; i < plan->nodes; i++) {
+        struct sim_key *key = &world->servers[i].keys[0];
+        if ((plan->contention->orphans >> i & 1) == 0)
+            continue;
+        key->present = true;
+        memcpy(key->token, "nobody's", 8);
+        key->token_len = 8;
+        key->expire_ms = INT64_MAX / 2;
+    }
+}
+
+uint64_t sim_contention_think_ns(struct sim_client *client)
+{
+    return sim_below(&client->world->random, client->world->plan.contention->think_ns + 1);
+}
+
+void sim_contention_wish(const struct sim_plan *plan, struct rl_lease_params *params)
+{
+    params->terms.ttl_ns = plan->ttl_ns;
+    params->wait_ns = RL_NEVER;
+    params->terms.validity_min_ns = RL_MS;
+    params->terms.hold_max_ns = params->terms.extend_at_ns = 0;
+    params->terms.extends_max = 0;
+    params->terms.margin_ns = RL_MS;
+}
+
+static void note_wait(struct sim_contention *contention, uint64_t wait_ns)
+{
+    contention->longest_ns = rl_max_u64(contention->longest_ns, wait_ns);
+}
+
+void sim_contention_granted(struct sim_client *client, unsigned at)
+{
+    struct sim_world *world = client->world;
+    struct sim_contention *contention = world->plan.contention;
+
+    if (sim_foreign_holds(world))
+        sim_violate(world, "two holders of r0: client %u and one of another make", client->index);
+    if (contention->over)
+        return;
+    contention->grants[client->index]++;
+    contention->all++;
+    note_wait(contention, world->now_ns - client->slots[at].begun_ns);
+    contention->waited_ns += world->now_ns - client->slots[at].begun_ns;
+    if (contention->released_ns != 0 && contention->holder != client->index) {
+        if (contention->handovers < SIM_WAITS_MAX)
+            contention->handover_ns[contention->handovers] =
+                world->now_ns - contention->released_ns;
+        contention->handovers++;
+    }
+    contention->released_ns = 0;
+}
+
+void sim_contention_released(struct sim_client *client)
+{
+    struct sim_contention *contention = client->world->plan.contention;
+
+    contention->released_ns = client->world->now_ns;
+    contention->holder = client->index;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+static uint64_t listed(const struct sim_contention *contention)
+{
+    return rl_min_u64(contention->handovers, SIM_WAITS_MAX);
+}
+
+uint64_t sim_contention_percentile_ns(const struct sim_contention *contention, unsigned of_100)
+{
+    uint64_t count = listed(contention);
+
+    return count == 0 ? 0 : contention->handover_ns[(count - 1) * of_100 / 100];
+}
+
+uint64_t sim_contention_jain(const struct sim_world *world)
+{
+    const struct sim_contention *contention = world->plan.contention;
+    uint64_t squares = 0;
+
+    for (unsigned i = 0; i < world->plan.clients; i++)
+        squares += contention->grants[i] * contention->grants[i];
+    return contention->all * contention->all * 1000 / rl_max_u64(squares * world->plan.clients, 1);
+}
+
+/* Whoever waits now has waited for so long already. */
+void sim_contention_end(struct sim_world *world)
+{
+    struct sim_contention *contention = world->plan.contention;
+
+    contention->over = true;
+    contention->commands = world->commands;
+    contention->span_ns = world->now_ns - world->born_ns;
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        contention->splits += client->engine.stats.split_votes;
+        contention->attempts += client->engine.stats.attempts;
+        contention->wakeups += client->engine.stats.wakeups;
+        for (unsigned j = 0; j < world->plan.slots; j++) {
+            const struct sim_slot *slot = &client->slots[j];
+            if (slot->doing == SIM_ACQUIRING && !slot->done)
+                note_wait(contention, world->now_ns - slot->begun_ns);
+        }
+    }
+    const struct rl_resource *resource =
+        rl_resource_find(&world->clients[0].engine, (struct rl_arg){"r0", 2});
+    if (resource != NULL)
+        memcpy(contention->order, resource->contention.order, resource->contention.nodes);
+    qsort(contention->handover_ns, listed(contention), sizeof contention->handover_ns[0],
+          compare_u64);
+}
+
+static void expect(struct sim_world *world, const char *what, uint64_t is, uint64_t most)
+{
+    if (most != 0 && is > most)
+        sim_violate(world, "%s: %" PRIu64 " where %" PRIu64 " is the most", what, is, most);
+}
+
+static void judge(struct sim_world *world, const struct sim_contention *contention)
+{
+    const struct sim_bounds *bounds = &contention->bounds;
+    uint64_t all = rl_max_u64(contention->all, 1), most = 0, least = UINT64_MAX;
+
+    for (unsigned i = 0; i < world->plan.clients; i++) {
+        most = rl_max_u64(most, contention->grants[i]);
+        least = rl_min_u64(least, contention->grants[i]);
+    }
+    if (contention->all < bounds->grants_min)
+        sim_violate(world, "grants: %" PRIu64 " where %" PRIu64 " is the least", contention->all,
+                    bounds->grants_min);
+    expect(world, "longest wait, us", contention->longest_ns / RL_US, bounds->longest_ns / RL_US);
+    expect(world, "average wait, us", contention->waited_ns / all / RL_US,
+           bounds->average_ns / RL_US);
+    expect(world, "hand-over, half of them, us",
+           sim_contention_percentile_ns(contention, 50) / RL_US, bounds->half_ns / RL_US);
+    expect(world, "hand-over, 99 of 100, us", sim_contention_percentile_ns(contention, 99) / RL_US,
+           bounds->most_ns / RL_US);
+    expect(world, "split votes per 1000 grants", contention->splits * 1000 / all, bounds->splits);
+    expect(world, "attempts per 1000 grants", contention->attempts * 1000 / all, bounds->attempts);
+    if (sim_contention_jain(world) < bounds->jain_min)
+        sim_violate(world, "Jain's index of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+                    sim_contention_jain(world), bounds->jain_min);
+    expect(world, "share of one client of 1000", most * 1000 / all, bounds->share_max);
+    if (least * 1000 / all < bounds->share_min)
+        sim_violate(world,
+                    "share of one client of 1000: %" PRIu64 " where %" PRIu64 " is the least",
+                    least * 1000 / all, bounds->share_min);
+}
+
+/* What all cases begin with; times as in a building. */
+static void prepare(struct sim_plan *plan, struct sim_contention *contention, uint64_t seed)
+{
+    memset(contention, 0, sizeof *contention);
+    *plan = (struct sim_plan){
+        .seed = seed,
+        .nodes = 5,
+        .clients = 2,
+        .slots = 1,
+        .resources = 1,
+        .rounds = UINT32_MAX,
+        .ttl_ns = 10 * RL_SECOND,
+        .span_ns = 3 * RL_SECOND,
+        .delay_ns = 200 * RL_US,
+        .jitter_ns = 100 * RL_US,
+        .latency_ns = 50 * RL_US,
+        .window = 65536,
+        .read_max = 16384,
+        .drift = {.ppm = 10000, .constant_us = 2000},
+        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
+        .connect_timeout_ns = 250 * RL_MS,
+        .heartbeat_ns = RL_SECOND,
+        .wall_slack_us = 100000,
+        .wakeups = true,
+        .contention = contention,
+    };
+    contention->hold_ns = RL_MS;
+    contention->first_slots = 1;
+}
+
+bool sim_case_run(const struct sim_case *it, uint64_t seed, bool trace, struct sim_world *world,
+                  struct sim_contention *contention)
+{
+    struct sim_plan plan;
+
+    prepare(&plan, contention, seed);
+    it->set_up(&plan, contention);
+    bool good = sim_world_run_plan(world, &plan, trace);
+    if (good)
+        judge(world, contention);
+    return good && world->violation[0] == '\0';
+}
+
+const struct sim_case *sim_case_find(const char *name)
+{
+    for (unsigned i = 0; i < sim_case_count; i++) {
+        if (strcmp(sim_cases[i].name, name) == 0)
+            return &sim_cases[i];
+    }
+    return NULL;
+}
+
+/* A client that has been there knows. */
+const uint8_t *sim_contention_order(void)
+{
+    static uint8_t order[RL_NODES_MAX];
+    static bool known;
+    struct sim_plan plan;
+
+    if (known)
+        return order;
+    struct sim_world *world = malloc(sizeof *world);
+    struct sim_contention *contention = malloc(sizeof *contention);
+    if (world == NULL || contention == NULL)
+        abort();
+    prepare(&plan, contention, FIRST_SEED);
+    plan.clients = 1;
+    plan.span_ns = 20 * RL_MS;
+    (void)sim_world_run_plan(world, &plan, false);
+    sim_world_free(world);
+    memcpy(order, contention->order, sizeof order);
+    known = true;
+    free(world);
+    free(contention);
+    return order;
+}

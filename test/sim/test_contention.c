@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * Checks that each case of contention_cases.c stays within its bounds. test/mutations/ checks that
+ * it leaves them without its rule. */
+#include "contention.h"
+#include "suite.h"
+#include "wait.h"
+
+#include <sodium.h>
+
+#define SEEDS 2
+
+START_TEST(stays_within_bounds)
+{
+    static struct sim_world world;
+    static struct sim_contention contention;
+
+    for (uint64_t seed = 1; seed <= (wait_scaled_ms(1) > 1 ? 1 : SEEDS); seed++) {
+        bool good = sim_case_run(&sim_cases[_i], seed, false, &world, &contention);
+        ck_assert_msg(good, "%s, seed %d: %s", sim_cases[_i].name, (int)seed, world.violation);
+        ck_assert_uint_gt(contention.all, 0);
+        sim_world_free(&world);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("crowd");
+    TCase *tc = tcase_create("crowd");
+
+    if (sodium_init() < 0)
+        return EXIT_FAILURE;
+    tcase_set_timeout(tc, 280);
+    tcase_add_loop_test(tc, stays_within_bounds, 0, (int)sim_case_count);
+    suite_add_tcase(suite, tc);
+    return suite_run_nofork(suite);
+}

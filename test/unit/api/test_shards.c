@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT
+ * Sets of nodes: which of them a name belongs to, and how they come into a configuration. The
+ * function is a published one: the vectors were computed by another program. */
+#define SUITE_MANY_ASSERTIONS
+#include "api/client.h"
+#include "api/fence.h"
+#include "core/hash_tag.h"
+#include "platform/hash.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "failing_allocator.h"
+#include "suite.h"
+
+#define NAMES 30000
+
+static redlock_config_t *config;
+static redlock_t *client;
+
+static void setup(void)
+{
+    ck_assert_int_eq(redlock_config_new(&config, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_set_mode(config, REDLOCK_MODE_EMBEDDED), REDLOCK_OK);
+}
+
+static void teardown(void)
+{
+    redlock_free(client); /* nobody turned its loop: it has not looked for a server yet */
+    client = NULL;
+    redlock_config_free(config);
+}
+
+static void make(const char *sets)
+{
+    redlock_free(client);
+    redlock_config_free(config);
+    setup();
+    ck_assert_msg(redlock_config_add_nodes(config, sets) == REDLOCK_OK, "%s",
+                  redlock_config_error(config));
+    ck_assert_int_eq(redlock_new(&client, config), REDLOCK_OK);
+}
+
+static const char *set_of(const char *resource)
+{
+    return redlock_shard_name(client, (size_t)redlock_shard_of(client, resource));
+}
+
+static void expect_group(const char *name, const char *expected)
+{
+    const struct rl_arg group = rl_hash_tag((struct rl_arg){name, strlen(name)});
+    ck_assert_msg(group.len == strlen(expected) && memcmp(group.data, expected, group.len) == 0,
+                  "%s: %.*s instead of %s", name, (int)group.len, group.data, expected);
+}
+
+START_TEST(part_that_counts)
+{
+    static const struct {
+        const char *name, *group;
+    } cases[] = {
+        {"orders:42", "orders:42"},
+        {"{order:7}:pay", "order:7"},
+        {"pay:{order:7}", "order:7"},
+        {"{a}{b}", "a"},
+        {"{{a}}", "{a"},
+        {"}{a}", "a"},
+        {"{}", "{}"},
+        {"{}{a}", "{}{a}"}, /* as Redis Cluster has it: the first pair, or none */
+        {"{a", "{a"},
+        {"a}", "a}"},
+        {"sem{#0}", "sem"},
+        {"sem{#1023}", "sem"},
+        {"{team}sem{#3}", "team"},
+        {"sem{#3}x", "#3"},
+        {"sem{#}", "#"},
+        {"sem{3}", "3"},
+        {"{#3}", "#3"}, /* no name before it: no slot of anything */
+        {"sem{#3}{#4}", "#3"},
+        {"3}", "3}"},
+        {"#3}", "#3}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_group(cases[i].name, cases[i].group);
+}
+END_TEST
+
+START_TEST(published_scores)
+{
+    char longest[RL_RESOURCE_MAX];
+    memset(longest, 'x', sizeof longest);
+    ck_assert_uint_eq(rl_hash_score("east", 4, "orders:42", 9), 0x058aef1607a8b857);
+    ck_assert_uint_eq(rl_hash_score("west", 4, "orders:42", 9), 0x23e87a0a9e80fbe6);
+    ck_assert_uint_eq(rl_hash_score("north", 5, "orders:42", 9), 0xdf507452dca5a789);
+    ck_assert_uint_eq(rl_hash_score("a", 1, "", 0), 0x2883b84367256d8d);
+    ck_assert_uint_eq(rl_hash_score("a", 1, longest, sizeof longest), 0x5957d72c622a88e8);
+}
+END_TEST
+
+START_TEST(published_places)
+{
+    static const struct {
+        const char *name, *set;
+    } cases[] = {
+        {"orders:42", "north"}, {"orders:43", "east"},
+        {"orders:44", "west"},  {"a", "north"},
+        {"b", "east"},          {"printer", "west"},
+        {"order:7", "west"},    {"x{order:7}pay", "west"},
+    };
+    /* In any order, at any address, with any prefix. */
+    static const char *const lists[] = {
+        "east=h:1,h:2,h:3;west=h:4,h:5,h:6;north=h:7,h:8,h:9",
+        "north=h:7,h:8,h:9;east=h:1,h:2,h:3;west=h:4,h:5,h:6",
+        "west=h:9; north=other:1 other:2 other:3 ; east=h:3?id=three,h:1",
+    };
+    for (size_t list = 0; list < sizeof lists / sizeof lists[0]; list++) {
+        make(lists[list]);
+        ck_assert_uint_eq(redlock_shard_count(client), 3);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            ck_assert_msg(strcmp(set_of(cases[i].name), cases[i].set) == 0, "%s: %s", cases[i].name,
+                          set_of(cases[i].name));
+    }
+}
+END_TEST
+
+/* Where one is added, names move to it from all others alike, and from nowhere to anywhere else. */
+START_TEST(balance_and_movement)
+{
+    static const char *const lists[] = {"a=h:1;b=h:2;c=h:3;d=h:4;e=h:5",
+                                        "e=h:5;a=h:1;f=h:6;b=h:2;c=h:3;d=h:4"};
+    static char before[NAMES];
+    unsigned counts[2][8] = {{0}}, moved = 0;
+    for (unsigned list = 0; list < 2; list++) {
+        make(lists[list]);
+        for (unsigned i = 0; i < NAMES; i++) {
+            char name[32];
+            snprintf(name, sizeof name, "orders:%u", i);
+            const char set = *set_of(name);
+            counts[list][set - 'a']++;
+            if (list == 1 && set != before[i]) {
+                ck_assert_int_eq(set, 'f');
+                moved++;
+            }
+            before[i] = set;
+        }
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        ck_assert_uint_ge(counts[0][i], NAMES / 5 * 95 / 100);
+        ck_assert_uint_le(counts[0][i], NAMES / 5 * 105 / 100);
+        ck_assert_uint_ge(counts[1][i], NAMES / 6 * 95 / 100);
+        ck_assert_uint_le(counts[1][i], NAMES / 6 * 105 / 100);
+    }
+    ck_assert_uint_eq(moved, counts[1][5]);
+}
+END_TEST
+
+START_TEST(one_set_as_ever)
+{
+    make("h:1,h:2,h:3");
+    ck_assert_uint_eq(redlock_shard_count(client), 1);
+    ck_assert_str_eq(redlock_shard_name(client, 0), "");
+    ck_assert_ptr_null(redlock_shard_name(client, 1));
+    ck_assert_ptr_null(redlock_shard_name(NULL, 0));
+    ck_assert_int_eq(redlock_shard_of(client, "x"), 0);
+    ck_assert_int_eq(redlock_shard_of(client, ""), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_shard_of(client, NULL), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_shard_of(NULL, "x"), REDLOCK_EINVAL);
+    char name[RL_RESOURCE_MAX + 2];
+    memset(name, 'x', sizeof name);
+    name[RL_RESOURCE_MAX + 1] = '\0';
+    ck_assert_int_eq(redlock_shard_of(client, name), REDLOCK_EINVAL);
+    name[RL_RESOURCE_MAX] = '\0';
+    ck_assert_int_eq(redlock_shard_of(client, name), 0);
+    ck_assert_uint_eq(redlock_shard_count(NULL), 0);
+}
+END_TEST
+
+static void expect_error(const char *part)
+{
+    ck_assert_msg(strstr(redlock_config_error(config), part) != NULL, "\"%s\" is not in \"%s\"",
+                  part, redlock_config_error(config));
+}
+
+static void expect_sets(unsigned sets, size_t nodes)
+{
+    ck_assert_uint_eq(config->shard_count, sets);
+    ck_assert_uint_eq(config->node_count, nodes);
+}
+
+START_TEST(added_one_by_one)
+{
+    char name[RL_SHARD_NAME_MAX + 2];
+    ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:1 h:2,h:3"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_shard(config, "West-2.b_", "h:4"), REDLOCK_OK);
+    expect_sets(2, 4);
+    ck_assert_uint_eq(config->shards[1].first, 3);
+    ck_assert_uint_eq(config->shards[1].count, 1);
+    ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:5"), REDLOCK_EINVAL);
+    expect_error("set 'east': it is there already");
+    ck_assert_int_eq(redlock_config_add_shard(config, "north", "h:5,h:3"), REDLOCK_EINVAL);
+    expect_error("set 'north': node address 2 (h:3): same server as node 3 (h:3)");
+    ck_assert_int_eq(redlock_config_add_shard(config, "north", ""), REDLOCK_EINVAL);
+    expect_error("no node address given");
+    ck_assert_int_eq(redlock_config_add_shard(config, "", "h:5"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_shard(config, "a b", "h:5"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_shard(config, "a=b", "h:5"), REDLOCK_EINVAL);
+    expect_error("it must be 1 to 64 letters");
+    memset(name, 'n', sizeof name);
+    name[RL_SHARD_NAME_MAX + 1] = '\0';
+    ck_assert_int_eq(redlock_config_add_shard(config, name, "h:5"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_shard(config, NULL, "h:5"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_shard(config, "north", NULL), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_shard(NULL, "north", "h:5"), REDLOCK_EINVAL);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "h:5"), REDLOCK_EINVAL);
+    expect_error("there are sets already");
+    expect_sets(2, 4);
+    name[RL_SHARD_NAME_MAX] = '\0';
+    ck_assert_int_eq(redlock_config_add_shard(config, name, "h:5"), REDLOCK_OK);
+    expect_sets(3, 5);
+}
+END_TEST
+
+START_TEST(not_beside_nodes_without_a_set)
+{
+    ck_assert_int_eq(redlock_config_add_nodes(config, "h:1"), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "h:2,h:3"), REDLOCK_OK);
+    expect_sets(1, 3);
+    ck_assert_int_eq(redlock_config_add_shard(config, "east", "h:4"), REDLOCK_EINVAL);
+    expect_error("there are nodes without a set");
+    ck_assert_int_eq(redlock_config_add_nodes(config, "east=h:4"), REDLOCK_EINVAL);
+    expect_sets(1, 3);
+    ck_assert_uint_eq(config->shards[0].count, 3);
+}
+END_TEST
+
+START_TEST(all_of_a_list_or_nothing)
+{
+    static const struct {
+        const char *list, *error;
+    } wrong[] = {
+        {"east=h:1;east=h:2", "set 'east': it is there already"},
+        {"east=h:1;west=h:1", "same server as node 1"},
+        {"east=h:1;west=", "set 'west': no node address given"},
+        {"east=;west=h:1", "set 'east': no node address given"},
+        {"east=h:1,west=h:x", "set 'west'"},
+        {"east=west=h:1", "set 'east'"},
+        {"h:1;east=h:2", "node address 1"},
+        {"=h:1", "node address 1"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_msg(redlock_config_add_nodes(config, wrong[i].list) == REDLOCK_EINVAL, "%s",
+                      wrong[i].list);
+        expect_error(wrong[i].error);
+        expect_sets(0, 0);
+    }
+    ck_assert_int_eq(redlock_config_add_nodes(config, " ;, east=h:1 h:2;h:3 west=h:4,h:5 ; "
+                                                      "north=redis://h:6?id=west=1\n"),
+                     REDLOCK_OK);
+    expect_sets(3, 6);
+    ck_assert_str_eq(config->shards[0].name, "east");
+    ck_assert_uint_eq(config->shards[0].count, 3);
+    ck_assert_str_eq(config->shards[1].name, "west");
+    ck_assert_uint_eq(config->shards[1].count, 2);
+    ck_assert_uint_eq(config->shards[2].first, 5);
+    ck_assert_int_eq(redlock_config_add_nodes(config, "south=h:7"), REDLOCK_OK);
+    expect_sets(4, 7);
+}
+END_TEST
+
+START_TEST(too_many)
+{
+    char list[1024] = "", part[32];
+    for (unsigned i = 0; i < REDLOCK_SHARDS_MAX; i++) {
+        snprintf(part, sizeof part, "s%u=h:%u;", i, i + 1);
+        strcat(list, part);
+    }
+    strcat(list, "last=h:99");
+    ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_EINVAL);
+    expect_error("more than 16 sets");
+    expect_sets(0, 0);
+    *strstr(list, ";last") = '\0';
+    ck_assert_int_eq(redlock_config_add_nodes(config, list), REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_shard(config, "last", "h:99"), REDLOCK_EINVAL);
+    expect_error("more than 16 sets");
+    list[0] = '\0';
+    for (unsigned i = 0; i <= REDLOCK_NODES_MAX - REDLOCK_SHARDS_MAX; i++) {
+        snprintf(part, sizeof part, "h:%u,", 100 + i);
+        strcat(list, part);
+    }
+    redlock_config_free(config);
+    setup();
+    ck_assert_int_eq(redlock_config_add_nodes(config, "a=b:1,b:2,b:3,b:4,b:5,b:6,b:7,b:8,b:9,b:10,"
+                                                      "b:11,b:12,b:13,b:14,b:15,b:16"),
+                     REDLOCK_OK);
+    ck_assert_int_eq(redlock_config_add_shard(config, "c", list), REDLOCK_EINVAL);
+    expect_error("more than 31 nodes");
+    expect_sets(1, 16);
+}
+END_TEST
+
+/* Whichever separator a password contains, and whichever part is wrong. */
+START_TEST(passwords_are_not_shown)
+{
+    static const char *const lists[] = {
+        "east=redis://u:se;west=cret@h:1",      "east=redis://u:secret;x@h:1",
+        "east=redis://u:secret@h:1;west=h:x",   "east=h:x;west=redis://u:secret@h:1",
+        "east=redis://u:secret,x@h:1",          "east=u:secret@h:1",
+        "east=redis://u:secret@h:1,h:1;west=h", "east=redis://u:secret@h:y",
+        "east=redis://u:secret west=x@h",       "east=redis://se$cret;west=x@h:1",
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        if (redlock_config_add_nodes(config, lists[i]) == REDLOCK_OK)
+            ck_abort_msg("%s was taken", lists[i]);
+        ck_assert_msg(strstr(redlock_config_error(config), "cret") == NULL, "%s",
+                      redlock_config_error(config));
+        expect_sets(0, 0);
+    }
+}
+END_TEST
+
+/* An allocator that knows how long its blocks are, and what is in those that it gets back. */
+struct block {
+    size_t size;
+    char bytes[];
+};
+
+static void *block_malloc(size_t size, void *userdata)
+{
+    struct block *block = malloc(sizeof *block + size);
+    (void)userdata;
+    block->size = size;
+    memset(block->bytes, 0, size);
+    return block->bytes;
+}
+
+static void block_free(void *ptr, void *userdata)
+{
+    struct block *block = (struct block *)((char *)ptr - sizeof *block);
+    bool *secret = userdata;
+    *secret = *secret || memmem(block->bytes, block->size, "Qsecret", 7) != NULL;
+    free(block);
+}
+
+static void *block_realloc(void *ptr, size_t size, void *userdata)
+{
+    char *bytes = block_malloc(size, userdata);
+    const struct block *old = (const struct block *)((char *)ptr - sizeof *old);
+    if (ptr != NULL) {
+        memcpy(bytes, ptr, old->size < size ? old->size : size);
+        block_free(ptr, userdata);
+    }
+    return bytes;
+}
+
+/* Of the list that was cut into its sets, too. */
+START_TEST(passwords_are_wiped)
+{
+    static const char *const lists[] = {"east=redis://u:Qsecret@h:1;west=h:2",
+                                        "east=h:2;west=redis://u:Qsecret@h:1,h:x"};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        bool secret = false;
+        const redlock_allocator_t allocator = {sizeof allocator, block_malloc, block_realloc,
+                                               block_free, &secret};
+        redlock_config_t *own;
+        ck_assert_int_eq(redlock_config_new(&own, &allocator), REDLOCK_OK);
+        (void)!redlock_config_add_nodes(own, lists[i]);
+        redlock_config_free(own);
+        ck_assert_msg(!secret, "%s", lists[i]);
+    }
+}
+END_TEST
+
+static void fingerprint(const char *sets, const char *name, char ret[RL_FENCE_TEXT_MAX + 1])
+{
+    redlock_config_free(config);
+    setup();
+    ck_assert_int_eq(redlock_config_add_nodes(config, sets), REDLOCK_OK);
+    for (unsigned i = 0; i < config->shard_count; i++) {
+        if (strcmp(config->shards[i].name, name) == 0)
+            ret[rl_fence_config_text(config, &config->shards[i], ret)] = '\0';
+    }
+}
+
+/* Clients that put a name into different sets must not agree. */
+START_TEST(fingerprints)
+{
+    char plain[RL_FENCE_TEXT_MAX + 1], one[RL_FENCE_TEXT_MAX + 1], other[RL_FENCE_TEXT_MAX + 1];
+    fingerprint("h:1,h:2,h:3", "", plain);
+    fingerprint("east=h:3,h:1,h:2", "east", one);
+    ck_assert_str_eq(plain, one); /* nothing can be in another set */
+    fingerprint("east=h:1,h:2,h:3;west=h:4", "east", one);
+    ck_assert_str_ne(plain, one);
+    fingerprint("west=h:4;east=h:2,h:1,h:3", "east", other);
+    ck_assert_str_eq(one, other);
+    fingerprint("west=h:5,h:6;east=h:2,h:1,h:3", "east", other);
+    ck_assert_str_eq(one, other); /* who is in the other set is told by its own records */
+    fingerprint("west=h:4;east=h:1,h:2,h:9", "east", other);
+    ck_assert_str_ne(one, other);
+    fingerprint("west=h:4;east=h:1,h:2,h:3;north=h:7", "east", other);
+    ck_assert_str_ne(one, other);
+    fingerprint("north=h:4;east=h:1,h:2,h:3", "east", other);
+    ck_assert_str_ne(one, other);
+    fingerprint("west=h:1,h:2,h:3;east=h:4", "west", other);
+    ck_assert_str_ne(one, other); /* the names have changed places */
+}
+END_TEST
+
+static int build(struct heap *heap)
+{
+    const redlock_allocator_t allocator = {sizeof allocator, heap_malloc, heap_realloc, heap_free,
+                                           heap};
+    redlock_config_t *own;
+    redlock_t *made = NULL;
+    int rc = redlock_config_new(&own, &allocator);
+    if (rc != REDLOCK_OK)
+        return rc;
+    rc = redlock_config_set_mode(own, REDLOCK_MODE_EMBEDDED);
+    if (rc == REDLOCK_OK)
+        rc = redlock_config_add_nodes(own, "east=a,redis://QQ:QQ@b;west=c,redis://:QQQ@d");
+    if (rc != REDLOCK_OK)
+        ck_assert(own->shard_count == 0 && own->node_count == 0);
+    if (rc == REDLOCK_OK)
+        rc = redlock_new(&made, own);
+    redlock_free(made);
+    redlock_config_free(own);
+    return rc;
+}
+
+START_TEST(out_of_memory_at_every_allocation)
+{
+    int allocations = 0;
+    for (int rc = -1; rc != REDLOCK_OK; allocations++) {
+        struct heap heap = {.left = allocations};
+        rc = build(&heap);
+        ck_assert(rc == REDLOCK_OK || rc == REDLOCK_ENOMEM);
+        ck_assert_int_eq(heap.live, 0);
+        ck_assert(!heap.has_secrets);
+    }
+    ck_assert_int_gt(allocations, 12);
+}
+END_TEST
+
+static Suite *sets_suite(void)
+{
+    Suite *suite = suite_create("api_sets");
+    TCase *tcase = tcase_create("sets");
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, part_that_counts);
+    tcase_add_test(tcase, published_scores);
+    tcase_add_test(tcase, published_places);
+    tcase_add_test(tcase, balance_and_movement);
+    tcase_add_test(tcase, one_set_as_ever);
+    tcase_add_test(tcase, added_one_by_one);
+    tcase_add_test(tcase, not_beside_nodes_without_a_set);
+    tcase_add_test(tcase, all_of_a_list_or_nothing);
+    tcase_add_test(tcase, too_many);
+    tcase_add_test(tcase, passwords_are_not_shown);
+    tcase_add_test(tcase, passwords_are_wiped);
+    tcase_add_test(tcase, fingerprints);
+    tcase_add_test(tcase, out_of_memory_at_every_allocation);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}
+
+int main(void)
+{
+    return suite_run(sets_suite());
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * A lease among others that want the same: who is asked, who tells, and time that passes. */
+#ifndef TEST_CONTEST_RIG_H
+#define TEST_CONTEST_RIG_H
+
+#include "core/lease.h"
+
+#include "lease_rig.h"
+#include "suite.h"
+
+#define ALL   0x1fu
+#define FIRST 2 /* by rank; then 4, 0, 3, 1 */
+
+static struct rig rig;
+static struct rl_contention contention;
+static uint8_t ranks[5];
+
+static inline void setup(void)
+{
+    static const uint64_t scores[] = {30, 10, 50, 20, 40};
+
+    rl_contention_init(&contention, ranks, 5, scores);
+    rig_init(&rig, 5);
+    rig.params.wait_ns = 60 * RL_SECOND;
+    rig.view.notifying = ALL;
+}
+
+static inline void begin(uint8_t kind)
+{
+    rig_new_lease(&rig);
+    rig.lease.contention = &contention;
+    rig_event(&rig, kind);
+}
+
+static inline void begin_hot(void)
+{
+    rl_contention_note_notification(&contention, rig.view.now.boot_ns);
+    contention.notifications = 0; /* it was not: it is hot, no more */
+    begin(RL_EVENT_START);
+}
+
+static inline void wake(rl_nodes nodes)
+{
+    const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = nodes};
+
+    rig_step(&rig, &event);
+}
+
+/* The answer to the question whether the key is there: 0 is "no". */
+static inline void tell_ttl(unsigned node, uint64_t pttl_ms)
+{
+    rig_ballot(&rig, (struct rl_ballot){
+                         .node = (uint8_t)node,
+                         .vote = pttl_ms == 0 ? RL_VOTE_DENIED : RL_VOTE_GRANTED,
+                         .verb = RL_VERB_PTTL,
+                         .round = rig.lease.round.number,
+                         .pttl_ms = pttl_ms,
+                     });
+}
+
+/* Until the timer says so. */
+static inline uint64_t sleep_until_asked(void)
+{
+    uint64_t begun_ns = rig.view.now.boot_ns;
+
+    for (unsigned i = 0; rig.lease.state == RL_STATE_WAITING; i++) {
+        ck_assert_uint_lt(i, 100);
+        rig_pass(&rig, rl_sub_sat(rig.lease.wake_ns, rig.view.now.boot_ns));
+        rig_tick(&rig);
+    }
+    ck_assert_uint_eq(rig.lease.state, RL_STATE_ACQUIRING);
+    return rig.view.now.boot_ns - begun_ns;
+}
+
+#endif

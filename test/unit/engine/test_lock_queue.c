@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT
+ * The queue of one client: locks of one and of several resources behind each other, slots of a
+ * semaphore that other locks of the client release, and questions about slots. An engine whose
+ * servers never answer. */
+#include "engine/engine.h"
+#include "engine/slot.h"
+#include "suite.h"
+
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES     3
+#define LOCKS_MAX 4
+#define PERMITS   200
+
+static struct rl_mem mem;
+static struct rl_log log_to_nobody;
+static struct rl_engine engine;
+static struct rl_node_spec specs[NODES];
+static uint64_t now_ns;
+static struct rl_lock *locks[LOCKS_MAX];
+static unsigned lock_count;
+
+static void on_open(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+static ssize_t on_send(void *ctx, unsigned node, const char *bytes, size_t len)
+{
+    (void)ctx;
+    (void)node;
+    (void)bytes;
+    return (ssize_t)len;
+}
+
+static void on_close(void *ctx, unsigned node, bool abortive)
+{
+    (void)ctx;
+    (void)node;
+    (void)abortive;
+}
+
+static struct rl_now read_clock(void *ctx)
+{
+    (void)ctx;
+    return (struct rl_now){.boot_ns = now_ns, .raw_ns = now_ns};
+}
+
+static uint64_t wall_us(void *ctx)
+{
+    (void)ctx;
+    return now_ns / RL_US;
+}
+
+static void do_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+static void no_timer(void *ctx, uint64_t boot_ns)
+{
+    (void)ctx;
+    (void)boot_ns;
+}
+
+static void on_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
+{
+    (void)ctx;
+    (void)lock;
+    (void)flags;
+    (void)status;
+}
+
+static void on_node(void *ctx, unsigned node)
+{
+    (void)ctx;
+    (void)node;
+}
+
+static void setup(void)
+{
+    static const struct rl_engine_listener listener = {.lock = on_lock, .node = on_node};
+    const struct rl_env env = {
+        .transport = {.open = on_open, .send = on_send, .close = on_close},
+        .entropy = rl_entropy_kernel(),
+        .now = read_clock,
+        .wall_us = wall_us,
+        .catch_up = do_nothing,
+        .wake_at = no_timer,
+    };
+    const struct rl_engine_params params = {
+        .mem = &mem,
+        .log = &log_to_nobody,
+        .specs = specs,
+        .nodes = NODES,
+        .admission = {.max_ttl_ns = 10 * RL_SECOND},
+        .connect_timeout_ns = 60 * RL_SECOND,
+        .node_timeout_ns = 60 * RL_SECOND,
+        .heartbeat_ns = 3600 * RL_SECOND,
+        .backoff = {.min_ns = 10 * RL_MS, .max_ns = 200 * RL_MS},
+    };
+
+    now_ns = 1000 * RL_SECOND;
+    lock_count = 0;
+    mem = rl_mem_libc();
+    for (unsigned i = 0; i < NODES; i++) {
+        snprintf(specs[i].host, sizeof specs[i].host, "node%u", i);
+        specs[i].port = 6379;
+        rl_node_spec_name(&specs[i]);
+    }
+    ck_assert_int_eq(rl_random_init(), REDLOCK_OK);
+    ck_assert_int_eq(rl_engine_open(&engine, &params, &env, &listener), REDLOCK_OK);
+    rl_engine_refresh(&engine);
+    rl_engine_tick(&engine);
+}
+
+static void teardown(void)
+{
+    rl_engine_end_locks(&engine);
+    while (lock_count > 0) {
+        rl_lock_dispose(&engine, locks[--lock_count]);
+        free(locks[lock_count]);
+    }
+    rl_engine_close(&engine);
+}
+
+/* Starts to acquire one resource, a second one if `second` is not NULL, or a permit of the first.
+ */
+static struct rl_lock *start(const char *first, const char *second, uint16_t permits)
+{
+    struct rl_lease_params params = {
+        .terms =
+            {
+                .kind = RL_LEASE_ACQUIRE,
+                .nodes = NODES,
+                .quorum = 2,
+                .permits = permits,
+                .ttl_ns = 10 * RL_SECOND,
+                .validity_min_ns = RL_MS,
+                .backoff = engine.params.backoff,
+            },
+        .wait_ns = RL_NEVER,
+    };
+    const struct rl_arg keys[] = {{first, strlen(first)},
+                                  {second, second != NULL ? strlen(second) : 0}};
+    struct rl_storage storage = rl_storage_for(&params);
+    struct rl_lock *lock = calloc(1, sizeof *lock + storage.size);
+
+    ck_assert_ptr_nonnull(lock);
+    ck_assert_uint_lt(lock_count, LOCKS_MAX);
+    storage.at = lock + 1;
+    ck_assert_int_eq(rl_lock_start_multi(&engine, lock, &params, &storage, keys,
+                                         second != NULL ? 2 : 1, (struct rl_arg){NULL, 0}),
+                     REDLOCK_OK);
+    return locks[lock_count++] = lock;
+}
+
+static void give_up(struct rl_lock *lock)
+{
+    rl_lock_event(&engine, lock, RL_EVENT_CANCEL, 0, REDLOCK_ECANCELED);
+    ck_assert_uint_eq(lock->lease.state, RL_STATE_ENDED);
+}
+
+/* Both resources are released in one turn, in either order: the lock that was queued first at one
+ * of them goes first. */
+START_TEST(several_resources_do_not_overtake)
+{
+    struct rl_lock *first = start("a", NULL, 0), *other = start("b", NULL, 0);
+    struct rl_lock *single = start("a", NULL, 0), *both = start("a", "b", 0);
+
+    ck_assert_uint_eq(single->lease.state, RL_STATE_QUEUED);
+    ck_assert_uint_eq(both->lease.state, RL_STATE_QUEUED);
+    give_up(_i == 0 ? first : other);
+    give_up(_i == 0 ? other : first);
+    rl_engine_tick(&engine);
+    ck_assert_uint_eq(single->lease.state, RL_STATE_ACQUIRING);
+    ck_assert_uint_eq(both->lease.state, RL_STATE_QUEUED);
+    give_up(single);
+    rl_engine_tick(&engine);
+    ck_assert_uint_eq(both->lease.state, RL_STATE_ACQUIRING);
+    ck_assert(rl_queue_is_in_front(both));
+}
+END_TEST
+
+/* The lock in front is notified of every slot that is released, not only of the last one. */
+START_TEST(two_slots_are_let_go_in_one_turn)
+{
+    struct rl_lock *waits = start("pool", NULL, 8);
+    struct rl_permit *permit = waits->lease.permit;
+
+    permit->tracked = 0xff;
+    rl_resource_note_release(&engine, waits->queue_entry.resource, 3);
+    rl_resource_note_release(&engine, waits->queue_entry.resource, _i == 0 ? 5 : 3);
+    rl_engine_tick(&engine);
+    for (unsigned bit = 0; bit < 8; bit++) {
+        const unsigned slot = rl_permit_slot(&waits->lease, bit);
+        const bool let_go = slot == 3 || (_i == 0 && slot == 5);
+        const bool known = (permit->tracked >> bit & 1) != 0 && (permit->open >> bit & 1) == 0;
+        /* Of several it is not known which: all are asked about again. */
+        ck_assert_msg(!let_go || !known || slot == permit->slot, "slot %u was not told of", slot);
+    }
+    ck_assert_int_eq(permit->tracked == 0, _i == 0);
+}
+END_TEST
+
+/* Each bit of a window stands for another slot when the window has moved. */
+START_TEST(each_question_has_the_key_of_its_slot)
+{
+    struct rl_lock *lock = start("pool", NULL, PERMITS);
+    struct rl_effects fx = {.probe = RL_NODE(0), .slots = 0x7};
+    char name[RL_SLOT_KEY_MAX];
+
+    for (unsigned window = 0; window < 4; window++) {
+        lock->lease.permit->start = (uint16_t)(window / 2 * 64); /* each twice */
+        rl_slot_probe(&engine, lock, &fx);
+        for (unsigned bit = 0; bit < 3; bit++) {
+            const unsigned slot = rl_permit_slot(&lock->lease, bit);
+            const struct rl_arg key = rl_claim_key(lock->probes[bit]);
+            const struct rl_arg expected = rl_slot_key(name, (struct rl_arg){"pool", 4}, slot);
+            ck_assert_uint_eq(lock->probes[bit]->slot, slot);
+            ck_assert_msg(key.len == expected.len && memcmp(key.data, expected.data, key.len) == 0,
+                          "slot %u is asked about as %.*s", slot, (int)key.len, key.data);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("engine_queue");
+    TCase *tcase = tcase_create("queue");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    tcase_add_loop_test(tcase, several_resources_do_not_overtake, 0, 2);
+    tcase_add_loop_test(tcase, two_slots_are_let_go_in_one_turn, 0, 2);
+    tcase_add_test(tcase, each_question_has_the_key_of_its_slot);
+    return suite_run(suite);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT
+ * Lists of servers that name sets.
+ */
+#include "shards.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "say.h"
+
+#define SEPARATORS " ,;\t\r\n"
+#define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
+/* The length of "name=" where a set begins; else 0. */
+static size_t head_len(const char *entry)
+{
+    size_t len = strspn(entry, NAME_BYTES);
+
+    return len > 0 && entry[len] == '=' ? len + 1 : 0;
+}
+
+bool shards_are_named(const char *list)
+{
+    return head_len(list + strspn(list, SEPARATORS)) > 0;
+}
+
+const char *shards_separators(const char *list)
+{
+    return shards_are_named(list) ? SEPARATORS : " ,\t\r\n"; /* a password may have a ';' */
+}
+
+char *shards_addresses(const char *list, size_t index)
+{
+    bool named = shards_are_named(list), begun = false;
+    const char *separators = shards_separators(list);
+    char *found = must(calloc(1, strlen(list) + 2)), *to = found;
+    size_t set = 0;
+
+    for (const char *at = list; *at;) {
+        size_t len = strcspn(at, separators);
+        size_t head = named ? head_len(at) : 0;
+        if (head > 0 && begun)
+            set++;
+        begun = begun || head > 0;
+        if (set == index && len > head) {
+            memcpy(to, at + head, len - head);
+            to += len - head;
+            *to++ = ',';
+        }
+        at += len + (at[len] != '\0');
+    }
+    return found;
+}
