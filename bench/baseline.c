@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The baseline: SET NX PX and compare-and-delete on every server, hiredis formatter and reader over
- * our own sockets, one thread, one epoll.
+ * The baseline: SET NX PX and compare-and-delete on every server, with the formatter and the reader
+ * of hiredis over plain sockets, one thread and one epoll.
  *
- * Every command goes to all servers and the next one of a resource waits for all answers, so all
- * servers get the same bytes in the same order: each command is formatted once into one buffer, and
- * one queue says for all connections whose answer comes next. At the end of a turn of the loop each
- * server gets what is new with one write. */
+ * Every command goes to all servers, and the next command of a resource waits for all replies. So
+ * all servers get the same bytes in the same order: each command is formatted once into one common
+ * output buffer, and one queue holds the order of replies for all connections. At the end of a turn
+ * of the loop each server gets the new bytes with one write. */
 #include "baseline.h"
 
 #include <errno.h>
@@ -28,41 +28,52 @@
 const char baseline_release_script[] = "if redis.call('get',KEYS[1])==ARGV[1] then "
                                        "return redis.call('del',KEYS[1]) else return 0 end";
 
-/* One resource that is locked and unlocked over and over. */
+/* One resource that is acquired and released again and again. */
 struct slot {
     char key[96];
     size_t key_len;
-    char token[TOKEN_HEX + 1];
-    bool active, releasing, held;
-    unsigned answers, granted;
-    uint64_t start_ns;
+    char token[TOKEN_HEX + 1]; /* of the current pair */
+    bool active;               /* a pair is in flight */
+    bool releasing;            /* the command in flight is the release */
+    bool held;                 /* a majority has granted the acquisition */
+    unsigned answers;          /* replies to the command in flight */
+    unsigned granted;          /* of these, replies that it was done */
+    uint64_t start_ns;         /* of the pair */
 };
 
+/* One connection. */
 struct peer {
     int fd;
     redisReader *reader;
-    size_t sent;   /* bytes of the common output that are written */
-    uint64_t next; /* place in the common queue of the next answer */
-    bool blocked;  /* the socket took less than we had: EPOLLOUT is on */
+    size_t sent;   /* bytes of baseline.out that were written to this server */
+    uint64_t next; /* index in baseline.queue of the next reply */
+    bool blocked;  /* the socket buffer is full and epoll watches EPOLLOUT */
 };
 
+/* The baseline. Owns everything except `result`. */
 struct baseline {
-    unsigned depth, quorum, peers;
+    unsigned depth;  /* number of slots */
+    unsigned quorum; /* grants that make a majority */
+    unsigned peers;  /* number of connections */
     struct peer peer[SERVERS_MAX];
     int epoll;
-    char sha[41];
-    char ttl[24];
-    char *out; /* common output */
+    char sha[41]; /* hash of baseline_release_script */
+    char ttl[24]; /* milliseconds, as a text */
+    char *out;    /* common output: bytes that at least one server has not got yet */
     size_t out_len, out_size;
-    unsigned *queue; /* common queue of slots, a ring of `depth` places */
+    /* Ring of `depth` slots, in the order of the commands. A slot has one command in flight, so the
+     * ring cannot overflow. `queued` counts all commands until now. */
+    unsigned *queue;
     uint64_t queued;
     struct slot *slots;
-    unsigned char pool[POOL_BYTES]; /* random bytes, so that a token is no system call */
+    unsigned char pool[POOL_BYTES]; /* random bytes, so that not every token is a system call */
     size_t pool_used;
-    uint64_t todo, running; /* pairs to start, pairs in flight */
-    struct result *result;
+    uint64_t todo;         /* pairs that have not started */
+    uint64_t running;      /* pairs in flight */
+    struct result *result; /* of the current run; borrowed */
 };
 
+/* Appends a command of the slot to the common output. Returns 0, or -1 if it does not fit. */
 static int put_command(struct baseline *baseline, unsigned slot, int argc, const char **argv,
                        const size_t *argvlen)
 {
@@ -83,6 +94,7 @@ static int put_command(struct baseline *baseline, unsigned slot, int argc, const
     return 0;
 }
 
+/* Draws a new token, as hexadecimal digits. */
 static void draw_token(struct baseline *baseline, char token[TOKEN_HEX + 1])
 {
     if (baseline->pool_used == POOL_BYTES) {
@@ -93,6 +105,7 @@ static void draw_token(struct baseline *baseline, char token[TOKEN_HEX + 1])
     baseline->pool_used += TOKEN_BYTES;
 }
 
+/* Appends the SET of the slot's next pair. Returns 0 or -1. */
 static int start_acquire(struct baseline *baseline, unsigned index)
 {
     struct slot *slot = &baseline->slots[index];
@@ -109,6 +122,7 @@ static int start_acquire(struct baseline *baseline, unsigned index)
     return put_command(baseline, index, 6, argv, argvlen);
 }
 
+/* Appends the compare-and-delete of the slot. Returns 0 or -1. */
 static int start_release(struct baseline *baseline, unsigned index)
 {
     struct slot *slot = &baseline->slots[index];
@@ -118,7 +132,8 @@ static int start_release(struct baseline *baseline, unsigned index)
     return put_command(baseline, index, 5, argv, argvlen);
 }
 
-/* All servers have answered the slot's command: the next step of its closed loop. */
+/* Takes the next step of the slot after the replies of all servers to its command. Returns 0 or
+ * -1. */
 static int answered(struct baseline *baseline, unsigned index)
 {
     struct slot *slot = &baseline->slots[index];
@@ -139,6 +154,7 @@ static int answered(struct baseline *baseline, unsigned index)
     return baseline->todo > 0 ? start_acquire(baseline, index) : 0;
 }
 
+/* Returns true if the server did what the slot's command requested. */
 static bool is_grant(const struct slot *slot, const redisReply *reply)
 {
     if (slot->releasing)
@@ -146,6 +162,8 @@ static bool is_grant(const struct slot *slot, const redisReply *reply)
     return reply->type == REDIS_REPLY_STATUS && reply->len == 2 && memcmp(reply->str, "OK", 2) == 0;
 }
 
+/* Reads the replies of one server. Returns 0, or -1 if the connection has ended or a reply is not
+ * valid. */
 static int read_peer(struct baseline *baseline, struct peer *peer)
 {
     char bytes[READ_BYTES];
@@ -174,6 +192,7 @@ static int read_peer(struct baseline *baseline, struct peer *peer)
     }
 }
 
+/* Sets whether epoll watches the socket for room to write. Returns 0 or -1. */
 static int set_blocked(struct baseline *baseline, unsigned index, bool blocked)
 {
     struct peer *peer = &baseline->peer[index];
@@ -186,8 +205,8 @@ static int set_blocked(struct baseline *baseline, unsigned index, bool blocked)
     return epoll_ctl(baseline->epoll, EPOLL_CTL_MOD, peer->fd, &event);
 }
 
-/* One write per server with everything that is new since the last turn. What all of them have taken
- * leaves the buffer: as a rule that is all there is. */
+/* Writes the new bytes to each server with one call. Bytes that all servers have taken leave the
+ * buffer; as a rule that empties it. Returns 0, or -1 if a connection has ended. */
 static int write_peers(struct baseline *baseline)
 {
     size_t sent_by_all = baseline->out_len;
@@ -214,6 +233,7 @@ static int write_peers(struct baseline *baseline)
     return 0;
 }
 
+/* Runs the loop once. Returns 0, or -1 after an error or WAIT_MAX_MS without any reply. */
 static int turn(struct baseline *baseline)
 {
     struct epoll_event events[SERVERS_MAX];
@@ -249,6 +269,7 @@ int baseline_run(struct baseline *baseline, uint64_t pairs, struct result *resul
     return 0;
 }
 
+/* Connects to a server and loads the script. Returns 0, or -1 and a text in `error`. */
 static int open_peer(struct baseline *baseline, const struct server *server, char *error,
                      size_t error_size)
 {
@@ -284,7 +305,7 @@ struct baseline *baseline_open(const struct servers *servers, unsigned depth, co
     baseline->quorum = (unsigned)servers->count / 2 + 1;
     baseline->pool_used = POOL_BYTES;
     baseline->epoll = epoll_create1(EPOLL_CLOEXEC);
-    baseline->out_size = (size_t)depth * COMMAND_MAX; /* a slot has one command on its way */
+    baseline->out_size = (size_t)depth * COMMAND_MAX; /* a slot has one command in flight */
     baseline->out = malloc(baseline->out_size);
     baseline->queue = calloc(depth, sizeof *baseline->queue);
     baseline->slots = calloc(depth, sizeof *baseline->slots);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The baseline as a program of its own: baseline --servers LIST --depth D --ops N [--json]. */
+ * The baseline as a program of its own. */
 #include "baseline.h"
 #include "number.h"
 
@@ -12,19 +12,23 @@
 
 static const char usage[] =
     "usage: baseline [--servers LIST] [--depth D] [--ops N] [--ttl MS] [--json]\n"
-    "  The hand-written loop that redlock-bench compares the library with.\n"
-    "  --servers LIST  host:port or redis://host:port, by comma or blank (or $REDLOCK_SERVERS)\n"
+    "  The hand-written loop with which redlock-bench compares the library.\n"
+    "  --servers LIST  host:port or redis://host:port, separated by commas or blanks\n"
+    "                  (default $REDLOCK_SERVERS)\n"
     "  --depth D       acquisitions in flight, 1 to 4096 (1)\n"
-    "  --ops N         acquire+release pairs (10000)\n"
+    "  --ops N         pairs of acquire and release (10000)\n"
     "  --ttl MS        time to live of a lock (10000)\n"
+    "  --json          one JSON object instead of text\n"
     "example: redlock sandbox -- baseline --depth 64\n";
 
+/* Prints what is wrong with the command line. Returns the exit code. */
 static int refuse(const char *what)
 {
     fprintf(stderr, "baseline: %s\n", what);
     return 64;
 }
 
+/* Prints the result as text or as one JSON object. */
 static void print_result(const struct result *result, uint64_t depth, bool json)
 {
     if (json)
@@ -84,7 +88,9 @@ int main(int argc, char **argv)
         baseline_open(&servers, (unsigned)depth, prefix, ttl_ms, error, sizeof error);
     static struct result result;
     if (baseline == NULL || baseline_run(baseline, ops, &result) != 0) {
-        fprintf(stderr, "baseline: %s\n", baseline == NULL ? error : "a server broke off");
+        fprintf(stderr, "baseline: %s\n",
+                baseline == NULL ? error
+                                 : "a server closed the connection or sent an invalid reply");
         baseline_close(baseline);
         return 69;
     }

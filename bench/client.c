@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the embedded and the threaded side have in common. */
+ * Creates the client and the resources that the embedded and the threaded loop share. */
 #include "client.h"
 
 #include <stdio.h>
@@ -7,6 +7,8 @@
 
 #define ALSO_NAME_MAX 112
 
+/* Prints one log message of the library on stderr. The signature is that of
+ * redlock_config_set_log(). */
 static void log_line(int level, const char *message, void *userdata)
 {
     (void)level;
@@ -28,7 +30,8 @@ redlock_t *client_new(const struct client_settings *settings, int mode, char *er
         status = redlock_config_set_node_timeout_ms(config, settings->node_timeout_ms);
     if (status == REDLOCK_OK && settings->fence_key != NULL)
         status = redlock_config_set_fence_key(config, settings->fence_key);
-    /* Nobody needs the numbers after a restart of a server. */
+    /* The benchmark restarts no server whose fencing tokens it needs later, so volatile records
+     * do. */
     if (status == REDLOCK_OK)
         status = redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
     if (status == REDLOCK_OK && settings->verbose)
@@ -63,7 +66,8 @@ void client_add_stats(redlock_t *client, int sign, struct result *result)
     result->two_rounds += sign > 0 ? stats.fence_two_rounds : -stats.fence_two_rounds;
 }
 
-/* One block: the pointers, and the names behind them. */
+/* Returns `also` names made from `resource`, in one block that the caller frees: the pointers
+ * first, then the texts. NULL if out of memory. */
 static const char **also_names(const char *resource, unsigned also)
 {
     const char **list = calloc(also, sizeof *list + ALSO_NAME_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library's side of the comparison, through its public interface only: a client and the
- * resources that are locked over and over. */
+ * The side of the comparison that runs the library, through its public interface only: a client,
+ * and the resources that it locks again and again. */
 #ifndef BENCH_CLIENT_H
 #define BENCH_CLIENT_H
 
@@ -9,56 +9,75 @@
 #include <redlock/redlock.h>
 #include <stdatomic.h>
 
+/* How to run the library. Borrowed: the texts must outlive what is opened with these settings. */
 struct client_settings {
-    const char *servers; /* list of URLs */
-    const char *prefix;  /* of the resources */
-    unsigned depth;      /* callers or operations in flight */
-    unsigned resources;  /* that they share; as many as `depth` if there is no contention, and
-                          * more, a multiple of it, if each takes another one every time */
-    unsigned permits;    /* each resource is a semaphore of so many; 0: a lock */
-    unsigned also;       /* so many further resources are locked together with each */
-    uint64_t ttl_ms, wait_ms;
-    const char *fence_key; /* locks have a fence, whose records are there; NULL: they have none */
-    bool separate;         /* threaded: a client for each thread, as if they were processes */
-    uint32_t node_timeout_ms; /* 0: measured */
-    bool verbose;             /* what the library logs goes to stderr */
+    const char *servers; /* list of URLs, as in redlock_config_add_nodes() */
+    const char *prefix;  /* of the names of the resources */
+    unsigned depth; /* acquisitions in flight at a time: blocked threads, or operations of a loop */
+    /* Number of resources. Equal to `depth`: no contention. Smaller: callers contend for them. A
+     * multiple of `depth`: a caller takes the next of its resources for each pair. */
+    unsigned resources;
+    unsigned permits; /* each resource is a semaphore with this many permits; 0: a lock */
+    unsigned also;    /* further resources that each acquisition locks together with the first */
+    uint64_t ttl_ms;  /* TTL of the locks */
+    uint64_t wait_ms; /* longest wait of one acquisition for a held lock */
+    /* Acquire with a fencing token, with the fence records under this key. NULL: no fences. */
+    const char *fence_key;
+    bool separate; /* threaded mode: one client for each thread, as if each were a process */
+    uint32_t node_timeout_ms; /* time limit of a request; 0: derived from the round trips */
+    bool verbose;             /* print the library's log on stderr */
 };
 
-/* A resource and how many callers were told that it is theirs: too many are a violation. */
+/* One resource, and the number of callers that hold it now. More than `holders_max` at a time are a
+ * violation of mutual exclusion, which the benchmark counts. */
 struct holding {
     char resource[96];
     atomic_uint held;
-    unsigned holders_max;
-    const char **also; /* names, or NULL */
+    unsigned holders_max; /* 1, or the number of permits */
+    const char **also;    /* names of the further resources, owned; NULL: none */
 };
 
+/* Creates a client in `mode` (REDLOCK_MODE_...). Returns NULL and a text in `error` on failure. The
+ * caller frees the client with redlock_free(). */
 redlock_t *client_new(const struct client_settings *settings, int mode, char *error,
                       size_t error_size);
+/* Returns the options of an acquisition for these settings, without the names in `opts.also`. */
 redlock_opts_t client_opts(const struct client_settings *settings);
-/* Attempts, and how many locks with a fence took one round or two so far; with a sign, to add
- * differences. */
+/* Adds the client's statistics to `result`: attempts, and locks with a fence that took one or two
+ * rounds. With a negative `sign` it subtracts them, so that two calls around a run add the
+ * difference. */
 void client_add_stats(redlock_t *client, int sign, struct result *result);
+/* Returns settings->resources resources named <prefix><number>, or NULL if out of memory. */
 struct holding *client_holdings(const struct client_settings *settings);
+/* Frees what client_holdings() returned; `holdings` may be NULL. `settings` must be the same. */
 void client_free_holdings(struct holding *holdings, const struct client_settings *settings);
 
-/* Called when a lock was given: counts a violation if the resource is held already. */
+/* Counts a holder of the resource, right after an acquisition. Adds a violation to `result` if the
+ * resource had all its holders already. */
 void holding_acquired(struct holding *holding, struct result *result);
-/* Called before it is given back. */
+/* Counts one holder less. Must be called before the release begins. */
 void holding_released(struct holding *holding);
 
-/* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight. */
+/* Embedded mode: one thread, one poll loop, `depth` acquisitions in flight.
+ *
+ * embedded_open() connects and waits until the servers are ready. NULL and a text in `error` on
+ * failure. */
 struct embedded;
 struct embedded *embedded_open(const struct client_settings *settings, char *error,
                                size_t error_size);
+/* Runs `pairs` acquisitions with their releases and adds the measurements to `result`. `embedded`
+ * is a struct embedded, as struct side requires. Returns 0, or -1 after a line on stderr. */
 int embedded_run(void *embedded, uint64_t pairs, struct result *result);
-/* Lets the library read what came after the majority and finish its undos, so that nothing of it is
- * late in the next slice. */
+/* Runs the loop until no reply and no undo is pending, at most a second, so that work left from one
+ * slice does not fall into the next one. Returns 0, or -1 if the client has failed. */
 int embedded_settle(void *embedded);
-/* Goes on until all nodes may vote. 0, or -1 after ten seconds. */
+/* Runs the loop until all nodes are eligible. Returns 0, or -1 after ten seconds. */
 int embedded_wait_votes(struct embedded *embedded);
+/* Shuts the client down and frees everything. */
 void embedded_close(struct embedded *embedded);
 
-/* Threaded mode: `depth` threads that block. */
+/* Threaded mode: `depth` threads with blocking calls. The functions are like embedded_open(),
+ * embedded_run() and embedded_close(). */
 struct threaded;
 struct threaded *threaded_open(const struct client_settings *settings, char *error,
                                size_t error_size);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""compose.yaml is what its first lines and bench/README.md say: five masters that keep nothing, lose nothing while
-they run, are not open to the network, and have the addresses of the documented command."""
+"""Checks compose.yaml against its first lines and bench/README.md: five servers that keep nothing, lose nothing while they
+run, are not reachable from the network, and have the addresses of the documented command."""
 
 import os
 import re
@@ -22,13 +22,13 @@ PORTS = [7101, 7102, 7103, 7104, 7105]
 
 
 def options(command):
-    """redis-server --a x --b y as a dictionary."""
+    """Returns the options of a command line redis-server --a x --b y as a dictionary."""
     words = command[1:]
     return {words[i]: words[i + 1] for i in range(0, len(words), 2)}
 
 
 def check(text):
-    """All that is wrong with it, in words."""
+    """Returns all errors of the file as a list of texts."""
     bad = []
     document = yaml.safe_load(text)
     services = document.get("services") or {}

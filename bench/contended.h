@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Several processes want one lock, again and again: how fast does it go from hand to hand? */
+ * Several processes contend for one lock again and again. Measures how long a hand-over from one
+ * holder to the next one takes, and how fairly the contenders share the lock.
+ *
+ * A hand-over is a release by one contender and the following grant to another contender. */
 #ifndef BENCH_CONTENDED_H
 #define BENCH_CONTENDED_H
 
@@ -10,105 +13,143 @@
 #include <stdint.h>
 
 #define CONTENDERS_MAX 256
-#define HOLDS_MAX      16384 /* that one contender can note in one measurement */
+/* Holds that one contender can record in one measurement. */
+#define HOLDS_MAX 16384
 
-/* One hold; all times of CLOCK_MONOTONIC, which processes share. */
+/* One period in which a contender held the lock. All times are CLOCK_MONOTONIC, which the processes
+ * of one machine share. */
 struct hold {
-    uint64_t want_ns;    /* asked for it */
-    uint64_t grant_ns;   /* was told that it has it */
-    uint64_t release_ns; /* began to give it back, or its validity ended */
-    uint32_t contender;
+    uint64_t want_ns;    /* call of acquire */
+    uint64_t grant_ns;   /* return of acquire with the lock */
+    uint64_t release_ns; /* call of release, or the deadline of the lock if that was earlier */
+    uint32_t contender;  /* number of the holder, from 0 */
 };
 
-/* What one contender did. */
+/* Record of one contender, in memory that all processes share. Its contender writes it; the parent
+ * reads it after the end of the measurement. */
 struct contender {
-    uint32_t count;
-    bool full;           /* it could not note all */
-    bool failed;         /* it could not work at all */
-    uint64_t waiting_ns; /* it wanted the lock since then when the time was over; 0: it did not */
-    uint64_t errors;     /* other than that somebody else had it too long */
-    uint64_t acquired, attempts, split_votes;
-    uint64_t cpu_ns; /* processor time of its process, from the go to the end */
+    uint32_t count;       /* of holds[] */
+    bool full;            /* holds[] was too small for all holds */
+    bool failed;          /* the contender could not work at all */
+    uint64_t waiting_ns;  /* start of a wait that the end of the measurement cut short; 0: none */
+    uint64_t errors;      /* failed calls, except timeouts because another contender had the lock */
+    uint64_t acquired;    /* locks acquired */
+    uint64_t attempts;    /* attempts that began */
+    uint64_t split_votes; /* failed attempts that at least one server had granted */
+    /* Processor time of the process during the measurement. DRIVER_NODE_REDLOCK: contender 0 has
+     * that of all processes, the others have 0. */
+    uint64_t cpu_ns;
     struct hold holds[HOLDS_MAX];
 };
 
+/* What the contenders run: this library, or the client library node-redlock. */
 enum contended_driver { DRIVER_REDLOCK = 0, DRIVER_NODE_REDLOCK = 1, DRIVERS_COUNT };
 
+/* Names of the drivers, by enum contended_driver. */
 extern const char *const contended_driver_names[DRIVERS_COUNT];
 
+/* One point of the measurement. Borrows its texts. */
 struct contended_case {
     enum contended_driver driver;
-    unsigned contenders;
-    uint64_t hold_us;
-    const char *delays, *jitters; /* of the proxy; "0" and "0": none */
+    unsigned contenders; /* 2 to CONTENDERS_MAX */
+    uint64_t hold_us;    /* time between grant and release */
+    /* Delay and jitter that the proxy adds, as in delay_parse_times(). "0" and "0": no proxy. */
+    const char *delays, *jitters;
 };
 
+/* What all cases share. Borrows its texts. */
 struct contended_settings {
     struct servers servers;
-    const char *prefix; /* of all resources */
-    const char *peer;   /* the script that node runs; NULL: not to be had */
-    uint64_t ttl_ms, run_ms, warm_ms;
-    uint64_t seed;
-    bool no_notifications;
+    const char *prefix; /* of the names of all resources */
+    const char *peer;   /* script that node runs for DRIVER_NODE_REDLOCK; NULL: none */
+    uint64_t ttl_ms;
+    uint64_t run_ms;       /* length of one measurement */
+    uint64_t warm_ms;      /* beginning of run_ms whose grants do not count */
+    uint64_t seed;         /* of the names and of the jitter; each measurement advances it */
+    bool no_notifications; /* the library's clients poll and do not use notifications */
 };
 
+/* What one measurement found. Latencies are those of hand-overs. */
 struct contended_result {
     struct contended_case what;
-    unsigned run;
-    uint64_t trip_idle_ns, trip_ns; /* PING to the q-th node: before, and during the run */
-    uint64_t grants, handovers, selfs;
-    uint64_t window_ns;
-    uint64_t p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns, max_ns; /* of a hand-over */
-    uint64_t wait_max_ns; /* of one acquisition, ended or not */
-    double jain;          /* of the numbers of grants */
-    uint64_t starved;     /* contenders that never had it */
+    unsigned run; /* repetition, from 1 */
+    /* Round trip of PING to the q-th fastest server (q: quorum), before and during the run. */
+    uint64_t trip_idle_ns, trip_ns;
+    uint64_t grants;    /* locks acquired in the window */
+    uint64_t handovers; /* of these, grants to another contender than the one before */
+    uint64_t selfs;     /* of these, grants to the same contender again */
+    uint64_t window_ns; /* time that counts: run_ms without warm_ms */
+    /* From the call of release by one holder to the grant of the next one. */
+    uint64_t p50_ns, p90_ns, p95_ns, p99_ns, p99_9_ns, max_ns;
+    uint64_t wait_max_ns; /* longest wait of one acquisition, finished or cut short by the end */
+    double jain;          /* Jain's fairness index of the grants by contender; 1: equal shares */
+    uint64_t starved;     /* contenders without any grant */
     double splits_per_grant, attempts_per_grant;
     double client_us_per_grant; /* processor time of all contenders */
-    double commands_per_grant;
-    char commands[256]; /* by name */
-    uint64_t violations, errors;
-    long leftover_keys;
+    double commands_per_grant;  /* commands that the servers received */
+    char commands[256];         /* the same by name: "set 1.20, evalsha 1.00" */
+    uint64_t violations;        /* grants while another contender held the lock */
+    uint64_t errors;            /* failed calls, and contenders that failed or ran out of room */
+    long leftover_keys;         /* keys with the prefix after the end; -1: could not be counted */
 };
 
-/* One measurement: 0, or -1 and a text in `error`. */
+/* Runs one measurement: starts proxy and contenders, waits for their end and removes all processes.
+ * Returns 0, or -1 and a text in `error`. */
 int contended_run(const struct contended_case *what, struct contended_settings *settings,
                   struct contended_result *ret_result, char *error, size_t error_size);
+/* Returns true without violations and leftover keys, if at most one in a hundred grants met an
+ * error. */
 bool contended_passed(const struct contended_result *result);
 
-/* contender.c: in a process of its own. Says on `ready` that it can begin, does so when `go` is at
- * its end, and stops at *end_ns. */
+/* What one process of DRIVER_REDLOCK does. Borrows its texts. */
 struct contender_task {
     const char *servers, *resource;
     uint64_t ttl_ms, hold_us;
-    int ready, go;
+    int ready; /* pipe to the parent: the contender writes 'r' when ready, 'x' after a failure */
+    int go;    /* pipe from the parent: its end is the start signal */
+    /* CLOCK_MONOTONIC time of the end, in shared memory; valid after the start signal. */
     const uint64_t *end_ns;
     bool no_notifications;
-    uint32_t number;
+    uint32_t number; /* of this contender, from 0 */
 };
+
+/* contender.c. Runs one contender until *task->end_ns and records its work in `self`. Called in a
+ * process of its own. */
 void contender_work(const struct contender_task *task, struct contender *self);
 
-/* contended_figures.c: what the holds of all contenders between two times add up to. */
+/* contended_figures.c. Computes the figures of `result` from what `count` contenders recorded.
+ * Grants from from_ns up to to_ns count; violations are counted at any time. */
 void contended_figures(const struct contender *contenders, unsigned count, uint64_t from_ns,
                        uint64_t to_ns, struct contended_result *result);
 
-/* contended_trip.c: PINGs to all servers of a list. */
+/* contended_trip.c. Measures round trips with PING to all servers.
+ *
+ * trips_open() connects to the servers of a list of URLs. NULL: one of them is not reachable. */
 struct trips;
 struct trips *trips_open(const char *servers);
+/* Sends one PING to each server in turn and records how long the reply took. */
 void trips_ping(struct trips *trips);
-/* Median of each server, of these the q-th smallest; and begins anew. */
+/* Returns the q-th smallest (q: quorum) of the servers' median round trips, and forgets all
+ * samples. UINT64_MAX if fewer than q servers replied. */
 uint64_t trips_quorum_ns(struct trips *trips);
+/* Closes the connections; NULL does nothing. */
 void trips_close(struct trips *trips);
 
-/* contended_peer.c: processes that run the peer's script. */
+/* contended_peer.c. Runs the script of DRIVER_NODE_REDLOCK in a few processes.
+ *
+ * peers_start() divides the contenders of `what` among the processes. NULL and a text in `error` on
+ * failure. */
 struct peers;
 struct peers *peers_start(const struct contended_settings *settings, const char *servers,
                           const char *resource, const struct contended_case *what, char *error,
                           size_t error_size);
-/* 0, or -1 if one of them is not ready in time. */
+/* Waits until all processes have connected. Returns 0, or -1 if one is not ready at until_ns. */
 int peers_wait_ready(struct peers *peers, uint64_t until_ns);
+/* Starts the measurement, which ends at end_ns (CLOCK_MONOTONIC). */
 void peers_go(struct peers *peers, uint64_t end_ns);
-/* Reads what they noted and waits for their end, which comes at once if `contenders` is NULL. -1:
- * one of them has failed, or had to be ended. */
+/* Reads the records of all processes into `contenders`, waits until the processes have ended, and
+ * frees `peers`. With NULL it kills the processes instead. Returns 0, or -1 if a process has failed
+ * or was killed. */
 int peers_finish(struct peers *peers, struct contender *contenders, unsigned count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * From the holds that the contenders noted to figures; and the check that no two of them had the
- * lock at the same time. */
+ * Computes figures from the holds that the contenders recorded, and checks that no two contenders
+ * held the lock at the same time. */
 #include "contended.h"
 
 #include <stdlib.h>
@@ -18,13 +18,15 @@ static int compare_u64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The smallest one that at least so many of all do not exceed; 5000 is the median. */
+/* Returns the smallest value that at least basis_points / 10000 of all values do not exceed. 5000
+ * is the median. 0 if there is no value. */
 static uint64_t percentile(const uint64_t *sorted, size_t count, unsigned basis_points)
 {
     return count == 0 ? 0 : sorted[(count * basis_points + 9999) / 10000 - 1];
 }
 
-/* All of them, also those of the warm-up and of the end. */
+/* Counts the grants that came before the end of an earlier hold. `holds` are in the order of their
+ * grants; warm-up and end of the measurement count as well. */
 static uint64_t count_violations(const struct hold *holds, size_t count)
 {
     uint64_t violations = 0, held_until_ns = 0;
@@ -36,6 +38,8 @@ static uint64_t count_violations(const struct hold *holds, size_t count)
     return violations;
 }
 
+/* Computes the latencies of the hand-overs in the window. `holds` are in the order of their grants;
+ * `latencies` has room for `count` values. */
 static void hand_overs(const struct hold *holds, size_t count, uint64_t from_ns, uint64_t to_ns,
                        uint64_t *latencies, struct contended_result *result)
 {
@@ -60,6 +64,8 @@ static void hand_overs(const struct hold *holds, size_t count, uint64_t from_ns,
     result->max_ns = percentile(latencies, n, 10000);
 }
 
+/* Computes how the contenders shared the lock: grants, starved contenders, longest wait, Jain's
+ * index. */
 static void shares(const struct contender *contenders, unsigned count, uint64_t from_ns,
                    uint64_t to_ns, struct contended_result *result)
 {
@@ -85,6 +91,7 @@ static void shares(const struct contender *contenders, unsigned count, uint64_t 
     result->jain = squares > 0.0 ? sum * sum / (squares * (double)count) : 0.0;
 }
 
+/* Sums up what the grants cost the contenders, and their errors. These sums include the warm-up. */
 static void costs(const struct contender *contenders, unsigned count,
                   struct contended_result *result)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * redlock-contended: options, and the loop over all cases. */
+ * redlock-contended: parses the options and runs all cases. */
 #include "contended.h"
 #include "contended_print.h"
 #include "delay.h"
@@ -18,56 +18,64 @@
 #define EXIT_USAGE    64
 #define EXIT_NO_NODES 69
 
+/* The command line. Every combination of contenders, holds and delays is one case. */
 struct options {
     const char *servers;
     uint64_t contenders[LIST_MAX], holds_us[LIST_MAX];
-    char delays[LIST_MAX][128];
+    char delays[LIST_MAX][128]; /* each as in delay_parse_times() */
     size_t contenders_count, holds_count, delays_count;
-    const char *jitters;
-    bool drivers[DRIVERS_COUNT];
-    uint64_t runs;
+    const char *jitters;         /* one time for all cases */
+    bool drivers[DRIVERS_COUNT]; /* which drivers run */
+    uint64_t runs;               /* repetitions of all cases */
     enum contended_format format;
 };
 
 static void print_usage(FILE *file)
 {
-    fputs("usage: redlock-contended [options]\n"
-          "  Contenders want one lock, hold it for a moment, give it back and want it again. Ours\n"
-          "  are processes with a client each.\n"
-          "  --servers LIST     host:port or redis://host:port, by comma or blank\n"
-          "                     (default $REDLOCK_SERVERS)\n"
-          "  --contenders LIST  numbers by comma (2,8,32,128)\n"
-          "  --hold LIST        times that it is held, by comma (0)\n"
-          "  --delay LIST       in each direction, by a proxy of its own; 0: no proxy (0,5ms);\n"
-          "                     a/b/c/...: one for each server\n"
-          "  --jitter TIME      0 to so much more, drawn anew for each packet (0)\n"
-          "  --driver LIST      redlock, node-redlock (both; the second only if it can be had)\n"
-          "  --peer SCRIPT      what node runs (default $REDLOCK_BENCH_PEER)\n"
-          "  --seconds N        of each measurement (3)\n"
-          "  --runs N           everything so often (1)\n"
-          "  --seed N           of names, and of the jitter (default: from the clock; printed)\n"
-          "  --ttl MS           time to live of a lock (10000)\n"
-          "  --no-notifications       ours ask by a timer only\n"
-          "  --quiet            no lines on stderr about how far it is\n"
-          "  --json, --csv      instead of the table\n"
-          "  A TIME: 5ms, 250us, 1s; a number alone is ms.\n"
-          "exit: 0 fine, 1 violation, leftover key or failed calls, 64 usage, 69 no servers\n"
-          "example: redlock sandbox -- redlock-contended --contenders 2,32 --delay 5ms\n",
-          file);
+    fputs(
+        "usage: redlock-contended [options]\n"
+        "  Measures how a contended lock passes from one holder to the next. Each contender\n"
+        "  acquires the lock, holds it, releases it and begins again. Contenders of this library\n"
+        "  are processes with a client each.\n"
+        "  --servers LIST     host:port or redis://host:port, separated by commas or blanks\n"
+        "                     (default $REDLOCK_SERVERS)\n"
+        "  --contenders LIST  numbers of contenders, separated by commas (2,8,32,128)\n"
+        "  --hold LIST        times between grant and release, separated by commas (0)\n"
+        "  --delay LIST       delays in each direction, by a proxy; 0: no proxy (0,5ms);\n"
+        "                     a/b/c/...: one for each server\n"
+        "  --jitter TIME      additional random delay from 0 to TIME for each packet (0)\n"
+        "  --driver LIST      redlock, node-redlock (default: both, the second with --peer only)\n"
+        "  --peer SCRIPT      script that node runs (default $REDLOCK_BENCH_PEER)\n"
+        "  --seconds N        length of each measurement (3)\n"
+        "  --runs N           repetitions of everything (1)\n"
+        "  --seed N           of names and jitter (default: from the clock; printed)\n"
+        "  --ttl MS           time to live of a lock (10000)\n"
+        "  --no-notifications       without notifications: waiters of this library poll\n"
+        "  --quiet            no progress on stderr\n"
+        "  --json, --csv      instead of the table\n"
+        "  TIME is like 5ms, 250us or 1s; a number alone is in milliseconds.\n"
+        "exit: 0 success, 1 violation, leftover key or failed calls, 64 usage, 69 no servers\n"
+        "example: redlock sandbox -- redlock-contended --contenders 2,32 --delay 5ms\n",
+        file);
 }
 
+/* Prints what is wrong with an option. Returns false. */
 static bool refuse(const char *what, const char *value)
 {
     fprintf(stderr, "redlock-contended: %s: '%s'; see redlock-contended --help\n", what, value);
     return false;
 }
 
+/* Parses a number from `min` to `max` in the first `len` characters of `text`. Returns false after
+ * a message if that fails. `name` is the option's. */
 static bool parse_number(const char *name, const char *text, size_t len, uint64_t min, uint64_t max,
                          uint64_t *ret_number)
 {
     return number_parse_part(text, len, min, max, ret_number) || refuse(name, text);
 }
 
+/* Parses one item of --delay and copies it with commas in place of slashes, as in
+ * delay_parse_times(). Returns false if the item is not valid. */
 static bool parse_delay(char *ret_delay, size_t size, const char *text, size_t len)
 {
     uint64_t us[DELAY_NODES_MAX];
@@ -87,7 +95,7 @@ static bool parse_delay(char *ret_delay, size_t size, const char *text, size_t l
     return true;
 }
 
-/* One item of a list option. */
+/* Parses one item of the list option `letter`. Returns false after a message if it is not valid. */
 static bool parse_item(struct options *options, int letter, const char *item, size_t len)
 {
     switch (letter) {
@@ -114,6 +122,7 @@ static bool parse_item(struct options *options, int letter, const char *item, si
     }
 }
 
+/* Parses all items of the list option `letter`, separated by commas. */
 static bool parse_list(struct options *options, int letter, const char *list)
 {
     for (;; list++) {
@@ -126,6 +135,7 @@ static bool parse_list(struct options *options, int letter, const char *list)
     }
 }
 
+/* Stores one option. Returns false after a message if its value is not valid. */
 static bool parse_option(struct options *options, struct contended_settings *settings, int letter,
                          const char *value)
 {
@@ -172,12 +182,14 @@ static bool parse_option(struct options *options, struct contended_settings *set
     case 'd':
     case 'D':
         return parse_list(options, letter, value);
-    default: /* getopt has said what is wrong */
+    default: /* getopt has printed the reason */
         fputs("see redlock-contended --help\n", stderr);
         return false;
     }
 }
 
+/* Parses the command line and fills in the defaults. Returns false after a message if it is not
+ * valid. */
 static bool parse_options(struct options *options, struct contended_settings *settings, int argc,
                           char **argv)
 {
@@ -214,13 +226,14 @@ static bool parse_options(struct options *options, struct contended_settings *se
     if (!options->drivers[DRIVER_REDLOCK] && !options->drivers[DRIVER_NODE_REDLOCK])
         options->drivers[DRIVER_REDLOCK] = options->drivers[DRIVER_NODE_REDLOCK] = true;
     if (options->drivers[DRIVER_NODE_REDLOCK] && settings->peer == NULL) {
-        fputs("redlock-contended: node-redlock is left out: no --peer\n", stderr);
+        fputs("redlock-contended: node-redlock is left out: no --peer script\n", stderr);
         options->drivers[DRIVER_NODE_REDLOCK] = false;
     }
     return true;
 }
 
-/* All drivers of a case, one right after the other. */
+/* Runs all drivers of one case, one after the other, so that they meet the same conditions. Returns
+ * the exit code of the program until now. */
 static int run_case(const struct options *options, struct contended_settings *settings,
                     struct contended_case *what, unsigned run, struct contended_printer *printer)
 {
@@ -243,6 +256,7 @@ static int run_case(const struct options *options, struct contended_settings *se
     return code;
 }
 
+/* Runs all cases, prints their results and returns the exit code. */
 static int measure(const struct options *options, struct contended_settings *settings)
 {
     struct environment environment;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The peer's processes: a script that node runs, spoken to by lines. */
+ * Starts the processes of DRIVER_NODE_REDLOCK, which run a script in node, and exchanges lines with
+ * them. bench/peers/README.md describes the lines. */
 #include "contended.h"
 #include "result.h"
 
@@ -15,22 +16,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As its users would do: a few processes with many callers each. */
+/* The script is measured as its users would run it: a few processes with many callers each. */
 #define PROCESSES_MAX 4
-/* After the end of a measurement, for what was begun before. */
+/* Time after the end of a measurement in which operations that began earlier may finish. */
 #define OVERRUN_NS (UINT64_C(30) * 1000 * 1000 * 1000)
 
+/* One process. */
 struct peer {
     pid_t pid;
-    FILE *to, *from;
-    uint64_t cpu_ns; /* when it was told to go */
+    FILE *to, *from; /* its standard input and output */
+    uint64_t cpu_ns; /* processor time of the process when the measurement began */
 };
 
+/* All processes. */
 struct peers {
-    unsigned count;
+    unsigned count; /* of list[] */
     struct peer list[PROCESSES_MAX];
 };
 
+/* Replaces this process, a child, by the script for the contenders `first` to `first` + `count` -
+ * 1. `in` and `out` become its standard input and output. */
 static void run_script(const struct contended_settings *settings, const char *servers,
                        const char *resource, const struct contended_case *what, unsigned first,
                        unsigned count, int in, int out)
@@ -49,6 +54,8 @@ static void run_script(const struct contended_settings *settings, const char *se
     _exit(127);
 }
 
+/* Closes the child's ends of both pipes and opens ours as streams. Returns false if something
+ * failed, which includes the fork. */
 static bool connect_peer(struct peer *peer, const int to[2], const int from[2])
 {
     (void)close(to[0]);
@@ -89,6 +96,7 @@ struct peers *peers_start(const struct contended_settings *settings, const char 
     return NULL;
 }
 
+/* Returns the processor time of the process until now, 0 if the process has ended. */
 static uint64_t cpu_ns(const struct peer *peer)
 {
     clockid_t clock;
@@ -98,7 +106,9 @@ static uint64_t cpu_ns(const struct peer *peer)
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
-/* Something can be read, or it is at its end. For the first byte: more may be in our buffer. */
+/* Waits until the process has written something or has closed its output. Returns false at
+ * until_ns. Valid only when all its lines until now have been read: further lines in the stream's
+ * buffer would not be noticed. */
 static bool has_output(const struct peer *peer, uint64_t until_ns)
 {
     struct pollfd item = {.fd = fileno(peer->from), .events = POLLIN};
@@ -132,7 +142,8 @@ void peers_go(struct peers *peers, uint64_t end_ns)
     }
 }
 
-/* peers/README.md says what the lines are. */
+/* Adds one line of a process to the records of the contenders. The numbers a to d are those that
+ * peers/README.md lists for each kind of line. Returns false if the line is not valid. */
 static bool take_line(const char *line, struct contender *contenders, unsigned count)
 {
     uint64_t a = 0, b = 0, c = 0, d = 0;
@@ -166,14 +177,14 @@ static bool take_line(const char *line, struct contender *contenders, unsigned c
     return true;
 }
 
-/* What one of them noted. 0 or -1. */
+/* Reads the lines of one process up to the end of the measurement. Returns 0 or -1. */
 static int read_notes(const struct peer *peer, struct contender *contenders, unsigned count)
 {
     char line[512];
     int code = 0;
     if (!has_output(peer, result_now_ns() + OVERRUN_NS))
         return -1;
-    /* It is there until its standard input ends. */
+    /* The process runs until its standard input ends, so its clock can still be read. */
     contenders[0].cpu_ns += cpu_ns(peer) - peer->cpu_ns;
     while (fgets(line, sizeof line, peer->from) != NULL) {
         if (!take_line(line, contenders, count))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A line for each measurement, for people or as CSV, or a JSON document. */
+ * Prints measurements as lines of a table, as CSV or as one JSON document. */
 #include "contended_print.h"
 
 #include <inttypes.h>
@@ -7,36 +7,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A printer between contended_printer_open() and contended_printer_close(). */
 struct contended_printer {
     enum contended_format format;
-    json_t *document, *results; /* NULL: no JSON */
+    json_t *document; /* owned; NULL unless the format is JSON */
+    json_t *results;  /* array in `document` */
 };
 
+/* Returns nanoseconds in milliseconds. */
 static double ms(uint64_t ns)
 {
     return (double)ns / 1e6;
 }
 
+/* Returns hand-overs per second. */
 static double per_second(const struct contended_result *result)
 {
     return result->window_ns == 0 ? 0.0
                                   : (double)result->handovers * 1e9 / (double)result->window_ns;
 }
 
+/* Returns a time in units of the round trip that was measured during the run. */
 static double trips(const struct contended_result *result, uint64_t ns)
 {
     return result->trip_ns == 0 ? 0.0 : (double)ns / (double)result->trip_ns;
 }
 
+/* Returns the share of grants that went to the same contender again, 0 to 1. */
 static double self_share(const struct contended_result *result)
 {
     uint64_t all = result->selfs + result->handovers;
     return all == 0 ? 0.0 : (double)result->selfs / (double)all;
 }
 
+/* Prints the head of the report and of the table. */
 static void table_header(const struct environment *env, const struct contended_settings *settings)
 {
-    printf("redlock-contended: contenders want one lock; hand-overs from one to another\n");
+    printf("redlock-contended: hand-overs of one lock between contenders\n");
     environment_print(env, "  ");
     printf("  seed     %" PRIu64 ", ttl %" PRIu64 " ms, %" PRIu64 " ms each, the first %" PRIu64
            " not counted\n\n"
@@ -47,6 +54,7 @@ static void table_header(const struct environment *env, const struct contended_s
     fflush(stdout);
 }
 
+/* Prints one line of the table. */
 static void table_add(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;
@@ -61,11 +69,12 @@ static void table_add(const struct contended_result *result)
         printf("  WRONG: %" PRIu64 " violations, %ld keys left, %" PRIu64 " errors%s",
                result->violations, result->leftover_keys < 0 ? 0 : result->leftover_keys,
                result->errors,
-               result->leftover_keys < 0 ? ", a server cannot be asked which keys are left" : "");
+               result->leftover_keys < 0 ? ", a server does not reply: leftover keys unknown" : "");
     printf("\n");
     fflush(stdout);
 }
 
+/* Prints the head of the report as comments, and the names of the columns. */
 static void csv_header(const struct environment *env, const struct contended_settings *settings)
 {
     environment_print(env, "# ");
@@ -80,7 +89,7 @@ static void csv_header(const struct environment *env, const struct contended_set
     fflush(stdout);
 }
 
-/* The delays of several servers are a list by comma: hence the quotes. */
+/* Prints one line of CSV. The delays of several servers contain commas, so the field is quoted. */
 static void csv_add(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;
@@ -99,14 +108,16 @@ static void csv_add(const struct contended_result *result)
 }
 
 static const char table_end[] =
-    "\nproc: contenders; hold, delay (each way), trip (PING to the q-th node meanwhile), longest "
-    "(wait): ms\nover/s: hand-overs a second; p50, p99: from the call of release to the next "
-    "holder; p50/tr: p50 in trips\nsplit: attempts in vain that some node had granted, per grant; "
-    "cmds: commands on all servers per grant; cpu us: processor time of the contenders per "
-    "grant\njain: 1 is equal shares; never: contenders without "
-    "any; self: grants to the same one again, not counted\nfail: calls of ours that failed, mostly "
-    "as servers answered too late; up to one in a hundred grants is let pass\n";
+    "\nproc: contenders; hold, delay (each direction), trip (PING to the q-th server during the "
+    "run), longest (wait): ms\nover/s: hand-overs per second; p50, p99: from the call of release "
+    "to the grant of the next holder; p50/tr: p50 in round trips\nsplit: failed attempts that at "
+    "least one server had granted, per grant; cmds: commands on all servers per grant; cpu us: "
+    "processor time of the contenders per grant\njain: fairness, 1 means equal shares; never: "
+    "contenders without any grant; self: grants to the same contender again, not counted as "
+    "hand-overs\nfail: failed calls of this library, mostly because servers replied too late; up "
+    "to one in a hundred grants is accepted\n";
 
+/* Returns one measurement as a JSON object. */
 static json_t *json_result(const struct contended_result *result)
 {
     const struct contended_case *what = &result->what;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One measurement, from the first process to the last: the proxy, the contenders, the go, the end,
- * and what is left on the servers. */
+ * Runs one measurement from the first process to the last: starts the proxy and the contenders,
+ * gives the start signal, waits for the end and counts the keys that are left on the servers. */
 #include "contended.h"
 #include "delay_list.h"
 #include "progress.h"
@@ -20,43 +20,47 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_MS      30000
-#define LEFTOVER_MS   3000
-#define TRIPS_BEFORE  15
-#define TRIPS_EACH_MS 40
+#define READY_MS      30000 /* for all contenders to connect */
+#define LEFTOVER_MS   3000  /* for keys to disappear after the end */
+#define TRIPS_BEFORE  15    /* PINGs to each server before the run */
+#define TRIPS_EACH_MS 40    /* pause between PINGs during the run */
 #define MS_NS         UINT64_C(1000000)
 
 const char *const contended_driver_names[DRIVERS_COUNT] = {"redlock", "node-redlock"};
 
-/* What the processes of one measurement share. */
+/* Memory that the processes of one measurement share. */
 struct arena {
-    uint64_t end_ns;
+    uint64_t end_ns; /* CLOCK_MONOTONIC time of the end; set before the start signal */
     struct contender contenders[];
 };
 
+/* Everything that one measurement has opened. clear() closes it. */
 struct stage {
     const struct contended_case *what;
     struct contended_settings *settings;
-    char resource[128];
-    const char *servers; /* by way of the proxy, if there is one */
-    struct delay_list *list;
-    pid_t proxy;
-    int proxy_control;
+    char resource[128];      /* name of the contended lock */
+    const char *servers;     /* list of URLs, through the proxy if there is one */
+    struct delay_list *list; /* owned; NULL without a proxy */
+    pid_t proxy;             /* 0: none */
+    int proxy_control;       /* pipe whose end stops the proxy; -1: none */
     struct arena *arena;
-    size_t arena_size;
-    pid_t pids[CONTENDERS_MAX];
-    unsigned started;
-    int ready[2], go[2];
-    struct peers *peers;
-    struct trips *trips;
+    size_t arena_size;          /* bytes */
+    pid_t pids[CONTENDERS_MAX]; /* contenders of DRIVER_REDLOCK */
+    unsigned started;           /* number of pids[] */
+    int ready[2];               /* pipe: contenders report that they are ready; -1: closed */
+    int go[2];                  /* pipe: its end is the start signal; -1: closed */
+    struct peers *peers;        /* processes of DRIVER_NODE_REDLOCK; NULL: none */
+    struct trips *trips;        /* NULL: not open */
 };
 
+/* Writes "<what>: <text of errno>" to `error`. Returns -1. */
 static int complain(char *error, size_t error_size, const char *what)
 {
     snprintf(error, error_size, "%s: %s", what, strerror(errno));
     return -1;
 }
 
+/* Forks a child that the kernel kills when this process ends. */
 static pid_t fork_bound(void)
 {
     pid_t parent = getpid(), pid = fork();
@@ -68,11 +72,14 @@ static pid_t fork_bound(void)
     return pid;
 }
 
+/* Returns true if the case needs the proxy. */
 static bool is_delayed(const struct contended_case *what)
 {
     return strcmp(what->delays, "0") != 0 || strcmp(what->jitters, "0") != 0;
 }
 
+/* Starts the proxy if the case has a delay or jitter, and sets stage->servers. Returns 0, or -1 and
+ * a text in `error`. */
 static int start_proxy(struct stage *stage, char *error, size_t error_size)
 {
     int control[2];
@@ -103,6 +110,7 @@ static int start_proxy(struct stage *stage, char *error, size_t error_size)
     return stage->proxy > 0 ? 0 : complain(error, error_size, "fork");
 }
 
+/* Starts contender `number` of DRIVER_REDLOCK in a process of its own. Returns 0 or -1. */
 static int start_one(struct stage *stage, unsigned number)
 {
     const struct contender_task task = {
@@ -129,6 +137,7 @@ static int start_one(struct stage *stage, unsigned number)
     return pid > 0 ? 0 : -1;
 }
 
+/* Creates the shared memory and starts all contenders. Returns 0, or -1 and a text in `error`. */
 static int start_contenders(struct stage *stage, char *error, size_t error_size)
 {
     const struct contended_case *what = stage->what;
@@ -154,6 +163,7 @@ static int start_contenders(struct stage *stage, char *error, size_t error_size)
     return 0;
 }
 
+/* Waits until all contenders are ready. Returns 0, or -1 and a text in `error`. */
 static int wait_ready(struct stage *stage, char *error, size_t error_size)
 {
     uint64_t until_ns = result_now_ns() + READY_MS * MS_NS;
@@ -177,6 +187,7 @@ static int wait_ready(struct stage *stage, char *error, size_t error_size)
     return 0;
 }
 
+/* Starts the measurement, which ends at end_ns. */
 static void go(struct stage *stage, uint64_t end_ns)
 {
     stage->arena->end_ns = end_ns;
@@ -187,6 +198,7 @@ static void go(struct stage *stage, uint64_t end_ns)
     stage->go[1] = -1;
 }
 
+/* Waits for the end of a child, if there is one, and sets *pid to 0. */
 static void reap(pid_t *pid)
 {
     while (*pid > 0 && waitpid(*pid, NULL, 0) < 0 && errno == EINTR) {
@@ -194,6 +206,7 @@ static void reap(pid_t *pid)
     *pid = 0;
 }
 
+/* Waits for the end of all contenders and collects the records of a peer's processes. */
 static void wait_contenders(struct stage *stage)
 {
     for (unsigned i = 0; i < stage->started; i++)
@@ -205,7 +218,7 @@ static void wait_contenders(struct stage *stage)
     stage->peers = NULL;
 }
 
-/* Whatever happened: no process stays. */
+/* Stops all processes that still run, and frees what the stage has opened. */
 static void clear(struct stage *stage)
 {
     int *const fds[] = {&stage->ready[0], &stage->ready[1], &stage->go[0], &stage->go[1],
@@ -227,6 +240,8 @@ static void clear(struct stage *stage)
     free(stage->list);
 }
 
+/* Counts the keys that are left. Waits up to LEFTOVER_MS for late undos. -1: a server did not
+ * reply. */
 static long leftover_keys(const struct contended_settings *settings)
 {
     uint64_t start_ns = result_now_ns();
@@ -237,7 +252,8 @@ static long leftover_keys(const struct contended_settings *settings)
     return count;
 }
 
-/* Executed by scripts, not sent by anybody. */
+/* Returns true for commands that the driver's scripts execute and that no client sends. Servers
+ * count both. */
 static bool is_inside(enum contended_driver driver, const char *name)
 {
     static const char *const words[DRIVERS_COUNT] = {
@@ -249,6 +265,8 @@ static bool is_inside(enum contended_driver driver, const char *name)
     return strstr(words[driver], word) != NULL;
 }
 
+/* Writes to `result` how many commands the servers received per grant, in total and by name. The
+ * arguments are the servers' counters before and after the run. */
 static void note_commands(const struct commands *before, const struct commands *after,
                           uint64_t grants, struct contended_result *result)
 {
@@ -259,7 +277,7 @@ static void note_commands(const struct commands *before, const struct commands *
         uint64_t calls = after->list[i].calls;
         for (size_t j = 0; j < before->count; j++)
             calls -= strcmp(before->list[j].name, name) == 0 ? before->list[j].calls : 0;
-        /* Ours: the benchmark's own questions. */
+        /* The benchmark itself sends PING and SCAN. */
         if (calls == 0 || strcmp(name, "ping") == 0 || strcmp(name, "scan") == 0 ||
             is_inside(result->what.driver, name))
             continue;
@@ -275,6 +293,8 @@ static void note_commands(const struct commands *before, const struct commands *
     result->commands_per_grant = grants == 0 ? 0.0 : (double)sum / (double)grants;
 }
 
+/* Runs the measurement once the contenders are ready. Returns 0, or -1 if a server does not
+ * reply. */
 static int measure(struct stage *stage, struct contended_result *result)
 {
     const struct contended_settings *settings = stage->settings;
@@ -304,6 +324,7 @@ static int measure(struct stage *stage, struct contended_result *result)
     return 0;
 }
 
+/* Begins the progress of a case, with its name. */
 static void begin_progress(const struct contended_case *what)
 {
     static char text[192];
@@ -321,7 +342,7 @@ int contended_run(const struct contended_case *what, struct contended_settings *
     memset(ret_result, 0, sizeof *ret_result);
     ret_result->what = *what;
     begin_progress(what);
-    /* Another resource each time, so another node that is asked first. */
+    /* A new name each time, so that the contenders prefer another node each time. */
     settings->seed = settings->seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
     snprintf(stage.resource, sizeof stage.resource, "%s%" PRIx64, settings->prefix, settings->seed);
     int failed = start_proxy(&stage, error, error_size) != 0 ||
@@ -329,7 +350,7 @@ int contended_run(const struct contended_case *what, struct contended_settings *
                  wait_ready(&stage, error, error_size) != 0;
     if (!failed &&
         ((stage.trips = trips_open(stage.servers)) == NULL || measure(&stage, ret_result) != 0)) {
-        snprintf(error, error_size, "a server cannot be asked");
+        snprintf(error, error_size, "a server does not reply");
         failed = 1;
     }
     clear(&stage);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""redlock-contended works: tiny runs against five servers of a sandbox. Speed is not looked at."""
+"""Runs redlock-contended briefly against five servers of a sandbox. Does not check speed."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ CONTENDED = os.environ["REDLOCK_TEST_CONTENDED"]
 SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))
 DEADLINE_S = 60 * SLOW
 
-# Stands in for node: two contenders that hold the lock at the same time, in every process.
+# Replaces node: in each process two contenders hold the lock at the same time.
 LIAR = """
 print("ready", flush=True)
 end = int(input())
@@ -26,7 +26,7 @@ print("sums 1 1 2 1 0")
 """
 
 
-# Is not ready, and goes on for ever.
+# Replaces node: never becomes ready and never ends.
 DEAF = """
 import select
 print("no", flush=True)
@@ -61,7 +61,7 @@ class Contended(unittest.TestCase):
     def test_direct_and_delayed(self):
         done = run("--contenders", "2,6", "--delay", "0,2ms", "--jitter", "1ms", "--hold", "1ms",
                    "--seconds", "1", "--seed", "11", "--json")  # fmt: skip
-        # On a busy machine a server may answer too late, and in so short a run one call is one in a hundred.
+        # On a busy machine a server may reply too late, and in so short a run one call is one in a hundred.
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertIn("node-redlock is left out", done.stderr)
         document = json.loads(done.stdout)
@@ -79,7 +79,7 @@ class Contended(unittest.TestCase):
                 self.assertGreater(result["grants"], 0)
                 self.assertLessEqual(result["handovers"] + result["self_reacquires"], result["grants"])
                 self.assertGreaterEqual(result["commands_per_grant"], 6)
-                # A lock is two calls that sleep, at least.
+                # A lock takes at least two calls that sleep.
                 self.assertGreater(result["client_us_per_grant"], 5)
                 self.assertLess(result["client_us_per_grant"] * result["grants"], 60e6 * SLOW)
                 self.assertLessEqual(result["jain"], 1.0)
@@ -95,7 +95,7 @@ class Contended(unittest.TestCase):
         self.assertNotRegex(run(*words, "--quiet").stderr, shown)
 
     def run_with(self, script):
-        """With this instead of node, which is found by its name in PATH."""
+        """Runs the benchmark with this script as `node`, which it finds in PATH."""
         directory = os.path.dirname(os.path.abspath(__file__))
         names = os.environ["REDLOCK_TEST_SCRATCH"]
         os.makedirs(names, exist_ok=True)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a round trip is: PING, over the same way as the contenders' words, by a client that waits
- * for nothing else. */
+ * Measures round trips: PING by a client that does nothing else, through the same proxy as the
+ * requests of the contenders. */
 #include "contended.h"
 #include "result.h"
 
@@ -11,10 +11,11 @@
 
 #define SAMPLES_MAX 4096
 
+/* A blocking connection to each server, and the round trips since the last evaluation. */
 struct trips {
-    size_t count;
+    size_t count; /* of connections */
     redisContext *contexts[SERVERS_MAX];
-    size_t samples[SERVERS_MAX];
+    size_t samples[SERVERS_MAX]; /* number of values in ns[] of this server */
     uint64_t ns[SERVERS_MAX][SAMPLES_MAX];
 };
 

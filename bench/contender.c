@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One contender: the library as its users use it, a client with threads and calls that block. */
+ * Runs one contender of DRIVER_REDLOCK: the library in its default mode, with blocking calls. */
 #include "contended.h"
 #include "result.h"
 
@@ -12,6 +12,7 @@
 #define SHUTDOWN_MS 3000
 #define MS_NS       UINT64_C(1000000)
 
+/* Returns the processor time of this process. */
 static uint64_t cpu_ns(void)
 {
     struct timespec now;
@@ -19,6 +20,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* Creates a client and waits until it is ready. NULL on failure. */
 static redlock_t *make_client(const struct contender_task *task)
 {
     redlock_config_t *config = NULL;
@@ -38,6 +40,7 @@ static redlock_t *make_client(const struct contender_task *task)
     return client;
 }
 
+/* Sleeps while the lock is held. */
 static void hold_for(uint64_t us)
 {
     const struct timespec time = {.tv_sec = (time_t)(us / 1000000),
@@ -46,6 +49,7 @@ static void hold_for(uint64_t us)
         (void)nanosleep(&time, NULL);
 }
 
+/* Adds a hold to the record, or marks the record as full. */
 static void note(struct contender *self, const struct hold *hold)
 {
     if (self->count < HOLDS_MAX)
@@ -54,7 +58,7 @@ static void note(struct contender *self, const struct hold *hold)
         self->full = true;
 }
 
-/* False when the time is over. */
+/* Acquires, holds and releases the lock once. Returns false at the end of the measurement. */
 static bool one_turn(redlock_t *client, const struct contender_task *task, struct contender *self)
 {
     struct hold hold = {.want_ns = result_now_ns(), .contender = task->number};
@@ -79,7 +83,8 @@ static bool one_turn(redlock_t *client, const struct contender_task *task, struc
         note(self, &hold);
     } else if (status == REDLOCK_ECONTENDED ||
                (status == REDLOCK_ENOQUORUM && hold.grant_ns + 2 * MS_NS >= end_ns)) {
-        /* An only attempt that the end cuts short has not heard from a majority. */
+        /* The end of the measurement has cut the wait short. An attempt that began just before the
+         * end may not have had time for replies from a majority. */
         self->waiting_ns = hold.want_ns;
     } else {
         fprintf(stderr, "redlock-contended: acquire: %s\n", redlock_strerror(status));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Instructions and system calls per acquire and release, counted in child processes. */
+ * Counts instructions and system calls per acquire and release, in child processes that run this
+ * program under valgrind or strace. */
 #include "counted.h"
 
 #include <errno.h>
@@ -14,14 +15,19 @@
 
 #define WORDS_MAX 20
 
+/* A program that runs another one and counts something. */
 struct watcher {
-    const char *program, *what, *schema, *option;
-    const char *words[4]; /* before the name of the file that it writes */
-    const char *glue;     /* the last of them and the name are one word */
-    uint64_t (*read_total)(FILE *file);
-    uint64_t pairs_short, pairs_long;
+    const char *program;  /* name of the executable, and of its Debian package */
+    const char *what;     /* what it counts, for people */
+    const char *schema;   /* of the JSON object */
+    const char *option;   /* of redlock-bench that selects it */
+    const char *words[4]; /* its arguments before the name of its output file; NULL: no more */
+    const char *glue;     /* prefix of the argument with the name of its output file */
+    uint64_t (*read_total)(FILE *file); /* returns the count from its output; 0: not found */
+    uint64_t pairs_short, pairs_long;   /* pairs of the two runs whose difference counts */
 };
 
+/* Reads the total from a file of callgrind: "totals:", or "summary:" if there is no such line. */
 static uint64_t read_callgrind(FILE *file)
 {
     char line[512];
@@ -33,8 +39,8 @@ static uint64_t read_callgrind(FILE *file)
     return total;
 }
 
-/* The last line of the table: per cent, seconds, microseconds a call, calls, errors if there are
- * any, "total". */
+/* Reads the total from the last line of strace's table: per cent, seconds, microseconds per call,
+ * calls, errors if there are any, "total". */
 static uint64_t read_strace(FILE *file)
 {
     char line[512];
@@ -67,6 +73,7 @@ static const struct watcher watchers[] = {
                           2000},
 };
 
+/* Replaces this child by a program, with its output discarded. */
 static void exec_child(const char *const *argv)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -78,6 +85,7 @@ static void exec_child(const char *const *argv)
     _exit(errno == ENOENT ? 127 : 126);
 }
 
+/* Runs a program and waits for its end. Returns false after a message if it failed. */
 static bool run_child(const struct watcher *watcher, const char *const *argv)
 {
     pid_t pid = fork();
@@ -96,7 +104,7 @@ static bool run_child(const struct watcher *watcher, const char *const *argv)
     return false;
 }
 
-/* Takes the descriptor. */
+/* Reads the total from the output file `fd`, and closes it. */
 static uint64_t read_total(const struct watcher *watcher, int fd)
 {
     FILE *file = fdopen(fd, "r");
@@ -109,8 +117,8 @@ static uint64_t read_total(const struct watcher *watcher, int fd)
     return total;
 }
 
-/* The total of one whole child, 0 if it failed. It writes into memory of ours: whoever interrupts
- * it leaves no file behind. */
+/* Returns the total of one run of this program with `pairs` pairs, 0 if it failed. The watcher
+ * writes into a memory file, so an interrupted run leaves no file behind. */
 static uint64_t count(const struct watcher *watcher, const struct scenario *scenario,
                       const struct scenario_settings *settings, const char *side, uint64_t pairs)
 {
@@ -124,7 +132,8 @@ static uint64_t count(const struct watcher *watcher, const struct scenario *scen
     program[len] = '\0';
     snprintf(output, sizeof output, "%s/proc/%ld/fd/%d", watcher->glue, (long)getpid(), fd);
     snprintf(number, sizeof number, "%" PRIu64, pairs);
-    /* Everything is slow in there, and no node is to blame: hence the node timeout. */
+    /* The run is slow under the watcher. The long node timeout keeps the library from treating the
+     * servers as unresponsive. */
     const char *const tail[] = {
         output,       program,        "--servers",      settings->servers.text,
         "--scenario", scenario->name, "--side",         side,
@@ -141,6 +150,7 @@ static uint64_t count(const struct watcher *watcher, const struct scenario *scen
     return 0;
 }
 
+/* Returns the count per pair, as the difference of a long and a short run. 0: a run failed. */
 static double per_pair(const struct watcher *watcher, const struct scenario *scenario,
                        const struct scenario_settings *settings, const char *side)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The proxy's loop: epoll, one timer, and connections in pairs. */
+ * The proxy's loop: epoll, one timer, and pairs of connections. */
 #include "delay.h"
 
 #include "delay_way.h"
@@ -22,45 +22,54 @@
 #define EVENTS   256
 #define LINE_MAX 128
 
+/* The kinds of descriptors in epoll. */
 enum source_kind { SOURCE_CONTROL, SOURCE_TIMER, SOURCE_LISTENER, SOURCE_CLIENT, SOURCE_SERVER };
 
-/* What an epoll event points to. */
+/* What the data of an epoll event points to. */
 struct source {
     enum source_kind kind;
-    void *owner; /* a link or a pair */
-    uint32_t events;
+    void *owner;     /* the struct link, pair or delay that contains this source */
+    uint32_t events; /* that epoll watches; 0: not registered */
     int fd;
 };
 
+/* One server: the socket that stands in for it, and its address. */
 struct link {
     struct source listener;
-    struct sockaddr_storage address;
+    struct sockaddr_storage address; /* of the server */
     socklen_t address_len;
-    uint64_t delay_ns, jitter_ns;
-    bool stalled;
+    uint64_t delay_ns, jitter_ns; /* of bytes that are read from now on */
+    bool stalled;                 /* forwards nothing until "go" */
 };
 
+/* One accepted connection and the connection to the server that belongs to it. Both directions are
+ * independent. The pair lives until both directions have ended, or one connection breaks. */
 struct pair {
-    struct pair *next, **back;
+    struct pair *next, **back; /* list of pairs; `back` points to what points here */
     struct link *link;
-    struct source ends[2];    /* the client's and the server's */
-    struct delay_way ways[2]; /* ways[i] is read from ends[i] */
-    bool connecting, dead;
+    struct source ends[2];    /* 0: the client's connection, 1: the server's */
+    struct delay_way ways[2]; /* ways[i] holds what was read from ends[i] */
+    bool connecting;          /* the connection to the server is not yet established */
+    bool dead;                /* closed; freed at the end of the turn */
 };
 
+/* The proxy. Owns its links, its pairs and all descriptors except the control pipe. */
 struct delay {
     int epoll;
-    struct source timer, control;
+    struct source timer; /* a timerfd, set to the earliest time in the heap */
+    struct source control;
     struct link links[DELAY_NODES_MAX];
-    size_t count;
-    struct pair *pairs, *dead;
-    size_t pair_count;
-    struct delay_heap heap;
-    uint64_t random;
-    char line[LINE_MAX];
+    size_t count;           /* of links */
+    struct pair *pairs;     /* all open pairs */
+    struct pair *dead;      /* closed pairs, freed at the end of the turn */
+    size_t pair_count;      /* number of open pairs */
+    struct delay_heap heap; /* directions with bytes that wait for their time */
+    uint64_t random;        /* state of the generator for the jitter */
+    char line[LINE_MAX];    /* beginning of a control line, with a NUL */
     size_t line_len;
 };
 
+/* Returns CLOCK_MONOTONIC in nanoseconds. */
 static uint64_t now(void)
 {
     struct timespec ts;
@@ -68,6 +77,7 @@ static uint64_t now(void)
     return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
+/* Returns the next random number of the jitter (splitmix64). */
 static uint64_t draw(struct delay *delay)
 {
     uint64_t word = delay->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -76,6 +86,7 @@ static uint64_t draw(struct delay *delay)
     return word ^ (word >> 31);
 }
 
+/* Changes the events that epoll watches. 0 removes the source. Returns 0 or -1. */
 static int watch(struct delay *delay, struct source *source, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data = {.ptr = source}};
@@ -88,6 +99,7 @@ static int watch(struct delay *delay, struct source *source, uint32_t events)
 
 /* ---- pairs ---- */
 
+/* Frees a closed pair with its chunks. */
 static void pair_free(struct pair *pair)
 {
     delay_way_free(&pair->ways[0]);
@@ -95,7 +107,8 @@ static void pair_free(struct pair *pair)
     free(pair);
 }
 
-/* Events of this turn may still point to it: it is freed at the end of the turn. */
+/* Closes both connections, with a reset if `abort`. The pair is freed at the end of the turn,
+ * because events of this turn may still point to it. */
 static void pair_end(struct delay *delay, struct pair *pair, bool abort)
 {
     const struct linger linger = {.l_onoff = 1, .l_linger = 0};
@@ -116,6 +129,7 @@ static void pair_end(struct delay *delay, struct pair *pair, bool abort)
     delay->pair_count--;
 }
 
+/* Frees the pairs that were closed in this turn. */
 static void bury(struct delay *delay)
 {
     while (delay->dead != NULL) {
@@ -125,6 +139,8 @@ static void bury(struct delay *delay)
     }
 }
 
+/* Watches the events that the pair can use now: reading stops at DELAY_HELD_MAX bytes, and writing
+ * is only watched while a receiver is blocked. */
 static void pair_watch(struct delay *delay, struct pair *pair)
 {
     for (unsigned i = 0; i < 2 && !pair->dead; i++) {
@@ -136,6 +152,7 @@ static void pair_watch(struct delay *delay, struct pair *pair)
     }
 }
 
+/* Puts a direction into the heap, or removes it while it cannot forward anything. */
 static void way_plan(struct delay *delay, struct pair *pair, struct delay_way *way)
 {
     if (way->first != NULL && !way->blocked && !pair->link->stalled && !pair->connecting)
@@ -144,6 +161,7 @@ static void way_plan(struct delay *delay, struct pair *pair, struct delay_way *w
         delay_heap_remove(&delay->heap, way);
 }
 
+/* Forwards what is due in the direction that was read from ends[from]. */
 static void pair_flush(struct delay *delay, struct pair *pair, unsigned from, uint64_t now_ns)
 {
     struct delay_way *way = &pair->ways[from];
@@ -167,6 +185,7 @@ static void pair_flush(struct delay *delay, struct pair *pair, unsigned from, ui
     pair_watch(delay, pair);
 }
 
+/* Reads from ends[from] and gives the bytes the time at which they are forwarded. */
 static void pair_read(struct delay *delay, struct pair *pair, unsigned from, uint64_t now_ns)
 {
     const struct link *link = pair->link;
@@ -180,6 +199,7 @@ static void pair_read(struct delay *delay, struct pair *pair, unsigned from, uin
     pair_watch(delay, pair);
 }
 
+/* Handles an epoll event of one end of a pair. */
 static void pair_event(struct delay *delay, struct pair *pair, unsigned end, uint32_t events)
 {
     uint64_t now_ns = now();
@@ -203,17 +223,20 @@ static void pair_event(struct delay *delay, struct pair *pair, unsigned end, uin
         pair_read(delay, pair, end, now_ns);
     if (events & EPOLLOUT)
         pair_flush(delay, pair, 1 - end, now_ns);
-    /* Broken, and we do not read it any more: epoll would tell for ever. */
+    /* The connection is broken and not read any more, so epoll would report the error again and
+     * again. */
     if ((events & EPOLLERR) && !pair->dead && pair->ways[end].read_ended)
         pair_end(delay, pair, true);
 }
 
+/* Disables Nagle's algorithm, which would add delays. Returns 0 or -1. */
 static int socket_prepare(int fd)
 {
     int on = 1;
     return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+/* Opens a connection to the server for an accepted client. Closes `client` on failure. */
 static void pair_begin(struct delay *delay, struct link *link, int client)
 {
     int server = socket(link->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -242,6 +265,7 @@ static void pair_begin(struct delay *delay, struct link *link, int client)
     pair_watch(delay, pair);
 }
 
+/* Accepts all waiting connections. */
 static void link_accept(struct delay *delay, struct link *link)
 {
     for (;;) {
@@ -254,6 +278,7 @@ static void link_accept(struct delay *delay, struct link *link)
 
 /* ---- control ---- */
 
+/* Stops or continues forwarding for all pairs of a link. */
 static void stall(struct delay *delay, struct link *link, bool stalled)
 {
     struct pair *next;
@@ -267,6 +292,7 @@ static void stall(struct delay *delay, struct link *link, bool stalled)
     }
 }
 
+/* Executes one control line; see delay_run(). Ignores what it does not understand. */
 static void obey(struct delay *delay, const char *line)
 {
     char word[16], time[32] = "";
@@ -286,7 +312,7 @@ static void obey(struct delay *delay, const char *line)
         link->jitter_ns = us * 1000;
 }
 
-/* False at the end of the pipe. */
+/* Reads and executes control lines. Returns false at the end of the pipe. */
 static bool read_control(struct delay *delay, int control)
 {
     ssize_t got = read(control, delay->line + delay->line_len, LINE_MAX - 1 - delay->line_len);
@@ -304,12 +330,13 @@ static bool read_control(struct delay *delay, int control)
         memmove(delay->line, end + 1, delay->line_len + 1);
     }
     if (delay->line_len == LINE_MAX - 1)
-        delay->line_len = 0; /* no command is so long */
+        delay->line_len = 0; /* longer than any command: discard it */
     return true;
 }
 
 /* ---- the loop ---- */
 
+/* Forwards everything whose time has come. */
 static void flush_due(struct delay *delay)
 {
     uint64_t now_ns = now();
@@ -320,6 +347,7 @@ static void flush_due(struct delay *delay)
     }
 }
 
+/* Sets the timer to the earliest time in the heap, or stops it. */
 static void set_timer(struct delay *delay)
 {
     struct itimerspec when = {.it_value = {0, 0}};
@@ -331,6 +359,7 @@ static void set_timer(struct delay *delay)
     (void)timerfd_settime(delay->timer.fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
+/* Handles one epoll event. Returns false at the end of the control pipe. */
 static bool handle(struct delay *delay, struct source *source, uint32_t events)
 {
     uint64_t ticks;
@@ -371,6 +400,8 @@ int delay_run(struct delay *delay, int control)
 
 /* ---- opening ---- */
 
+/* Opens the listening socket of a link and stores its port in `node`. Returns 0, or -1 with
+ * errno. */
 static int listen_for(struct delay_node *node, struct link *link)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
@@ -389,6 +420,7 @@ static int listen_for(struct delay_node *node, struct link *link)
     return 0;
 }
 
+/* Looks up the address of the server. Returns 0, or -1 and a text in `error`. */
 static int resolve(const struct delay_node *node, struct link *link, char *error, size_t size)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -403,6 +435,7 @@ static int resolve(const struct delay_node *node, struct link *link, char *error
     return 0;
 }
 
+/* Raises the limit of open files to what the process may have. */
 static void raise_limit(void)
 {
     struct rlimit limit;

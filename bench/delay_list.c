@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The list of servers by way of the proxy: what follows host:port in each URL is kept. */
+ * Rewrites a list of server URLs so that it leads through the proxy. The rest of each
+ * URL after host:port is kept. */
 #include "delay_list.h"
 
 #include <stdio.h>
 #include <string.h>
 
+/* Writes list->text from the list of servers and the proxy's ports. Returns false if it is too
+ * long. */
 static bool rewrite(struct delay_list *list, const struct servers *servers)
 {
     char items[SERVERS_TEXT_MAX], *rest = NULL;
@@ -32,7 +35,7 @@ struct delay *delay_list_open(struct delay_list *list, const struct servers *ser
     if (!delay_parse_times(delays, servers->count, delay_us) ||
         !delay_parse_times(jitters, servers->count, jitter_us)) {
         snprintf(error, error_size,
-                 "'%s', '%s': expected a time like 5ms, or one for each of %zu servers by comma",
+                 "'%s', '%s': expected a time like 5ms, or one for each of %zu servers, by comma",
                  delays, jitters, servers->count);
         return NULL;
     }

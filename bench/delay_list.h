@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * From a list of servers to a proxy before each of them, and the list that leads through it. */
+ * Opens a proxy in front of each server of a list. */
 #ifndef BENCH_DELAY_LIST_H
 #define BENCH_DELAY_LIST_H
 
 #include "delay.h"
 #include "servers.h"
 
+/* The nodes of a proxy, and the list of URLs that leads clients through it. */
 struct delay_list {
     struct delay_node nodes[DELAY_NODES_MAX];
-    char text[SERVERS_TEXT_MAX]; /* like the list that was given, by way of the proxy */
+    char text[SERVERS_TEXT_MAX]; /* the list that was given, with the proxy's addresses */
 };
 
-/* `delays` and `jitters` as in delay_parse_times(). NULL and a text in `error` on failure. The list
- * borrows from `servers`. */
+/* Opens a proxy for all servers and fills in `list`, which borrows from `servers`. `delays` and
+ * `jitters` are as in delay_parse_times(). Returns NULL and a text in `error` on failure. */
 struct delay *delay_list_open(struct delay_list *list, const struct servers *servers,
                               const char *delays, const char *jitters, uint64_t seed, char *error,
                               size_t error_size);

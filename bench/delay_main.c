@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * redlock-delay: the proxy as a program, alone or around another one. */
+ * redlock-delay: runs the proxy alone, or around another command. */
 #include "delay_list.h"
 #include "number.h"
 
@@ -18,19 +18,22 @@
 
 static const char usage[] =
     "usage: redlock-delay [options] [-- COMMAND [ARGUMENT]...]\n"
-    "  Stands before servers and hands on what is said, later. Bytes are not changed, and their\n"
-    "  order within a connection is kept.\n"
-    "  --servers LIST  host:port or redis://host:port, by comma (default $REDLOCK_SERVERS)\n"
-    "  --delay TIME    in each direction: a round trip takes twice as long (0)\n"
-    "  --jitter TIME   0 to so much more (0)\n"
-    "                  TIME: 5ms, 250us, 1s; or a list by comma, one for each server\n"
+    "  Proxy in front of servers that forwards all bytes later. It changes no bytes and keeps\n"
+    "  their order within a connection.\n"
+    "  --servers LIST  host:port or redis://host:port, separated by commas\n"
+    "                  (default $REDLOCK_SERVERS)\n"
+    "  --delay TIME    delay in each direction: a round trip takes twice as long (0)\n"
+    "  --jitter TIME   additional random delay from 0 to TIME (0)\n"
+    "                  TIME: 5ms, 250us, 1s; or one for each server, separated by commas\n"
     "  --seed N        of the jitter (1)\n"
-    "  With COMMAND: runs it with the proxy's list in REDLOCK_SERVERS, and ends with its exit "
-    "code.\n"
-    "  Without: prints the list, and serves until standard input ends. Lines there change things:\n"
-    "  delay N TIME, jitter N TIME, stall N, go N (N: number of the server, from 0)\n"
+    "  With COMMAND: sets REDLOCK_SERVERS to the proxy's list, runs COMMAND and ends with its\n"
+    "  exit code.\n"
+    "  Without COMMAND: prints the list and serves until standard input ends. Lines on standard\n"
+    "  input change the proxy; N is the number of a server, from 0:\n"
+    "  delay N TIME, jitter N TIME, stall N, go N\n"
     "example: redlock sandbox -- redlock-delay --delay 5ms -- redlock nodes\n";
 
+/* The command line; see delay_parse_times() for the times. */
 struct options {
     const char *servers, *delays, *jitters;
     uint64_t seed;
@@ -40,10 +43,12 @@ static bool parse_seed(const char *text, uint64_t *ret_seed)
 {
     if (number_parse(text, 0, UINT64_MAX, ret_seed))
         return true;
-    fprintf(stderr, "redlock-delay: --seed: '%s' is no number; see redlock-delay --help\n", text);
+    fprintf(stderr, "redlock-delay: --seed: '%s' is not a number; see redlock-delay --help\n",
+            text);
     return false;
 }
 
+/* Parses the command line up to the command. Returns false after a message if it is not valid. */
 static bool parse_options(struct options *options, int argc, char **argv)
 {
     static const struct option list[] = {
@@ -69,7 +74,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
         case 'h':
             fputs(usage, stdout);
             exit(0);
-        default: /* getopt has said what is wrong */
+        default: /* getopt has printed the reason */
             fputs("see redlock-delay --help\n", stderr);
             return false;
         }
@@ -77,6 +82,7 @@ static bool parse_options(struct options *options, int argc, char **argv)
     return true;
 }
 
+/* Waits for the end of the child and returns its exit code, as a shell reports it. */
 static int wait_for(pid_t child)
 {
     int status = 0;
@@ -87,8 +93,9 @@ static int wait_for(pid_t child)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The command holds the other end of the proxy's control pipe, and so do those that it starts: the
- * proxy serves as long as one of them is there. */
+/* Runs the command with REDLOCK_SERVERS set to `list`, and serves it. The command and the processes
+ * that it starts inherit the other end of the control pipe, so the proxy serves until all of them
+ * have ended. Returns the command's exit code. */
 static int run_around(struct delay *delay, const char *list, char **command)
 {
     int ends[2];
@@ -104,7 +111,7 @@ static int run_around(struct delay *delay, const char *list, char **command)
         _exit(errno == ENOENT ? 127 : 126);
     }
     (void)close(ends[1]);
-    (void)signal(SIGINT, SIG_IGN); /* the command decides what it means */
+    (void)signal(SIGINT, SIG_IGN); /* Ctrl-C is for the command to handle */
     if (child < 0 || delay_run(delay, ends[0]) != 0)
         return EXIT_OS;
     return wait_for(child);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""redlock-delay on loopback: nothing is early, nothing is changed, lost or reordered, little is kept."""
+"""Runs redlock-delay on loopback: no byte is early, changed, lost or out of order, and held bytes are bounded."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ def receive(connection, size):
 
 
 class Echo:
-    """A server that sends back what it gets, and closes when its peer does."""
+    """A server that sends back what it receives, and closes a connection when its peer does."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=200)
@@ -109,7 +109,7 @@ class Delay(unittest.TestCase):
         self.assertGreater(max(trips), min(trips) + 0.010)
 
     def stream(self, proxy, seed, size):
-        """Sends random bytes in random pieces, and compares what comes back."""
+        """Sends random bytes in random pieces and compares what comes back."""
         source = random.Random(seed)
         data = source.randbytes(size)
         with proxy.connect(seed % len(proxy.urls)) as connection:
@@ -125,7 +125,7 @@ class Delay(unittest.TestCase):
             sender = threading.Thread(target=send)
             sender.start()
             back = receive(connection, size)
-            self.assertEqual(connection.recv(1), b"")  # the end comes too, and last
+            self.assertEqual(connection.recv(1), b"")  # the end of the stream arrives, too, and last
             sender.join(DEADLINE_S)
         self.assertTrue(back == data, f"{len(back)} of {size} bytes, not the same")
 
@@ -137,7 +137,7 @@ class Delay(unittest.TestCase):
             def run(seed):
                 try:
                     self.stream(proxy, seed, 400000)
-                except Exception as error:  # of a thread
+                except Exception as error:  # an assertion in a thread
                     failures.append(error)
 
             threads = [threading.Thread(target=run, args=(seed,)) for seed in range(12)]
@@ -162,7 +162,7 @@ class Delay(unittest.TestCase):
                 proxy.tell("stall 0")
                 deadline = time.monotonic() + DEADLINE_S
                 sent = back = 0
-                while sent == back:  # until the proxy has heard it
+                while sent == back:  # until the proxy has executed the command
                     self.assertLess(time.monotonic(), deadline)
                     connection.sendall(b"%06d" % sent)
                     sent += 1
@@ -180,7 +180,7 @@ class Delay(unittest.TestCase):
                 self.assertEqual(receive(connection, 12), b"%06d%06d" % (sent - 1, sent))
 
     def test_what_is_kept_is_bounded(self):
-        # Nobody reads at the other end: after the kernel's buffers and the proxy's own, writing stops.
+        # The other end does not read: when the buffers of kernel and proxy are full, writing stops.
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             address = "127.0.0.1:%d" % server.getsockname()[1]
@@ -196,7 +196,7 @@ class Delay(unittest.TestCase):
                 with open(f"/proc/{proxy.process.pid}/status", encoding="ascii") as file:
                     kib = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
                 self.assertLess(kib, 64 * 1024)
-                # Once somebody reads, all of it comes.
+                # When the other end reads, all bytes arrive.
                 connection.shutdown(socket.SHUT_WR)
                 reader = server.accept()[0]
                 with reader:
@@ -210,7 +210,7 @@ class Delay(unittest.TestCase):
             round_trip(connection)
             with socket.create_server(("127.0.0.1", 0)) as gone:
                 address = "127.0.0.1:%d" % gone.getsockname()[1]
-            # It may be broken before it is known to stand.
+            # The connection may break before the client knows that it was established.
             with Proxy([address]) as nowhere, contextlib.suppress(ConnectionResetError):
                 with nowhere.connect() as other:
                     self.assertEqual(other.recv(1), b"")

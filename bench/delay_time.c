@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Times on command lines. */
+ * Parses times on command lines. */
 #include "delay.h"
 
 #include <string.h>

@@ -11,6 +11,8 @@
 
 #define READ_SIZE 16384
 
+/* Appends a chunk with a copy of the bytes, or an end. A chunk is never due before an earlier one.
+ * Returns false if out of memory. */
 static bool append(struct delay_way *way, const char *bytes, size_t len, enum delay_end end,
                    uint64_t due_ns)
 {
@@ -50,6 +52,7 @@ bool delay_way_read(struct delay_way *way, int fd, uint64_t due_ns)
     return true;
 }
 
+/* Frees the first chunk of the queue. */
 static void drop_first(struct delay_way *way)
 {
     struct delay_chunk *chunk = way->first;
@@ -107,12 +110,14 @@ bool delay_heap_reserve(struct delay_heap *heap, size_t count)
     return true;
 }
 
+/* Stores a direction at a position of the heap. */
 static void set(struct delay_heap *heap, size_t at, struct delay_way *way)
 {
     heap->list[at] = way;
     way->heap_at = at;
 }
 
+/* Moves a direction from position `at` up or down until the heap is ordered again. */
 static void sift(struct delay_heap *heap, size_t at, struct delay_way *way)
 {
     for (; at > 1 && heap->list[at / 2]->heap_due_ns > way->heap_due_ns; at /= 2)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The library and the baseline at the distances of real networks: redlock-bench by way of redlock-delay, on the servers of
-REDLOCK_SERVERS (redlock sandbox has five). Prints a table or, with --json, what was measured."""
+"""Measures the library and the baseline at the distances of real networks: redlock-bench through redlock-delay, on the servers
+of REDLOCK_SERVERS (redlock sandbox starts five). Prints a table, or the measurements as JSON with --json."""
 
 import argparse
 import json
@@ -11,17 +11,17 @@ import subprocess
 import sys
 
 SCENARIOS = ["embedded-1", "threaded-1", "embedded-64"]
-WAYS = ["100us", "500us", "2500us", "15ms"]  # round trips of 0.2, 1, 5 and 30 ms
-SLOW = ("500us", "15ms")  # all but the last, the last
+WAYS = ["100us", "500us", "2500us", "15ms"]  # delays in each direction: round trips of 0.2, 1, 5 and 30 ms
+SLOW = ("500us", "15ms")  # last rows: delay of all servers but one, and of that one
 NOTES = """
-each way: what the proxy adds in each direction; its own work and the servers' come on top
-trip: PING to the q-th fastest server, half of all; /trip: the median acquisition in such trips
-the baseline waits for all servers, so with a slow one its round trip is that one's
+each way: delay that the proxy adds in each direction; the work of proxy and servers comes on top
+trip: round trip of PING to the q-th fastest server (q: a majority); /trip: the median acquisition in such round trips
+the baseline waits for all servers, so a slow server determines its times
 """
 
 
 class Failed(Exception):
-    pass
+    """redlock-bench could not measure."""
 
 
 def count_servers():
@@ -29,6 +29,7 @@ def count_servers():
 
 
 def measure(arguments, delays):
+    """Runs redlock-bench through the proxy with `delays`, one or one for each server. Returns its JSON document."""
     command = [
         os.path.join(arguments.build, "bench", "redlock-delay"), "--delay", delays, "--",
         os.path.join(arguments.build, "bench", "redlock-bench"), "--json", "--quiet", "--warm", str(arguments.warm),
@@ -43,6 +44,7 @@ def measure(arguments, delays):
 
 
 def rows_of(document, way):
+    """Yields a row of the table for each scenario. Its first result is PING, the unit of the other ones."""
     ping, *others = document["results"]
     trip_ms = ping["sides"][0]["pair_us"]["p50"] / 1000
     for result in others:
@@ -64,7 +66,7 @@ def rows_of(document, way):
 
 
 def show_head(environment, seed):
-    print("redlock at a distance: acquire and release by way of redlock-delay")
+    print("redlock at a distance: acquire and release through redlock-delay")
     print(f"  machine  {environment['cpu']}, {environment['cpus']} CPUs, {environment['kernel']}, "
           f"load {environment['load'][0]:.1f} before")
     print(f"  servers  {environment['servers']} x {environment['server']}")
@@ -83,22 +85,22 @@ def show(row):
 
 def parse():
     parser = argparse.ArgumentParser(prog="./dev bench --distances", description=__doc__)
-    parser.add_argument("--build", default="build", help="where redlock-bench was built (build)")
-    parser.add_argument("--each-way", default=",".join(WAYS), metavar="LIST", help="one delay each, as 500us (%(default)s)")
+    parser.add_argument("--build", default="build", help="build directory (build)")
+    parser.add_argument("--each-way", default=",".join(WAYS), metavar="LIST", help="delays in each direction, a row each (%(default)s)")
     parser.add_argument("--scenario", default=",".join(SCENARIOS), metavar="LIST", help="of redlock-bench (%(default)s)")
-    parser.add_argument("--seconds", type=int, default=3, help="of each side and scenario (3)")
-    parser.add_argument("--warm", type=int, default=20, help="pairs before, not counted (20)")
-    parser.add_argument("--seed", type=int, help="order of the slices")
-    parser.add_argument("--no-slow", action="store_true", help="without the last rows, one slow server among near ones")
+    parser.add_argument("--seconds", type=int, default=3, help="length of each scenario (3)")
+    parser.add_argument("--warm", type=int, default=20, help="pairs before that do not count (20)")
+    parser.add_argument("--seed", type=int, help="of the order of the slices")
+    parser.add_argument("--no-slow", action="store_true", help="without the last rows: one slow server among near ones")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     arguments = parser.parse_args()
     arguments.scenario = arguments.scenario.split(",")
     for name in arguments.scenario:
         if not re.fullmatch(r"(embedded|threaded)-\d+", name):
-            parser.error(f"--scenario {name}: it must have the baseline for its other side, as embedded-1 or threaded-64")
+            parser.error(f"--scenario {name}: use a scenario with the baseline as its other side, like embedded-1 or threaded-64")
     for way in arguments.each_way.split(","):
         if not re.fullmatch(r"\d+(us|ms|s)", way):
-            parser.error(f"--each-way {way}: give a time with its unit, as 500us")
+            parser.error(f"--each-way {way}: give a time with its unit, like 500us")
     return arguments
 
 
@@ -106,7 +108,7 @@ def main():
     arguments = parse()
     servers = count_servers()
     if servers < 3:
-        print("distances.py: REDLOCK_SERVERS names fewer than three servers; run it below redlock sandbox", file=sys.stderr)
+        print("distances.py: REDLOCK_SERVERS has fewer than three servers; run it in redlock sandbox", file=sys.stderr)
         return 69
     ways = [(way, way) for way in arguments.each_way.split(",")]
     if not arguments.no_slow:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""distances.py: a row for each distance and scenario, in which no acquisition is faster than the network."""
+"""Runs distances.py: a row for each distance and scenario, and no acquisition is faster than the network."""
 
 import json
 import os
@@ -26,14 +26,14 @@ def run(*words, sandbox=True):
 class Distances(unittest.TestCase):
     def test_nothing_is_faster_than_the_network(self):
         done = run("--json", "--each-way", "1ms,5ms", "--seconds", "1", "--warm", "2", "--scenario", "embedded-1", "--seed", "3")
-        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: a busy machine's servers were late
+        self.assertIn(done.returncode, (0, 1), done.stderr)  # 1: servers of a busy machine replied late
         rows = json.loads(done.stdout)["rows"]
         self.assertEqual([row["each_way"] for row in rows], ["1ms", "5ms", "500us, one 15ms"])
         for row, way_ms in zip(rows, (1, 5, 0.5), strict=True):
             self.assertGreaterEqual(row["trip_ms"], 2 * way_ms)
             self.assertGreaterEqual(row["acquire_p50_ms"], 2 * way_ms)
             self.assertGreaterEqual(row["baseline_pair_p50_ms"], 4 * way_ms)
-            # A second for each row: 20 pairs at a time, each of two round trips, not the 500 of a near server.
+            # A row lasts a second: batches of 20 pairs, each of two round trips, not the 500 pairs of a near server.
             self.assertLessEqual(row["pairs"], 20 + 1000 / (4 * way_ms))
         # The baseline waits for the slow server, the library does not.
         self.assertGreaterEqual(rows[-1]["baseline_pair_p50_ms"], 60)
@@ -48,7 +48,7 @@ class Distances(unittest.TestCase):
     def test_what_cannot_be_measured(self):
         self.assertEqual(run(sandbox=False).returncode, 69)
         for words, text in (
-            (("--scenario", "open"), "must have the baseline"),
+            (("--scenario", "open"), "with the baseline as its other side"),
             (("--each-way", "near"), "a time with its unit"),
         ):
             done = run(*words, sandbox=False)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The form of a driver. */
+ * The part that all drivers in C share: arguments, lines on standard input and output. */
 #include "driver.h"
 
 #include "number.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The form that all drivers of the comparison have (peers/README.md), in C: what they are told, and
- * what they note and print. */
+ * The protocol of the drivers of the comparison (bench/peers/README.md), in C: what a driver has
+ * to do, and what it records and prints. */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
 
@@ -9,34 +9,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The arguments of a driver. Borrows its texts from argv. */
 struct driver_task {
-    const char *servers, *resource;
-    uint64_t ttl_ms, hold_us;
-    unsigned first, count; /* callers */
-    bool own;              /* each has a resource of its own */
+    const char *servers;  /* list of URLs */
+    const char *resource; /* name of the resource, or the beginning of the names */
+    uint64_t ttl_ms;
+    uint64_t hold_us;      /* time between grant and release */
+    unsigned first, count; /* this process runs the callers `first` to `first` + `count` - 1 */
+    bool own; /* each caller has a resource of its own, <resource><caller>; false: all contend */
 };
 
-/* What a caller notes in one slice; grows as it must. */
+/* What one caller records in one slice: a list that grows. The caller of driver_note() owns it and
+ * frees `list`. All times are CLOCK_MONOTONIC. */
 struct driver_notes {
     struct driver_note {
-        uint64_t want_ns, grant_ns, release_ns, done_ns;
-        int status; /* 0: held */
+        uint64_t want_ns;    /* first call of acquire */
+        uint64_t grant_ns;   /* return of acquire with the lock */
+        uint64_t release_ns; /* call of release, or the deadline of the lock if that was earlier */
+        uint64_t done_ns;    /* return of release, or of the call that failed */
+        int status;          /* 0: the lock was held; otherwise REDLOCK_E... of the failed call */
     } * list;
-    size_t count, size;
+    size_t count, size; /* entries in use, entries allocated */
 };
 
-/* Six or seven words; says on stderr what is wrong. */
+/* Parses the arguments: SERVERS RESOURCE TTL_MS HOLD_US FIRST COUNT [own]. Returns false after a
+ * line on stderr if they are not valid. */
 bool driver_parse(struct driver_task *ret_task, int argc, char **argv);
+/* Writes the name of the resource of one caller, from 0. */
 void driver_name(const struct driver_task *task, unsigned caller, char *name, size_t size);
 
+/* Reports on standard output that the driver is connected. */
 void driver_ready(void);
-/* Waits for the end of the next slice. False: there is none. */
+/* Waits on standard input for the next slice and returns its end (CLOCK_MONOTONIC). Returns false
+ * if there are no more slices. */
 bool driver_next(uint64_t *ret_end_ns);
 
+/* Appends a record. Aborts if out of memory. */
 void driver_note(struct driver_notes *notes, const struct driver_note *note);
-/* Prints and empties them. `word` makes a word of a status that is not 0. */
+/* Prints the records of one caller as lines and empties the list. `word` returns the text for a
+ * status that is not 0. */
 void driver_print(struct driver_notes *notes, unsigned caller, const char *(*word)(int status));
-/* The slice is over. */
+/* Reports on standard output that the slice has ended and that all its lines are printed. */
 void driver_over(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The baseline as a driver: callers with a resource each, none of which anybody else wants; it
- * notes no single holds but a histogram. */
+ * The baseline as a driver. It supports only callers with a resource of their own, and it prints
+ * histograms instead of single holds. */
 #include "baseline.h"
 #include "driver.h"
 
@@ -9,7 +9,8 @@
 
 #define ENOUGH_NS UINT64_C(20000000)
 
-/* A line for each basis point. */
+/* Prints a histogram, one line for each basis point at which there are values: "histogram NAME
+ * NANOSECONDS COUNT". */
 static void print_histogram(const char *name, const struct histogram *histogram)
 {
     uint64_t seen = 0;
@@ -22,8 +23,8 @@ static void print_histogram(const char *name, const struct histogram *histogram)
     }
 }
 
-/* In portions, as its callers all begin and end together: larger ones as long as they take no time.
- */
+/* Runs pairs until end_ns. The callers of one call of baseline_run() all begin and end together, so
+ * the calls are short: each may take about ENOUGH_NS. Returns 0 or -1. */
 static int run_until(struct baseline *baseline, unsigned callers, uint64_t end_ns,
                      struct result *result)
 {
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
     while (driver_next(&end_ns)) {
         result = (struct result){.pairs = 0};
         if (run_until(baseline, task.count, end_ns, &result) != 0) {
-            fputs("baseline: a server broke off\n", stderr);
+            fputs("baseline: a server closed the connection or sent an invalid reply\n", stderr);
             baseline_close(baseline);
             return 69;
         }

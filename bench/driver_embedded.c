@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library's driver with one thread and a poll loop around the client: each caller's next turn
- * starts in the callback of the one before. */
+ * The library's driver in embedded mode: one thread with a poll loop around the client. The
+ * callback that ends a caller's pair starts the next one. */
 #include "driver_redlock.h"
 #include "waited.h"
 
@@ -11,29 +11,32 @@
 
 #define READY_MS    10000
 #define SHUTDOWN_MS 5000
-#define REST_MS     1000
+#define REST_MS     1000 /* longest wait of one turn of the loop */
 
+/* The client and its callers. Lives for all slices. */
 struct loop {
     const struct driver_task *task;
     redlock_t *client;
-    struct slot *slots;
-    uint64_t end_ns;
-    unsigned running;
-    int broken;
-    redlock_stats_t stats; /* at the end of the last slice */
+    struct slot *slots;    /* one for each caller; owned */
+    uint64_t end_ns;       /* of the current slice */
+    unsigned running;      /* callers with an operation in flight */
+    int broken;            /* status of the call that made the client unusable; 0: none */
+    redlock_stats_t stats; /* the client's, at the end of the last slice */
 };
 
+/* One caller. */
 struct slot {
     struct loop *loop;
     char resource[160];
-    struct driver_note note;
-    uint64_t called_ns;
-    struct driver_notes notes;
+    struct driver_note note;   /* the current pair; want_ns 0: no acquisition has been tried */
+    uint64_t called_ns;        /* call of release */
+    struct driver_notes notes; /* finished pairs of the slice */
 };
 
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata);
 
+/* Starts an acquisition of the caller, unless the slice has ended. */
 static void start(struct slot *slot)
 {
     struct loop *loop = slot->loop;
@@ -50,6 +53,7 @@ static void start(struct slot *slot)
         loop->broken = status;
 }
 
+/* Records a failed call that began at want_ns. */
 static void note_failure(struct slot *slot, uint64_t want_ns, int status)
 {
     const struct driver_note note = {
@@ -57,6 +61,7 @@ static void note_failure(struct slot *slot, uint64_t want_ns, int status)
     driver_note(&slot->notes, &note);
 }
 
+/* Ends the pair of a caller, records it and starts the next one. */
 static void released(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -73,6 +78,7 @@ static void released(redlock_t *client, int status, redlock_lock_t *lock,
     start(slot);
 }
 
+/* Ends an acquisition: starts the release, or records the failure and starts the next one. */
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -96,7 +102,8 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     }
 }
 
-/* Serves the client; 1 if somebody has spoken on standard input, too. */
+/* Runs the loop once: waits up to timeout_ms and processes what the client has received. Returns 1
+ * if `listen` and standard input has data, 0 otherwise. */
 static int turn(struct loop *loop, bool listen, int timeout_ms)
 {
     struct pollfd items[] = {{.fd = redlock_get_fd(loop->client), .events = POLLIN},
@@ -109,6 +116,8 @@ static int turn(struct loop *loop, bool listen, int timeout_ms)
     return listen && items[1].revents != 0;
 }
 
+/* Runs the loop until an operation has ended. `started` is the status of its start. Returns the
+ * status of the operation. */
 static int wait_for(struct loop *loop, const struct wait *wait, int started)
 {
     while (started == REDLOCK_OK && !wait->done && loop->broken == 0)
@@ -116,6 +125,7 @@ static int wait_for(struct loop *loop, const struct wait *wait, int started)
     return started != REDLOCK_OK ? started : wait->status;
 }
 
+/* Runs all callers until the end of the slice, and prints their records. */
 static void run_slice(struct loop *loop)
 {
     for (unsigned i = 0; i < loop->task->count; i++)
@@ -130,6 +140,8 @@ static void run_slice(struct loop *loop)
     driver_over();
 }
 
+/* Waits until the client is ready, runs all slices and shuts the client down. Returns 0, or -1
+ * after a line on stderr. */
 static int run_all(struct loop *loop)
 {
     struct wait ready = {.done = false}, stop = {.done = false};
@@ -159,7 +171,7 @@ int driver_run_embedded(const struct driver_task *task, redlock_t *client)
 {
     struct loop loop = {.task = task, .client = client};
     if (task->hold_us != 0) {
-        fputs("redlock-driver: embedded: it holds for no time\n", stderr);
+        fputs("redlock-driver: embedded: HOLD_US must be 0\n", stderr);
         return -1;
     }
     loop.slots = calloc(task->count, sizeof *loop.slots);

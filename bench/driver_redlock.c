@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The library as a driver, through its public interface: redlock-driver MODE and what all drivers
- * are told. Mode "threads": callers that block, one client for all of them. "embedded":
- * driver_embedded.c. */
+ * The library as a driver, through its public interface: redlock-driver MODE, then the arguments of
+ * all drivers. Mode "threads": callers that block, with one client for all of them. Mode
+ * "embedded": see driver_embedded.c. */
 #include "driver_redlock.h"
 
 #include <inttypes.h>
@@ -14,16 +14,18 @@
 
 #define READY_MS    10000
 #define SHUTDOWN_MS 5000
-#define HICCUP_MS   1000 /* nobody else wants it: what a busy machine may delay answers by */
+/* Wait of an acquisition that has no contenders: how long a busy machine may delay a reply. */
+#define HICCUP_MS 1000
 
+/* One thread of mode "threads". */
 struct caller {
     const struct driver_task *task;
-    redlock_t *client;
+    redlock_t *client; /* shared by all callers */
     char resource[160];
-    unsigned number;
-    uint64_t end_ns;
-    pthread_t thread;
-    struct driver_notes notes;
+    unsigned number;           /* of the caller, in all processes */
+    uint64_t end_ns;           /* of the slice */
+    pthread_t thread;          /* lives for one slice */
+    struct driver_notes notes; /* owned */
 };
 
 redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint64_t end_ns)
@@ -35,7 +37,8 @@ redlock_opts_t driver_opts(const struct driver_task *task, uint64_t now_ns, uint
 
 int driver_status(const struct driver_task *task, int status, uint64_t end_ns)
 {
-    /* An only attempt that the end cuts short has not heard from a majority. */
+    /* The end of the slice has cut the wait short. An attempt that began just before the end may
+     * not have had time for replies from a majority. */
     if (!task->own && status == REDLOCK_ENOQUORUM && result_now_ns() + 2 * MS_NS >= end_ns)
         return REDLOCK_ECONTENDED;
     return status;
@@ -61,6 +64,7 @@ void driver_sums(const struct driver_task *task, redlock_t *client, redlock_stat
     *before = now;
 }
 
+/* Sleeps while the lock is held. */
 static void hold_for(uint64_t us)
 {
     const struct timespec time = {.tv_sec = (time_t)(us / 1000000),
@@ -69,7 +73,8 @@ static void hold_for(uint64_t us)
         (void)nanosleep(&time, NULL);
 }
 
-/* True: it had the lock. */
+/* Acquires, holds and releases the lock once, and records it. Returns true if the lock was
+ * acquired. */
 static bool one_turn(struct caller *caller, uint64_t want_ns)
 {
     struct driver_note note = {.want_ns = want_ns};
@@ -98,6 +103,7 @@ static bool one_turn(struct caller *caller, uint64_t want_ns)
     return true;
 }
 
+/* Runs one caller until the end of the slice. */
 static void *work(void *argument)
 {
     struct caller *caller = argument;
@@ -110,6 +116,7 @@ static void *work(void *argument)
     return NULL;
 }
 
+/* Runs all slices with a thread for each caller. Returns 0 or -1. */
 static int run_threads(const struct driver_task *task, redlock_t *client)
 {
     struct caller *callers = calloc(task->count, sizeof *callers);
@@ -144,6 +151,7 @@ static int run_threads(const struct driver_task *task, redlock_t *client)
     return redlock_shutdown(client, SHUTDOWN_MS) == REDLOCK_OK ? 0 : -1;
 }
 
+/* Creates a client in `mode`. Returns NULL after a line on stderr if that fails. */
 static redlock_t *open_client(const char *servers, int mode)
 {
     redlock_config_t *config = NULL;
@@ -167,7 +175,9 @@ int main(int argc, char **argv)
     bool embedded = argc > 1 && strcmp(argv[1], "embedded") == 0;
     if (argc < 3 || (!embedded && strcmp(argv[1], "threads") != 0) ||
         !driver_parse(&task, argc - 2, argv + 2)) {
-        fputs("redlock-driver: embedded or threads, then what a driver is told\n", stderr);
+        fputs("usage: redlock-driver embedded|threads SERVERS RESOURCE TTL_MS HOLD_US FIRST COUNT"
+              " [own]\n",
+              stderr);
         return 64;
     }
     redlock_t *client =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library in embedded mode: every slot takes its lock, gives it back and starts again from the
- * callbacks; the loop around it is one poll on the client's descriptor. */
+ * The library in embedded mode: each slot acquires its lock, releases it and starts again from the
+ * callbacks. The loop is one poll on the client's descriptor. */
 #include "client.h"
 #include "waited.h"
 
@@ -10,34 +10,39 @@
 
 #define READY_WAIT_MS 5000
 #define SHUTDOWN_MS   2000
-#define SILENCE_MS    5000 /* no callback for so long: the run has failed */
+#define SILENCE_MS    5000 /* without any callback for this time the run has failed */
 #define VOTES_NS      (UINT64_C(10) * 1000 * 1000 * 1000)
-#define QUIET_MS      4
+#define QUIET_MS      4 /* without activity for this time nothing more is expected */
 #define SETTLE_NS     (UINT64_C(1) * 1000 * 1000 * 1000)
 
+/* One of the `depth` operations in flight. */
 struct embedded_slot {
     struct embedded *embedded;
-    struct holding *holding;
-    unsigned at; /* the number of its next resource */
-    redlock_lock_t *lock;
-    uint64_t start_ns;
+    struct holding *holding; /* resource of the current pair */
+    unsigned at;             /* index of the resource of the next pair */
+    redlock_lock_t *lock;    /* NULL: not held */
+    uint64_t start_ns;       /* of the current pair */
 };
 
+/* The client and its slots. Lives for all runs. */
 struct embedded {
     redlock_t *client;
     redlock_opts_t opts;
-    struct client_settings settings; /* its texts are the caller's: only numbers are read later */
-    struct holding *holdings;
-    struct embedded_slot *slots;
+    struct client_settings settings; /* only its numbers are valid: it borrows its texts */
+    struct holding *holdings;        /* one for each resource; owned */
+    struct embedded_slot *slots;     /* `depth` of them; owned */
     unsigned depth;
-    uint64_t todo, running, called; /* pairs to start, pairs in flight, callbacks so far */
-    int broken;
-    struct result *result;
+    uint64_t todo;         /* pairs of this run that have not started */
+    uint64_t running;      /* pairs in flight */
+    uint64_t called;       /* callbacks until now */
+    int broken;            /* status of the call that made the client unusable; 0: none */
+    struct result *result; /* of this run; borrowed */
 };
 
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata);
 
+/* Starts the next pair of the slot, if any is left. */
 static void start_next(struct embedded_slot *slot)
 {
     struct embedded *embedded = slot->embedded;
@@ -57,6 +62,7 @@ static void start_next(struct embedded_slot *slot)
     }
 }
 
+/* Counts the pair of the slot with its status, and starts the next one. */
 static void finish_pair(struct embedded_slot *slot, int status)
 {
     struct embedded *embedded = slot->embedded;
@@ -71,6 +77,7 @@ static void finish_pair(struct embedded_slot *slot, int status)
     start_next(slot);
 }
 
+/* Ends the release of a slot, and with it the pair. */
 static void released(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -83,6 +90,7 @@ static void released(redlock_t *client, int status, redlock_lock_t *lock,
     finish_pair(slot, status);
 }
 
+/* Ends an acquisition: records it and starts the release, or ends the pair after a failure. */
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -107,8 +115,8 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     }
 }
 
-/* One turn of the application's loop. 1 if there was something to do, 0 after timeout_ms of rest.
- */
+/* Runs the application's loop once. Returns 1 if there was something to do, 0 after timeout_ms
+ * without any. */
 static int turn(struct embedded *embedded, int timeout_ms)
 {
     struct pollfd pollfd = {.fd = redlock_get_fd(embedded->client), .events = POLLIN};
@@ -147,6 +155,7 @@ int embedded_run(void *state, uint64_t pairs, struct result *result)
     return embedded->broken == 0 ? 0 : -1;
 }
 
+/* Returns the number of pending undos on all nodes. */
 static uint64_t undos_pending(redlock_t *client)
 {
     uint64_t count = 0;
@@ -169,6 +178,7 @@ int embedded_settle(void *state)
     return embedded->broken == 0 ? 0 : -1;
 }
 
+/* Returns the number of eligible nodes. */
 static size_t voting(redlock_t *client)
 {
     size_t count = 0;
@@ -191,6 +201,8 @@ int embedded_wait_votes(struct embedded *embedded)
     return 0;
 }
 
+/* Runs the loop until an operation has ended. `started` is the status of its start. Returns the
+ * status of the operation. */
 static int wait_for(struct embedded *embedded, const struct wait *wait, int started)
 {
     while (started == REDLOCK_OK && !wait->done && embedded->broken == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Asks the machine, the compiler and the servers. */
+ * Reads the properties of the machine, the compiler and the servers. */
 #include "environment.h"
 
 #include <hiredis/hiredis.h>
@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+/* Writes the model of the processor, or "unknown". */
 static void read_cpu(char *cpu, size_t size)
 {
     char line[256];
@@ -28,7 +29,8 @@ static void read_cpu(char *cpu, size_t size)
     fclose(file);
 }
 
-/* One version, or the different ones, by comma. */
+/* Writes the version of the servers. If they differ, writes each version once, separated by
+ * commas. */
 static void read_versions(char *text, size_t size, const struct servers *servers)
 {
     text[0] = '\0';

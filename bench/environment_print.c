@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The head of a report, for people and for programs. */
+ * Prints the environment for people and for programs. */
 #include "environment.h"
 
 void environment_print(const struct environment *env, const char *start)

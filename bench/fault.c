@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Signals to servers, servers that are started again, and the proxy before slow ones. */
+ * Injects faults: signals to servers, restarts of servers, and a proxy that slows servers down. */
 #include "fault.h"
 
 #include "delay_list.h"
@@ -15,20 +15,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SLOW_MS    20
-#define ANSWERS_NS (UINT64_C(10) * 1000 * 1000 * 1000)
+#define SLOW_MS    20                                  /* delay in each direction of FAULT_SLOW */
+#define ANSWERS_NS (UINT64_C(10) * 1000 * 1000 * 1000) /* for servers to reply after a fault */
 #define RECHECK_US 5000
 
+/* A fault of a run, between fault_open() and fault_close(). */
 struct fault {
-    struct servers *servers;
+    struct servers *servers; /* borrowed */
     struct fault_plan plan;
-    unsigned steps; /* taken so far */
-    const char *directory;
-    struct delay_list *list;
-    pid_t proxy;
-    int control;
+    unsigned steps;          /* 0: not begun, 1: begun, 2: ended */
+    const char *directory;   /* of the sandbox; NULL: none */
+    struct delay_list *list; /* of the proxy, owned; NULL: no proxy */
+    pid_t proxy;             /* 0: none */
+    int control;             /* pipe with commands for the proxy; -1: none */
 };
 
+/* Texts of the marks in the timeline, by enum fault_kind. */
 static const char *const begin_texts[] = {"", "stopped", "killed", "killed",
                                           "slow, 20 ms each way"};
 static const char *const end_texts[] = {"", "continued", "", "restarted", "fast again"};
@@ -38,7 +40,8 @@ bool fault_needs_processes(enum fault_kind kind)
     return kind == FAULT_STOPPED || kind == FAULT_KILLED || kind == FAULT_RESTARTED;
 }
 
-/* The program and the configuration that the sandbox keeps for this. */
+/* Starts a server again, with the program and the configuration that the sandbox keeps in its
+ * directory. */
 static void start_server(struct fault *fault, size_t index)
 {
     char program[512], conf[512];
@@ -57,19 +60,22 @@ static void start_server(struct fault *fault, size_t index)
     fault->servers->list[index].pid = pid > 0 ? pid : 0;
 }
 
+/* Kills a server and waits for its end if it is a child of this process. */
 static void kill_server(struct fault *fault, size_t index)
 {
     pid_t pid = fault->servers->list[index].pid;
     (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0); /* if it is our child */
+    (void)waitpid(pid, NULL, 0); /* fails if the sandbox has started it */
 }
 
+/* Sets the delay of the servers in the plan. 0 ms removes it. */
 static void command_proxy(struct fault *fault, uint64_t delay_ms)
 {
     for (size_t i = fault->servers->count - fault->plan.nodes; i < fault->servers->count; i++)
         (void)dprintf(fault->control, "delay %zu %llums\n", i, (unsigned long long)delay_ms);
 }
 
+/* Begins the fault. */
 static void begin(struct fault *fault)
 {
     size_t count = fault->servers->count;
@@ -83,6 +89,7 @@ static void begin(struct fault *fault)
     }
 }
 
+/* Ends the fault: continues, restarts or speeds up the servers. */
 static void end(struct fault *fault)
 {
     size_t count = fault->servers->count;
@@ -96,6 +103,7 @@ static void end(struct fault *fault)
     }
 }
 
+/* Adds a mark to the timeline: the number of servers and `text`. */
 static void mark(const struct fault *fault, uint64_t at_ns, const char *text,
                  struct timeline *timeline)
 {
@@ -124,6 +132,7 @@ uint64_t fault_step(void *state, uint64_t elapsed_ns, struct timeline *timeline)
     return fault->steps == 1 && ends ? fault->plan.to_ns : UINT64_MAX;
 }
 
+/* Starts the proxy in a process of its own, without a delay. Returns 0 or -1. */
 static int start_proxy(struct fault *fault, char *error, size_t error_size)
 {
     int control[2];
@@ -132,7 +141,7 @@ static int start_proxy(struct fault *fault, char *error, size_t error_size)
                                               : delay_list_open(fault->list, fault->servers, "0",
                                                                 "0", 1, error, error_size);
     if (delay == NULL || pipe2(control, O_CLOEXEC) != 0)
-        return -1; /* the process ends with it */
+        return -1; /* on this path the program ends, and its descriptors with it */
     pid_t parent = getpid();
     fault->proxy = fork();
     if (fault->proxy == 0) {
@@ -178,6 +187,7 @@ const char *fault_servers(const struct fault *fault)
     return fault->list != NULL ? fault->list->text : fault->servers->text;
 }
 
+/* Returns true if all servers reply. */
 static bool answer(const struct servers *servers)
 {
     for (size_t i = 0; i < servers->count; i++) {
@@ -204,7 +214,7 @@ int fault_close(struct fault *fault, char *error, size_t error_size)
     while (!(fine = answer(fault->servers)) && result_now_ns() - start_ns < ANSWERS_NS)
         (void)usleep(RECHECK_US);
     if (!fine)
-        snprintf(error, error_size, "a server does not answer after its fault");
+        snprintf(error, error_size, "a server does not reply after its fault");
     free(fault->list);
     free(fault);
     return fine ? 0 : -1;

@@ -1,37 +1,43 @@
 /* SPDX-License-Identifier: MIT
- * What happens to servers in the middle of a run, and how they are put right again. */
+ * Faults of servers in the middle of a run, and their repair. */
 #ifndef BENCH_FAULT_H
 #define BENCH_FAULT_H
 
 #include "servers.h"
 #include "timeline.h"
 
+/* What happens to the servers. */
 enum fault_kind {
     FAULT_NONE = 0,
-    FAULT_STOPPED = 1,   /* SIGSTOP, then SIGCONT */
-    FAULT_KILLED = 2,    /* SIGKILL; started again after the run */
-    FAULT_RESTARTED = 3, /* SIGKILL, and started again in the run */
-    FAULT_SLOW = 4       /* behind a proxy that delays, for a while */
+    FAULT_STOPPED = 1,   /* SIGSTOP, later SIGCONT */
+    FAULT_KILLED = 2,    /* SIGKILL; the server is started again after the run */
+    FAULT_RESTARTED = 3, /* SIGKILL; the server is started again during the run */
+    FAULT_SLOW = 4       /* a proxy delays all bytes for a while */
 };
 
+/* A fault, the servers that have it, and its time. */
 struct fault_plan {
     enum fault_kind kind;
-    unsigned nodes; /* the last so many */
-    uint64_t from_ns, to_ns;
+    unsigned nodes;          /* number of servers with the fault: the last ones of the list */
+    uint64_t from_ns, to_ns; /* begin and end, since the start of the run */
 };
 
-/* Does it need the processes of the servers, that is, a sandbox? */
+/* Returns true if the fault needs the process ids of the servers, which only a sandbox provides. */
 bool fault_needs_processes(enum fault_kind kind);
 
 struct fault;
-/* NULL and a text in `error` on failure. `servers` is borrowed, their process ids change. */
+/* Prepares the fault of a plan. Returns NULL and a text in `error` on failure. Borrows `servers`
+ * and changes their process ids when servers restart. */
 struct fault *fault_open(struct servers *servers, const struct fault_plan *plan, char *error,
                          size_t error_size);
-/* The list of servers for clients: by way of the proxy if there is one. */
+/* Returns the list of URLs for clients, which leads through the proxy if there is one. Valid until
+ * fault_close(). */
 const char *fault_servers(const struct fault *fault);
-/* For struct paced_plan. */
+/* Begins or ends the fault when its time has come, and marks it in the timeline. Returns the next
+ * time at which it must be called, as paced_plan.step requires. `fault` is a struct fault. */
 uint64_t fault_step(void *fault, uint64_t elapsed_ns, struct timeline *timeline);
-/* Puts the servers right. 0, or -1 and a text in `error` if they do not answer then. */
+/* Ends the fault, waits until all servers reply, and frees `fault`; NULL does nothing. Returns 0,
+ * or -1 and a text in `error` if a server does not reply. */
 int fault_close(struct fault *fault, char *error, size_t error_size);
 
 #endif

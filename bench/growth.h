@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * redlock-growth: one measurement of one size. Each kind prints one JSON object in one line;
- * growth.py asks for the sizes and puts them together. */
+ * redlock-growth: one measurement of one size. Each kind of measurement prints one JSON object in
+ * one line; growth.py runs all sizes and combines the lines. */
 #ifndef BENCH_GROWTH_H
 #define BENCH_GROWTH_H
 
@@ -9,41 +9,54 @@
 #include <redlock/redlock.h>
 #include <sys/types.h>
 
+/* The command line. Each kind of measurement uses some of the numbers. */
 struct growth_settings {
-    struct servers servers; /* the first `nodes` of those that were given */
-    char list[SERVERS_TEXT_MAX];
-    char prefix[64];
-    unsigned held, threads, processes, depth;
-    uint64_t ttl_ms, hold_ms, pairs;
-    uint32_t node_timeout_ms;
+    struct servers servers;                   /* the first ones of those that were given */
+    char list[SERVERS_TEXT_MAX];              /* their URLs */
+    char prefix[64];                          /* of the names of all resources */
+    unsigned held, threads, processes, depth; /* size of the measurement, all the same */
+    uint64_t ttl_ms;
+    uint64_t hold_ms;         /* growth_held(): time for which the locks are held */
+    uint64_t pairs;           /* pairs of the loop, of all threads, or of each process */
+    uint32_t node_timeout_ms; /* 0: derived from the round trips */
 };
 
-/* Memory that a client has through its allocator. */
+/* Memory that a client has allocated. */
 struct growth_memory {
-    size_t live, peak, blocks;
+    size_t live;   /* bytes now */
+    size_t peak;   /* largest value of `live` */
+    size_t blocks; /* allocations now */
 };
-/* For one thread at a time. */
+/* Returns an allocator that counts in `memory`. Not thread-safe: for clients in embedded mode. */
 redlock_allocator_t growth_allocator(struct growth_memory *memory);
-/* Of this process: bytes in memory; of those shared with others, its share. */
+/* Returns the resident memory of this process in bytes, 0 if unknown. */
 size_t growth_rss(void);
+/* Returns the same, with pages that several processes share divided among them (Pss). */
 size_t growth_pss(void);
-/* Processor time of this process, in microseconds; how often it was switched away from. */
+/* Returns the processor time of this process in microseconds. */
 uint64_t growth_cpu_us(void);
+/* Returns how often this process has waited, in voluntary context switches. */
 uint64_t growth_switches(void);
 
-/* What all servers have done so far: commands of clients, without what scripts call and what is
- * asked here; how often they read from a connection. -1: one cannot be asked. */
+/* Work of all servers until now. Without the commands that scripts call, and without INFO and TIME,
+ * which the measurement and the heartbeats send. */
 struct growth_work {
-    uint64_t commands, reads, cpu_us;
+    uint64_t commands; /* received from clients */
+    uint64_t reads;    /* reads from client connections, by INFO's total_reads_processed */
+    uint64_t cpu_us;   /* processor time */
 };
+
+/* Reads the work of all servers. Returns 0, or -1 if a server does not reply. */
 int growth_work(const struct servers *servers, struct growth_work *ret_work);
 
-/* Locks that are held and renewed for a while. */
+/* Acquires settings->held locks in one loop, holds them with automatic extension, and releases
+ * them. Prints memory and work of each phase. Returns an exit code, as all kinds do. */
 int growth_held(const struct growth_settings *settings);
-/* Pairs of acquire and release: in one loop with so many in flight, by threads that share a client,
- * by processes with one blocked thread each. */
+/* Runs pairs of acquire and release in one loop with settings->depth in flight. */
 int growth_loop(const struct growth_settings *settings);
+/* Runs the pairs in settings->threads threads that share a client. */
 int growth_threads(const struct growth_settings *settings);
+/* Runs the pairs in settings->processes processes with a client and one blocked thread each. */
 int growth_processes(const struct growth_settings *settings);
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""How time, memory and commands grow: with nodes, held locks, threads, processes. Runs redlock-growth for each size,
-on the servers of REDLOCK_SERVERS (nine for all of it: redlock sandbox -n 9), prints a table, and writes CSV, JSON and plots."""
+"""Measures how time, memory and commands grow with nodes, held locks, threads and processes. Runs redlock-growth for each
+size on the servers of REDLOCK_SERVERS (redlock sandbox -n 9 starts enough), prints a table, and writes CSV, JSON and plots."""
 
 import argparse
 import csv
@@ -15,12 +15,13 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# The sizes of each series.
 NODES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
 HELD = [1, 10, 100, 1000, 10000]
 LOOPS = [1, 4, 16, 64, 256]
 THREADS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 PROCESSES = [1, 2, 4, 8, 16, 32, 64]
-COUNTED = {1: (1000, 12000), 100: (3000, 4000), 10000: (30000, 12000)}  # held: ttl and time of holding, ms
+COUNTED = {1: (1000, 12000), 100: (3000, 4000), 10000: (30000, 12000)}  # locks held: (TTL, time of holding), ms
 
 
 HEAD = """how time, memory and commands grow
@@ -32,11 +33,11 @@ HEAD = """how time, memory and commands grow
 
 
 class Failed(Exception):
-    pass
+    """A measurement has printed no result."""
 
 
 def ended(number, _frame):
-    """As by Ctrl-C: what was begun is cleared away."""
+    """Handles SIGTERM: ends the program like Ctrl-C, so that temporary files are removed."""
     raise SystemExit(128 + number)
 
 
@@ -46,12 +47,16 @@ def count_servers():
 
 
 class Runner:
+    """Runs the measurements. Each series is a method that yields (size, row). quick: only the ends of each series,
+    a moment each."""
+
     def __init__(self, program, quick):
         self.program, self.quick = program, quick
         self.servers = count_servers()
 
     def run(self, kind, *words, wrapper=()):
-        if kind == "held":  # thousands at once: a busy server is late, and not to blame
+        """Runs redlock-growth once, below `wrapper`, and returns its result with "passed"."""
+        if kind == "held":  # with thousands of requests at once a busy server replies late
             words += ("--node-timeout", 20000)
         command = [*wrapper, self.program, kind, *[str(word) for word in words]]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -60,7 +65,7 @@ class Runner:
         try:
             result = json.loads(done.stdout)
         except ValueError:
-            raise Failed(f"{' '.join(command)}: says {done.stdout[:60]!r}: {done.stderr.strip()}") from None
+            raise Failed(f"{' '.join(command)}: unexpected output {done.stdout[:60]!r}: {done.stderr.strip()}") from None
         result["passed"] = done.returncode == 0
         return result
 
@@ -112,7 +117,7 @@ class Runner:
         return min(5, self.servers)
 
     def instructions(self):
-        """Of the client, for each renewal of a held lock: callgrind counts within growth_hold() alone."""
+        """Counts the client's instructions per extension of a held lock: callgrind counts within growth_hold() only."""
         if self.quick:
             return
         if not shutil.which("valgrind"):
@@ -137,7 +142,7 @@ class Runner:
             }
 
 
-# For the table: heading, key, digits behind the point, factor.
+# Columns of the tables: heading, key, digits after the point, factor.
 PAIR = [
     ("pairs/s", "pairs_per_second", 0, 1),
     ("p50 us", "p50_us", 0, 1),
@@ -182,7 +187,7 @@ def print_row(series, size, row, out):
 
 
 def measure(runner, chosen, results, out):
-    """Adds to the results one by one: what was measured before something fails is not lost."""
+    """Measures the series and appends each row to `results` at once, so that a failure loses no earlier row."""
     for series in chosen:
         print_head(series, out)
         for size, row in getattr(runner, series)():
@@ -202,7 +207,7 @@ def write_csv(path, environment, results):
 
 
 def plot(directory, results):
-    """One line of text if there is no gnuplot."""
+    """Draws the plots, or prints one line if there is no gnuplot."""
     if not shutil.which("gnuplot"):
         print("no plots: gnuplot is missing (Debian: gnuplot-nox)", file=sys.stderr)
         return
@@ -232,7 +237,7 @@ def parse():
     parser = argparse.ArgumentParser(prog="growth.py", description=__doc__)
     parser.add_argument("program", help="redlock-growth")
     parser.add_argument("--series", default=",".join(SERIES), help="of " + ",".join(SERIES))
-    parser.add_argument("--quick", action="store_true", help="the ends of each series, a moment each: does it work?")
+    parser.add_argument("--quick", action="store_true", help="only the smallest and largest sizes, for a moment each")
     parser.add_argument("--output", help="directory for growth.csv, growth.json and the plots")
     given = parser.parse_args()
     given.chosen = given.series.split(",")

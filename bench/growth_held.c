@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * So many locks in one loop: taken, held and renewed for a while, given back. */
+ * Measures many locks in one loop: acquired, held with automatic extension for a while,
+ * released. */
 #include "growth.h"
 
 #include "result.h"
@@ -10,30 +11,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define IN_FLIGHT     256u
-#define READY_NS      (UINT64_C(10) * 1000000000)
-#define TIME_LIMIT_NS (UINT64_C(120) * 1000000000)
-#define QUIET_NS      (UINT64_C(50) * 1000000)
-#define SLICE_NS      (UINT64_C(10) * 1000000)
+#define IN_FLIGHT     256u                         /* acquisitions at a time */
+#define READY_NS      (UINT64_C(10) * 1000000000)  /* for the servers to be eligible */
+#define TIME_LIMIT_NS (UINT64_C(120) * 1000000000) /* for one phase */
+#define QUIET_NS      (UINT64_C(50) * 1000000)     /* for late replies after a phase */
+#define SLICE_NS      (UINT64_C(10) * 1000000)     /* unit in which extensions are counted */
 #define SHUTDOWN_MS   5000
-#define TURN_MS       20
+#define TURN_MS       20 /* longest wait of one turn of the loop */
 #define RESOURCE_MAX  96
 
+/* The client and its locks. */
 struct held {
     const struct growth_settings *settings;
     redlock_t *client;
     redlock_opts_t opts;
-    redlock_lock_t **locks;
-    unsigned started, have, failed, released, unreleased;
-    uint64_t turns;
-    bool ready, broken;
+    redlock_lock_t **locks; /* `have` locks; the array is owned */
+    unsigned started;       /* acquisitions that have begun */
+    unsigned have;          /* locks acquired */
+    unsigned failed;        /* acquisitions that failed */
+    unsigned released;      /* releases that have ended, with those that failed */
+    unsigned unreleased;    /* releases that failed */
+    uint64_t turns;         /* calls of redlock_process() */
+    bool ready;             /* the operation of on_ready() has ended */
+    bool broken;            /* the client cannot be used any more */
 };
 
+/* Cost of one phase. */
 struct phase {
-    uint64_t wall_ns, cpu_us, turns, extended, slice_most, slices, slices_used;
+    uint64_t wall_ns, cpu_us, turns;
+    uint64_t extended;    /* extensions in the hold phase */
+    uint64_t slices;      /* time slices of SLICE_NS in the hold phase */
+    uint64_t slices_used; /* of these, slices with an extension */
+    uint64_t slice_most;  /* extensions in the busiest slice */
     struct growth_work work;
 };
 
+/* Runs the application's loop once. */
 static void turn(struct held *held)
 {
     struct pollfd pollfd = {.fd = redlock_get_fd(held->client), .events = POLLIN};
@@ -43,6 +56,7 @@ static void turn(struct held *held)
     }
 }
 
+/* Ends waiting for the client to be ready, or to be shut down. */
 static void on_ready(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -57,6 +71,7 @@ static void on_ready(redlock_t *client, int status, redlock_lock_t *lock,
 static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata);
 
+/* Starts the acquisition of the next lock. */
 static void start_next(struct held *held)
 {
     char resource[RESOURCE_MAX];
@@ -65,6 +80,7 @@ static void start_next(struct held *held)
         held->failed++;
 }
 
+/* Counts an acquisition that has ended, and starts the next one. */
 static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -79,6 +95,7 @@ static void on_acquired(redlock_t *client, int status, redlock_lock_t *lock,
         start_next(held);
 }
 
+/* Counts a release that has ended. */
 static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -90,6 +107,7 @@ static void on_released(redlock_t *client, int status, redlock_lock_t *lock,
     redlock_lock_free(lock);
 }
 
+/* Returns true while an undo is pending on any node. */
 static bool has_pending_undos(struct held *held)
 {
     for (size_t i = 0; i < redlock_node_count(held->client); i++) {
@@ -101,7 +119,7 @@ static bool has_pending_undos(struct held *held)
     return false;
 }
 
-/* Until the slowest nodes have answered, too. */
+/* Runs the loop until late replies have arrived and no undo is pending. */
 static void rest(struct held *held)
 {
     uint64_t now_ns = result_now_ns(), until = now_ns + QUIET_NS, latest = now_ns + READY_NS;
@@ -111,12 +129,14 @@ static void rest(struct held *held)
     }
 }
 
+/* Returns the number of extensions until now. */
 static uint64_t extended(struct held *held)
 {
     redlock_stats_t stats;
     return redlock_get_stats(held->client, &stats, sizeof stats) == REDLOCK_OK ? stats.extended : 0;
 }
 
+/* Returns the number of eligible nodes. */
 static size_t voting(struct held *held)
 {
     size_t count = 0;
@@ -128,6 +148,7 @@ static size_t voting(struct held *held)
     return count;
 }
 
+/* Waits until all nodes are eligible. Returns false on failure. */
 static bool make_ready(struct held *held)
 {
     uint64_t until = result_now_ns() + READY_NS;
@@ -141,7 +162,8 @@ static bool make_ready(struct held *held)
     return held->ready && !held->broken;
 }
 
-/* Apart, so that valgrind can be told to count in here alone: --toggle-collect=growth_hold. */
+/* Runs the loop while all locks are held, for settings->hold_ms. A function of its own, so that
+ * valgrind can count in it alone: --toggle-collect=growth_hold. */
 __attribute__((noinline)) void growth_hold(struct held *held, struct phase *phase);
 void growth_hold(struct held *held, struct phase *phase)
 {
@@ -166,7 +188,7 @@ void growth_hold(struct held *held, struct phase *phase)
     phase->wall_ns = now_ns - start_ns;
 }
 
-/* One phase, with the work of client and servers around it. */
+/* Runs one phase and measures the work of client and servers. Returns 0 or -1. */
 static int measure(struct held *held, void (*run)(struct held *, struct phase *),
                    struct phase *phase)
 {
@@ -187,6 +209,7 @@ static int measure(struct held *held, void (*run)(struct held *, struct phase *)
     return 0;
 }
 
+/* Acquires all locks. */
 static void take(struct held *held, struct phase *phase)
 {
     uint64_t until = result_now_ns() + TIME_LIMIT_NS;
@@ -199,7 +222,7 @@ static void take(struct held *held, struct phase *phase)
     rest(held);
 }
 
-/* All at once: the release of a process that ends its work. */
+/* Releases all locks at once, as a process does at its end. */
 static void release_one(struct held *held, struct phase *phase)
 {
     uint64_t until = result_now_ns() + TIME_LIMIT_NS;
@@ -216,6 +239,7 @@ static void release_one(struct held *held, struct phase *phase)
     rest(held);
 }
 
+/* Creates the client with the counting allocator. Returns a status. */
 static int open_client(struct held *held, struct growth_memory *memory)
 {
     const redlock_allocator_t allocator = growth_allocator(memory);
@@ -233,6 +257,7 @@ static int open_client(struct held *held, struct growth_memory *memory)
     return status;
 }
 
+/* Prints the cost of a phase as fields of the JSON object, with `name` as their prefix. */
 static void print_phase(const char *name, const struct phase *phase)
 {
     printf(",\"%s_ms\":%.3f,\"%s_cpu_ms\":%.3f,\"%s_turns\":%" PRIu64 ",\"%s_commands\":%" PRIu64
@@ -242,6 +267,7 @@ static void print_phase(const char *name, const struct phase *phase)
            (double)phase->work.cpu_us / 1e3);
 }
 
+/* Shuts the client down and frees it. */
 static void shut_down(struct held *held)
 {
     held->ready = false;

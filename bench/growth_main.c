@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * redlock-growth KIND [OPTION]...: the options of one measurement. */
+ * redlock-growth KIND [OPTION]...: parses the options of one measurement. */
 #include "environment.h"
 #include "growth.h"
 #include "number.h"
@@ -14,21 +14,23 @@
 
 static const char usage[] =
     "usage: redlock-growth held|loop|threads|processes|environment [OPTION]...\n"
-    "  --servers LIST   host:port,... ($REDLOCK_SERVERS)\n"
-    "  --nodes N        of these, the first N (5)\n"
-    "  --size N         locks held, in flight, threads or processes (1)\n"
+    "  --servers LIST   host:port, separated by commas (default $REDLOCK_SERVERS)\n"
+    "  --nodes N        number of servers, the first ones of the list (5)\n"
+    "  --size N         number of locks held, in flight, of threads or of processes (1)\n"
     "  --pairs N        loop, threads, processes (each): pairs of acquire and release (2000)\n"
-    "  --ttl MS         (10000)\n"
-    "  --hold MS        held: for so long (3000)\n"
-    "  --node-timeout MS  0: measured (0)\n";
+    "  --ttl MS         time to live of a lock (10000)\n"
+    "  --hold MS        held: time for which the locks are held (3000)\n"
+    "  --node-timeout MS  time limit of a request; 0: measured (0)\n";
 
+/* Prints what is wrong with the command line. Returns the exit code. */
 static int refuse(const char *text, const char *word)
 {
     fprintf(stderr, "redlock-growth: %s %s\n%s", text, word, usage);
     return EXIT_USAGE;
 }
 
-/* The first `nodes` words of the list, with what is behind their question marks. */
+/* Stores the first `nodes` URLs of the list, with their parameters. Returns false after a message
+ * if there are too few. */
 static bool choose(struct growth_settings *settings, const char *text, size_t nodes)
 {
     char error[256], items[SERVERS_TEXT_MAX], *rest = NULL;
@@ -51,7 +53,7 @@ static bool choose(struct growth_settings *settings, const char *text, size_t no
     return true;
 }
 
-/* The head of a report. */
+/* Prints the environment as a JSON object. Returns an exit code. */
 static int print_environment(const struct servers *servers)
 {
     struct environment environment;

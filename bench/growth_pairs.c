@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Pairs of acquire and release with nobody in the way: how time, processor time, memory and
+ * Measures pairs of acquire and release without contention: how time, processor time, memory and
  * commands grow with the number in flight, with threads, and with processes. */
 #include "growth.h"
 
@@ -16,14 +16,17 @@
 
 #define WAIT_MS 5000
 
-/* What one process has done. */
+/* Measurements of one process, or of all. Processes send it through a pipe. */
 struct share {
     uint64_t pairs, failed, violations;
-    uint64_t start_ns, end_ns, cpu_us, switches;
-    uint64_t p50_ns, p99_ns;
-    uint64_t rss, pss;
+    uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; growth_loop(): 0 and the duration */
+    uint64_t cpu_us;           /* processor time of the process */
+    uint64_t switches;         /* voluntary context switches of the process */
+    uint64_t p50_ns, p99_ns;   /* of a pair */
+    uint64_t rss, pss;         /* memory, bytes */
 };
 
+/* Returns the settings of a client without contention: a resource for each operation in flight. */
 static struct client_settings client_settings(const struct growth_settings *settings,
                                               const char *prefix, unsigned depth)
 {
@@ -38,6 +41,7 @@ static struct client_settings client_settings(const struct growth_settings *sett
     };
 }
 
+/* Copies the counts and percentiles of a run, and reads the memory of this process. */
 static void fill(struct share *share, const struct result *result)
 {
     share->pairs = result->pairs;
@@ -49,6 +53,7 @@ static void fill(struct share *share, const struct result *result)
     share->pss = growth_pss();
 }
 
+/* Prints one measurement as a JSON object. */
 static void print_share(const char *kind, const struct growth_settings *settings, unsigned size,
                         const struct share *share, const struct growth_work *work)
 {
@@ -67,17 +72,20 @@ static void print_share(const char *kind, const struct growth_settings *settings
            (double)share->p50_ns / 1e3, (double)share->p99_ns / 1e3, share->rss, share->pss);
 }
 
+/* Returns the exit code: 1 after a violation or if more than one pair in a hundred failed. */
 static int verdict(const struct share *share)
 {
     return share->violations == 0 && share->failed * 100 <= share->pairs ? 0 : 1;
 }
 
+/* A loop that can run pairs: embedded or threaded mode. */
 struct side {
     void *state;
     int (*run)(void *state, uint64_t pairs, struct result *result);
 };
 
-/* Runs a side once to warm up, and once to be measured. */
+/* Runs a side once to warm up and once to measure it. Returns 0, or -1 if a run failed or a server
+ * did not reply. */
 static int measure(const struct growth_settings *settings, const struct side *side,
                    struct share *share, struct growth_work *work)
 {
@@ -106,9 +114,10 @@ static int measure(const struct growth_settings *settings, const struct side *si
     return failed;
 }
 
+/* Prints that the measurement failed. Returns the exit code. */
 static int cannot_go_on(void)
 {
-    fprintf(stderr, "redlock-growth: a server cannot be asked, or nothing was answered for long\n");
+    fprintf(stderr, "redlock-growth: a server does not reply\n");
     return 69;
 }
 
@@ -120,7 +129,8 @@ int growth_loop(const struct growth_settings *settings)
     struct client_settings client = client_settings(settings, settings->prefix, settings->depth);
     struct embedded *embedded = embedded_open(&client, error, sizeof error);
     if (embedded == NULL || embedded_wait_votes(embedded) != 0) {
-        fprintf(stderr, "redlock-growth: %s\n", embedded == NULL ? error : "nodes do not vote");
+        fprintf(stderr, "redlock-growth: %s\n",
+                embedded == NULL ? error : "not all servers are eligible");
         return 69;
     }
     const struct side side = {embedded, embedded_run};
@@ -153,7 +163,8 @@ int growth_threads(const struct growth_settings *settings)
     return verdict(&share);
 }
 
-/* One process: says that it is ready, waits for the end of `go`, works, says what it did. */
+/* Does the work of one process: connects, writes to `told` whether it is ready, waits for the end
+ * of the pipe `go`, runs its pairs and writes its struct share to `told`. Returns an exit code. */
 static int work_alone(const struct growth_settings *settings, unsigned index, int go, int told)
 {
     char error[256], prefix[96], byte = 0;
@@ -179,6 +190,7 @@ static int work_alone(const struct growth_settings *settings, unsigned index, in
     return sent == sizeof share ? 0 : 1;
 }
 
+/* Adds the share of one of `count` processes to the sum. */
 static void add(struct share *sum, const struct share *one, unsigned count)
 {
     sum->pairs += one->pairs;
@@ -189,12 +201,14 @@ static void add(struct share *sum, const struct share *one, unsigned count)
     sum->start_ns =
         sum->start_ns == 0 || one->start_ns < sum->start_ns ? one->start_ns : sum->start_ns;
     sum->end_ns = one->end_ns > sum->end_ns ? one->end_ns : sum->end_ns;
-    sum->p50_ns += one->p50_ns / count; /* the mean of their medians; the worst p99 */
+    sum->p50_ns += one->p50_ns / count; /* mean of the medians; worst p99 */
     sum->p99_ns = one->p99_ns > sum->p99_ns ? one->p99_ns : sum->p99_ns;
     sum->rss += one->rss / count;
     sum->pss += one->pss / count;
 }
 
+/* Starts all processes when they are ready, and adds up their shares. `go` and `told` are the
+ * parent's ends of the pipes; `go` is closed. Returns false if a process or a server failed. */
 static bool collect(const struct growth_settings *settings, int go, int told, struct share *sum,
                     struct growth_work *work)
 {
@@ -230,9 +244,9 @@ int growth_processes(const struct growth_settings *settings)
     for (unsigned i = 0; i < settings->processes; i++) {
         pid_t pid = fork();
         if (pid == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
-            _exit(1); /* or the end of `go` would be taken for the start */
+            _exit(1); /* a parent that ended before prctl() would look like the start signal */
         if (pid < 0)
-            perror("redlock-growth: fork"); /* the others end with the pipe */
+            perror("redlock-growth: fork"); /* the children end when the pipe closes */
         if (pid != 0)
             continue;
         close(go[1]);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""redlock-growth and growth.py work, and what must not grow does not: memory of a held lock and of a client, what is
-kept after a burst, commands for each lock. Times are not looked at."""
+"""Runs redlock-growth and growth.py, and checks bounds: memory of a held lock and of a client, what a client keeps after a
+burst, commands for each lock. Does not check times."""
 
 import csv
 import json
@@ -20,22 +20,22 @@ DEADLINE_S = 120 * SLOW
 KIB = 1024
 CLIENT_MAX = 256 * KIB
 HELD_MAX = 1280
-KEPT_MAX = 768 * KIB  # beside the client, by tables and buffers that thousands of locks have made larger
+KEPT_MAX = 768 * KIB  # memory besides the client: tables and buffers that thousands of locks have enlarged
 
 
 def run(*words, nodes=5):
-    # Servers may be late on a busy machine: that is not what is measured here.
+    # Servers may reply late on a busy machine, which these tests do not measure.
     command = [REDLOCK, "sandbox", "-n", str(nodes), "--", GROWTH, *[str(word) for word in words], "--node-timeout", "20000"]
     return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
-# Kills the parent of four processes that have long to work.
+# Kills the parent of four processes that would work for a long time.
 ORPHANS = """
 import os, re, socket, subprocess, sys, time
 growth = subprocess.Popen([sys.argv[1], "processes", "--size", "4", "--pairs", "1000000000"])
 host, port = os.environ["REDLOCK_SERVERS"].split(",")[0].split("?")[0].split(":")
 calls = 0
-# Twenty pairs warm each of them up; after that they are at work.
+# Each process warms up with twenty pairs; later ones show that it works.
 while calls < 500:
     time.sleep(0.02)
     with socket.create_connection((host, int(port))) as server:
@@ -69,12 +69,12 @@ class Growth(unittest.TestCase):
             self.assertEqual(row["failed"], 0)
             self.assertEqual(row["left_bytes"], 0)
             self.assertLessEqual(row["client_bytes"], CLIENT_MAX)
-            # Servers that are late have not had their turn when a phase ends, but when all is given back. What was
-            # taken back before it left is not sent at all: a majority has had each lock, and its undo.
+            # Commands to a late server may be sent after the end of a phase. Each lock has a majority, so a command
+            # whose undo is queued before it was sent is not sent at all.
             commands = row["take_commands"] + row["hold_commands"] + row["give_commands"]
             self.assertGreaterEqual(commands, 6 * row["held"])
             self.assertLessEqual(commands, 12 * row["held"])
-        # What each lock adds, without what the first ones make once.
+        # The cost of one more lock, without what the first ones allocate once.
         each = (many["held_bytes"] - few["held_bytes"]) / (many["held"] - few["held"])
         self.assertLessEqual(each, HELD_MAX)
         blocks = (many["held_blocks"] - few["held_blocks"]) / (many["held"] - few["held"])
@@ -85,7 +85,7 @@ class Growth(unittest.TestCase):
         row = self.measure("held", "--size", 2000, "--ttl", 3000, "--hold", 2500)
         self.assertEqual(row["lost"], 0)
         self.assertGreaterEqual(row["renewed"], 2000)
-        # Five commands for each; rounds may be repeated on a busy machine, and some may be under way at the end.
+        # Five commands for each extension. Rounds may be repeated on a busy machine, and some may be unfinished at the end.
         self.assertLessEqual(row["hold_commands"], 2 * 5 * row["renewed"])
         self.assertGreater(row["hold_commands"] / row["hold_reads"], 3)
 
@@ -96,7 +96,7 @@ class Growth(unittest.TestCase):
                 self.assertEqual(row["violations"], 0)
                 self.assertEqual(row["failed"], 0)
                 self.assertEqual(row["pairs"], 160 if kind == "processes" else 40)
-                # Ten, and what the library asked or made again on the way.
+                # Ten commands for a pair, and repeated or additional ones.
                 self.assertGreaterEqual(row["commands_per_pair"], 8)
                 self.assertLessEqual(row["commands_per_pair"], 13)
 
@@ -110,7 +110,7 @@ class Growth(unittest.TestCase):
             command = [REDLOCK, "sandbox", "-n", "3", "--", sys.executable, DRIVER, GROWTH, "--quick", "--output", directory]
             command += ["--series", "nodes,loop"]
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
-            # 1: some measurement has failed, as it may on a busy machine.
+            # 1: a measurement has failed, as it may on a busy machine.
             self.assertIn(done.returncode, (0, 1), done.stderr)
             with open(os.path.join(directory, "growth.json"), encoding="utf-8") as file:
                 document = json.load(file)
@@ -137,7 +137,7 @@ class Growth(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, "no instructions: valgrind is missing (Debian: valgrind)\n"))
 
     def test_what_was_measured_before_a_failure_is_kept(self):
-        # With one server of two that are named, all works but what needs both.
+        # One of two servers runs: all measurements work except those that need both.
         with tempfile.TemporaryDirectory() as directory:
             inner = [sys.executable, DRIVER, GROWTH, "--quick", "--series", "nodes", "--output", directory]
             script = "import os, sys; os.environ['REDLOCK_SERVERS'] += ',127.0.0.1:1'; os.execv(sys.argv[1], sys.argv[1:])"

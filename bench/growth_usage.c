@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a measurement has used: memory, processor time, the servers' work. */
+ * Reads what a measurement has used: memory, processor time, the work of the servers. */
 #include "growth.h"
 
 #include "servers_commands.h"
@@ -12,9 +12,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* Before each block, its size; as large as the alignment that malloc() promises. */
+/* Bytes before each block, which hold its size. A multiple of the alignment that malloc()
+ * promises. */
 #define HEADER 16
 
+/* Allocates a block and counts it. */
 static void *count_malloc(size_t size, void *userdata)
 {
     struct growth_memory *memory = userdata;
@@ -29,6 +31,7 @@ static void *count_malloc(size_t size, void *userdata)
     return block + HEADER;
 }
 
+/* Returns the size of a block. */
 static size_t size_of(const void *ptr)
 {
     size_t size;
@@ -36,6 +39,7 @@ static size_t size_of(const void *ptr)
     return size;
 }
 
+/* Frees a block and counts it. */
 static void count_free(void *ptr, void *userdata)
 {
     struct growth_memory *memory = userdata;
@@ -46,6 +50,7 @@ static void count_free(void *ptr, void *userdata)
     free((char *)ptr - HEADER);
 }
 
+/* Allocates a new block with the contents of an old one, and frees that one. */
 static void *count_realloc(void *ptr, size_t size, void *userdata)
 {
     void *block = count_malloc(size, userdata);
@@ -103,6 +108,7 @@ uint64_t growth_switches(void)
     return (uint64_t)usage.ru_nvcsw;
 }
 
+/* Adds the number of reads from client connections of one server. Returns 0 or -1. */
 static int read_reads(const struct server *server, uint64_t *ret_reads)
 {
     static const char name[] = "total_reads_processed:";
@@ -121,7 +127,7 @@ static int read_reads(const struct server *server, uint64_t *ret_reads)
     return at != NULL ? 0 : -1;
 }
 
-/* Scripts are counted as one command of the client, not as what they call. */
+/* Returns true for commands that scripts call. A script counts as one command of the client. */
 static bool is_inner(const struct commands *commands, const char *name)
 {
     static const char *const inner[] = {"del", "pexpire", "get", "pttl"};
@@ -141,7 +147,8 @@ int growth_work(const struct servers *servers, struct growth_work *ret_work)
         return -1;
     for (size_t i = 0; i < commands.count; i++) {
         bool ours = strcmp(commands.list[i].name, "info") == 0 ||
-                    strcmp(commands.list[i].name, "time") == 0; /* and the heartbeats of clients */
+                    /* also sent by the clients' heartbeats */
+                    strcmp(commands.list[i].name, "time") == 0;
         if (!ours && !is_inner(&commands, commands.list[i].name))
             ret_work->commands += commands.list[i].calls;
     }

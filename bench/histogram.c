@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The log-linear histogram: values below 128 are counted exactly, above that 128 buckets share each
+ * The log-linear histogram: values below 128 are counted exactly. Above, 128 buckets share each
  * power of two. */
 #include "histogram.h"
 
@@ -16,6 +16,7 @@ void histogram_reset(struct histogram *histogram)
     memset(histogram, 0, sizeof *histogram);
 }
 
+/* Returns the bucket of a value. */
 static size_t bucket_of(uint64_t value)
 {
     if (value < HISTOGRAM_STEPS)
@@ -24,7 +25,7 @@ static size_t bucket_of(uint64_t value)
     return (size_t)shift * HISTOGRAM_STEPS + (size_t)(value >> shift);
 }
 
-/* The largest value that falls into the bucket. */
+/* Returns the largest value that falls into the bucket. */
 static uint64_t bucket_end(size_t bucket)
 {
     if (bucket < 2 * HISTOGRAM_STEPS)
@@ -59,7 +60,7 @@ void histogram_add(struct histogram *sum, const struct histogram *histogram)
 
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points)
 {
-    /* The rank is ceil(count * share), computed without overflow for any realistic count. */
+    /* The rank is ceil(count * share), computed so that no realistic count overflows. */
     uint64_t whole = histogram->count / 10000 * basis_points;
     uint64_t rest = (histogram->count % 10000 * basis_points + 9999) / 10000;
     uint64_t rank = whole + rest;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A log-linear histogram of durations: 128 steps per power of two, so a percentile is at most 0.8 %
- * too high and never too low. Recording is a shift and an increment, no allocation. */
+ * A log-linear histogram of durations with 128 steps for each power of two, so that a percentile is
+ * at most 0.8 % too high and never too low. Recording allocates nothing. */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
 
@@ -11,22 +11,26 @@
 #define HISTOGRAM_STEPS     (1u << HISTOGRAM_STEP_BITS)
 #define HISTOGRAM_BUCKETS   ((64u - HISTOGRAM_STEP_BITS + 1u) * HISTOGRAM_STEPS)
 
+/* Counts of values, in any unit; the benchmark uses nanoseconds. Zero bytes are an empty one. */
 struct histogram {
-    uint64_t count;
-    uint64_t min, max;
+    uint64_t count;    /* of all values */
+    uint64_t min, max; /* exact; 0 if there is no value */
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
+/* Removes all values. */
 void histogram_reset(struct histogram *histogram);
+/* Adds one value. */
 void histogram_record(struct histogram *histogram, uint64_t value);
+/* Adds all values of `histogram` to `sum`. */
 void histogram_add(struct histogram *sum, const struct histogram *histogram);
 
-/* The smallest recorded value that at least `basis_points` / 10000 of all values do not exceed,
- * rounded up to the end of its bucket: 5000 is the median, 9990 is p99.9, 10000 the maximum.
- * 0 if nothing was recorded. */
+/* Returns the smallest recorded value that at least `basis_points` / 10000 of all values do not
+ * exceed, rounded up to the end of its bucket: 5000 is the median, 9990 is p99.9, 10000 the
+ * maximum. Returns 0 if there is no value. */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned basis_points);
 
-/* What reports show, in basis points, and what they call it. */
+/* The percentiles that reports show, in basis points, and their names. */
 #define HISTOGRAM_POINTS 6
 extern const unsigned histogram_points[HISTOGRAM_POINTS];
 extern const char *const histogram_point_names[HISTOGRAM_POINTS];   /* "p99.9" */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * redlock-bench: the loop over runs and scenarios. */
+ * redlock-bench: runs all scenarios, as often as was requested. */
 #include "environment.h"
 #include "options.h"
 #include "print.h"
@@ -18,13 +18,16 @@
 #define EXIT_NO_NODES   69
 #define EXIT_OS         71
 
-/* Or something that takes its place: --side baseline is then the side with plain locks. */
+/* Returns true if the scenario can run one side alone: the baseline, or for a variant the side with
+ * plain locks. */
 static bool has_baseline(const struct scenario *scenario)
 {
     return scenario->kind == SCENARIO_EMBEDDED || scenario->kind == SCENARIO_THREADED ||
            scenario->kind == SCENARIO_VARIANT;
 }
 
+/* Counts instructions or system calls for all scenarios with two sides in one process. Returns an
+ * exit code. */
 static int count_pairs(const struct options *options, const struct scenario_settings *settings)
 {
     int code = 0;
@@ -36,7 +39,8 @@ static int count_pairs(const struct options *options, const struct scenario_sett
     return code;
 }
 
-/* False, with a line: a scenario that nobody asked for by name and that cannot be run here. */
+/* Returns false if the scenario cannot run here. A scenario that was not chosen by name is then
+ * left out, with a line on stderr unless only the baseline runs. */
 static bool can_run(const struct options *options, const struct scenario *scenario,
                     struct scenario_settings *settings)
 {
@@ -50,6 +54,7 @@ static bool can_run(const struct options *options, const struct scenario *scenar
     return false;
 }
 
+/* Runs one scenario and prints its result. Returns an exit code. */
 static int measure_one(const struct scenario *scenario, struct scenario_settings *settings,
                        unsigned run, struct printer *printer)
 {
@@ -68,6 +73,7 @@ static int measure_one(const struct scenario *scenario, struct scenario_settings
     return code;
 }
 
+/* Runs all scenarios and prints the report. Returns an exit code. */
 static int measure(const struct options *options, struct scenario_settings *settings)
 {
     struct print_head head = {

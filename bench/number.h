@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers of command lines: digits and nothing else, within bounds. */
+ * Parses numbers on command lines: decimal digits only, within bounds. */
 #ifndef BENCH_NUMBER_H
 #define BENCH_NUMBER_H
 
@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The `len` characters at `text`, which need not be the end of it. False, and *ret_number as it
- * was, unless they are a number from `min` to `max`. */
+/* Parses the `len` characters at `text`, which need not end there, as a number from `min` to `max`.
+ * On failure returns false and leaves *ret_number unchanged. */
 static inline bool number_parse_part(const char *text, size_t len, uint64_t min, uint64_t max,
                                      uint64_t *ret_number)
 {
@@ -29,6 +29,7 @@ static inline bool number_parse_part(const char *text, size_t len, uint64_t min,
     return true;
 }
 
+/* Parses the whole text, as number_parse_part() does. */
 static inline bool number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret_number)
 {
     return number_parse_part(text, strlen(text), min, max, ret_number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Options of redlock-bench, and what it says about itself. */
+ * Parses the options of redlock-bench and prints its help. */
 #include "options.h"
 
 #include "number.h"
@@ -12,42 +12,46 @@
 
 static void print_usage(FILE *file)
 {
-    fputs("usage: redlock-bench [options]\n"
-          "  Measures acquire+release of the library and, in the same run, of a hand-written\n"
-          "  hiredis loop (the baseline), slice by slice in turn.\n"
-          "  --servers LIST   host:port or redis://host:port, by comma or blank\n"
-          "                   (default $REDLOCK_SERVERS)\n"
-          "  --scenario LIST  names from below, by comma (default: all)\n"
-          "  --ops N          pairs of acquire and release per side and scenario\n"
-          "  --warm N         pairs before, not counted (20 for each in flight, at least 200)\n"
-          "  --seconds N      end a scenario after so long (3; with --ops: when it is through)\n"
-          "  --rate N         operations a second of open loops (1000; with faults 500)\n"
-          "  --runs N         repeat everything, then show the middle ratios (1)\n"
-          "  --seed N         order of the slices (default: from the clock; printed)\n"
-          "  --ttl MS         time to live of a lock (10000)\n"
-          "  --node-timeout MS  of the library's nodes (default: measured, as in real life)\n"
-          "  --side NAME      run only 'library' or 'baseline' (for profilers)\n"
-          "  --instructions   count instructions per pair, with valgrind\n"
-          "  --syscalls       count system calls per pair, with strace\n"
-          "  --json, --csv    instead of the table\n"
-          "  --save FILE      the JSON document, besides what is printed\n"
-          "  --quiet          no lines on stderr about how far it is\n"
-          "  --verbose        what the library logs, on stderr\n"
-          "scenarios:\n",
-          file);
+    fputs(
+        "usage: redlock-bench [options]\n"
+        "  Measures acquire and release of the library and, in the same run, of a hand-written\n"
+        "  loop over hiredis (the baseline). Slices of both sides take turns.\n"
+        "  --servers LIST   host:port or redis://host:port, separated by commas or blanks\n"
+        "                   (default $REDLOCK_SERVERS)\n"
+        "  --scenario LIST  names from below, separated by commas (default: all)\n"
+        "  --ops N          pairs of acquire and release, for each side and scenario\n"
+        "  --warm N         pairs before that do not count (20 for each in flight, at least 200)\n"
+        "  --seconds N      time limit of a scenario (3; with --ops: none)\n"
+        "  --rate N         operations per second of open loops (1000; with faults 500)\n"
+        "  --runs N         repetitions of everything; prints the median ratios (1)\n"
+        "  --seed N         of the order of the slices (default: from the clock; printed)\n"
+        "  --ttl MS         time to live of a lock (10000)\n"
+        "  --node-timeout MS  time limit of the library's requests (default: measured)\n"
+        "  --side NAME      run only 'library' or 'baseline' (for profilers)\n"
+        "  --instructions   count instructions per pair, with valgrind\n"
+        "  --syscalls       count system calls per pair, with strace\n"
+        "  --json, --csv    instead of the table\n"
+        "  --save FILE      also write the JSON document to FILE\n"
+        "  --quiet          no progress on stderr\n"
+        "  --verbose        the library's log on stderr\n"
+        "scenarios:\n",
+        file);
     for (size_t i = 0; i < scenarios_count; i++)
         fprintf(file, "  %-13s  %s\n", scenarios[i].name, scenarios[i].summary);
-    fputs("exit: 0 fine, 1 violation, leftover key or failed operations, 64 usage, 69 no servers\n"
+    fputs("exit: 0 success, 1 violation, leftover key or failed operations, 64 usage,\n"
+          "  69 no servers\n"
           "example: redlock sandbox -- redlock-bench --scenario embedded-1,embedded-64 --runs 3\n",
           file);
 }
 
+/* Prints what is wrong with an option. Returns false. */
 static bool refuse(const char *what, const char *value)
 {
     fprintf(stderr, "redlock-bench: %s: '%s'; see redlock-bench --help\n", what, value);
     return false;
 }
 
+/* Parses the number of an option. Returns false after a message if it is not valid. */
 static bool parse_number(const char *name, const char *text, uint64_t min, uint64_t max,
                          uint64_t *ret_number)
 {
@@ -58,6 +62,7 @@ static bool parse_number(const char *name, const char *text, uint64_t min, uint6
     return false;
 }
 
+/* Selects all scenarios of the default run. */
 static void choose_all(struct options *options)
 {
     for (size_t i = 0; i < scenarios_count; i++) {
@@ -66,6 +71,7 @@ static void choose_all(struct options *options)
     }
 }
 
+/* Selects the scenarios of a list of names. Returns false after a message if one is unknown. */
 static bool parse_scenarios(struct options *options, const char *list)
 {
     if (strcmp(list, "all") == 0)
@@ -82,6 +88,7 @@ static bool parse_scenarios(struct options *options, const char *list)
     return true;
 }
 
+/* Parses --side. Returns false after a message if it is not valid. */
 static bool parse_side(struct options *options, const char *name)
 {
     if (strcmp(name, "library") == 0)
@@ -93,6 +100,7 @@ static bool parse_side(struct options *options, const char *name)
     return true;
 }
 
+/* Stores one option. Returns false after a message if its value is not valid. */
 static bool parse_option(struct options *options, int letter, const char *value)
 {
     switch (letter) {
@@ -143,7 +151,7 @@ static bool parse_option(struct options *options, int letter, const char *value)
     case 'h':
         print_usage(stdout);
         exit(0);
-    default: /* getopt has said what is wrong */
+    default: /* getopt has printed the reason */
         fputs("see redlock-bench --help\n", stderr);
         return false;
     }

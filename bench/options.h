@@ -8,20 +8,30 @@
 
 #define SCENARIOS_MAX 64
 
+/* The command line, with defaults for what was not given. Borrows its texts from argv. */
 struct options {
-    const char *servers;
+    const char *servers; /* list of URLs; NULL: not given */
     const struct scenario *scenarios[SCENARIOS_MAX];
     size_t scenarios_count;
-    uint64_t runs, pairs, warm, seconds, rate_per_s, seed, ttl_ms, node_timeout_ms;
-    bool chosen; /* scenarios, by name */
+    uint64_t runs;       /* repetitions of all scenarios */
+    uint64_t pairs;      /* for each side; 0: the scenario's default */
+    uint64_t warm;       /* pairs that do not count; UINT64_MAX: the default */
+    uint64_t seconds;    /* time limit of a scenario; 0: not given */
+    uint64_t rate_per_s; /* of open loops; 0: the scenario's default */
+    uint64_t seed;
+    uint64_t ttl_ms;
+    uint64_t node_timeout_ms; /* 0: derived from the round trips */
+    bool chosen;              /* the scenarios were chosen by name */
     enum scenario_sides sides;
     enum print_format format;
-    const char *save;
-    enum counted counted; /* 0: nothing, times are measured */
-    bool verbose, quiet;
+    const char *save;     /* file for the JSON document; NULL: none */
+    enum counted counted; /* what to count; 0: measure times instead */
+    bool verbose;         /* print the library's log */
+    bool quiet;           /* print no progress */
 };
 
-/* False: something is wrong with it, and was said. */
+/* Parses the command line into `options`, which holds the defaults. Returns false after a message
+ * if it is not valid. Ends the program after --help. */
 bool options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The open loop: library in embedded mode, one poll with the time of the next start. */
+ * The open loop: the library in embedded mode, and one poll that ends at the time of the next
+ * start. */
 #include "paced.h"
 
 #include "progress.h"
@@ -11,37 +12,47 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#define SECOND_NS    UINT64_C(1000000000)
-#define READY_MS     5000
-#define SHUTDOWN_MS  5000
-#define STRAGGLER_NS (15 * SECOND_NS) /* all have ended so long after the last start */
-#define SILENCE_NS   (SECOND_NS / 2)
-#define WARM         200
-#define CLOSED_MAX   1000000 /* samples of a closed loop */
+#define SECOND_NS   UINT64_C(1000000000)
+#define READY_MS    5000
+#define SHUTDOWN_MS 5000
+/* Time after the last start in which all operations must end. */
+#define STRAGGLER_NS (15 * SECOND_NS)
+#define SILENCE_NS   (SECOND_NS / 2) /* longest wait of one turn of the loop */
+#define WARM         200             /* operations before the measurement */
+#define CLOSED_MAX   1000000         /* samples of a closed loop */
 
 struct paced;
 
+/* One operation in flight, or a free place for one. */
 struct paced_slot {
     struct paced *paced;
-    struct paced_slot *next_free;
-    struct holding *holding;
-    uint64_t due_ns, sent_ns;
+    struct paced_slot *next_free; /* valid in the list of free slots */
+    struct holding *holding;      /* the slot's resource, which no other slot uses */
+    uint64_t due_ns;              /* intended start */
+    uint64_t sent_ns;             /* call of redlock_acquire_start() */
 };
 
+/* The client, its slots and the state of the current run. */
 struct paced {
     const struct paced_plan *plan;
     redlock_t *client;
     redlock_opts_t opts;
-    struct holding *holdings;
-    struct paced_slot *slots, *free_slots;
-    struct result *intended, *sent;
+    struct holding *holdings;      /* owned */
+    struct paced_slot *slots;      /* owned */
+    struct paced_slot *free_slots; /* list of slots without an operation */
+    struct result *intended;       /* times from the intended start */
+    struct result *sent;           /* times from the call */
     struct timeline *timeline;
-    uint64_t start_ns, begun, total, running;
-    uint64_t step_ns; /* since the beginning */
-    bool warming;
-    int broken;
+    uint64_t start_ns; /* of the run */
+    uint64_t begun;    /* operations that have begun */
+    uint64_t total;    /* operations of the run */
+    uint64_t running;  /* operations in flight */
+    uint64_t step_ns;  /* time of the next plan->step(), since start_ns */
+    bool warming;      /* nothing is recorded */
+    int broken;        /* status of the call that made the client unusable; 0: none */
 };
 
+/* Returns the slot to the list of free slots. */
 static void free_slot(struct paced_slot *slot)
 {
     slot->next_free = slot->paced->free_slots;
@@ -49,6 +60,7 @@ static void free_slot(struct paced_slot *slot)
     slot->paced->running--;
 }
 
+/* Records the end of the slot's operation. */
 static void finish(struct paced_slot *slot, int status)
 {
     struct paced *paced = slot->paced;
@@ -70,6 +82,7 @@ static void finish(struct paced_slot *slot, int status)
     free_slot(slot);
 }
 
+/* Ends the release of a slot, and with it the operation. */
 static void released(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -79,6 +92,7 @@ static void released(redlock_t *client, int status, redlock_lock_t *lock,
     finish(userdata, status);
 }
 
+/* Ends an acquisition: records it and starts the release, or ends the operation after a failure. */
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -104,6 +118,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     }
 }
 
+/* Starts an operation that was due at due_ns. There must be a free slot. */
 static void start_one(struct paced *paced, uint64_t due_ns)
 {
     struct paced_slot *slot = paced->free_slots;
@@ -120,7 +135,8 @@ static void start_one(struct paced *paced, uint64_t due_ns)
     }
 }
 
-/* Begins what is due. When is it to be called again? */
+/* Starts the operations that are due. Returns the time of the next start, UINT64_MAX if that
+ * depends on the end of an operation. */
 static uint64_t start_due(struct paced *paced, uint64_t now_ns)
 {
     const struct paced_plan *plan = paced->plan;
@@ -139,6 +155,7 @@ static uint64_t start_due(struct paced *paced, uint64_t now_ns)
     return UINT64_MAX;
 }
 
+/* Runs the loop once: waits up to until_ns and processes what the client has received. */
 static void wait_until(struct paced *paced, uint64_t now_ns, uint64_t until_ns)
 {
     uint64_t wait_ns = until_ns <= now_ns ? 0 : until_ns - now_ns;
@@ -152,6 +169,7 @@ static void wait_until(struct paced *paced, uint64_t now_ns, uint64_t until_ns)
         paced->broken = status;
 }
 
+/* Calls plan->step() if it is due. Returns the time at which it is due next. */
 static uint64_t take_steps(struct paced *paced, uint64_t elapsed_ns)
 {
     const struct paced_plan *plan = paced->plan;
@@ -162,6 +180,7 @@ static uint64_t take_steps(struct paced *paced, uint64_t elapsed_ns)
     return paced->step_ns == UINT64_MAX ? UINT64_MAX : paced->start_ns + paced->step_ns;
 }
 
+/* Returns true if the run has ended: nothing is in flight and no operation will begin. */
 static bool is_over(const struct paced *paced, uint64_t elapsed_ns)
 {
     bool closed = paced->plan->rate_per_s == 0 && !paced->warming;
@@ -169,7 +188,7 @@ static bool is_over(const struct paced *paced, uint64_t elapsed_ns)
            (paced->begun == paced->total || (closed && elapsed_ns >= paced->plan->duration_ns));
 }
 
-/* 0, or -1 if it does not come to its end. */
+/* Runs the plan. Returns 0, or -1 if the client failed or operations did not end in time. */
 static int run(struct paced *paced)
 {
     paced->begun = 0;
@@ -188,6 +207,7 @@ static int run(struct paced *paced)
     return paced->broken == 0 ? 0 : -1;
 }
 
+/* Runs WARM operations in a closed loop that are not recorded. Returns 0 or -1. */
 static int warm(struct paced *paced, const struct paced_plan *plan)
 {
     const struct paced_plan closed = {.rate_per_s = 0, .duration_ns = UINT64_MAX / 2};
@@ -202,6 +222,8 @@ static int warm(struct paced *paced, const struct paced_plan *plan)
     return status;
 }
 
+/* Runs the loop until an operation has ended. `started` is the status of its start. Returns the
+ * status of the operation. */
 static int wait_for(struct paced *paced, const struct wait *wait, int started)
 {
     while (started == REDLOCK_OK && !wait->done && paced->broken == 0)
@@ -209,6 +231,8 @@ static int wait_for(struct paced *paced, const struct wait *wait, int started)
     return started != REDLOCK_OK ? started : wait->status;
 }
 
+/* Allocates everything and connects. Returns 0, or -1 and a text in `error`; close_paced() must
+ * follow in both cases. */
 static int open_paced(struct paced *paced, const struct client_settings *settings, char *error,
                       size_t error_size)
 {
@@ -236,13 +260,15 @@ static int open_paced(struct paced *paced, const struct client_settings *setting
     return status == REDLOCK_OK ? 0 : -1;
 }
 
+/* Shuts the client down and frees everything except the timeline. */
 static void close_paced(struct paced *paced, const struct client_settings *settings)
 {
     if (paced->client != NULL) {
         struct wait wait = {.done = false};
         int started = redlock_shutdown_start(paced->client, SHUTDOWN_MS, waited, &wait);
         paced->broken = 0;
-        /* A server that was killed cannot be told: its keys are gone anyway. */
+        /* The undos for a killed server cannot be delivered. Its keys are gone, so the status does
+         * not matter. */
         (void)wait_for(paced, &wait, started);
         (void)redlock_free(paced->client);
     }
@@ -262,10 +288,11 @@ int paced_run(const struct client_settings *settings, const struct paced_plan *p
     paced.total = plan->count_max != 0 && plan->count_max < total ? plan->count_max : total;
     if (sent == NULL)
         paced.sent = scratch;
-    (void)prctl(PR_SET_TIMERSLACK, 1UL); /* the next start is not to wait for other timers */
+    /* so that the kernel does not delay the next start to join other timers */
+    (void)prctl(PR_SET_TIMERSLACK, 1UL);
     int failed = scratch == NULL ? -1 : open_paced(&paced, settings, error, error_size);
     if (failed == 0) {
-        snprintf(error, error_size, "it does not come to an end");
+        snprintf(error, error_size, "operations did not end in time");
         failed = warm(&paced, plan);
     }
     if (failed == 0) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The comparison with the peers works: tiny runs against five servers of a sandbox. Speed is not looked at, and
-nothing is fetched: a peer that `./dev bench --peers` has not installed before is skipped."""
+"""Runs the comparison with the peers briefly against five servers of a sandbox. Does not check speed and downloads nothing:
+a peer that `./dev bench --peers` has not installed is skipped."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ sys.path.insert(0, COMPARE)
 import figures  # noqa: E402
 import roster  # noqa: E402
 
-# Two callers that have the lock at the same time, and a key that nobody takes away.
+# Two callers hold the lock at the same time, and one key stays.
 LIAR = """#!/usr/bin/env python3
 import socket, sys
 host, port = sys.argv[1].split(",")[0].split("//")[1].split(":")
@@ -50,7 +50,7 @@ for line in sys.stdin:
         os.kill(int(file.read()), signal.SIGKILL)
     print("over", flush=True)
 """
-# Says that it works, and does not end by itself.
+# Claims to be ready and never ends.
 SLEEPER = """#!/usr/bin/env python3
 import os, select, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -61,7 +61,7 @@ with open("NOTE", "w") as file:
     print(os.getpid(), file=file)
 select.select([], [], [])
 """
-# Sends the signal when the driver is at work, and says what is left then.
+# Sends the signal while the driver works, and prints what is left after it.
 ENDED = """
 import os, re, socket, subprocess, sys, time
 number, note, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -88,13 +88,13 @@ def run(*words, sandbox=True, peers=INSTALLED):
 
 def tiny(*words, **more):
     done = run("--slice", "0.3", "--warm", "0.1", "--rounds", "1", "--seed", "5", *words, "--json", **more)
-    # 1: ours failed more than one call in a hundred; so few tell nothing on a busy machine.
+    # 1: more than one call in a hundred failed, which means nothing for so few calls on a busy machine.
     assert done.returncode in (0, 1), done.stderr
     return json.loads(done.stdout)
 
 
 def impostor(name, text):
-    """A directory in which redsync's driver is this script."""
+    """Returns a directory in which this script is the driver of redsync."""
     peers = os.path.join(SCRATCH, name)
     shutil.rmtree(peers, ignore_errors=True)
     os.makedirs(os.path.join(peers, "redsync"))
@@ -117,11 +117,11 @@ class Compare(unittest.TestCase):
             with self.subTest(scenario=line["scenario"], driver=line["driver"]):
                 self.assertEqual(line["broken"], "")
                 self.assertEqual(line["violations"], 0)
-                # A server that is slow to answer may keep a key for longer than the patience.
+                # A key may stay for longer than the comparison waits if a server is slow.
                 self.assertEqual(line["leftover_keys_at_the_end"], 0)
 
     def test_figures_and_ratios(self):
-        # On a busy machine nothing may be finished within a short slice.
+        # On a busy machine a short slice may contain no finished pair.
         for seconds in ("0.5", "2", "8", "30"):
             lines = tiny("--scenario", "many", "--driver", "redlock,baseline", "--slice", seconds)["results"]
             if all(line["pairs"] > 0 for line in lines):
@@ -152,7 +152,7 @@ class Compare(unittest.TestCase):
     def test_two_holders_and_a_key_that_stays_are_seen(self):
         document = tiny("--scenario", "contended", "--driver", "redsync", peers=impostor("liar", LIAR))
         line = document["results"][0]
-        # Four processes say the same in two slices; each hold of the second caller begins too early.
+        # Four processes print the same lines in two slices; each hold of the second caller begins too early.
         self.assertGreaterEqual(line["violations"], 2)
         self.assertGreaterEqual(line["leftover_keys"], 1)
         self.assertGreaterEqual(line["failures"], 2)
@@ -180,11 +180,11 @@ class Compare(unittest.TestCase):
         self.assertGreaterEqual(float(rows[0]["attempts_per_grant"]), 1)
 
     def test_a_server_that_dies_ends_it_with_a_line(self):
-        # A driver kills the first server when it is told to work.
+        # A driver kills the first server when its first slice begins.
         done = run("--slice", "0.2", "--rounds", "1", "--scenario", "one,many", "--driver", "redsync", "--json",
                    peers=impostor("killer", KILLER))  # fmt: skip
         self.assertEqual(done.returncode, 69, done.stderr)
-        self.assertIn("compare: one: a server cannot be asked: ", done.stderr)
+        self.assertIn("compare: one: a server does not reply: ", done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         self.assertEqual(json.loads(done.stdout)["results"], [])
 
@@ -256,7 +256,7 @@ class Install(unittest.TestCase):
             self.assertEqual(file.read(), "mine")
 
     def test_a_missing_toolchain_is_one_line(self):
-        # A place for programs in which there is a shell's daily need and no language.
+        # A PATH with the tools of a shell and without any language.
         place = os.path.join(SCRATCH, "bin")
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * PING over plain sockets and poll. */
+ * Measures PING over plain sockets and poll. */
 #include "limits.h"
 
 #include <errno.h>
@@ -8,9 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define ANSWER_LEN 7 /* +PONG\r\n */
+#define ANSWER_LEN 7 /* bytes of +PONG\r\n */
 #define WAIT_MS    5000
 
+/* Sends one PING to each server. Returns 0 or -1. */
 static int request_all(const struct pollfd *fds, size_t count)
 {
     static const char ping[] = "*1\r\n$4\r\nPING\r\n";
@@ -21,7 +22,8 @@ static int request_all(const struct pollfd *fds, size_t count)
     return 0;
 }
 
-/* One PING to each, and all answers. 0 or -1. */
+/* Sends one PING to each server and waits for all replies. Records the time of the q-th reply.
+ * Returns 0 or -1. */
 static int one_round(struct pollfd *fds, size_t count, struct result *result)
 {
     char bytes[64];
@@ -68,7 +70,7 @@ int ping_run(const struct servers *servers, uint64_t count, uint64_t budget_ns,
     for (uint64_t i = 0; i < count && failed == 0; i++) {
         failed = one_round(fds, servers->count, result);
         if (failed != 0)
-            snprintf(error, error_size, "a server does not answer a PING");
+            snprintf(error, error_size, "a server does not reply to PING");
         if (budget_ns != 0 && result_now_ns() - start_ns > budget_ns)
             break;
     }

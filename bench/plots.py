@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Pictures of a JSON document of redlock-bench, as SVG and PNG, drawn by gnuplot.
+"""Draws pictures of a JSON document of redlock-bench with gnuplot, as SVG and PNG.
 
     plots.py RESULT.json DIRECTORY
 
 percentiles            time of a pair by percentile, library and baseline, 1 to 256 in flight
-throughput             pairs a second by the number in flight, and the servers' limit
-stalled                what an open loop sees of a stall, and what a closed one does not
+throughput             pairs per second by the number in flight, and the limit of the servers
+stalled                a stall of the servers as an open loop and as a closed loop measure it
 time-SCENARIO          latency over time around a fault
-Pictures without data in the document are left out. Of several runs, throughput is the middle one and
-all else is the first.
+Leaves out pictures without data in the document. Of several runs, throughput shows the median and the other
+pictures show the first.
 """
 
 import json
@@ -46,13 +46,15 @@ set ylabel "time of acquire and release (ms)"
 
 
 class Picture:
+    """One picture: gnuplot settings, and series of data."""
+
     def __init__(self, name, title, settings):
         self.name = name
         self.lines = [HEAD, settings, f'set title "{title}"']
         self.series = []
 
     def add(self, rows, style, label=None, columns="1:2"):
-        """rows: tuples of numbers; None is a gap."""
+        """Adds a series. rows: tuples of numbers; None is a gap."""
         block = f"$data{len(self.series)}"
         self.lines.append(f"{block} << EOD")
         self.lines += [" ".join("-" if value is None else f"{value:.6g}" for value in row) for row in rows]
@@ -73,10 +75,12 @@ class Picture:
 
 
 def first_run(document):
+    """Returns the results of the first run by scenario."""
     return {result["scenario"]: result for result in document["results"] if result["run"] == 1}
 
 
 def side(result, name):
+    """Returns the side of a result with this name, or None."""
     for one in result["sides"]:
         if one["side"] == name:
             return one
@@ -84,11 +88,12 @@ def side(result, name):
 
 
 def curve(one):
-    """The maximum has no place on an axis that ends before 100 %."""
+    """Returns the points of a percentile curve. The axis is logarithmic in 100 % - p, so the maximum has no place."""
     return [(1 / (1 - share / 100), us / 1000) for share, us in one["pair_curve"] if share < 100]
 
 
 def where(document):
+    """Returns the subtitle: servers and machine."""
     environment = document["environment"]
     return f"{environment['servers']} x {environment['server']}, {environment['cpu']}, {environment['cpus']} CPUs"
 
@@ -109,6 +114,7 @@ def percentiles(document):
 
 
 def rates(document, kind, name):
+    """Returns (depth, median of the runs in thousand pairs per second) of one side."""
     rows = []
     for depth in DEPTHS:
         values = [
@@ -126,7 +132,7 @@ def rates(document, kind, name):
 def throughput(document):
     lines = [("library, one thread (poll)", "embedded", "library", LIBRARY, 7),
              ("library, a thread for each lock", "threaded", "library", THIRD, 5),
-             ("baseline: hiredis by hand, one thread", "embedded", "baseline", BASELINE, 9)]  # fmt: skip
+             ("baseline: hand-written over hiredis, one thread", "embedded", "baseline", BASELINE, 9)]  # fmt: skip
     picture = Picture("throughput", f"Uncontended, closed loop\\n{where(document)}",
                       'set logscale x 2\nset xrange [0.8:320]\nset xtics (1, 8, 64, 256)\nset yrange [0:*]\n'
                       'set xlabel "locks in flight"\nset ylabel "acquired and released (thousands per second)"\n'
@@ -150,21 +156,22 @@ def stalled(document):
     result = first_run(document).get("stalled")
     if result is None:
         return None
-    picture = Picture("stalled", f"Three of five servers stand still for a while\\n{where(document)}",
+    picture = Picture("stalled", f"Three of five servers are stopped for a while\\n{where(document)}",
                       PERCENT_AXIS + "set key top left Left reverse\n")  # fmt: skip
     opened, closed = side(result, "fault"), side(result, "closed")
     rate = result["figures"]["rate_per_s"]
     picture.add(curve(opened), f'lines lc rgb "{LIBRARY}" lw 2.5', f"open loop, {rate:g} per second, from the intended start")
-    picture.add(curve(closed), f'lines lc rgb "{BASELINE}" lw 2.5 dt 2', "closed loop, one caller: does not see it")
+    picture.add(curve(closed), f'lines lc rgb "{BASELINE}" lw 2.5 dt 2', "closed loop, one caller: does not show the stall")
     return picture
 
 
 def over_time(document, name):
+    """Returns the picture of a scenario with a timeline: median, maximum and failures by intended start."""
     result = first_run(document)[name]
     timeline = result["timeline"]
     rows = [(start / 1000, p50 or None, p99 or None, top or None) for start, _, _, p50, p99, top in timeline["bins"]]
     if not any(row[3] for row in rows):
-        return None  # all have failed: no time to show
+        return None  # all operations have failed: no time to show
     step = rows[1][0] - rows[0][0]
     highest = max(row[3] for row in rows if row[3])
     lowest = min(row[1] for row in rows if row[1])
@@ -206,7 +213,7 @@ def main():
         if document["schema"] != "redlock.bench/1":
             raise ValueError(f"its schema is {document['schema']}")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        sys.exit(f"plots: no pictures: {sys.argv[1]} is no JSON document of redlock-bench: {error}")
+        sys.exit(f"plots: no pictures: {sys.argv[1]} is not a JSON document of redlock-bench: {error}")
     os.makedirs(sys.argv[2], exist_ok=True)
     pictures = [percentiles(document), throughput(document), stalled(document)]
     pictures += [over_time(document, name) for name, result in first_run(document).items() if "timeline" in result]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * To each result its ways of being shown, and the ratios of all runs. */
+ * Prints each result in the formats that were requested, and collects the ratios of all runs. */
 #include "print_parts.h"
 
 #include <errno.h>
@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A printer between printer_open() and printer_close(). */
 struct printer {
     enum print_format format;
-    struct json_print *json; /* printed or saved at the end */
-    FILE *save;
-    struct limits limits;
+    struct json_print *json; /* document that is printed or saved at the end; NULL: none */
+    FILE *save;              /* file for the document; NULL: none */
+    struct limits limits;    /* of the last scenario "limits" */
     size_t series_count;
-    struct series series[SERIES_MAX];
+    struct series series[SERIES_MAX]; /* ratios of each scenario with two sides */
 };
 
 double print_percentile_us(const struct histogram *histogram, unsigned basis_points)
@@ -41,7 +42,7 @@ struct ratio ratio_of(const struct scenario_result *result, const struct limits 
         .rate =
             result_divide(result_pairs_per_second(&result->a), result_pairs_per_second(&result->b)),
     };
-    /* Of open loops the rate is given, and of held locks there are no pairs. */
+    /* The rate of an open loop is given, and held locks have no pairs: no ratios to the limits. */
     bool closed = result->scenario->kind == SCENARIO_EMBEDDED ||
                   result->scenario->kind == SCENARIO_THREADED ||
                   result->scenario->kind == SCENARIO_VARIANT;
@@ -52,6 +53,7 @@ struct ratio ratio_of(const struct scenario_result *result, const struct limits 
     return ratio;
 }
 
+/* Stores the limits that the scenario "limits" has measured. */
 static void remember_limits(struct limits *limits, const struct scenario_result *result)
 {
     limits->ping_us = print_percentile_us(&result->a.pair, 5000);
@@ -61,6 +63,7 @@ static void remember_limits(struct limits *limits, const struct scenario_result 
     }
 }
 
+/* Adds a ratio to the series of its scenario. */
 static void remember(struct printer *printer, const struct scenario_result *result,
                      const struct ratio *ratio)
 {
@@ -85,6 +88,7 @@ static int compare_double(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Returns the median of one field of all ratios; `offset` is that of the field. */
 static double middle_of(const struct series *series, size_t offset)
 {
     double list[RATIOS_MAX];

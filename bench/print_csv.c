@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A line for each side. The head comes before, in lines that begin with '#'. */
+ * Prints CSV, one line for each side. The head is in lines that begin with '#'. */
 #include "print_parts.h"
 
 #include <inttypes.h>
@@ -18,6 +18,7 @@ void csv_open(const struct print_head *head)
     fflush(stdout);
 }
 
+/* Prints the line of one side, up to the figures. */
 static void csv_side(const struct scenario_result *result, const char *name,
                      const struct result *side)
 {

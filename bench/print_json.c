@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The JSON document. */
+ * Builds and prints the JSON document. */
 #include "print_parts.h"
 
 #include <errno.h>
@@ -8,10 +8,13 @@
 
 #define BINS 100
 
+/* A document between json_print_open() and json_print_close(). */
 struct json_print {
-    json_t *document, *results;
+    json_t *document;
+    json_t *results; /* array in `document`; both references are owned */
 };
 
+/* Returns the percentiles of reports in microseconds, by name. */
 static json_t *json_percentiles(const struct histogram *histogram)
 {
     json_t *object = json_object();
@@ -21,7 +24,8 @@ static json_t *json_percentiles(const struct histogram *histogram)
     return object;
 }
 
-/* [share in per cent, microseconds], closer together towards the end; for plots. */
+/* Returns a curve for plots: pairs of percentile and microseconds, closer together towards 100
+ * %. */
 static json_t *json_curve(const struct histogram *histogram)
 {
     json_t *list = json_array();
@@ -35,6 +39,7 @@ static json_t *json_curve(const struct histogram *histogram)
     return list;
 }
 
+/* Returns one side of a result. */
 static json_t *json_side(const char *name, const struct result *side)
 {
     double pairs = (double)side->pairs;
@@ -56,6 +61,7 @@ static json_t *json_side(const char *name, const struct result *side)
     return object;
 }
 
+/* Returns the ratios of a result. */
 static json_t *json_ratio(const struct ratio *ratio)
 {
     return json_pack("{s:f, s:f, s:f, s:f, s:f}", "pairs_per_s", ratio->rate, "pair_p50",
@@ -63,7 +69,8 @@ static json_t *json_ratio(const struct ratio *ratio)
                      "of_servers_limit", ratio->share);
 }
 
-/* 100 stretches of the run: [start, operations, failed, p50, p99, max], milliseconds. */
+/* Divides the run into 100 equal parts and returns for each [start, operations, failed, p50, p99,
+ * max], times in milliseconds. Sorts the samples. */
 static json_t *json_timeline(struct timeline *timeline)
 {
     json_t *bins = json_array(), *marks = json_array();
@@ -84,6 +91,7 @@ static json_t *json_timeline(struct timeline *timeline)
     return json_pack("{s:o, s:o}", "bins", bins, "marks", marks);
 }
 
+/* Returns the figures of a result, by name. */
 static json_t *json_figures(const struct scenario_result *result)
 {
     json_t *object = json_object();
@@ -125,6 +133,7 @@ void json_print_add(struct json_print *json, const struct scenario_result *resul
     json_array_append_new(json->results, object);
 }
 
+/* Writes the document to a file. Returns 0, or -1 and errno. */
 static int dump(const json_t *document, FILE *file)
 {
     if (json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6)) != 0)

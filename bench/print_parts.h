@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What table, CSV and JSON have in common. Times are shown in microseconds. A ratio is the first
- * side divided by the second one: times below 1 and rates above 1 are good. */
+ * What the printers of table, CSV and JSON share. Times are printed in microseconds. A ratio is the
+ * first side divided by the second one: times below 1 and rates above 1 are better. */
 #ifndef BENCH_PRINT_PARTS_H
 #define BENCH_PRINT_PARTS_H
 
@@ -9,47 +9,54 @@
 #define RATIOS_MAX 64
 #define SERIES_MAX 64
 
-/* The last two are 0 where the baseline was not measured, or means nothing. */
+/* How the first side of a result compares. */
 struct ratio {
-    double p50, p99, rate; /* to the other side */
-    double pings;          /* acquisition, median, in PING round trips */
-    double share;          /* of what the servers do at most */
+    double p50, p99, rate; /* to the second side: times of a pair, pairs per second */
+    double pings;          /* median acquisition, in round trips of PING; 0: does not apply */
+    double share;          /* rate, relative to the limit of the servers; 0: does not apply */
 };
 
-/* What "limits" has measured; 0: not. */
+/* What the scenario "limits" has measured; 0: not measured. */
 struct limits {
-    double ping_us, pairs_per_s;
+    double ping_us;     /* median round trip */
+    double pairs_per_s; /* pairs that the slowest server can execute */
 };
 
 /* The ratios of all runs of one scenario. */
 struct series {
     const struct scenario *scenario;
-    size_t count;
+    size_t count; /* of ratios[] */
     struct ratio ratios[RATIOS_MAX];
 };
 
+/* Returns the ratios of one result with two sides. */
 struct ratio ratio_of(const struct scenario_result *result, const struct limits *limits);
-/* The middle one of the runs' ratios (the lower of two middle ones). */
+/* Returns the median of each ratio, the lower one of two medians. */
 struct ratio ratio_middle(const struct series *series);
 
+/* Returns a percentile of a histogram of nanoseconds, in microseconds. */
 double print_percentile_us(const struct histogram *histogram, unsigned basis_points);
-/* Of fences, those that took one round. */
+/* Returns the percentage of locks with a fence that needed one round only. */
 double print_one_round_percent_of(const struct result *result);
+/* Returns the processor time of all servers per pair, 0 if not measured. */
 double print_servers_us_per_pair(const struct result *result);
 
+/* print_table.c. Prints the head, the lines of one result, and the end with the median ratios. */
 void table_open(const struct print_head *head);
 void table_add(const struct scenario_result *result, const struct ratio *ratio);
 void table_close(const struct series *series, size_t count);
 
+/* print_csv.c. Prints the head, and the lines of one result. */
 void csv_open(const struct print_head *head);
 void csv_add(const struct scenario_result *result);
 
+/* print_json.c. json_print_open() creates the document, json_print_add() adds one result. */
 struct json_print;
 struct json_print *json_print_open(const struct print_head *head);
 void json_print_add(struct json_print *json, const struct scenario_result *result,
                     const struct ratio *ratio);
-/* Writes the document to both files (NULL: to none), closes the second one and frees it. 0, or -1
- * and errno. */
+/* Writes the document to both files (NULL: none), closes `save` and frees the document. Returns 0,
+ * or -1 and errno. */
 int json_print_close(struct json_print *json, const struct series *series, size_t count, FILE *out,
                      FILE *save);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table for people: a line for each side, their ratio below. */
+ * Prints the table for people: a line for each side, and their ratio below. */
 #include "print_parts.h"
 
 #include <inttypes.h>
@@ -18,12 +18,13 @@ void table_open(const struct print_head *head)
     fflush(stdout);
 }
 
-/* A tenth of a microsecond is of interest while there are few of them. */
+/* Prints microseconds, with a digit after the point unless the number is large. */
 static void print_us(double us)
 {
     printf("%9.*f", us < 9999.95 ? 1 : 0, us);
 }
 
+/* Prints the line of one side. */
 static void table_side(const char *scenario, const char *name, const struct result *result)
 {
     printf("%-14s%-11s%9.0f", scenario, name, result_pairs_per_second(result));
@@ -34,6 +35,7 @@ static void table_side(const char *scenario, const char *name, const struct resu
            result->last_error != 0 ? redlock_strerror(result->last_error) : "");
 }
 
+/* Prints the servers' processor time and the rounds of fences, if they were measured. */
 static void table_fences(const char *name, const struct result *result)
 {
     if (result->servers_us != 0)
@@ -44,7 +46,7 @@ static void table_fences(const char *name, const struct result *result)
                print_one_round_percent_of(result), result->one_round + result->two_rounds);
 }
 
-/* Only one scenario has them: in words that say what they are. */
+/* Prints the figures of the scenario by name, and the marks of its timeline. */
 static void table_figures(const struct scenario_result *result)
 {
     for (size_t i = 0; i < result->figures_count; i++)
@@ -70,21 +72,22 @@ void table_add(const struct scenario_result *result, const struct ratio *ratio)
     table_figures(result);
     uint64_t violations = result->a.violations + result->b.violations;
     if (violations != 0 || result->leftover_keys > 0)
-        printf("%-14sWRONG: %" PRIu64 " violations, %ld keys left behind\n", "", violations,
+        printf("%-14sWRONG: %" PRIu64 " violations, %ld keys left\n", "", violations,
                result->leftover_keys);
     if (result->leftover_keys < 0)
-        printf("%-14sWRONG: a server cannot be asked which keys are left; see redlock nodes\n", "");
+        printf("%-14sWRONG: a server does not reply: leftover keys unknown; see redlock nodes\n",
+               "");
 }
 
 static const char table_end[] =
-    "\npairs/s: acquired and given back; p50 to max: time of a pair; att/gr: attempts per grant\n"
+    "\npairs/s: acquired and released; p50 to max: time of a pair; att/gr: attempts per grant\n"
     "cpu us: processor time of this process per pair, user and system\n";
 
 static const char ratios_head[] =
     "\n%s\n"
     "scenario      runs   pairs/s       p50       p99   acquire/PING   of servers' limit\n";
 
-/* What a baseline was not measured for, or means nothing for, is left blank. */
+/* Prints a ratio, or blanks if it does not apply. */
 static void print_part(int width, double value, double factor, const char *unit)
 {
     if (value > 0.0)
@@ -99,8 +102,8 @@ void table_close(const struct series *series, size_t count)
     if (count == 0)
         return;
     printf(ratios_head, series[0].count > 1
-                            ? "to the other side and to the baselines, middle of the runs"
-                            : "to the other side and to the baselines");
+                            ? "ratios to the other side and to the limits, median of the runs"
+                            : "ratios to the other side and to the limits");
     for (size_t i = 0; i < count; i++) {
         struct ratio ratio = ratio_middle(&series[i]);
         printf("%-14s%4zu%9.2fx%9.2fx%9.2fx", series[i].scenario->name, series[i].count, ratio.rate,

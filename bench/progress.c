@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Progress on stderr. */
+ * Prints the progress of a run on stderr. */
 #include "progress.h"
 
 #include "result.h"
@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#define EACH_NS (UINT64_C(2) * 1000 * 1000 * 1000)
+#define EACH_NS (UINT64_C(2) * 1000 * 1000 * 1000) /* between two lines */
 
 static struct {
-    const char *what;
+    const char *what; /* current measurement; borrowed; NULL: none */
     unsigned run, runs;
-    uint64_t shown_ns;
+    uint64_t shown_ns; /* time of the last line, or of the beginning */
     bool silent;
 } progress;
 

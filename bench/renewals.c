@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks with REDLOCK_FLAG_AUTO_EXTEND in embedded mode; their events say when each was renewed. */
+ * Measures locks with automatic extension in embedded mode. The events of the locks show when each
+ * was extended. */
 #include "renewals.h"
 
 #include "progress.h"
@@ -15,29 +16,35 @@
 #define MS_NS       UINT64_C(1000000)
 #define READY_MS    5000
 #define SHUTDOWN_MS 20000
-#define TURN_MS     100
-#define FILL_NS     (UINT64_C(60) * 1000 * MS_NS)
+#define TURN_MS     100                           /* longest wait of one turn of the loop */
+#define FILL_NS     (UINT64_C(60) * 1000 * MS_NS) /* for all acquisitions */
 
+/* One lock. */
 struct holder {
     struct crowd *holders_state;
-    redlock_lock_t *lock;
-    uint64_t start_ns;
-    uint64_t reported_ns; /* when it was told last how much is left */
-    uint64_t deadline_ns; /* by that */
+    redlock_lock_t *lock; /* owned; NULL: not acquired */
+    uint64_t start_ns;    /* call of redlock_acquire_start() */
+    uint64_t reported_ns; /* when the library last reported the remaining validity */
+    uint64_t deadline_ns; /* end of the validity, by that report */
 };
 
+/* The client and all its locks. */
 struct crowd {
     redlock_t *client;
     redlock_opts_t opts;
-    struct holding *holdings;
-    struct holder *holders;
-    size_t count, begun, held, ended;
-    bool counting;
-    int broken;
+    struct holding *holdings; /* resources; owned */
+    struct holder *holders;   /* `count` of them; owned */
+    size_t count;             /* locks to acquire */
+    size_t begun, ended;      /* acquisitions that have begun, that have ended */
+    size_t held;              /* locks acquired */
+    bool counting;            /* extensions count; false while the locks are acquired or released */
+    int broken;               /* status of the call that made the client unusable; 0: none */
     struct result *result;
     struct renewals *renewals;
 };
 
+/* Records an extension, and how late it was: the library extends when a third of the validity is
+ * used up. */
 static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_ms)
 {
     struct crowd *crowd = holder->holders_state;
@@ -53,6 +60,7 @@ static void renewed(struct holder *holder, uint64_t now_ns, uint64_t remaining_m
     holder->deadline_ns = now_ns + remaining_ms * MS_NS;
 }
 
+/* Receives the events of one lock. */
 static void event(redlock_t *client, const redlock_event_t *event, void *userdata)
 {
     struct holder *holder = userdata;
@@ -66,6 +74,7 @@ static void event(redlock_t *client, const redlock_event_t *event, void *userdat
         crowd->renewals->lost++;
 }
 
+/* Ends the acquisition of a lock and counts it. */
 static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
                      const redlock_report_t *report, void *userdata)
 {
@@ -87,6 +96,7 @@ static void acquired(redlock_t *client, int status, redlock_lock_t *lock,
     histogram_record(&crowd->result->acquire, now_ns - holder->start_ns);
 }
 
+/* Runs the application's loop once. */
 static void turn(struct crowd *crowd)
 {
     struct pollfd pollfd = {.fd = redlock_get_fd(crowd->client), .events = POLLIN};
@@ -95,7 +105,7 @@ static void turn(struct crowd *crowd)
         crowd->broken = status;
 }
 
-/* Takes all locks, `depth` at a time. */
+/* Acquires all locks, `depth` at a time. Returns 0, or -1 if that fails or takes too long. */
 static int fill(struct crowd *crowd, unsigned depth)
 {
     uint64_t start_ns = result_now_ns();
@@ -124,7 +134,8 @@ static int fill(struct crowd *crowd, unsigned depth)
     return crowd->broken == 0 && crowd->held > 0 ? 0 : -1;
 }
 
-/* Of commands that clients send; the scripts' own are inside. */
+/* Returns how many commands the servers have received that a client sends about locks. Commands
+ * that scripts call are not among them. 0: a server does not reply. */
 static uint64_t count_sent(const struct servers *servers)
 {
     static const char *const names[] = {"set", "eval", "evalsha", "delex", "delifeq"};
@@ -139,6 +150,7 @@ static uint64_t count_sent(const struct servers *servers)
     return sum;
 }
 
+/* Holds the locks for duration_ms and measures what that costs. */
 static void hold(struct crowd *crowd, const struct servers *servers, uint64_t duration_ms)
 {
     uint64_t commands = count_sent(servers), cpu_us = servers_cpu_us(servers);
@@ -160,6 +172,8 @@ static void hold(struct crowd *crowd, const struct servers *servers, uint64_t du
         result_divide((double)(count_sent(servers) - commands), (double)crowd->result->pairs);
 }
 
+/* Runs the loop until an operation has ended. `started` is the status of its start. Returns the
+ * status of the operation. */
 static int wait_for(struct crowd *crowd, const struct wait *wait, int started)
 {
     while (started == REDLOCK_OK && !wait->done && crowd->broken == 0)
@@ -167,6 +181,8 @@ static int wait_for(struct crowd *crowd, const struct wait *wait, int started)
     return started != REDLOCK_OK ? started : wait->status;
 }
 
+/* Allocates everything and connects. Returns 0, or -1 and a text in `error`; close_holders() must
+ * follow in both cases. */
 static int open_holders(struct crowd *crowd, const struct client_settings *settings, char *error,
                         size_t error_size)
 {
@@ -190,6 +206,8 @@ static int open_holders(struct crowd *crowd, const struct client_settings *setti
     return status == REDLOCK_OK ? 0 : -1;
 }
 
+/* Adds the time limits that requests have exceeded and the reconnects of all nodes to the
+ * renewals. */
 static void note_nodes(struct crowd *crowd)
 {
     for (size_t i = 0; i < redlock_node_count(crowd->client); i++) {
@@ -201,6 +219,7 @@ static void note_nodes(struct crowd *crowd)
     }
 }
 
+/* Shuts the client down, which releases the locks, and frees everything. */
 static void close_holders(struct crowd *crowd, const struct client_settings *settings)
 {
     if (crowd->client != NULL) {
@@ -231,7 +250,7 @@ int renewals_run(const struct client_settings *settings, const struct servers *s
         client_add_stats(crowd.client, -1, result);
         failed = fill(&crowd, settings->depth);
         client_add_stats(crowd.client, 1, result);
-        snprintf(error, error_size, "the locks could not be taken: %s",
+        snprintf(error, error_size, "the locks could not be acquired: %s",
                  redlock_strerror(crowd.broken));
     }
     if (failed == 0)

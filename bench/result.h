@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What one side of a comparison has measured. */
+ * The measurements of one side of a comparison.
+ *
+ * A pair is one acquisition with its release, the unit of all closed loops. */
 #ifndef BENCH_RESULT_H
 #define BENCH_RESULT_H
 
@@ -8,20 +10,23 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Sums over all slices. Zero bytes are an empty result. */
 struct result {
-    struct histogram acquire; /* first byte of the request to "you have it", ns */
-    struct histogram pair;    /* first byte of the acquire to "it is given back", ns */
-    uint64_t pairs, failed;   /* finished closed-loop turns; those of them without the lock */
-    int last_error;           /* of the last one that failed; 0: none has */
-    uint64_t violations;      /* somebody else held what we were just given */
-    uint64_t elapsed_ns;      /* wall time of all slices */
-    uint64_t one_round;       /* locks with a fence that took one round, ... */
-    uint64_t two_rounds;      /* ... and two */
-    uint64_t servers_us;      /* processor time of all servers; 0: not looked at */
-    uint64_t attempts;        /* rounds of asking that began, for all of `pairs` */
+    struct histogram acquire; /* ns from the call of acquire to the lock */
+    struct histogram pair;    /* ns from the call of acquire to the end of the release */
+    uint64_t pairs;           /* finished pairs, with those that failed */
+    uint64_t failed;          /* pairs whose acquisition or release failed */
+    int last_error;           /* status of the last failure; 0: none */
+    uint64_t violations;      /* acquisitions while another caller held the lock */
+    uint64_t elapsed_ns;      /* wall time */
+    uint64_t one_round;       /* locks with a fence that took one round of requests */
+    uint64_t two_rounds;      /* locks with a fence that took two rounds */
+    uint64_t servers_us;      /* processor time of all servers; 0: not measured */
+    uint64_t attempts;        /* attempts that began */
     uint64_t user_us, sys_us; /* processor time of this process */
 };
 
+/* Returns CLOCK_MONOTONIC in nanoseconds. */
 static inline uint64_t result_now_ns(void)
 {
     struct timespec ts;
@@ -29,6 +34,7 @@ static inline uint64_t result_now_ns(void)
     return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
+/* Adds all measurements of `part` to `sum`. */
 static inline void result_add(struct result *sum, const struct result *part)
 {
     histogram_add(&sum->acquire, &part->acquire);
@@ -47,22 +53,25 @@ static inline void result_add(struct result *sum, const struct result *part)
     sum->sys_us += part->sys_us;
 }
 
+/* Returns a / b, or 0 if b is not positive. */
 static inline double result_divide(double a, double b)
 {
     return b > 0.0 ? a / b : 0.0;
 }
 
-/* acquire.count is the number of grants. */
+/* Returns the attempts per lock that was acquired. */
 static inline double result_attempts_per_grant(const struct result *result)
 {
     return result_divide((double)result->attempts, (double)result->acquire.count);
 }
 
+/* Returns the processor time of this process per pair. */
 static inline double result_client_us_per_pair(const struct result *result)
 {
     return result_divide((double)(result->user_us + result->sys_us), (double)result->pairs);
 }
 
+/* Returns finished pairs per second, with those that failed. */
 static inline double result_pairs_per_second(const struct result *result)
 {
     return result->elapsed_ns == 0 ? 0.0 : (double)result->pairs * 1e9 / (double)result->elapsed_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Runs a scenario, whatever its kind, and looks for what it left behind. */
+ * Runs a scenario of any kind and counts the keys that it has left on the servers. */
 #include "scenario.h"
 
 #include "limits.h"
@@ -21,7 +21,8 @@ void scenario_figure(struct scenario_result *result, const char *name, double va
         result->figures[result->figures_count++] = (struct figure){name, value};
 }
 
-/* Each lock is renewed twice in that time, and it is the same for all TTLs. */
+/* Runs SCENARIO_RENEWALS. The locks are held for two thirds of their TTL, so each one is extended
+ * twice, whatever the TTL. */
 static int run_renewals(const struct scenario *scenario, struct scenario_settings *settings,
                         struct scenario_result *result, char *error, size_t error_size)
 {
@@ -57,6 +58,7 @@ static int run_renewals(const struct scenario *scenario, struct scenario_setting
     return 0;
 }
 
+/* Runs SCENARIO_LIMITS. */
 static int run_limits(const struct scenario *scenario, const struct scenario_settings *settings,
                       struct scenario_result *result, char *error, size_t error_size)
 {
@@ -73,7 +75,7 @@ static int run_limits(const struct scenario *scenario, const struct scenario_set
                                    settings->pairs != 0 ? settings->pairs : LIMIT_REQUESTS, &limits,
                                    error, error_size);
     if (status > 0)
-        fputs("redlock-bench: the servers' limit is left out: no redis-benchmark in PATH\n",
+        fputs("redlock-bench: the limit of the servers is left out: no redis-benchmark in PATH\n",
               stderr);
     if (status != 0)
         return status > 0 ? 0 : -1;
@@ -84,8 +86,8 @@ static int run_limits(const struct scenario *scenario, const struct scenario_set
     return 0;
 }
 
-/* What the library deletes behind the caller's back may take a moment; a key that stays is an
- * error. */
+/* Counts the keys that are left. The library may still delete keys after a release has returned, so
+ * this waits up to LEFTOVER_MS for them. -1: a server does not reply. */
 static long leftover_keys(const struct scenario_settings *settings)
 {
     uint64_t start_ns = result_now_ns();
@@ -123,6 +125,7 @@ void scenario_clear(struct scenario_result *result)
     result->timeline = NULL;
 }
 
+/* Returns true without violations, if at most one pair in a hundred failed. */
 static bool side_passed(const struct result *result)
 {
     return result->violations == 0 && result->failed * 100 <= result->pairs;

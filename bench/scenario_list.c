@@ -4,20 +4,23 @@
 
 #include <string.h>
 
+/* Embedded mode against the baseline: n locks in flight, `count` pairs by default. */
 #define EMBEDDED(n, count)                                                                         \
     {                                                                                              \
         .name = "embedded-" #n, .kind = SCENARIO_EMBEDDED, .depth = n, .resources = n,             \
-        .pairs = count, .summary = "poll loop, " #n " in flight"                                   \
+        .pairs = count, .summary = "poll loop, " #n " pairs in flight"                             \
     }
+/* Threaded mode against the baseline: n threads, `count` pairs by default. */
 #define THREADED(n, count)                                                                         \
     {                                                                                              \
         .name = "threaded-" #n, .kind = SCENARIO_THREADED, .depth = n, .resources = n,             \
-        .pairs = count, .summary = "callers that block: " #n                                       \
+        .pairs = count, .summary = #n " threads with blocking calls"                               \
     }
+/* An open loop while `count` servers have the fault `what`, which `word` names. */
 #define FAULT(word, what, count)                                                                   \
     {                                                                                              \
         .name = word "-" #count, .kind = SCENARIO_FAULT, .depth = 1024, .resources = 1024,         \
-        .summary = "open loop; meanwhile " #count " of the servers " word, .fault = what,          \
+        .summary = "open loop while " #count " of the servers are " word, .fault = what,           \
         .nodes = count                                                                             \
     }
 
@@ -26,7 +29,7 @@ const struct scenario scenarios[] = {
      .kind = SCENARIO_LIMITS,
      .depth = 1,
      .pairs = 10000,
-     .summary = "PING to the q-th server; what the servers do at most"},
+     .summary = "PING to the q-th server; most commands that the servers can execute"},
     EMBEDDED(1, 10000),
     EMBEDDED(8, 30000),
     EMBEDDED(64, 60000),
@@ -40,13 +43,13 @@ const struct scenario scenarios[] = {
      .depth = 16,
      .resources = 4,
      .pairs = 1000,
-     .summary = "16 blocked callers share 4 locks; no baseline"},
+     .summary = "16 blocked callers contend for 4 locks; no baseline"},
     {.name = "fenced-1",
      .kind = SCENARIO_VARIANT,
      .depth = 1,
      .resources = 1,
      .pairs = 10000,
-     .summary = "poll loop, with fences against without",
+     .summary = "poll loop, with fencing tokens against without",
      .variant = "fenced",
      .fenced = true},
     {.name = "fenced-64",
@@ -54,7 +57,7 @@ const struct scenario scenarios[] = {
      .depth = 64,
      .resources = 64,
      .pairs = 40000,
-     .summary = "the same, 64 in flight",
+     .summary = "the same, 64 pairs in flight",
      .variant = "fenced",
      .fenced = true},
     {.name = "fenced-contended",
@@ -62,7 +65,7 @@ const struct scenario scenarios[] = {
      .depth = 32,
      .resources = 1,
      .pairs = 1280,
-     .summary = "32 clients want 1 lock, the same",
+     .summary = "the same, 32 clients contend for 1 lock",
      .variant = "fenced",
      .fenced = true,
      .separate = true},
@@ -71,7 +74,7 @@ const struct scenario scenarios[] = {
      .depth = 64,
      .resources = 102400,
      .pairs = 60000,
-     .summary = "64 in flight, another name each time, against 64 names",
+     .summary = "64 pairs in flight, another name each time, against 64 names",
      .variant = "many",
      .plain_resources = 64},
     {.name = "permits",
@@ -79,7 +82,7 @@ const struct scenario scenarios[] = {
      .depth = 64,
      .resources = 16,
      .pairs = 40000,
-     .summary = "64 in flight, 16 semaphores of 8, against 64 locks",
+     .summary = "64 pairs in flight, 16 semaphores with 8 permits, against 64 locks",
      .variant = "permits",
      .permits = 8,
      .plain_resources = 64},
@@ -88,7 +91,7 @@ const struct scenario scenarios[] = {
      .depth = 16,
      .resources = 1,
      .pairs = 1000,
-     .summary = "16 clients want 4 permits, against 4 locks",
+     .summary = "16 clients contend for 4 permits, against 4 locks",
      .variant = "permits",
      .permits = 4,
      .plain_resources = 4,
@@ -98,7 +101,7 @@ const struct scenario scenarios[] = {
      .depth = 64,
      .resources = 64,
      .pairs = 20000,
-     .summary = "64 in flight, 8 resources at once, against 1",
+     .summary = "64 pairs in flight, 8 resources at once, against 1",
      .variant = "8 at once",
      .also = 7},
     {.name = "stopped",
@@ -106,17 +109,17 @@ const struct scenario scenarios[] = {
      .depth = 1,
      .resources = 1,
      .pairs = 3000,
-     .summary = "two servers stopped, against all running"},
+     .summary = "2 servers stopped, against all running"},
     {.name = "open",
      .kind = SCENARIO_OPEN,
      .depth = 1024,
      .resources = 1024,
-     .summary = "open loop at --rate; from the intended start, and from when it was sent"},
+     .summary = "open loop at --rate; times from the intended start, and from the call"},
     {.name = "stalled",
      .kind = SCENARIO_FAULT,
      .depth = 1024,
      .resources = 1024,
-     .summary = "open loop while 3 servers are stopped; and what a closed loop sees of it",
+     .summary = "open loop while 3 servers are stopped, against a closed loop",
      .fault = FAULT_STOPPED,
      .nodes = 3,
      .against_closed = true},
@@ -132,12 +135,12 @@ const struct scenario scenarios[] = {
      .kind = SCENARIO_RENEWALS,
      .depth = 256,
      .resources = 10000,
-     .summary = "10000 locks are held and renewed"},
+     .summary = "10000 locks are held and extended"},
     {.name = "ping",
      .kind = SCENARIO_LIMITS,
      .depth = 1,
      .pairs = 10000,
-     .summary = "PING to the q-th server alone (only when named)",
+     .summary = "PING to the q-th server only (not in the default run)",
      .extra = true,
      .ping_only = true},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Open loops. A fault begins after a quarter of the run, and ends when five eighths are over. */
+ * Runs open loops. A fault begins after a quarter of the run and ends after five eighths. */
 #include "paced.h"
 #include "scenario_parts.h"
 
@@ -8,8 +8,9 @@
 
 #define RATE_OPEN     1000
 #define RATE_FAULT    500
-#define TIME_LIMIT_MS 10000 /* an acquisition waits for a majority that is stopped */
+#define TIME_LIMIT_MS 10000 /* longest wait of an acquisition while a majority is stopped */
 
+/* Returns the settings of the client for a scenario. */
 static struct client_settings client_of(const struct scenario *scenario,
                                         const struct scenario_settings *settings,
                                         const char *servers, const char *prefix)
@@ -26,6 +27,8 @@ static struct client_settings client_of(const struct scenario *scenario,
     };
 }
 
+/* Returns the plan of a scenario. With a number of pairs it ends after these, otherwise after the
+ * time limit. */
 static struct paced_plan plan_of(const struct scenario *scenario,
                                  const struct scenario_settings *settings)
 {
@@ -38,7 +41,8 @@ static struct paced_plan plan_of(const struct scenario *scenario,
     return plan;
 }
 
-/* One side, with a fault or (FAULT_NONE) without. */
+/* Runs one side with the fault `kind`, which may be FAULT_NONE. The results are those of
+ * paced_run(). Returns 0, or -1 and a text in `error`. */
 static int run_side(const struct scenario *scenario, struct scenario_settings *settings,
                     enum fault_kind kind, struct paced_plan *plan, struct result *intended,
                     struct result *sent, struct timeline **ret_timeline, char *error,

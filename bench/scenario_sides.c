@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The two sides of a scenario that compares closed loops: opened, run slice by slice, closed. */
+ * Runs a scenario that compares closed loops: opens both sides, runs their slices in turn, closes
+ * them. */
 #include "baseline.h"
 #include "client.h"
 #include "scenario_parts.h"
@@ -8,26 +9,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SLICES         20
+#define SLICES         20 /* for each side */
 #define SLICES_STOPPED 6
-#define STOPPED        2
+#define STOPPED        2 /* servers that SCENARIO_STOPPED stops */
 #define WARM_MIN       200
 
-/* A run being prepared: what has to be closed again, whatever happens. */
+/* What a scenario has opened. close_stage() closes it. NULL: not opened. */
 struct stage {
     struct scenario_settings *settings;
-    struct embedded *embedded, *plain_embedded;
-    struct threaded *threaded, *plain_threaded;
-    struct baseline *baseline;
-    char fence_key[96];
+    struct embedded *embedded;       /* first side, in embedded mode */
+    struct threaded *threaded;       /* first side, in threaded mode */
+    struct embedded *plain_embedded; /* SCENARIO_VARIANT: side with plain locks */
+    struct threaded *plain_threaded; /* the same, in threaded mode */
+    struct baseline *baseline;       /* second side: the baseline */
+    char fence_key[96];              /* of the fence records */
 };
 
+/* Runs a slice of the baseline. All functions below are those of struct side; `state` is the stage
+ * or what it has opened. */
 static int run_baseline(void *state, uint64_t pairs, struct result *result)
 {
     return baseline_run(state, pairs, result);
 }
 
-/* The same, and what the servers have worked for it; asking them is not measured. */
+/* Runs a slice and adds the processor time of the servers. The requests for that time are not
+ * measured. */
 static int run_priced(struct stage *stage, int (*run)(void *, uint64_t, struct result *),
                       void *state, uint64_t pairs, struct result *result)
 {
@@ -39,6 +45,7 @@ static int run_priced(struct stage *stage, int (*run)(void *, uint64_t, struct r
     return status;
 }
 
+/* Runs a slice of SCENARIO_VARIANT's first side. */
 static int run_variant(void *state, uint64_t pairs, struct result *result)
 {
     struct stage *stage = state;
@@ -47,6 +54,7 @@ static int run_variant(void *state, uint64_t pairs, struct result *result)
     return run_priced(stage, threaded_run, stage->threaded, pairs, result);
 }
 
+/* Runs a slice of SCENARIO_VARIANT's second side, with plain locks. */
 static int run_plain(void *state, uint64_t pairs, struct result *result)
 {
     struct stage *stage = state;
@@ -55,18 +63,21 @@ static int run_plain(void *state, uint64_t pairs, struct result *result)
     return run_priced(stage, threaded_run, stage->plain_threaded, pairs, result);
 }
 
+/* Finishes the work of the first side after a slice; see embedded_settle(). */
 static int settle_variant(void *state)
 {
     struct stage *stage = state;
     return stage->embedded != NULL ? embedded_settle(stage->embedded) : 0;
 }
 
+/* Finishes the work of the second side after a slice. */
 static int settle_plain(void *state)
 {
     struct stage *stage = state;
     return stage->plain_embedded != NULL ? embedded_settle(stage->plain_embedded) : 0;
 }
 
+/* Continues the stopped servers after a slice, and waits until their votes count again. */
 static int continue_servers(void *state)
 {
     struct stage *stage = state;
@@ -74,6 +85,7 @@ static int continue_servers(void *state)
     return embedded_wait_votes(stage->embedded);
 }
 
+/* Stops servers before a slice of SCENARIO_STOPPED. */
 static int stop_servers(void *state)
 {
     struct stage *stage = state;
@@ -81,18 +93,21 @@ static int stop_servers(void *state)
     return 0;
 }
 
+/* Runs a slice of either side of SCENARIO_STOPPED: both use the same client. */
 static int run_staged(void *state, uint64_t pairs, struct result *result)
 {
     struct stage *stage = state;
     return embedded_run(stage->embedded, pairs, result);
 }
 
+/* Finishes the work of either side of SCENARIO_STOPPED after a slice. */
 static int settle_staged(void *state)
 {
     struct stage *stage = state;
     return embedded_settle(stage->embedded);
 }
 
+/* Checks that SCENARIO_STOPPED can run. Returns 0, or -1 and a text in `error`. */
 static int prepare_stopped(struct scenario_settings *settings, char *error, size_t error_size)
 {
     if (settings->servers.count < 2 * STOPPED + 1) {
@@ -102,6 +117,8 @@ static int prepare_stopped(struct scenario_settings *settings, char *error, size
     return servers_find_pids(&settings->servers, error, error_size);
 }
 
+/* Opens one side, in the mode that the settings require. Returns false and a text in `error` on
+ * failure. */
 static bool open_one(const struct client_settings *client, struct embedded **ret_embedded,
                      struct threaded **ret_threaded, char *error, size_t error_size)
 {
@@ -110,7 +127,8 @@ static bool open_one(const struct client_settings *client, struct embedded **ret
     return (*ret_embedded = embedded_open(client, error, error_size)) != NULL;
 }
 
-/* One side with locks of another kind and one with plain ones, or only one of them. */
+/* Opens the sides of SCENARIO_VARIANT that are to run. `client` are the settings of the plain side.
+ * Returns 0, or -1 and a text in `error`. */
 static int open_variant(struct stage *stage, const struct scenario *scenario,
                         struct client_settings *client, char *error, size_t error_size)
 {
@@ -130,6 +148,8 @@ static int open_variant(struct stage *stage, const struct scenario *scenario,
     return 0;
 }
 
+/* Opens the sides of a scenario. Returns 0, or -1 and a text in `error`; close_stage() must follow
+ * in both cases. */
 static int open_stage(struct stage *stage, const struct scenario *scenario, char *error,
                       size_t error_size)
 {
@@ -170,6 +190,7 @@ static int open_stage(struct stage *stage, const struct scenario *scenario, char
     return stage->threaded == NULL && stage->embedded == NULL ? -1 : 0;
 }
 
+/* Closes everything that the stage has opened. */
 static void close_stage(struct stage *stage)
 {
     baseline_close(stage->baseline);
@@ -183,6 +204,7 @@ static void close_stage(struct stage *stage)
         threaded_close(stage->plain_threaded);
 }
 
+/* Returns the number of pairs that each side runs before the measurement. */
 static uint64_t warm_pairs(const struct scenario_settings *settings,
                            const struct scenario *scenario)
 {
@@ -192,6 +214,8 @@ static uint64_t warm_pairs(const struct scenario_settings *settings,
     return warm < WARM_MIN ? WARM_MIN : warm;
 }
 
+/* Runs both sides and stores their results and names. A side that runs alone is the first one.
+ * Returns 0 or -1. */
 static int compare(struct stage *stage, const struct scenario *scenario,
                    struct scenario_result *result)
 {
@@ -237,7 +261,7 @@ int scenario_run_sides(const struct scenario *scenario, struct scenario_settings
     int failed = open_stage(&stage, scenario, error, error_size);
     if (failed == 0 && compare(&stage, scenario, result) != 0) {
         snprintf(error, error_size,
-                 "it could not be finished: a server does not answer any more; see redlock nodes");
+                 "the run could not finish: a server does not reply any more; see redlock nodes");
         failed = -1;
     }
     if (scenario->kind == SCENARIO_STOPPED && settings->servers.list[0].pid != 0)

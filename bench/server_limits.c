@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * One redis-benchmark for each server, all at the same time. It draws keys from a range: so that
- * most acquisitions are granted and most releases find their key, there are many more keys than
- * requests, and all are there before releases begin. */
+ * Measures the limits of the servers with one redis-benchmark for each server, all at the same
+ * time.
+ *
+ * redis-benchmark draws its keys at random from a range. There are many more keys than requests, so
+ * that most acquisitions find no key, and all keys exist before the releases, so that most releases
+ * find theirs. */
 #include "limits.h"
 
 #include "baseline.h"
@@ -17,18 +20,22 @@
 #include <unistd.h>
 
 #define KEYS_PER_REQUEST 4
-#define RUN_MIN_S        0.02 /* its clock has milliseconds: a shorter run tells nothing, or infinity */
-#define CHUNK            5000 /* keys that one script sets or deletes: a server is not blocked */
-#define OUTPUT_MAX       8192
-#define NOT_FOUND        127
+/* redis-benchmark measures time in milliseconds, so the rate of a shorter run is not usable. */
+#define RUN_MIN_S 0.02
+/* Keys that one script sets or deletes: few enough that a server is not blocked for long. */
+#define CHUNK      5000
+#define OUTPUT_MAX 8192
+#define NOT_FOUND  127
 
 static const char token[] = "0123456789012345678901234567890123456789";
 
+/* One running redis-benchmark. */
 struct child {
     pid_t pid;
-    int out;
+    int out; /* pipe from its standard output */
 };
 
+/* Replaces this child by redis-benchmark, with `out` as its standard output. */
 static void exec_benchmark(const char *const *argv, int out)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -39,6 +46,7 @@ static void exec_benchmark(const char *const *argv, int out)
     _exit(errno == ENOENT ? NOT_FOUND : 126);
 }
 
+/* Starts redis-benchmark with `requests` times `command` (ends with NULL). Returns 0 or -1. */
 static int start(struct child *child, const struct server *server, uint64_t requests,
                  const char *const *command)
 {
@@ -62,7 +70,8 @@ static int start(struct child *child, const struct server *server, uint64_t requ
     return child->pid > 0 ? 0 : -1;
 }
 
-/* Requests a second: the second field of the last line. 0 if it failed, -1 if there is none. */
+/* Waits for the end of a child. Returns requests per second: the second field of the last line. 0
+ * if the child failed, -1 if there is no redis-benchmark. */
 static double finish(struct child *child)
 {
     char text[OUTPUT_MAX];
@@ -84,7 +93,8 @@ static double finish(struct child *child)
     return WEXITSTATUS(status) != 0 || field == NULL ? 0.0 : strtod(field + 3, NULL);
 }
 
-/* The slowest one's; 0 or -1 as above. */
+/* Runs redis-benchmark on all servers. Returns the rate of the slowest server, 0 or -1 as finish()
+ * does. */
 static double run_all(const struct servers *servers, uint64_t requests, const char *const *command)
 {
     struct child children[SERVERS_MAX];
@@ -101,7 +111,7 @@ static double run_all(const struct servers *servers, uint64_t requests, const ch
     return started == servers->count ? slowest : 0.0;
 }
 
-/* Sets or deletes all keys that may be drawn. 0 or -1. */
+/* Sets or deletes all keys that redis-benchmark may draw. Returns 0 or -1. */
 static int change_keys(const struct servers *servers, const char *prefix, uint64_t keys, bool set)
 {
     static const char script[] = "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do "
@@ -128,7 +138,8 @@ static int change_keys(const struct servers *servers, const char *prefix, uint64
     return 0;
 }
 
-/* Both commands once, `requests` of each on every server. As server_limits_run(). */
+/* Measures both commands once, with `requests` of each on every server. Returns 0, 1 if there is no
+ * redis-benchmark, or -1. */
 static int measure(const struct servers *servers, const char *prefix, uint64_t requests,
                    const char *sha, struct server_limits *ret_limits)
 {
@@ -155,7 +166,7 @@ int server_limits_run(const struct servers *servers, const char *prefix, uint64_
     char keys_prefix[96], sha[41] = "";
     int status;
     snprintf(keys_prefix, sizeof keys_prefix, "%slimit:", prefix);
-    snprintf(error, error_size, "redis-benchmark failed, or a server cannot be asked");
+    snprintf(error, error_size, "redis-benchmark failed, or a server does not reply");
     for (size_t i = 0; i < servers->count; i++) {
         if (servers_load_script(&servers->list[i], baseline_release_script, sha) != 0)
             return -1;

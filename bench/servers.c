@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Addresses of the measured servers, and the few things that are asked of them beside the
- * measurement (blocking hiredis is good enough for those). */
+ * Addresses of the measured servers, and the requests of the benchmark besides the measurement.
+ * These requests are rare, so they use blocking hiredis calls. */
 #include "servers.h"
 
 #include <errno.h>
@@ -18,13 +18,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+/* Parses one address. Returns 0, or -1 and a text in `error`. */
 static int parse_one(struct server *server, const char *item, char *error, size_t error_size)
 {
     const char *start = strstr(item, "://");
     if (start != NULL && strncasecmp(item, "redis://", 8) != 0 &&
         strncasecmp(item, "valkey://", 9) != 0) {
         snprintf(error, error_size,
-                 "%.*s: the benchmark speaks plain TCP only: use redis://host:port",
+                 "%.*s: the benchmark supports plain TCP only: use redis://host:port",
                  (int)(start - item), item);
         return -1;
     }
@@ -113,6 +114,7 @@ int servers_connect(const struct server *server, char *error, size_t error_size)
     return fd;
 }
 
+/* Opens a blocking connection. Returns NULL on failure. */
 static redisContext *open_context(const struct server *server)
 {
     const struct timeval timeout = {.tv_sec = 2, .tv_usec = 0};
@@ -148,8 +150,8 @@ void servers_version(const struct server *server, char *version, size_t size)
     redisFree(context);
 }
 
-/* One page of a SCAN: adds the keys that begin with the prefix, returns the next cursor in place.
- */
+/* Reads one page of a SCAN, adds the number of keys that begin with the prefix to *count, and
+ * replaces the cursor by the next one. Returns false on failure. */
 static bool scan_page(redisContext *context, const char *prefix, char cursor[32], long *count)
 {
     redisReply *reply = redisCommand(context, "SCAN %s COUNT 1000", cursor);
@@ -181,6 +183,8 @@ void servers_delete(const struct servers *servers, const char *key)
     }
 }
 
+/* Returns the value of a field of INFO that is in seconds, in microseconds. `name` includes the
+ * colon. */
 static uint64_t seconds_field_us(const char *info, const char *name)
 {
     const char *field = strstr(info, name);
@@ -241,7 +245,7 @@ int servers_load_script(const struct server *server, const char *script, char sh
     return ok ? 0 : -1;
 }
 
-/* What the file directory/<number>/<name> says; 0: nothing. */
+/* Reads a number from the file directory/<number>/<name>. Returns 0 if there is none above 1. */
 static long read_number(const char *directory, size_t number, const char *name)
 {
     char path[512];
@@ -256,12 +260,14 @@ static long read_number(const char *directory, size_t number, const char *name)
     return found;
 }
 
+/* Returns true if a sandbox could have this address. */
 static bool is_local(const struct server *server)
 {
     return strcmp(server->host, "127.0.0.1") == 0 || strcmp(server->host, "localhost") == 0;
 }
 
-/* Which of the sandbox's servers listens there; SIZE_MAX: none. */
+/* Returns the number of the sandbox's server that listens on the address, SIZE_MAX if there is
+ * none. */
 static size_t find_number(const char *directory, const struct server *server)
 {
     for (size_t number = 0; is_local(server) && number <= SERVERS_MAX; number++) {
@@ -271,8 +277,11 @@ static size_t find_number(const char *directory, const struct server *server)
     return SIZE_MAX;
 }
 
-/* The sandbox's own list, or one by way of a proxy that stands before all of it, has its order. Any
- * other one is compared with the ports: whoever measures other servers must not stop these. */
+/* Reads the process ids of all servers. Returns false and sets none if one is unknown.
+ *
+ * The list of the sandbox, also the one that leads through a proxy in front of all servers, has the
+ * order of its directories. Servers of any other list are found by their ports, so that servers
+ * outside the list are never stopped. */
 static bool read_pids(struct servers *servers, const char *directory)
 {
     const char *own = getenv("REDLOCK_SERVERS");
@@ -297,21 +306,24 @@ int servers_find_pids(struct servers *servers, char *error, size_t error_size)
     if (directory != NULL && read_pids(servers, directory))
         return 0;
     snprintf(error, error_size,
-             "it stops servers, and these are not those of a sandbox (REDLOCK_SANDBOX_DIR): run it "
+             "the scenario stops servers, and these are not those of a sandbox "
+             "(REDLOCK_SANDBOX_DIR): run it "
              "as\n  redlock sandbox -- redlock-bench");
     return -1;
 }
 
-/* Stopped servers outlive us: whoever interrupts the benchmark gets them back running. */
+/* Process ids of the servers that are stopped. Stopped servers outlive this process, so a signal
+ * that ends the benchmark continues them first. */
 static pid_t stopped_pids[SERVERS_MAX];
 
+/* Handles a signal: continues the stopped servers and ends the process by the same signal. */
 static void continue_and_die(int number)
 {
     for (size_t i = 0; i < SERVERS_MAX; i++) {
         if (stopped_pids[i] != 0)
             (void)kill(stopped_pids[i], SIGCONT);
     }
-    (void)raise(number); /* the disposition is the default one again */
+    (void)raise(number); /* SA_RESETHAND has restored the default action */
 }
 
 void servers_stop(const struct servers *servers, size_t count, bool stop)

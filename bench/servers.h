@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The servers that are measured: their addresses, and what the benchmark does to them beside the
- * library: ask for their version, look for leftover keys, stop and continue their processes. */
+ * The measured servers: their addresses, and what the benchmark does to them besides the
+ * measurement: read their versions, count leftover keys, stop and continue their processes. */
 #ifndef BENCH_SERVERS_H
 #define BENCH_SERVERS_H
 
@@ -12,48 +12,51 @@
 #define SERVERS_MAX      31
 #define SERVERS_TEXT_MAX 4096
 
+/* One server. */
 struct server {
     char host[128];
     char port[8];
-    pid_t pid;     /* 0: not known */
-    size_t number; /* of its directory in the sandbox, if the pid is known */
+    pid_t pid;     /* 0: unknown */
+    size_t number; /* of its directory in the sandbox; valid if the pid is known */
 };
 
+/* The servers of a list, in its order. */
 struct servers {
     char text[SERVERS_TEXT_MAX]; /* the list as it was given */
-    size_t count;
+    size_t count;                /* of list[] */
     struct server list[SERVERS_MAX];
 };
 
-/* Understands host:port and redis://host:port, separated by commas or blanks. No passwords, no
- * database numbers, no unix sockets: the baseline has none of them. 0, or -1 and a text in `error`.
- */
+/* Parses a list of host:port and redis://host:port, separated by commas or blanks. Rejects
+ * passwords, database numbers and unix sockets, which the baseline does not support. Returns 0, or
+ * -1 and a text in `error`. */
 int servers_parse(struct servers *ret_servers, const char *text, char *error, size_t error_size);
 
-/* A connected, non-blocking TCP socket with TCP_NODELAY, or -1 and a text in `error`. */
+/* Returns a connected, non-blocking TCP socket with TCP_NODELAY, or -1 and a text in `error`. */
 int servers_connect(const struct server *server, char *error, size_t error_size);
 
-/* "redis 7.0.15", or "unknown". */
+/* Writes the name and version of the server, like "redis 7.0.15", or "unknown". */
 void servers_version(const struct server *server, char *version, size_t size);
 
-/* How many keys on all servers begin with `prefix`, or -1 if a server could not be asked. */
+/* Counts the keys that begin with `prefix` on all servers. -1: a server does not reply. */
 long servers_count_keys(const struct servers *servers, const char *prefix);
 
-/* Deletes the key on all servers. */
+/* Deletes the key on all servers that reply. */
 void servers_delete(const struct servers *servers, const char *key);
 
-/* Processor time that all servers have used so far, in microseconds; 0 if one cannot be asked. */
+/* Returns the processor time of all servers in microseconds. 0: a server does not reply. */
 uint64_t servers_cpu_us(const struct servers *servers);
 
-/* Loads the script into one server and writes its hash (40 hex digits and a NUL). 0 or -1. */
+/* Loads the script into one server and writes its hash, 40 hex digits and a NUL. 0 or -1. */
 int servers_load_script(const struct server *server, const char *script, char sha[41]);
 
-/* Reads the process ids (directory/<i>/pid, counted from 1 or from 0) of the sandbox that this
- * process runs in. 0, or -1 and a text in `error`: there is none, or it does not have all of these
- * servers. */
+/* Reads the process ids of the servers from the sandbox around this process
+ * ($REDLOCK_SANDBOX_DIR/<i>/pid, i from 1 or from 0). Returns 0, or -1 and a text in `error` if
+ * there is no sandbox, or if it does not have all of these servers. */
 int servers_find_pids(struct servers *servers, char *error, size_t error_size);
 
-/* Stops (SIGSTOP) or continues the last `count` servers. */
+/* Stops (SIGSTOP) or continues (SIGCONT) the last `count` servers, whose process ids must be known.
+ * While servers are stopped, signals that end this process continue them first. */
 void servers_stop(const struct servers *servers, size_t count, bool stop);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * INFO commandstats. */
+ * Reads the numbers of executed commands from INFO commandstats. */
 #include "servers_commands.h"
 
 #include <hiredis/hiredis.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+/* Adds `calls` to the counter of the command whose name is the `len` characters at `name`. */
 static void add(struct commands *commands, const char *name, size_t len, uint64_t calls)
 {
     size_t i = 0;
@@ -25,7 +26,7 @@ static void add(struct commands *commands, const char *name, size_t len, uint64_
     commands->list[i].calls += calls;
 }
 
-/* Lines like cmdstat_set:calls=12,usec=34,... */
+/* Adds the counters of one reply, whose lines are like cmdstat_set:calls=12,usec=34,... */
 static void read_lines(struct commands *commands, const char *text)
 {
     static const char start[] = "cmdstat_", middle[] = ":calls=";

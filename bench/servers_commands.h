@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * How many commands the servers have executed, by name. */
+ * Counts the commands that the servers have executed, by name. */
 #ifndef BENCH_SERVERS_COMMANDS_H
 #define BENCH_SERVERS_COMMANDS_H
 
@@ -7,6 +7,7 @@
 
 #define COMMANDS_MAX 64
 
+/* Sums over all servers, since their start. */
 struct commands {
     size_t count;
     struct {
@@ -15,7 +16,8 @@ struct commands {
     } list[COMMANDS_MAX];
 };
 
-/* Sums of all servers; 0, or -1 if one cannot be asked. */
+/* Reads the counters of all servers and adds them up. Returns 0, or -1 if a server does not
+ * reply. */
 int servers_commands(const struct servers *servers, struct commands *ret_commands);
 
 #endif

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * How a client grows with sets of servers: the closed loop of redlock-bench in embedded mode, over
- * one, two, three sets of the servers that are given, in slices that take turns. Where all servers
- * share the processors of one machine, pairs a second say little; what the busiest server and the
- * client compute for each pair say when they would be full. */
+ * redlock-shards: measures how a client grows with the number of shards. Runs the closed loop of
+ * redlock-bench in embedded mode over one, two, three, ... shards of the servers that are given, in
+ * slices that take turns.
+ *
+ * If all servers share the processors of one machine, pairs per second say little. The processor
+ * time of the busiest server and of the client per pair shows at which rate each would be
+ * saturated. */
 #include "client.h"
 #include "environment.h"
 #include "number.h"
@@ -15,21 +18,23 @@
 #include <unistd.h>
 
 #define SLICE_PAIRS 2000
-#define SETS_SHOWN  8
+#define SETS_SHOWN  8 /* largest number of shards that is measured */
 #define TTL_MS      10000
 #define WAIT_MS     10000
 #define DEPTH_MAX   4096
 #define EXIT_USAGE  64
 
+/* The measurement with one number of shards. growths[i] has i + 1 shards. */
 struct growth {
     struct embedded *embedded;
-    struct servers servers; /* of all its sets */
+    struct servers servers; /* of all its shards */
     struct result result;
-    uint64_t client_us, servers_us;
+    uint64_t client_us, servers_us; /* processor time of this process and of all servers */
 };
 
 static struct growth growths[SETS_SHOWN];
 
+/* Returns the processor time of this process. */
 static uint64_t cpu_us(void)
 {
     struct timespec now;
@@ -37,7 +42,8 @@ static uint64_t cpu_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* "s1=a:1,b:2,c:3;s2=…" of the first sets; fresh: nobody else has a lock there. */
+/* Writes the URLs of the first shards: "s1=a:1,b:2,c:3;s2=...". "fresh=1" makes the servers' votes
+ * count at once, because no other client has a lock there. */
 static void list_sets(const struct servers *all, unsigned sets, unsigned each, char *text,
                       size_t size)
 {
@@ -52,12 +58,14 @@ static void list_sets(const struct servers *all, unsigned sets, unsigned each, c
     }
 }
 
+/* Connects to the first `sets` shards of `each` servers. Returns 0, or -1 after a line on
+ * stderr. */
 static int open_growth(struct growth *growth, const struct servers *all, unsigned sets,
                        unsigned each, unsigned depth_each)
 {
-    static char text[2 * SERVERS_TEXT_MAX]; /* more is said of each than in the list */
+    static char text[2 * SERVERS_TEXT_MAX]; /* URLs are longer than the addresses in the list */
     char prefix[64], error[256] = "out of memory";
-    unsigned depth = depth_each * sets; /* each set has the same to do */
+    unsigned depth = depth_each * sets; /* the load of each shard is the same */
     list_sets(all, sets, each, text, sizeof text);
     snprintf(prefix, sizeof prefix, "redlock-bench:%d:%u:", (int)getpid(), sets);
     const struct client_settings settings = {.servers = text,
@@ -74,6 +82,7 @@ static int open_growth(struct growth *growth, const struct servers *all, unsigne
     return growth->embedded != NULL ? 0 : -1;
 }
 
+/* Runs one slice and adds its processor times. Returns 0 or -1. */
 static int run_slice(struct growth *growth, struct result *result)
 {
     uint64_t servers_us = servers_cpu_us(&growth->servers), client_us = cpu_us();
@@ -85,6 +94,7 @@ static int run_slice(struct growth *growth, struct result *result)
     return status;
 }
 
+/* Prints the environment and the table. */
 static void print(const struct servers *all, unsigned sets, unsigned each)
 {
     struct environment environment;
@@ -109,7 +119,7 @@ static void print(const struct servers *all, unsigned sets, unsigned each)
     }
 }
 
-/* The first slice of each is for warming up. */
+/* Runs all slices; the first one of each measurement warms up. Returns 0 or -1. */
 static int measure(unsigned sets, unsigned slices)
 {
     static struct result warm;
@@ -127,26 +137,27 @@ static int measure(unsigned sets, unsigned slices)
 }
 
 static const char usage[] =
-    "usage: redlock-shards [SERVERS IN A SET (5) [LOCKS IN FLIGHT FOR EACH SET (64) [SLICES "
-    "(10)]]]\n"
-    "  One, two, three, ... sets of the servers in REDLOCK_SERVERS, in slices of 2000 pairs that\n"
-    "  take turns.\n"
-    "exit: 0 fine, 1 violation, leftover key, or more than one call in a hundred failed\n"
+    "usage: redlock-shards [SERVERS PER SHARD (5) [LOCKS IN FLIGHT PER SHARD (64) [SLICES (10)]]]\n"
+    "  Measures one, two, three, ... shards of the servers in REDLOCK_SERVERS, in slices of 2000\n"
+    "  pairs that take turns.\n"
+    "exit: 0 success, 1 violation, leftover key, or more than one call in a hundred failed\n"
     "example: redlock sandbox -n 15 -- redlock-shards 5 64 6\n";
 
+/* Prints what is wrong with the command line. Returns the exit code. */
 static int refuse(const char *what, const char *word)
 {
     fprintf(stderr, "redlock-shards: %s: '%s'\n%s", what, word, usage);
     return EXIT_USAGE;
 }
 
-/* As in redlock-bench: a release for which a machine stands still too long is one that failed. */
+/* Returns true without violations, if at most one pair in a hundred failed. A release fails if the
+ * machine stands still for too long. */
 static bool passed(const struct result *result)
 {
     return result->violations == 0 && result->failed * 100 <= result->pairs;
 }
 
-/* Opens all, measures, closes all. */
+/* Opens all measurements, runs them, prints the table and closes them. Returns false on failure. */
 static bool run(const struct servers *all, unsigned sets, unsigned each, unsigned depth,
                 unsigned slices)
 {
@@ -170,7 +181,7 @@ int main(int argc, char **argv)
 {
     static struct servers all;
     char error[256], prefix[64];
-    uint64_t given[] = {5, 64, 10}; /* servers in a set, locks in flight for each, slices */
+    uint64_t given[] = {5, 64, 10}; /* servers per shard, locks in flight per shard, slices */
     static const unsigned most[] = {SERVERS_MAX, DEPTH_MAX, 100000};
     const char *text = getenv("REDLOCK_SERVERS");
 
@@ -187,14 +198,15 @@ int main(int argc, char **argv)
     unsigned each = (unsigned)given[0], sets = (unsigned)all.count / each;
     sets = sets < SETS_SHOWN ? sets : SETS_SHOWN;
     if (sets == 0) {
-        fprintf(stderr, "redlock-shards: %zu servers make no set of %u\n", all.count, each);
+        fprintf(stderr, "redlock-shards: %zu servers are too few for a shard of %u\n", all.count,
+                each);
         return EXIT_USAGE;
     }
     bool sound = run(&all, sets, each, (unsigned)given[1], (unsigned)given[2]);
     snprintf(prefix, sizeof prefix, "redlock-bench:%d:", (int)getpid());
     long left = servers_count_keys(&all, prefix);
     if (left < 0)
-        fprintf(stderr, "redlock-shards: a server cannot be asked which keys are left\n");
+        fprintf(stderr, "redlock-shards: a server does not reply: leftover keys unknown\n");
     else if (left > 0)
         fprintf(stderr, "redlock-shards: %ld keys are left\n", left);
     return sound && left == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""redlock-shards on servers of a sandbox: a row for each number of sets, without two holders at once."""
+"""Runs redlock-shards on servers of a sandbox: a row for each number of shards, without violations."""
 
 import os
 import subprocess
@@ -36,13 +36,13 @@ class Sets(unittest.TestCase):
             times = [float(figure) for figure in row[2:8]]
             self.assertEqual(times, sorted(times))
             failed, violations = map(int, row[10:])
-            self.assertLessEqual(failed, 20)  # of 2000: a machine that stands still is late with an answer
+            self.assertLessEqual(failed, 20)  # of 2000: a machine that stands still delays replies
             self.assertEqual(violations, 0)
 
     def test_too_few_servers(self):
         result = self.run_sets(3, "5")
         self.assertEqual(result.returncode, 64)
-        self.assertIn("3 servers make no set of 5", result.stderr)
+        self.assertIn("3 servers are too few for a shard of 5", result.stderr)
 
     def test_refusals(self):
         for words in (["5x"], ["0"], ["32"], ["5", "4097"], ["5", "64", "1", "more"], ["--nonsense"]):

@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TURNS_MIN  20
-#define SLICES_MIN 4 /* within the budget, as far as the warm-up can tell */
+#define TURNS_MIN  20 /* pairs of a slice, for each operation in flight */
+#define SLICES_MIN 4  /* slices that should fit into the time limit */
 
+/* Returns the next random number (splitmix64). */
 static uint64_t next_random(uint64_t *seed)
 {
     *seed += UINT64_C(0x9e3779b97f4a7c15);
@@ -22,6 +23,7 @@ static uint64_t next_random(uint64_t *seed)
     return z ^ (z >> 31);
 }
 
+/* Runs one slice of a side. Returns 0 or -1. */
 static int run_slice(const struct side *side, uint64_t pairs, struct result *result)
 {
     if (side->enter != NULL && side->enter(side->state) != 0)
@@ -34,7 +36,8 @@ static int run_slice(const struct side *side, uint64_t pairs, struct result *res
     return side->leave == NULL ? 0 : side->leave(side->state);
 }
 
-/* What it counts is thrown away, but for violations. */
+/* Runs pairs of a side before the measurement. Keeps nothing of their result except violations.
+ * Returns 0 or -1. */
 static int warm(const struct side *side, uint64_t pairs, struct result *result)
 {
     if (side == NULL || pairs == 0)
@@ -47,7 +50,8 @@ static int warm(const struct side *side, uint64_t pairs, struct result *result)
     return status;
 }
 
-/* Servers may be far away: then a slice has fewer pairs. */
+/* Returns the number of pairs in a slice. If the warm-up, which took warm_ns, shows that servers
+ * are slow, slices have fewer pairs. */
 static uint64_t slice_size(const struct comparison *comparison, uint64_t warm_ns)
 {
     uint64_t slice = comparison->pairs / comparison->slices;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One of the two things that are compared. Both run the same closed loop; a comparison runs slices
- * of them in turn, so that a busy moment of the machine hits both. */
+ * One side of a comparison. Both sides run the same closed loop. A comparison runs slices of them
+ * in turn, so that a busy moment of the machine affects both. */
 #ifndef BENCH_SIDE_H
 #define BENCH_SIDE_H
 
@@ -8,27 +8,30 @@
 
 #include <stdint.h>
 
+/* One side: functions that run it, and their state. */
 struct side {
     const char *name;
-    void *state;
-    /* Adds `pairs` acquisitions with their releases to `result`; 0, or -1 if it cannot go on. */
+    void *state; /* first argument of the functions; borrowed */
+    /* Runs `pairs` pairs and adds the measurements to `result`. Returns 0, or -1 if the side cannot
+     * continue. */
     int (*run)(void *state, uint64_t pairs, struct result *result);
-    /* Before and after each slice of this side, not measured; 0 or -1. May be NULL. */
+    /* Called before and after each slice of this side, unmeasured. Return 0 or -1. May be NULL. */
     int (*enter)(void *state);
     int (*leave)(void *state);
 };
 
+/* How much both sides run. */
 struct comparison {
-    uint64_t pairs;     /* per side, in all slices */
-    uint64_t warm;      /* per side, before: not counted */
-    unsigned slices;    /* per side */
-    unsigned depth;     /* a slice has at least 20 turns of each resource */
-    uint64_t budget_ns; /* no further slices after so long; 0: all */
+    uint64_t pairs;     /* for each side, in all slices */
+    uint64_t warm;      /* for each side, before the first slice; not counted */
+    unsigned slices;    /* for each side, unless slices become too short */
+    unsigned depth;     /* operations in flight */
+    uint64_t budget_ns; /* no slice begins later; 0: no limit */
 };
 
-/* Runs both sides slice by slice; `seed` decides who is first each time. `b` may be NULL. The
- * processor time of this process is added while a side runs: whoever waits meanwhile does nothing
- * but answer a heartbeat now and then. */
+/* Runs both sides slice by slice. `seed` decides which side runs first each time, and advances. `b`
+ * may be NULL. The processor time of this process counts for the side that runs; meanwhile the
+ * other side only sends heartbeats. Returns 0 or -1. */
 int side_compare(const struct comparison *comparison, const struct side *a, struct result *ret_a,
                  const struct side *b, struct result *ret_b, uint64_t *seed);
 

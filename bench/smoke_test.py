@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The benchmark works: every scenario, tiny, against five servers of a sandbox. Speed is not looked at."""
+"""Runs every scenario of the benchmark briefly against five servers of a sandbox. Does not check speed."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ PACED = [
     "open", "stalled", "stopped-1", "stopped-2", "killed-1", "killed-2",
     "restarted-1", "restarted-2", "slow-1", "slow-2",
 ]  # fmt: skip
-# Stops the benchmark for 1.5 of 4 seconds, when it says how far it is.
+# Stops the benchmark for 1.5 of 4 seconds, after its first line of progress.
 STOPPER = """
 import select, signal, subprocess, sys
 command = [sys.argv[1], "--scenario", "open", "--seconds", "4", "--rate", "100", "--json"]
@@ -42,7 +42,7 @@ bench.send_signal(signal.SIGCONT)
 bench.stderr.read()
 sys.exit(bench.wait())
 """
-# Interrupts the counting when the counted program runs, and says which files are new.
+# Interrupts the counting while the counted program runs, and prints which files are new.
 INTERRUPTER = """
 import glob, os, signal, subprocess, sys, time
 before = set(glob.glob("/tmp/redlock-bench*"))
@@ -53,7 +53,7 @@ os.killpg(bench.pid, signal.SIGINT)
 bench.wait()
 print(sorted(set(glob.glob("/tmp/redlock-bench*")) - before))
 """
-# Kills a server while library and baseline take turns.
+# Kills a server during the slices of library and baseline.
 KILLER = """
 import os, signal, subprocess, sys
 command = [sys.argv[1], "--scenario", "embedded-1", "--seconds", "60", "--json"]
@@ -79,7 +79,7 @@ class Bench(unittest.TestCase):
         return done.stdout
 
     def output(self, done):
-        # 1 also means that more than one in a hundred failed: so few tell nothing on a busy machine.
+        # 1 also means that more than one operation in a hundred failed, which means nothing for so few on a busy machine.
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
         self.assertNotIn("WRONG", done.stdout)
         return done.stdout
@@ -143,19 +143,20 @@ class Bench(unittest.TestCase):
                     self.assertEqual(texts, [f"{number} {text}" for text in marks[word]])
 
     def test_a_stall_is_seen_by_the_open_loop_only(self):
-        # Three servers stand still for 1.5 of 4 seconds. Who asked then has waited; a closed loop has asked once.
+        # Three servers are stopped for 1.5 of 4 seconds. Operations of the open loop that were due then have waited; the
+        # closed loop has only one that has.
         document = self.document(run(BENCH, "--seconds", "4", "--scenario", "stalled", "--json"))
         (result,) = document["results"]
         opened, closed = (side["pair_us"] for side in result["sides"])
         (begin, stopped), (end, continued) = result["timeline"]["marks"]
         self.assertEqual([stopped, continued], ["3 stopped", "3 continued"])
-        # One of ten has asked when most of the stall was still to come.
+        # At least one operation in ten was due while most of the stall was still to come.
         self.assertGreater(opened["p90"], (end - begin) * 1000 * 0.6)
         self.assertGreater(closed["max"], 500000)
         self.assertLess(closed["p90"], opened["p90"] / 2)
 
     def test_time_counts_from_the_intended_start(self):
-        # The benchmark itself is stopped: nothing was sent late by its own account, and all was late.
+        # The benchmark itself is stopped: by the time of the calls nothing is late, by the intended starts everything is.
         done = run("python3", "-c", STOPPER, BENCH)
         (result,) = self.document(done)["results"]
         intended, sent = (side["pair_us"] for side in result["sides"])
@@ -200,7 +201,7 @@ class Bench(unittest.TestCase):
             [("1", "library"), ("1", "baseline"), ("2", "library"), ("2", "baseline")],
         )
         for row in rows:
-            self.assertEqual(row["pairs"], "40")  # those of the warm-up are not among them
+            self.assertEqual(row["pairs"], "40")  # without those of the warm-up
             self.assertEqual((row["violations"], row["leftover_keys"]), ("0", "0"))
             self.assertGreaterEqual(float(row["attempts_per_grant"]), 1.0)
             self.assertGreater(float(row["client_user_us_per_pair"]) + float(row["client_sys_us_per_pair"]), 0)
@@ -229,7 +230,7 @@ class Bench(unittest.TestCase):
         self.assertRegex(self.output(done), r"embedded-1 +1 +[0-9.]+x +[0-9.]+x +[0-9.]+x +[0-9.]+x *\n")
 
     def test_a_limit_that_was_too_quick_is_measured_with_more(self):
-        # Below a millisecond redis-benchmark says infinity, which is no figure.
+        # Below a millisecond redis-benchmark prints infinity, which is not a rate.
         too_quick = (
             "#!/usr/bin/python3\n"
             "import sys\n"
@@ -300,16 +301,16 @@ class Bench(unittest.TestCase):
     def test_system_calls(self):
         out = self.check(run(BENCH, "--syscalls", "--scenario", "embedded-1", "--json"))
         counted = json.loads(out)
-        # Five servers, two commands, a write and a read for each; and the waiting in between.
+        # Five servers, two commands, a write and a read for each; and waiting in between.
         for side in ("library", "baseline"):
             self.assertGreater(counted[side], 15)
             self.assertLess(counted[side], 60)
 
     def test_a_server_that_dies_ends_it_with_a_line(self):
-        # The baseline waits for all of them.
+        # The baseline waits for all servers.
         done = run("python3", "-c", KILLER, BENCH)
         self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
-        self.assertIn("redlock-bench: embedded-1: it could not be finished: a server does not answer", done.stderr)
+        self.assertIn("redlock-bench: embedded-1: the run could not finish: a server does not reply", done.stderr)
         self.assertEqual([result["scenario"] for result in json.loads(done.stdout)["results"]], [])
 
     @unittest.skipUnless(shutil.which("strace"), "no strace")
@@ -317,14 +318,14 @@ class Bench(unittest.TestCase):
         self.assertEqual(self.check(run("python3", "-c", INTERRUPTER, BENCH)), "[]\n")
 
     def test_nobody_elses_servers_are_stopped(self):
-        # The sandbox around the benchmark is another one than that of the servers.
+        # The sandbox around the benchmark is not that of the servers.
         words = f'exec "{REDLOCK}" sandbox -- sh -c \'exec "{BENCH}" --servers "$OUTER" --scenario stopped\''
         done = run("sh", "-c", f'OUTER=$REDLOCK_SERVERS; export OUTER; {words}')
         self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
         self.assertIn("these are not those of a sandbox", done.stderr)
 
     def test_the_sandbox_in_another_order(self):
-        # The last of the list is the first of the sandbox: that one is killed, and started again.
+        # The last server of the list is the first of the sandbox: the benchmark kills and restarts that one.
         script = (
             "import os, subprocess, sys\n"
             "directory = os.environ['REDLOCK_SANDBOX_DIR']\n"
@@ -348,7 +349,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(json.loads(out)["failed"], 0)
 
     def test_leftover_keys_are_an_error(self):
-        # A server that is nobody's business keeps a key of ours: the run must not pass.
+        # A foreign client keeps a key with the benchmark's prefix: the run must not pass.
         script = (
             "import os, re, socket\n"
             "port = int(re.search(r':(\\d+)', os.environ['REDLOCK_SERVERS']).group(1))\n"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The histogram against a sorted array: a percentile is never below the exact one and at most one
- * bucket (1/128) above it. */
+ * Compares the histogram with a sorted array: a percentile is never below the exact one and at most
+ * one bucket (1/128) above it. */
 #include "histogram.h"
 
 #include "suite.h"
@@ -36,7 +36,7 @@ START_TEST(small_values_are_exact)
 }
 END_TEST
 
-/* Each power of two and its neighbours, up to the largest value there is. */
+/* Each power of two and its neighbours, up to the largest value. */
 START_TEST(edges_of_buckets)
 {
     for (unsigned bit = 0; bit < 64; bit++) {
@@ -84,7 +84,7 @@ START_TEST(random_values_against_sorting)
 }
 END_TEST
 
-/* What reports show, of 1000 values: each of 1 to 200 five times. */
+/* The percentiles of reports, of 1000 values: each number from 1 to 200 five times. */
 START_TEST(points_of_reports)
 {
     const uint64_t exact[HISTOGRAM_POINTS] = {100, 180, 190, 198, 200, 200};

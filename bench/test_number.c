@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What is a number on a command line, and what is none. */
+ * Checks which texts are numbers on a command line. */
 #include "number.h"
 
 #include "suite.h"
@@ -41,7 +41,7 @@ START_TEST(others)
         {"0x1", 0, 9},
         {"0", 1, 9},
         {"10", 1, 9},
-        {"18446744073709551616", 0, UINT64_MAX}, /* the first one too large, by its last digit */
+        {"18446744073709551616", 0, UINT64_MAX}, /* too large by the last digit */
         {"18446744073709551620", 0, UINT64_MAX},
         {"99999999999999999999999", 0, UINT64_MAX},
     };

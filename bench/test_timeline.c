@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The times of an open loop, and its operations by stretches of time. */
+ * Checks the start times of an open loop, and the parts of a timeline. */
 #include "paced.h"
 
 #include "suite.h"
@@ -9,7 +9,7 @@ START_TEST(set_times_are_evenly_spaced)
     ck_assert_uint_eq(paced_due_ns(7, 1, 0), 7);
     ck_assert_uint_eq(paced_due_ns(7, 1, 3), UINT64_C(3000000007));
     ck_assert_uint_eq(paced_due_ns(0, 500, 1), 2000000);
-    /* No rounding adds up: after a day at an odd rate it is a day. */
+    /* Rounding errors do not add up: after a day at an odd rate exactly a day has passed. */
     ck_assert_uint_eq(paced_due_ns(0, 999983, UINT64_C(86400) * 999983),
                       UINT64_C(86400) * 1000000000);
     for (uint64_t i = 1; i < 3000; i++) {
@@ -25,7 +25,8 @@ START_TEST(stretches_of_time)
     struct timeline *timeline = timeline_new(250);
     struct timeline_bin bin;
     size_t at = 0;
-    /* Noted as they end, the last one first: one each microsecond, 100 to 1 take so long. */
+    /* Samples arrive in the order of their ends, the last start first: one per microsecond, which
+     * take 100 to 1 ns. */
     for (uint64_t i = 100; i >= 1; i--)
         timeline_add(timeline, i * 1000, i, false);
     for (uint64_t i = 0; i < 100; i++)
@@ -41,7 +42,7 @@ START_TEST(stretches_of_time)
     timeline_bin(timeline, &at, 200000, &bin);
     ck_assert_uint_eq(bin.count, 50);
     ck_assert_uint_eq(bin.p50_ns, 75);
-    /* What failed has no time. */
+    /* A failed operation has no time. */
     timeline_bin(timeline, &at, UINT64_MAX, &bin);
     ck_assert_uint_eq(bin.count, 100);
     ck_assert_uint_eq(bin.failed, 98);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The library in threaded mode: every thread blocks in acquire and release. The threads live for
- * one slice; their start and end are not measured. */
+ * The library in threaded mode: each thread blocks in acquire and release. The threads live for one
+ * slice; their start and end are not measured. */
 #include "client.h"
 
 #include <pthread.h>
@@ -12,28 +12,31 @@
 #define SHUTDOWN_MS   2000
 #define CLIENTS_MAX   64
 
+/* One thread. */
 struct worker {
     struct threaded *threaded;
     redlock_t *client;
-    struct holding *holding;
-    pthread_t thread;
-    uint64_t start_ns, end_ns; /* of its slice */
-    struct result result;
+    struct holding *holding;   /* its resource */
+    pthread_t thread;          /* valid during a slice */
+    uint64_t start_ns, end_ns; /* of its work in the slice */
+    struct result result;      /* of the slice; only this thread writes it */
 };
 
+/* The client or clients, and the threads. Lives for all runs. */
 struct threaded {
-    redlock_t *clients[CLIENTS_MAX]; /* one that all share, or one for each thread */
+    redlock_t *clients[CLIENTS_MAX]; /* one that all threads share, or one for each thread */
     unsigned clients_count;
     redlock_opts_t opts;
-    struct client_settings settings; /* its texts are the caller's: only numbers are read later */
-    struct holding *holdings;
-    struct worker *workers;
+    struct client_settings settings; /* only its numbers are valid: it borrows its texts */
+    struct holding *holdings;        /* one for each resource; owned */
+    struct worker *workers;          /* `depth` of them; owned */
     unsigned depth;
-    bool contended;
-    pthread_barrier_t start;
-    atomic_llong todo;
+    bool contended;          /* there are fewer resources than threads */
+    pthread_barrier_t start; /* all workers and the thread that measures begin together */
+    atomic_llong todo;       /* pairs of the slice that have not started; below 0: none */
 };
 
+/* Runs one pair of a worker and records it. */
 static void one_pair(struct worker *worker)
 {
     struct threaded *threaded = worker->threaded;
@@ -45,7 +48,7 @@ static void one_pair(struct worker *worker)
         histogram_record(&worker->result.acquire, result_now_ns() - start_ns);
         holding_acquired(worker->holding, &worker->result);
         if (threaded->contended)
-            (void)sched_yield(); /* a moment in which a second holder would be seen */
+            (void)sched_yield(); /* gives a second holder, if there is one, time to be counted */
         holding_released(worker->holding);
         status = redlock_release(lock, NULL);
         redlock_lock_free(lock);
@@ -59,6 +62,7 @@ static void one_pair(struct worker *worker)
     }
 }
 
+/* Runs pairs until none is left. */
 static void *work(void *argument)
 {
     struct worker *worker = argument;
@@ -80,7 +84,8 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
         struct worker *worker = &threaded->workers[i];
         worker->result = (struct result){.pairs = 0};
         if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
-            /* Those that run wait at the barrier for ever: nothing to do but to end the program. */
+            /* The threads that run already wait at the barrier and cannot be stopped: end the
+             * program. */
             fprintf(stderr, "redlock-bench: cannot start %u threads\n", threaded->depth);
             exit(71);
         }
@@ -102,6 +107,7 @@ int threaded_run(void *state, uint64_t pairs, struct result *result)
     return 0;
 }
 
+/* Creates the clients and waits until they are ready. Returns 0, or -1 and a text in `error`. */
 static int connect_clients(struct threaded *threaded, const struct client_settings *settings,
                            char *error, size_t error_size)
 {

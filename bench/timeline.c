@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Samples and stretches of time. */
+ * Samples in the order of time, and percentiles of parts of the time. */
 #include "timeline.h"
 
 #include <stdio.h>
@@ -29,13 +29,14 @@ void timeline_mark(struct timeline *timeline, uint64_t at_ns, const char *text)
     snprintf(mark->text, sizeof mark->text, "%s", text);
 }
 
+/* Compares by start. */
 static int compare_at(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-/* Failed ones behind all others. */
+/* Compares by duration; failed operations come last. */
 static int compare_took(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Single operations by their time, and marks of what happened to the servers meanwhile. */
+ * The single operations of a run with their times, and marks of what happened to the servers. */
 #ifndef BENCH_TIMELINE_H
 #define BENCH_TIMELINE_H
 
@@ -9,37 +9,45 @@
 
 #define MARKS_MAX 4
 
+/* One operation. */
 struct sample {
-    uint64_t at_ns;   /* intended start, since the beginning */
-    uint64_t took_ns; /* from there to the end */
+    uint64_t at_ns;   /* intended start, since the start of the run */
+    uint64_t took_ns; /* from the intended start to the end */
     bool failed;
 };
 
+/* Something that happened to the servers. */
 struct mark {
-    uint64_t at_ns;
+    uint64_t at_ns; /* since the start of the run */
     char text[48];
 };
 
+/* The samples and marks of one run. */
 struct timeline {
-    size_t count, size, marks_count;
+    size_t count, size; /* samples in use, room for samples */
+    size_t marks_count;
     struct mark marks[MARKS_MAX];
     struct sample samples[];
 };
 
-/* What began in one stretch of time; percentiles are of what did not fail, in nanoseconds. */
+/* The operations that began in one part of the run. Percentiles are those of the operations that
+ * did not fail; 0 if there is none. */
 struct timeline_bin {
-    size_t count, failed;
+    size_t count, failed; /* all operations; of these, failed ones */
     uint64_t p50_ns, p99_ns, max_ns;
 };
 
-/* NULL: no memory. Freed by free(). */
+/* Returns an empty timeline with room for `size` samples, or NULL if out of memory. The caller
+ * frees it with free(). */
 struct timeline *timeline_new(size_t size);
+/* Adds a sample. Ignored if the timeline is full. */
 void timeline_add(struct timeline *timeline, uint64_t at_ns, uint64_t took_ns, bool failed);
+/* Adds a mark with a copy of `text`, cut to the size of a mark. Ignored after MARKS_MAX marks. */
 void timeline_mark(struct timeline *timeline, uint64_t at_ns, const char *text);
-/* Puts samples in the order of their times; before timeline_bin(). */
+/* Sorts the samples by start. Must be called before timeline_bin(). */
 void timeline_sort(struct timeline *timeline);
-/* From the sample *at on, those that began before end_ns; *at is then the next one. It changes
- * their order. */
+/* Evaluates the samples from index *at that began before end_ns, and sets *at to the first later
+ * sample. Changes the order of the evaluated samples. */
 void timeline_bin(struct timeline *timeline, size_t *at, uint64_t end_ns,
                   struct timeline_bin *ret_bin);
 

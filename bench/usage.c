@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * getrusage(). */
+ * Reads processor time with getrusage(). */
 #include "usage.h"
 
 #include <sys/resource.h>

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * How an asynchronous call of the library ended, for loops that turn until it has. */
+ * Waiting for an asynchronous call of the library: a completion callback that stores its status,
+ * for loops that run until `done`. */
 #ifndef BENCH_WAITED_H
 #define BENCH_WAITED_H
 
 #include <redlock/redlock.h>
 #include <stdbool.h>
 
+/* The state of one asynchronous call. It must live until the callback has run. */
 struct wait {
     bool done;
     int status;
 };
 
-/* The function that is called at the end; `userdata` is the wait. */
+/* Stores the status of the call that has ended. `userdata` is its struct wait. */
 static inline void waited(redlock_t *client, int status, redlock_lock_t *lock,
                           const redlock_report_t *report, void *userdata)
 {

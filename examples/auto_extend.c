@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * auto_extend [RESOURCE [STEPS]]: hold a short lock for longer than its TTL, and stop in time when
- * it is lost.
+ * auto_extend [RESOURCE [STEPS]]: holds a lock for longer than its TTL, and stops in time if the
+ * lock is lost.
  *
- * The library extends the lock in the background. Three ways to notice that it cannot any more:
- * the ENDANGERED and LOST events, a descriptor that becomes readable, and a local check right
- * before each side effect. The check is the one that counts; the others save useless work.
+ * The library extends the lock in the background. A program notices a lost lock in three ways: by
+ * the ENDANGERED and LOST events, by a descriptor that becomes readable, and by a local check right
+ * before each side effect. Only the check protects the side effect; the other two save useless
+ * work.
  *
- * The nodes come from REDLOCK_SERVERS. Exit status: 0 all steps done, 1 lost on the way (the steps
- * so far were made under the lock), 75 held by somebody else, 69 no lock for another reason. */
+ * The servers come from REDLOCK_SERVERS. Exit status: 0 all steps done; 1 the lock was lost, and
+ * the steps before that were done under the lock; 75 another client holds the lock; 69 not acquired
+ * for another reason. */
 #include <redlock/redlock.h>
 
 #include <errno.h>
@@ -18,20 +20,21 @@
 
 #define TTL_MS       1000
 #define WAIT_MS      2000
-#define DANGER_MS    400 /* ENDANGERED this long before the deadline */
-#define MARGIN_MS    100 /* more than one side effect takes at worst */
+#define DANGER_MS    400 /* ENDANGERED comes this long before the deadline */
+#define MARGIN_MS    100 /* longer than one side effect can take */
 #define STEP_MS      50
 #define STEPS        40
 #define SHUTDOWN_MS  1000
 #define EX_NO_QUORUM 69
 #define EX_HELD      75
 
+/* What the event callback reports to the main thread. */
 struct job {
-    atomic_bool endangered; /* set on the library's thread, read on ours */
-    atomic_uint extended;
+    atomic_bool endangered; /* the lock may soon be lost, or is lost */
+    atomic_uint extended;   /* number of extensions */
 };
 
-/* Runs on the library's I/O thread: note it, return, never wait. */
+/* Stores what has happened to the lock. Runs on the library's I/O thread, so it must not block. */
 static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata)
 {
     struct job *job = userdata;
@@ -50,19 +53,21 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
     }
 }
 
-/* Sleeps for a step, but not past the loss of the lock. false: lost. */
+/* Sleeps for one step, but not past the loss of the lock. Returns false if the lock is lost. */
 static bool sleep_while_held(redlock_lock_t *lock)
 {
     struct pollfd lost = {.fd = redlock_lock_fd(lock), .events = POLLIN};
-    int ready = poll(&lost, 1, STEP_MS); /* a negative fd is ignored: then the check has to do */
+    /* poll() ignores a negative fd; the check below then suffices */
+    int ready = poll(&lost, 1, STEP_MS);
     return ready == 0 || (ready < 0 && errno == EINTR);
 }
 
+/* Does all steps under the lock. Returns the exit status. */
 static int work(redlock_lock_t *lock, struct job *job, int steps)
 {
     for (int step = 1; step <= steps; step++) {
         if (atomic_load(&job->endangered))
-            fputs("endangered: a real program would put off what is not urgent\n", stderr);
+            fputs("endangered: a real program would postpone what is not urgent\n", stderr);
         if (!sleep_while_held(lock) || redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
             fprintf(stderr, "lost after %d steps\n", step - 1);
             return 1;
@@ -75,6 +80,7 @@ static int work(redlock_lock_t *lock, struct job *job, int steps)
     return 0;
 }
 
+/* Acquires the lock, works and releases it. Returns the exit status. */
 static int work_under_lock(redlock_t *rl, const char *resource, int steps)
 {
     struct job job = {false, 0};
@@ -96,12 +102,13 @@ static int work_under_lock(redlock_t *rl, const char *resource, int steps)
 
     int status = work(lock, &job, steps);
 
-    rc = redlock_release(lock, NULL); /* ends the extensions first; no event follows */
+    rc = redlock_release(lock, NULL); /* ends the extensions first, so no event follows */
     printf("released: %s\n", redlock_strerror(rc));
     redlock_lock_free(lock);
     return status;
 }
 
+/* Creates a client for a list of servers. Returns NULL after a message if that fails. */
 static redlock_t *connect_nodes(const char *servers)
 {
     redlock_config_t *config = NULL;

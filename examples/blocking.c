@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * blocking [RESOURCE]: take a lock, work under it, check before the side effect, give it back.
+ * blocking [RESOURCE]: acquires a lock, works, checks the lock before the side effect, releases it.
  *
- * The nodes come from REDLOCK_SERVERS. Exit status: 0 worked, 75 held by somebody else for the
- * whole wait, 69 no quorum or no lock for another reason, 1 the lock was lost before the side
- * effect (nothing was done).
+ * The servers come from REDLOCK_SERVERS. Exit status: 0 done; 75 another client held the lock for
+ * the whole wait; 69 no quorum, or not acquired for another reason; 1 the lock was lost before the
+ * side effect, and nothing was done.
  *
  *     cc blocking.c $(pkg-config --cflags --libs redlock) -o blocking
  *     redlock sandbox -- ./blocking customer:42 */
@@ -14,11 +14,12 @@
 
 #define TTL_MS       10000
 #define WAIT_MS      2000
-#define MARGIN_MS    1000 /* more than the side effect takes at worst */
+#define MARGIN_MS    1000 /* longer than the side effect can take */
 #define SHUTDOWN_MS  1000
 #define EX_NO_QUORUM 69
 #define EX_HELD      75
 
+/* Creates a client for a list of servers. Returns NULL after a message if that fails. */
 static redlock_t *connect_nodes(const char *servers)
 {
     redlock_config_t *config = NULL;
@@ -32,11 +33,11 @@ static redlock_t *connect_nodes(const char *servers)
         rc = redlock_new(&rl, config); /* connects in the background */
     if (rc != REDLOCK_OK)
         fprintf(stderr, "%s: %s\n", redlock_strerror(rc), redlock_config_error(config));
-    redlock_config_free(config); /* redlock_new() made a copy */
+    redlock_config_free(config); /* redlock_new() has made a copy */
     return rl;
 }
 
-/* Why there is no lock: one line in all, then what each node said. */
+/* Prints why the lock was not acquired: a summary in one line, then the result of each server. */
 static void print_refusal(const redlock_report_t *report)
 {
     redlock_node_report_t node;
@@ -45,11 +46,12 @@ static void print_refusal(const redlock_report_t *report)
         fprintf(stderr, "  %s: %s\n", node.node, node.text);
 }
 
+/* Works under the lock. Returns the exit status. */
 static int work(redlock_lock_t *lock)
 {
-    printf("%s is ours for %llu ms\n", redlock_lock_resource(lock, 0),
+    printf("%s is held for %llu ms\n", redlock_lock_resource(lock, 0),
            (unsigned long long)redlock_lock_remaining_ms(lock));
-    /* ... whatever can be prepared without an effect outside of this process ... */
+    /* ... prepare whatever has no effect outside this process ... */
     if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
         fputs("too late: nothing was done\n", stderr);
         return 1;
@@ -58,6 +60,7 @@ static int work(redlock_lock_t *lock)
     return 0;
 }
 
+/* Acquires the lock, works and releases it. Returns the exit status. */
 static int work_under_lock(redlock_t *rl, const char *resource)
 {
     redlock_lock_t *lock = NULL;
@@ -74,8 +77,8 @@ static int work_under_lock(redlock_t *rl, const char *resource)
 
     int status = work(lock);
 
-    /* A release that fails is worth a line, not a retry: the library repeats it on the nodes that
-     * did not answer, and the TTL ends the lock in any case. */
+    /* A failed release needs a message, not a retry: the library repeats it on the servers that did
+     * not reply, and the lock expires at the end of its TTL in any case. */
     rc = redlock_release(lock, NULL);
     printf("released: %s\n", redlock_strerror(rc));
     redlock_lock_free(lock);
@@ -93,7 +96,7 @@ int main(int argc, char **argv)
     if (!rl)
         return 78;
     int status = work_under_lock(rl, argc > 1 ? argv[1] : "example:blocking");
-    redlock_shutdown(rl, SHUTDOWN_MS); /* what could not be undone yet gets a second to go out */
+    redlock_shutdown(rl, SHUTDOWN_MS); /* pending undos get one second to be sent */
     redlock_free(rl);
     return status;
 }

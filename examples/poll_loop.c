@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * poll_loop RESOURCE...: several locks at once in one thread, inside a loop of one's own.
+ * poll_loop RESOURCE...: holds several locks at once in one thread, inside the program's own loop.
  *
- * Embedded mode: the library starts no engine thread and never blocks. The program polls one
- * descriptor next to its others and calls redlock_process() when it is readable; callbacks run in
- * there. SIGINT and SIGTERM arrive through a signalfd and cancel what still waits.
+ * Embedded mode: the library starts no thread for the network and never blocks. The program polls
+ * one descriptor besides its own and calls redlock_process() when the descriptor is readable;
+ * callbacks run inside that call. SIGINT and SIGTERM arrive through a signalfd and cancel the
+ * acquisitions that still wait.
  *
- * The nodes come from REDLOCK_SERVERS. Exit status: 0 each resource was locked and released, 1 not
- * all of them. */
+ * The servers come from REDLOCK_SERVERS. Exit status: 0 each resource was locked and released, 1
+ * not all of them. */
 #include <redlock/redlock.h>
 
 #include <errno.h>
@@ -21,26 +22,29 @@
 
 #define TTL_MS      5000
 #define WAIT_MS     3000
-#define WORK_MS     50
-#define MARGIN_MS   500
+#define WORK_MS     50  /* duration of the work under a lock */
+#define MARGIN_MS   500 /* longer than the side effect can take */
 #define SHUTDOWN_MS 1000
 
+/* The program. */
 struct app {
     redlock_t *rl;
-    redlock_cancel_t *cancel;
-    int signal_fd;
-    size_t unfinished; /* jobs */
-    bool failed;
-    bool shut_down; /* the last callback has run */
+    redlock_cancel_t *cancel; /* cancels all acquisitions */
+    int signal_fd;            /* readable after SIGINT or SIGTERM */
+    size_t unfinished;        /* jobs that have not ended */
+    bool failed;              /* at least one job has failed */
+    bool shut_down;           /* the client's last callback has run */
 };
 
+/* One resource, which is locked once. */
 struct job {
     struct app *app;
     const char *resource;
-    redlock_lock_t *lock; /* while held */
-    int64_t work_done_ms; /* when the work that the lock protects will be done */
+    redlock_lock_t *lock; /* owned; NULL: not held */
+    int64_t work_done_ms; /* when the work will be done, as now_ms(); INT64_MAX: it is finished */
 };
 
+/* Returns CLOCK_MONOTONIC in milliseconds. */
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -48,12 +52,14 @@ static int64_t now_ms(void)
     return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
+/* Counts a job that has ended. */
 static void job_finished(struct job *job, bool well)
 {
     job->app->failed |= !well;
     job->app->unfinished--;
 }
 
+/* Ends an acquisition: starts the work, or ends the job if the lock was not acquired. */
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
@@ -65,16 +71,17 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
         return;
     }
     printf("%s: held\n", job->resource);
-    job->lock = lock; /* ours from here on */
+    job->lock = lock; /* the callback owns the handle from here on */
     job->work_done_ms = now_ms() + WORK_MS;
 }
 
+/* Ends a release, and with it the job. */
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
 {
     struct job *job = userdata;
     (void)rl;
-    (void)lock; /* the handle we know as job->lock */
+    (void)lock; /* the same handle as job->lock */
     (void)report;
     printf("%s: released: %s\n", job->resource, redlock_strerror(status));
     redlock_lock_free(job->lock);
@@ -82,18 +89,20 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     job_finished(job, status == REDLOCK_OK);
 }
 
+/* Ends the shutdown of the client. */
 static void on_shut_down(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
     struct app *app = userdata;
     (void)rl;
-    (void)status; /* not all undone in time: the TTL ends what is left */
+    (void)status; /* undos that could not be sent: the locks expire at the end of their TTL */
     (void)lock;
     (void)report;
     app->shut_down = true;
 }
 
-/* The protected work is over: its effect, if the lock is still ours, and the release. */
+/* Finishes the work of a job: makes its side effect if the lock is still held, then starts the
+ * release. */
 static void finish_work(struct job *job)
 {
     bool held = redlock_lock_check(job->lock, MARGIN_MS) == REDLOCK_OK;
@@ -101,7 +110,7 @@ static void finish_work(struct job *job)
     job->app->failed |= !held;
     job->work_done_ms = INT64_MAX;
     int rc = redlock_release_start(job->lock, on_released, job);
-    if (rc != REDLOCK_OK) { /* then on_released will not run */
+    if (rc != REDLOCK_OK) { /* then on_released is not called */
         fprintf(stderr, "%s: %s\n", job->resource, redlock_strerror(rc));
         redlock_lock_free(job->lock);
         job->lock = NULL;
@@ -109,7 +118,8 @@ static void finish_work(struct job *job)
     }
 }
 
-/* One turn of the loop: waits for the library, a signal, or `until_ms`. */
+/* Runs the loop once: waits until until_ms for the library or a signal, and processes what has
+ * arrived. Returns REDLOCK_OK or an error. */
 static int turn(struct app *app, int64_t until_ms)
 {
     struct pollfd fds[] = {{.fd = redlock_get_fd(app->rl), .events = POLLIN},
@@ -129,6 +139,7 @@ static int turn(struct app *app, int64_t until_ms)
     return fds[0].revents ? redlock_process(app->rl) : REDLOCK_OK;
 }
 
+/* Runs the loop until all jobs have ended. */
 static int run_jobs(struct app *app, struct job *jobs, size_t count)
 {
     while (app->unfinished > 0) {
@@ -146,6 +157,7 @@ static int run_jobs(struct app *app, struct job *jobs, size_t count)
     return REDLOCK_OK;
 }
 
+/* Starts an acquisition for each resource, runs the loop, and shuts the client down. */
 static int lock_all(struct app *app, struct job *jobs, char **resources, size_t count)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -155,7 +167,7 @@ static int lock_all(struct app *app, struct job *jobs, char **resources, size_t 
         jobs[i] = (struct job){.app = app, .resource = resources[i]};
         app->unfinished++;
         int rc = redlock_acquire_start(app->rl, resources[i], &opts, on_acquired, &jobs[i]);
-        if (rc != REDLOCK_OK) { /* refused: on_acquired will not run */
+        if (rc != REDLOCK_OK) { /* then on_acquired is not called */
             fprintf(stderr, "%s: %s\n", resources[i], redlock_strerror(rc));
             job_finished(&jobs[i], false);
         }
@@ -168,6 +180,7 @@ static int lock_all(struct app *app, struct job *jobs, char **resources, size_t 
     return rc;
 }
 
+/* Creates the client in embedded mode, and the object that cancels its acquisitions. */
 static int connect_nodes(struct app *app, const char *servers)
 {
     redlock_config_t *config = NULL;
@@ -186,6 +199,7 @@ static int connect_nodes(struct app *app, const char *servers)
     return rc;
 }
 
+/* Blocks SIGINT and SIGTERM and returns a descriptor that receives them. */
 static int catch_signals(void)
 {
     sigset_t signals;

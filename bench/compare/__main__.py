@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Compares the library with its peers: python3 bench/compare --build DIRECTORY, with the servers' list in
-REDLOCK_SERVERS. bench/README.md says what is measured, bench/peers/README.md what a driver is."""
+"""Compares the library with its peers: python3 bench/compare --build DIRECTORY, with the list of servers in
+REDLOCK_SERVERS. bench/README.md describes the measurements, bench/peers/README.md the drivers."""
 
 import argparse
 import collections
@@ -16,27 +16,30 @@ import roster
 from drivers import Running
 from nodes import Nodes, Proxy
 
+# callers: in all processes. own: each caller has a lock of its own, otherwise all contend for one. stopped: servers are
+# stopped after the drivers have connected. slow: the last server is behind the delay proxy. hold_us: time between grant
+# and release.
 Scenario = collections.namedtuple("Scenario", "name summary callers processes own stopped slow hold_us")
-STOPPED = 2
-SLOW = "10ms"  # each way
-PATIENCE_S = 2
-BACK_S = 3
-CLOSE_S = 15
+STOPPED = 2  # servers of a scenario with `stopped`
+SLOW = "10ms"  # delay in each direction of a scenario with `slow`
+PATIENCE_S = 2  # for keys to disappear after a slice
+BACK_S = 3  # for clients to reconnect after servers were stopped
+CLOSE_S = 15  # for a driver to end
 SCENARIOS = [
-    Scenario("one", "one caller, a lock that nobody else wants", 1, 1, True, False, False, 0),
+    Scenario("one", "one caller, a lock without contention", 1, 1, True, False, False, 0),
     Scenario("many", "64 callers of one client, each with a lock of its own", 64, 1, True, False, False, 0),
     Scenario("stopped", "one caller, two of the servers stopped", 1, 1, True, True, False, 0),
-    Scenario("slow", "one caller, one server answers 20 ms later", 1, 1, True, False, True, 0),
-    Scenario("contended", "32 callers in 4 processes want one lock", 32, 4, False, False, False, 0),
+    Scenario("slow", "one caller, one server replies 20 ms later", 1, 1, True, False, True, 0),
+    Scenario("contended", "32 callers in 4 processes contend for one lock", 32, 4, False, False, False, 0),
 ]
 
 
 class Unfit(Exception):
-    pass
+    """The scenario cannot run on these servers."""
 
 
 class Ended(BaseException):
-    """By a signal."""
+    """A signal ends the comparison."""
 
     def __init__(self, number):
         super().__init__(number)
@@ -44,6 +47,7 @@ class Ended(BaseException):
 
 
 def end(number, _frame):
+    """Handles a signal: raises Ended, so that drivers are stopped and servers continued."""
     raise Ended(number)
 
 
@@ -53,11 +57,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def fits(driver, scenario):
-    """The baseline has no time limits and knows of no others."""
+    """True if the driver can run the scenario. The baseline has no time limits and cannot contend."""
     return driver.name != "baseline" or (scenario.own and not scenario.stopped)
 
 
 def take_turns(options, scenario, nodes, members):
+    """Runs one slice of each driver in each round, in a random order. Slice 0 warms up."""
     for number in range(options.rounds + 1):
         order = [one for one in members if one.broken is None]
         options.random.shuffle(order)
@@ -69,7 +74,7 @@ def take_turns(options, scenario, nodes, members):
 
 
 def look_behind(scenario, nodes, members):
-    """What stays. Servers that were stopped have much to read first, and their clients to come back."""
+    """Counts the keys that stay. Continues stopped servers first, and gives their clients time to reconnect."""
     nodes.go_on()
     if scenario.stopped:
         time.sleep(BACK_S)
@@ -78,7 +83,7 @@ def look_behind(scenario, nodes, members):
 
 
 def run_scenario(options, scenario, nodes, present):
-    """A line for each driver."""
+    """Runs all drivers and returns one line of the table for each."""
     if scenario.stopped and (len(nodes.list) < 2 * STOPPED + 1 or not nodes.read_pids()):
         raise Unfit("needs the processes of a sandbox with five servers")
     proxy, members, front, patience_s = None, [], nodes, CLOSE_S
@@ -99,7 +104,7 @@ def run_scenario(options, scenario, nodes, present):
         take_turns(options, scenario, nodes, members)
         look_behind(scenario, nodes, members)
     except BaseException:
-        patience_s = 0  # nobody waits for what the drivers have to say
+        patience_s = 0  # after an error no driver gets time to end by itself
         raise
     finally:
         nodes.go_on()
@@ -111,6 +116,7 @@ def run_scenario(options, scenario, nodes, present):
 
 
 def names(parser, text, known, what):
+    """Returns the names of a list option. Ends the program if one is not in `known`."""
     chosen = text.split(",")
     for name in chosen:
         if name not in known:
@@ -119,7 +125,7 @@ def names(parser, text, known, what):
 
 
 def between(kind, least, most):
-    """For argparse: a number that is not nonsense."""
+    """Returns a function for argparse that accepts numbers from `least` to `most`."""
 
     def convert(text):
         number = kind(text)
@@ -134,17 +140,17 @@ def between(kind, least, most):
 def parse(words):
     parser = Parser(prog="dev bench --peers", description=__doc__.split(":")[0])
     parser.add_argument("--build", default="build", help=argparse.SUPPRESS)
-    parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, no more")
+    parser.add_argument("--install-only", action="store_true", help="fetch and compile the drivers, measure nothing")
     parser.add_argument("--servers", default=os.environ.get("REDLOCK_SERVERS"), help="default: $REDLOCK_SERVERS")
     parser.add_argument("--scenario", default=None, metavar="LIST",
                         help="; ".join(f"{one.name}: {one.summary}" for one in SCENARIOS))  # fmt: skip
     parser.add_argument("--driver", default=None, metavar="LIST",
                         help=", ".join(driver.name for driver in roster.DRIVERS))  # fmt: skip
-    parser.add_argument("--slice", type=between(float, 0.01, 3600), default=1.5, metavar="S", help="how long each works at a time (1.5)")
-    parser.add_argument("--warm", type=between(float, 0.01, 3600), default=1.0, metavar="S", help="the first slice at most (1)")
-    parser.add_argument("--rounds", type=between(int, 1, 1000), default=2, metavar="N", help="slices for each that count (2)")
+    parser.add_argument("--slice", type=between(float, 0.01, 3600), default=1.5, metavar="S", help="length of a slice (1.5)")
+    parser.add_argument("--warm", type=between(float, 0.01, 3600), default=1.0, metavar="S", help="longest first slice (1)")
+    parser.add_argument("--rounds", type=between(int, 1, 1000), default=2, metavar="N", help="slices of each driver that count (2)")
     parser.add_argument("--ttl", type=between(int, 100, 30000), default=10000, metavar="MS", help="time to live of a lock (10000)")
-    parser.add_argument("--seed", type=int, default=None, help="of the order in each round (from the clock; printed)")
+    parser.add_argument("--seed", type=int, default=None, help="of the order in each round (default: from the clock; printed)")
     parser.add_argument("--json", action="store_true", help="instead of the table")
     parser.add_argument("--csv", action="store_true", help="instead of the table")
     options = parser.parse_args(words)
@@ -161,7 +167,7 @@ def parse(words):
 
 
 def measure(options, nodes, present, show):
-    """The lines, and the exit status of what kept it from going on: 0 is nothing."""
+    """Runs all scenarios. Returns the lines, and an exit status: 0, or why the comparison stopped early."""
     results = []
     for scenario in options.scenarios:
         try:
@@ -170,7 +176,7 @@ def measure(options, nodes, present, show):
             print(f"compare: {scenario.name} is left out: {error}", file=sys.stderr)
             continue
         except OSError as error:
-            print(f"compare: {scenario.name}: a server cannot be asked: {error}", file=sys.stderr)
+            print(f"compare: {scenario.name}: a server does not reply: {error}", file=sys.stderr)
             return results, 69
         except Ended as ended:
             print(f"compare: {scenario.name}: ended by a signal", file=sys.stderr)
@@ -202,7 +208,7 @@ def main():
     try:
         surroundings = report.environment(nodes, options.build)
     except OSError as error:
-        print(f"compare: the first server cannot be asked: {error}", file=sys.stderr)
+        print(f"compare: the first server does not reply: {error}", file=sys.stderr)
         return 69
     settings = {"seed": options.seed, "ttl_ms": options.ttl, "rounds": options.rounds, "slice_s": options.slice}
     versions = {driver.name: driver.version() for driver in present}

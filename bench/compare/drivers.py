@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A driver's processes, from start to end: the slices that it is told to work, and what it says of them."""
+"""The processes of one driver, from start to end: the slices that they run, and the lines that they print."""
 
 import os
 import select
@@ -9,24 +9,24 @@ import time
 
 import roster
 
-READY_S = 60
-OVERRUN_S = 15  # for what was begun before the slice was over
-TICK_US = 1000000 // os.sysconf("SC_CLK_TCK")
+READY_S = 60  # for a driver to connect
+OVERRUN_S = 15  # for what was begun before the end of the slice
+TICK_US = 1000000 // os.sysconf("SC_CLK_TCK")  # unit of processor time in /proc
 
 
 class Slice:
-    """What a driver said of one slice. Times in ns of CLOCK_MONOTONIC."""
+    """What a driver has printed about one slice. Times are in ns of CLOCK_MONOTONIC."""
 
     def __init__(self, begin, end):
         self.begin, self.end = begin, end
-        self.holds = []  # caller, want, grant, release, done
-        self.failures = []  # caller, want, end, text
-        self.histograms = {"acquire": [], "pair": []}  # value, how often
+        self.holds = []  # (caller, want, grant, release, done)
+        self.failures = []  # (caller, want, end, text)
+        self.histograms = {"acquire": [], "pair": []}  # (value in ns, count)
         self.attempts = 0
         self.cpu_us = 0
 
     def take(self, line):
-        """True: it was the last one of this process."""
+        """Adds one line; bench/peers/README.md lists them. Returns True for the last line of a process."""
         word, _, rest = line.partition(" ")
         if word == "hold":
             self.holds.append(tuple(map(int, rest.split())))
@@ -46,10 +46,12 @@ class Slice:
 
 
 class Broken(Exception):
-    pass
+    """A driver has ended, or printed something unexpected, or did not finish in time."""
 
 
 class Process:
+    """One process of a driver. Its standard error goes to a file, for the message if it fails."""
+
     def __init__(self, command, environment):
         self.errors = tempfile.TemporaryFile()
         self.popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -57,6 +59,7 @@ class Process:
         self.rest = b""
 
     def line(self, deadline):
+        """Returns the next line, with its newline. `deadline` is in seconds of time.monotonic()."""
         while b"\n" not in self.rest:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.popen.stdout], [], [], left)[0]:
@@ -69,7 +72,7 @@ class Process:
         return line.decode(errors="replace") + "\n"
 
     def lines(self, deadline):
-        """Up to the word that a slice is over; split at once, as there may be many."""
+        """Returns all lines up to "over". Reads in large blocks, because there may be many lines."""
         parts = [self.rest]
         while not (parts[-1].endswith(b"over\n") or b"".join(parts[-2:]).endswith(b"over\n")):
             left = deadline - time.monotonic()
@@ -83,6 +86,7 @@ class Process:
         return b"".join(parts).decode(errors="replace").splitlines(True)
 
     def tell(self, text):
+        """Writes to the standard input of the process."""
         try:
             self.popen.stdin.write(text.encode())
             self.popen.stdin.flush()
@@ -90,16 +94,19 @@ class Process:
             raise Broken(f"ended: {self.last_words()}") from None
 
     def cpu_us(self):
+        """Returns the processor time of the process until now."""
         with open(f"/proc/{self.popen.pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * TICK_US
 
     def last_words(self):
+        """Returns the last line of standard error."""
         self.errors.seek(0)
         lines = [line for line in self.errors.read().decode(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:160] if lines else "it did not say why"
+        return lines[-1][:160] if lines else "without a message"
 
     def close(self, patience_s):
+        """Closes standard input, and kills the process if it has not ended after patience_s seconds."""
         try:
             self.popen.stdin.close()
         except OSError:
@@ -114,12 +121,12 @@ class Process:
 
 
 class Running:
-    """One driver in one scenario: its processes, and all that they said."""
+    """One driver in one scenario: its processes, and all slices that they have run."""
 
     def __init__(self, driver, build, servers, resource, scenario, ttl_ms):
         self.driver, self.resource = driver, resource
-        self.slices, self.broken = [], None
-        self.left_between, self.left_behind = 0, 0  # keys, after slices and at the end
+        self.slices, self.broken = [], None  # broken: why the driver cannot go on; None: it can
+        self.left_between, self.left_behind = 0, 0  # most keys that stayed after a slice; keys that stayed at the end
         self.processes, self.commands = [], []
         where = roster.place(driver, build)
         self.environment = {**os.environ, **driver.environment(where)}
@@ -131,7 +138,7 @@ class Running:
             first += count
 
     def guard(self, work):
-        """Whatever goes wrong with a driver is a line of the table and no end of the comparison."""
+        """Runs a step. If the driver fails, the error becomes a line of the table; the comparison goes on."""
         if self.broken is None:
             try:
                 work()
@@ -140,7 +147,7 @@ class Running:
                 self.close(0)
 
     def start(self):
-        """One process after the other: a driver may take a lock to see whether the servers are there."""
+        """Starts one process after the other, because a driver may acquire a lock to check the servers."""
 
         def work():
             for command in self.commands:
@@ -153,6 +160,8 @@ class Running:
         self.guard(work)
 
     def run(self, seconds):
+        """Runs one slice in all processes."""
+
         def work():
             before = sum(process.cpu_us() for process in self.processes)
             begin = time.monotonic_ns()

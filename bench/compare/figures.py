@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""From what the drivers said to figures; one check for all of them that nobody had a lock with somebody else."""
+"""Computes figures from what the drivers have printed, and checks for all of them that no lock had two holders.
+
+Times are in ns of CLOCK_MONOTONIC. A slice is a drivers.Slice: it has holds (caller, want, grant, release, done), failures
+(caller, want, end, text) and histograms of (value, count). `running` is a drivers.Running."""
 
 
 def percentile(pairs, permille):
-    """Of sorted (value, how often): the smallest value that so many do not exceed; 0 if there is none."""
+    """Returns the smallest value that permille / 1000 of all do not exceed, 0 if there is none. `pairs` are sorted
+    (value, count)."""
     total = sum(count for _, count in pairs)
     seen = 0
     for value, count in pairs:
@@ -14,13 +18,14 @@ def percentile(pairs, permille):
 
 
 def points_ms(values):
+    """Returns the percentiles of (ns, count) pairs in milliseconds, by name."""
     pairs = sorted(values)
     return {name: percentile(pairs, permille) / 1e6
             for name, permille in (("p50", 500), ("p90", 900), ("p95", 950), ("p99", 990), ("p99_9", 999), ("max", 1000))}  # fmt: skip
 
 
 def violations(holds):
-    """Grants of one resource before an earlier hold of it was over."""
+    """Counts the grants of one resource that came before the end of an earlier hold."""
     count, held_until = 0, 0
     for _, _, grant, release, _ in sorted(holds, key=lambda hold: hold[2]):
         count += grant < held_until
@@ -29,7 +34,7 @@ def violations(holds):
 
 
 def all_violations(slices, own):
-    """Of all slices, also those that are not counted otherwise."""
+    """Counts the violations in all slices, with those that warm up. own: each caller has its own resource."""
     holds = [hold for one in slices for hold in one.holds]
     if not own:
         return violations(holds)
@@ -40,11 +45,12 @@ def all_violations(slices, own):
 
 
 def is_failure(failure, own):
-    """That somebody else had it is none, where somebody else wants it; nor is what the end cut short."""
+    """False for "taken" if callers contend: another caller had the lock, or the end of the slice cut the wait short."""
     return own or not failure[3].startswith("taken")
 
 
 def uncontended(slices):
+    """Returns the figures of callers with a lock of their own. Pairs that ended after their slice do not count."""
     pairs, acquired, done = [], [], 0
     for one in slices:
         inside = [hold for hold in one.holds if hold[4] <= one.end]
@@ -55,7 +61,7 @@ def uncontended(slices):
 
 
 def waits(one, callers):
-    """Of each caller that wanted it in this slice: the longest time, ended or not."""
+    """Returns the longest wait of a caller in this slice, finished or cut short by the end."""
     longest, open_since = 0, {}
     for caller, want, end, _ in one.failures:
         open_since[caller] = want
@@ -69,6 +75,7 @@ def waits(one, callers):
 
 
 def contended(slices, callers):
+    """Returns the figures of callers that contend for one lock. A hand-over is a grant to another caller than the last one."""
     overs, selfs, longest = [], 0, 0
     grants = dict.fromkeys(callers, 0)
     for one in slices:
@@ -96,13 +103,13 @@ def contended(slices, callers):
 
 
 def attempts_per_grant(slices):
-    """As far as the driver knows of attempts: few libraries say."""
+    """Returns attempts per lock, 0 if the driver prints none: few libraries report them."""
     grants = sum(len(one.holds) + sum(count for _, count in one.histograms["acquire"]) for one in slices)
     return sum(one.attempts for one in slices) / grants if grants else 0.0
 
 
 def result(running, scenario, version):
-    """One line of the table. The first slices warm up: they are looked at for violations and failures only."""
+    """Returns one line of the table. Slices that warm up count for violations and failures only."""
     counted = running.slices[running.driver.warm :]
     failures = [failure for one in running.slices for failure in one.failures if is_failure(failure, scenario.own)]
     seconds = sum(one.end - one.begin for one in counted) / 1e9
@@ -128,7 +135,7 @@ def result(running, scenario, version):
 
 
 def add_ratios(results):
-    """Of each to ours and to the baseline of the same scenario. Above 1: more, or slower, than those."""
+    """Adds the ratios of each line to the library and to the baseline in the same scenario."""
     bases = {(line["scenario"], line["driver"]): line for line in results}
     for line in results:
         name, rate = ("handover_ms", "handovers_per_s") if "handover_ms" in line else ("pair_ms", "pairs_per_s")
@@ -144,6 +151,6 @@ def add_ratios(results):
 
 
 def passed(line):
-    """Asked of ours only: the others' figures are what they are."""
+    """True if the line shows no error. Decides the exit status for the library's own lines only."""
     return (not line["broken"] and line["violations"] == 0 and line["leftover_keys"] == 0
             and line["failures"] * 100 <= line["pairs"])  # fmt: skip

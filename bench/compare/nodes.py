@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The servers, beside the drivers: keys that were left, processes stopped and continued, the delay proxy."""
+"""What the comparison does with the servers itself: counts keys, stops and continues processes, runs the delay proxy."""
 
 import os
 import signal
@@ -9,6 +9,8 @@ import time
 
 
 class Node:
+    """One server: its URL, and the same without parameters (plain), which every peer understands."""
+
     def __init__(self, url):
         rest = url.split("://", 1)[-1]
         self.url = url
@@ -20,11 +22,11 @@ class Node:
         if not self.host or not port.isascii() or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"{url}: expected host:port")
         self.host, self.port = self.host.strip("[]"), int(port)
-        self.pid = None
+        self.pid = None  # known after Nodes.read_pids()
         self.stopped = False
 
     def ask(self, *words):
-        """One command on a connection of its own; nested lists of bytes, numbers and None."""
+        """Sends one command on a connection of its own and returns the reply as bytes, int, None or nested lists."""
         with socket.create_connection((self.host, self.port), timeout=5) as connection:
             text = b"*%d\r\n" % len(words)
             for word in words:
@@ -40,7 +42,7 @@ class Node:
         return f"{fields.get('server_name', 'redis')} {fields.get('redis_version', '?')}"
 
     def count_keys(self, part):
-        """Keys with `part` anywhere in their names: some peers put words of their own before ours."""
+        """Counts the keys with `part` anywhere in their names: some peers add a prefix."""
         count, cursor = 0, b"0"
         while True:
             cursor, keys = self.ask("SCAN", cursor.decode(), "MATCH", f"*{part}*", "COUNT", 1000)
@@ -50,6 +52,7 @@ class Node:
 
 
 def read_reply(file):
+    """Reads one RESP2 reply. Raises OSError for an error reply or the end of the connection."""
     line = file.readline()
     kind, rest = line[:1], line[1:-2]
     if kind == b"*":
@@ -62,23 +65,27 @@ def read_reply(file):
         return int(rest)
     if kind == b"+":
         return rest
-    raise OSError("the server broke off")
+    raise OSError("the server closed the connection")
 
 
 def normal(text):
+    """Returns a list of servers with commas as the only separators."""
     return ",".join(text.replace(",", " ").split())
 
 
 class Nodes:
+    """The servers of a list."""
+
     def __init__(self, text):
         self.text = normal(text)
         self.list = [Node(url) for url in self.text.split(",")]
 
     def plain(self):
+        """Returns the list without the parameters of the URLs."""
         return ",".join(node.plain for node in self.list)
 
     def left(self, part, patience_s):
-        """How many keys stay, for as long as they are given to go; stopped servers cannot be asked."""
+        """Counts the keys that are left after up to patience_s seconds. Stopped servers are not counted."""
         end = time.monotonic() + patience_s
         while True:
             count = sum(node.count_keys(part) for node in self.list if not node.stopped)
@@ -87,7 +94,8 @@ class Nodes:
             time.sleep(0.02)
 
     def read_pids(self):
-        """Of a sandbox; False if there is none, or its servers are others: those must not be stopped."""
+        """Reads the process ids of a sandbox. Returns False if the servers are not those of the sandbox around this
+        process: others must not be stopped."""
         if self.text != normal(os.environ.get("REDLOCK_SERVERS", "")):
             return False
         directory = os.environ.get("REDLOCK_SANDBOX_DIR", "")
@@ -107,17 +115,18 @@ class Nodes:
             node.stopped = True
 
     def go_on(self):
+        """Continues the stopped servers."""
         for node in self.list:
             if node.stopped:
                 node.stopped = False
                 try:
                     os.kill(node.pid, signal.SIGCONT)
                 except ProcessLookupError:
-                    pass  # somebody has killed it
+                    pass  # the server has been killed
 
 
 class Proxy:
-    """redlock-delay before all servers; the last one answers later."""
+    """redlock-delay in front of all servers, with a delay for each. `nodes` are the servers through the proxy."""
 
     def __init__(self, program, nodes, delays):
         self.process = subprocess.Popen([program, "--servers", nodes.text, "--delay", ",".join(delays)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The comparison as a table, CSV or JSON."""
+"""Prints the comparison as a table, CSV or JSON."""
 
 import csv
 import json
@@ -9,20 +9,22 @@ import subprocess
 import sys
 
 SAMPLES = """\
-pairs/s: acquisitions with their releases a second; p50, p99: of such a pair; x ours, x baseline: divided by those of
-redlock and of the baseline in the same scenario; cpu: processor time of the driver for each pair; fail: failed calls
+pairs/s: acquisitions with their releases per second; p50, p99: time of such a pair; x ours, x baseline: divided by those
+of redlock and of the baseline in the same scenario; cpu: processor time of the driver per pair; fail: failed calls
 """
 CROWD = """\
-over/s: hand-overs to another caller a second; p50, p99: from the call of release to the next holder; self: grants to
-the same caller again, not counted; jain: 1 is equal shares; never: callers that got nothing; longest: wait, ms
+over/s: hand-overs to another caller per second; p50, p99: from the call of release to the next grant; self: grants to
+the same caller again, not counted; jain: fairness, 1 means equal shares; never: callers without any grant; longest:
+longest wait, ms
 """
 VERDICTS = """\
-two: holds of one resource at the same time; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
-went on
+two: grants while another caller held the lock; left: keys that stayed for 2 s after a slice, or 5 s after stopped servers
+were continued
 """
 
 
 def processor():
+    """Returns the model of the processor."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("model name"):
@@ -31,7 +33,7 @@ def processor():
 
 
 def said(*command):
-    """The first line that a program says of its version."""
+    """Returns the first line that a program prints about its version, "" if there is none."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
         return (done.stdout + done.stderr).strip().splitlines()[0]
@@ -58,13 +60,13 @@ def environment(nodes, build):
 
 def header(surroundings, settings, versions, absent):
     lines = [
-        "redlock and its peers, in turns, on the same servers",
+        "redlock and its peers, in alternating slices on the same servers",
         f"  machine  {surroundings['cpu']}, {surroundings['cpus']} CPUs, {surroundings['kernel']}, "
         f"load {surroundings['load']:.1f} before",
         f"  servers  {surroundings['servers']} x {surroundings['server']}",
         f"  library  {surroundings['redlock']}",
         f"  seed     {settings['seed']}, ttl {settings['ttl_ms']} ms, {settings['rounds']} slices of "
-        f"{settings['slice_s']} s for each, after one that is not counted",
+        f"{settings['slice_s']} s for each, after one that does not count",
         "  peers    " + ", ".join(f"{name} {version}" for name, version in versions.items() if version),
         "  with     " + ", ".join(surroundings["toolchains"].values()),
     ]
@@ -78,6 +80,7 @@ def ratio(line, key):
 
 
 def remark(line):
+    """Returns why the driver is broken, or its last failure."""
     if line["broken"]:
         return "  " + line["broken"]
     return f"  {line['failure']}"[:60] if line["failures"] else ""
@@ -110,6 +113,7 @@ def scenario_table(scenario, lines):
 
 
 def flat(line, prefix=""):
+    """Yields (name, value) with the keys of nested dictionaries joined by '_'."""
     for key, value in line.items():
         if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}_")

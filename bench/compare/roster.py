@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Who is compared: how each driver is started, and what must be installed before."""
+"""The drivers that are compared: how each one is started, and what must be installed before."""
 
 import os
 import re
@@ -10,9 +10,9 @@ PEERS = os.path.join(os.path.dirname(HERE), "peers")
 
 
 class Driver:
-    """command(where it is installed) makes the beginning of the command line; environment(same) what it
-    needs beside. `folder` is its place below bench/peers; ours and the baseline have none. `pin` finds its version
-    in its lock file. `warm`: so many first slices do not count."""
+    """How to run one library. `folder` is its directory in bench/peers, None for the library and the baseline.
+    command(where) returns the beginning of the command line, environment(where) additional variables; `where` is
+    place(). `pin` is (file, pattern) of its version. The first `warm` slices do not count."""
 
     def __init__(self, name, command, folder=None, environment=None, pin=None, warm=1):
         self.name, self.command, self.folder, self.warm = name, command, folder, warm
@@ -20,10 +20,11 @@ class Driver:
         self.pin = pin
 
     def is_ours(self):
+        """True for the library and the baseline."""
         return self.folder is None
 
     def version(self):
-        """As its lock file has it."""
+        """Returns the pinned version, "" for the library and the baseline."""
         if self.pin is None:
             return ""
         name, pattern = self.pin
@@ -72,27 +73,27 @@ DRIVERS = [
            pin=("requirements.txt", r"redlock-ng==(\S*)")),  # fmt: skip
     Driver("pottery", peer_script("python3", "pottery", "driver.py"), "pottery", environment=python,
            pin=("requirements.txt", r"pottery==(\S*)")),  # fmt: skip
-    # Java compiles while it runs: what is counted is to be compiled.
+    # Java compiles code while it runs, so several slices warm up.
     Driver("redisson", java(), "redisson", pin=MVN_PIN, warm=4),
     Driver("redisson-multi", java("-Dkind=multi"), "redisson", pin=MVN_PIN, warm=4),
 ]
 
 
 def place(driver, build):
-    """Where its programs are: in the build directory, if the tests have no other place."""
+    """Returns the directory of the driver's programs. $REDLOCK_BENCH_PEERS replaces the build directory."""
     if driver.is_ours():
         return build
     return os.path.join(os.environ.get("REDLOCK_BENCH_PEERS") or os.path.join(build, "bench", "peers"), driver.folder)
 
 
 def install(driver, build):
-    """What is not there yet; a peer that cannot be installed says why on standard error."""
+    """Installs the driver unless it is there. A peer that cannot be installed prints the reason on standard error."""
     if not driver.is_ours():
         subprocess.run([os.path.join(PEERS, "install"), driver.folder, place(driver, build)], check=False)
 
 
 def why_not(driver, build):
-    """None, or why this driver cannot be run."""
+    """Returns why this driver cannot run, None if it can."""
     where = place(driver, build)
     if driver.is_ours():
         return None if os.path.exists(driver.command(where)[0]) else "not built"

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""What the drivers in Python have in common: see README.md. Each has a class with acquire(), which returns
-what is held and until when (ns) or None, and release()."""
+"""The part that all drivers in Python share; README.md describes drivers. Each driver has a class with acquire(end), which
+returns the deadline of the lock in ns, or None if the lock is taken, and release()."""
 
 import asyncio
 import sys
 import threading
 import time
 
-now = time.monotonic_ns
+now = time.monotonic_ns  # the clock of all times: CLOCK_MONOTONIC
 
 
 class Task:
+    """The arguments of a driver."""
+
     def __init__(self, words):
         servers, self.resource, ttl, hold, first, count = words[:6]
         self.servers = servers.split(",")
@@ -28,21 +30,23 @@ def one_line(error):
 
 
 def failed(number, want, word, text=""):
+    """Returns the line of a failed call that began at `want`."""
     return f"failed {number} {want} {now()} {word} {text}"
 
 
 def held(number, want, grant, called, until):
+    """Returns the line of a hold. `called`: call of release; `until`: deadline of the lock."""
     return f"hold {number} {want} {grant} {min(called, until)} {now()}"
 
 
 def contend(task, caller, number, end, lines):
-    """One thread's turns."""
+    """Runs one caller in a thread until `end`."""
     want = 0
     while now() < end:
         want = want or now()
         try:
             until = caller.acquire(end)
-        except Exception as error:  # whatever the library may raise is a figure
+        except Exception as error:  # any exception of the library counts as a failure
             lines.append(failed(number, want, "error", one_line(error)))
             continue
         if until is None:
@@ -61,7 +65,7 @@ def contend(task, caller, number, end, lines):
 
 
 async def contend_async(task, caller, number, end, lines):
-    """The same for a task of asyncio."""
+    """Runs one caller as a task of asyncio until `end`."""
     want = 0
     while now() < end:
         want = want or now()
@@ -86,11 +90,13 @@ async def contend_async(task, caller, number, end, lines):
 
 
 def say(lines):
+    """Prints the lines of a slice, and its end."""
     sys.stdout.write("\n".join([*lines, "over\n"]))
     sys.stdout.flush()
 
 
 def run_threads(task, callers):
+    """Runs all slices with a thread for each caller."""
     print("ready", flush=True)
     for line in sys.stdin:
         lines = []
@@ -104,6 +110,7 @@ def run_threads(task, callers):
 
 
 async def run_async(task, callers):
+    """Runs all slices with a task for each caller."""
     print("ready", flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

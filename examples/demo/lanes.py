@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Who was inside when: a picture in characters.
+"""Draws which workers had a turn at the same time, in characters.
 
-A column is one moment, the moment of a sale; a dot in it is a worker that was inside then, between
-taking the lock (or not) and giving it back. Several dots above each other are several workers
-inside at once. With Unicode a character holds 4 workers x 2 moments (braille), otherwise 1 x 2.
+A column is the moment of one sale. A dot in it is a worker that had a turn at that moment, between
+acquiring and releasing the lock. Several dots above each other are several workers at the same time.
+With Unicode a character shows 4 workers x 2 moments (braille), otherwise 1 worker x 2 moments.
 """
 
-# Bits of U+2800 + bits, by row and by column.
+# BRAILLE[y][x]: bit of the dot, to be added to U+2800.
 BRAILLE = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 def thin(moments, columns):
-    """Not more than `columns` of them, evenly chosen, first and last included."""
+    """Returns at most `columns` of the moments, evenly chosen, with the first and the last one."""
     if len(moments) <= columns:
         return moments
     step = (len(moments) - 1) / (columns - 1)
@@ -19,7 +19,7 @@ def thin(moments, columns):
 
 
 def grid(turns, moments, workers):
-    """grid[worker][column]: was this worker inside at this moment?"""
+    """Returns grid[worker][column]: True if this worker had a turn at this moment."""
     rows = [[False] * len(moments) for _ in range(workers)]
     for turn in turns:
         for column, at in enumerate(moments):
@@ -29,6 +29,7 @@ def grid(turns, moments, workers):
 
 
 def draw_braille(rows):
+    """Returns (number of the first worker, text) for each line of four workers."""
     lines = []
     for top in range(0, len(rows), 4):
         band = rows[top : top + 4]
@@ -45,6 +46,8 @@ def draw_braille(rows):
 
 
 def draw_ascii(rows):
+    """Returns (number of the worker, text) for each worker."""
+
     def cell(pair):
         return "#" if all(pair) else "|" if any(pair) else "."
 
@@ -55,8 +58,8 @@ def draw_ascii(rows):
 
 
 def axis(width, begin_ns, end_ns, moments, marks, arrow):
-    """The line below the lanes: the time of the first and the last column, and an arrow under the
-    first moment after each mark, (at_ns, text)."""
+    """Returns the line below the lanes: the time of the first and the last column, and an arrow below
+    the first moment after each mark (at_ns, text)."""
     line = "0 s"
     for at_ns, text in marks:
         column = sum(1 for moment in moments if moment <= at_ns) // 2

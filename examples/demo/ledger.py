@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The shop's database as the orchestrator sees it: made before a phase, audited after it."""
+"""The shop's database: creates it before a phase and audits it after the phase."""
 
 import sqlite3
 from collections import namedtuple
 
 ITEMS = 100
 
-# One turn of a worker: the time in which it counted on being alone, and whether it sold.
+# One turn of a worker: the time in which no other worker must have a turn, and whether it sold an item.
 Turn = namedtuple("Turn", "worker from_ns until_ns sold")
 
+# sales: rows of the ledger. oversold: sales above ITEMS. lowest: smallest stock that was ever written. most_per_item:
+# largest number of sales that saw the same stock. overlaps: see overlaps().
 Audit = namedtuple("Audit", "sales oversold stock lowest most_per_item overlaps")
 
 
@@ -25,7 +27,7 @@ def create(path):
 
 
 def overlaps(turns):
-    """How many turns began while another worker was still inside."""
+    """Returns the number of turns that began before the end of another worker's turn."""
     count, inside_until = 0, 0
     for turn in sorted(turns, key=lambda turn: turn.from_ns):
         if turn.from_ns < inside_until:
@@ -35,8 +37,8 @@ def overlaps(turns):
 
 
 def audit(path, turns):
-    """What the books say: the stock and the ledger from the database, the overlaps from the turns
-    that the workers reported (those that sold nothing count too)."""
+    """Returns the audit: stock and ledger from the database, overlaps from the turns that the workers
+    reported, with those that sold nothing."""
     db = sqlite3.connect(path)
     (stock,) = db.execute("SELECT stock FROM item").fetchone()
     sales, lowest = db.execute("SELECT count(*), min(stock_seen - 1) FROM sale").fetchone()
@@ -49,7 +51,7 @@ def audit(path, turns):
 
 
 def is_right(audit):
-    """Every item sold exactly once, never below zero, never two workers inside."""
+    """True if every item was sold exactly once, the stock was never negative, and no turns overlap."""
     return (
         audit.sales == ITEMS
         and audit.stock == 0

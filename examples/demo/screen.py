@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The screen: whole lines, and one live line that is redrawn on a terminal and silent elsewhere.
-Colour only on a terminal and without NO_COLOR."""
+"""Prints whole lines, and one live line that is redrawn on a terminal and omitted elsewhere. Colours
+only on a terminal and without NO_COLOR."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ class Screen:
         self.terminal = out.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self.colour = self.terminal and not os.environ.get("NO_COLOR")
         encoding = (out.encoding or "ascii").lower().replace("-", "")
-        # The text console of Linux has no braille in its font.
+        # The font of the Linux console has no braille.
         self.unicode = encoding == "utf8" and os.environ.get("TERM") != "linux"
         self.drawn_at = 0.0
 
@@ -27,12 +27,13 @@ class Screen:
         print(text, file=self.out, flush=True)
 
     def live(self, text):
+        """Redraws the live line, at most every REDRAW_SECONDS."""
         if self.terminal and time.monotonic() - self.drawn_at >= REDRAW_SECONDS:
             self.drawn_at = time.monotonic()
-            # A line that wraps cannot be drawn over.
+            # A line that wraps cannot be redrawn.
             columns = shutil.get_terminal_size().columns
             print("\r\033[K" + text[: columns - 1], end="", file=self.out, flush=True)
 
     def settle(self, text):
-        """Replaces the live line for good."""
+        """Replaces the live line by a final one."""
         self.line(("\r\033[K" if self.terminal else "") + text)

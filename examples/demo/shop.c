@@ -8,23 +8,27 @@
 
 #define BUSY_TIMEOUT_MS 10000
 
+/* An open database. */
 struct shop {
     sqlite3 *db;
-    sqlite3_stmt *read_stock, *begin, *write_stock, *record, *commit;
+    sqlite3_stmt *read_stock, *begin, *write_stock, *record, *commit; /* prepared statements */
 };
 
+/* Prints the last error of the database. Returns -1. */
 static int complain(const struct shop *shop, const char *what)
 {
     fprintf(stderr, "demo-worker: %s: %s\n", what, sqlite3_errmsg(shop->db));
     return -1;
 }
 
+/* Prepares a statement. Returns 0 or -1. */
 static int prepare(struct shop *shop, const char *sql, sqlite3_stmt **ret_statement)
 {
     int rc = sqlite3_prepare_v2(shop->db, sql, -1, ret_statement, NULL);
     return rc == SQLITE_OK ? 0 : complain(shop, sql);
 }
 
+/* Executes a statement that returns no rows. Returns 0 or -1. */
 static int run(struct shop *shop, sqlite3_stmt *statement)
 {
     int rc = sqlite3_step(statement);
@@ -49,8 +53,8 @@ struct shop *shop_open(const char *path)
         goto fail;
     }
     sqlite3_busy_timeout(shop->db, BUSY_TIMEOUT_MS);
-    /* Losing the last sales in a power cut does not matter here; waiting for the disk would only
-     * hide the race that is to be seen. */
+    /* The demo can lose its last sales in a power cut. Waiting for the disk would only hide the
+     * race that the demo shows. */
     if (sqlite3_exec(shop->db, "PRAGMA synchronous = OFF", NULL, NULL, NULL) != SQLITE_OK) {
         complain(shop, "PRAGMA synchronous");
         goto fail;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo, as it is, and with a worker that ignores the lock: it must notice."""
+"""Runs the demo, and again with a worker that ignores the lock, which the demo must detect."""
 
 import io
 import os
@@ -24,7 +24,7 @@ ROW = re.compile(r"^([abc])  .*?(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +[\d.]+ s$", r
 
 def run_demo(build):
     environment = {**os.environ, "PYTHONUTF8": "1"}
-    # Each run has a sandbox of its own: the last phase kills two of its masters.
+    # Each run has a sandbox of its own, because the last phase kills two servers.
     for name in ("REDLOCK_SERVERS", "REDLOCK_SANDBOX_DIR"):
         environment.pop(name, None)
     return subprocess.run(

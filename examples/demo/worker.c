@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * demo-worker [--no-lock] DATABASE NUMBER: sells from the shop until the stock it reads is 0.
+ * demo-worker [--no-lock] DATABASE NUMBER: sells from the shop until the stock that it reads is 0.
  *
- * One turn: take the lock, read the stock, think, write it back, give the lock back. --no-lock is
- * the only difference between the phases of the demo. After each turn one line goes to stdout:
- *     turn FROM_NS UNTIL_NS SOLD        (CLOCK_MONOTONIC; SOLD is 1 or 0)
- * "ready" is the first line; the first turn begins when stdin ends, so that all workers start
- * together. Exit status 0: sold out; 1: an error, the reason is on stderr. */
+ * One turn: acquire the lock, read the stock, pause, write the stock, release the lock. --no-lock
+ * is the only difference between the phases of the demo. Each turn prints one line on stdout: turn
+ * FROM_NS UNTIL_NS SOLD        (CLOCK_MONOTONIC; SOLD is 1 or 0) The first line is "ready". The
+ * first turn begins when stdin ends, so that all workers start together. Exit status: 0 sold out; 1
+ * an error, printed on stderr. */
 #include <redlock/redlock.h>
 
 #include <stdio.h>
@@ -18,26 +18,30 @@
 
 #define RESOURCE      "demo:shop:stock"
 #define TTL_MS        2000
-#define WAIT_MS       20000 /* far longer than the whole sale: running out of it is an error */
+#define WAIT_MS       20000 /* far longer than the whole sale: a timeout is an error */
 #define READY_MS      5000
-#define MARGIN_MS     500 /* a sale is written only if the lock is ours for this much longer */
+#define MARGIN_MS     500 /* validity that must be left for the write */
 #define SHUTDOWN_MS   1000
-#define THINK_US_MIN  2000
+#define THINK_US_MIN  2000 /* pause between reading and writing */
 #define THINK_US_MAX  5000
-#define REST_US_MAX   20000
+#define REST_US_MAX   20000 /* pause between two turns */
 #define NS_PER_SECOND INT64_C(1000000000)
 
+/* This process. */
 struct worker {
     redlock_t *rl; /* NULL with --no-lock */
     struct shop *shop;
-    int number;
+    int number; /* of this worker */
 };
 
+/* One turn of the worker. */
 struct turn {
-    int64_t from_ns, until_ns; /* the time in which the worker counts on being alone */
-    int sold, sold_out;
+    int64_t from_ns, until_ns; /* the time in which no other worker must have a turn */
+    int sold;                  /* 1: wrote a sale */
+    int sold_out;              /* 1: read a stock of 0 */
 };
 
+/* Returns CLOCK_MONOTONIC in nanoseconds. */
 static int64_t now_ns(void)
 {
     struct timespec now;
@@ -45,6 +49,7 @@ static int64_t now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+/* Sleeps for a random time. */
 static void pause_us(long us_min, long us_max)
 {
     long us = us_min + random() % (us_max - us_min + 1);
@@ -53,6 +58,7 @@ static void pause_us(long us_min, long us_max)
         ;
 }
 
+/* Acquires the lock. Returns 0, or -1 after a message. */
 static int take_lock(struct worker *worker, redlock_lock_t **ret_lock)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -66,7 +72,8 @@ static int take_lock(struct worker *worker, redlock_lock_t **ret_lock)
     return rc == REDLOCK_OK ? 0 : -1;
 }
 
-/* What the lock protects. `lock` is NULL with --no-lock. */
+/* Sells one item: the part of a turn that the lock protects. `lock` is NULL with --no-lock. Returns
+ * 0 or -1. */
 static int sell_one(struct worker *worker, const redlock_lock_t *lock, struct turn *turn)
 {
     struct sale sale = {.worker = worker->number, .from_ns = turn->from_ns};
@@ -78,7 +85,7 @@ static int sell_one(struct worker *worker, const redlock_lock_t *lock, struct tu
     }
     pause_us(THINK_US_MIN, THINK_US_MAX);
     if (lock && redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK)
-        return 0; /* not safely ours any more: nothing is written, the next turn tries again */
+        return 0; /* the lock may be lost: write nothing, and try again in the next turn */
     sale.sold_ns = now_ns();
     if (shop_sell(worker->shop, &sale) < 0)
         return -1;
@@ -86,6 +93,7 @@ static int sell_one(struct worker *worker, const redlock_lock_t *lock, struct tu
     return 0;
 }
 
+/* Runs one turn. Returns 0 or -1. */
 static int take_turn(struct worker *worker, struct turn *turn)
 {
     redlock_lock_t *lock = NULL;
@@ -95,13 +103,15 @@ static int take_turn(struct worker *worker, struct turn *turn)
     int rc = sell_one(worker, lock, turn);
     turn->until_ns = now_ns();
     if (lock) {
-        /* ELOST or too few answers is no error here: the write was checked before it was made. */
+        /* A release that fails is not an error here, because the lock was checked before the
+         * write. */
         redlock_release(lock, NULL);
         redlock_lock_free(lock);
     }
     return rc;
 }
 
+/* Runs turns until the stock is 0. Returns 0 or -1. */
 static int sell_until_sold_out(struct worker *worker)
 {
     for (;;) {
@@ -112,15 +122,16 @@ static int sell_until_sold_out(struct worker *worker)
         fflush(stdout);
         if (turn.sold_out)
             return 0;
-        pause_us(0, REST_US_MAX); /* the customer pays and leaves */
+        pause_us(0, REST_US_MAX);
     }
 }
 
+/* Creates a client and waits until the servers are ready. Returns NULL after a message. */
 static redlock_t *connect_nodes(void)
 {
     const char *servers = getenv("REDLOCK_SERVERS");
     if (!servers) {
-        fputs("demo-worker: REDLOCK_SERVERS is not set: run me inside `redlock sandbox`\n", stderr);
+        fputs("demo-worker: REDLOCK_SERVERS is not set: run it in `redlock sandbox`\n", stderr);
         return NULL;
     }
     redlock_config_t *config = NULL;
@@ -135,13 +146,14 @@ static redlock_t *connect_nodes(void)
                 redlock_config_error(config));
     redlock_config_free(config);
     if (rl && (rc = redlock_wait_ready(rl, READY_MS)) != REDLOCK_OK) {
-        fprintf(stderr, "demo-worker: nodes: %s\n", redlock_strerror(rc));
+        fprintf(stderr, "demo-worker: servers: %s\n", redlock_strerror(rc));
         redlock_free(rl);
         rl = NULL;
     }
     return rl;
 }
 
+/* Prints "ready" and waits for the end of stdin. */
 static void wait_for_start(void)
 {
     char byte;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The story of the fence: as it is, and with a process that leaves its fence out, which it must notice."""
+"""Runs the fence example, and again with a process that omits its token, which the example must detect."""
 
 import os
 import re
@@ -35,12 +35,12 @@ class Fence(unittest.TestCase):
     def test_a_late_write_does_damage_and_a_fence_refuses_it(self):
         done = tell(BUILD)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        plain, fenced = done.stdout.split("With fences:")
+        plain, fenced = done.stdout.split("With fencing tokens:")
         self.assertIn("Anna: wrote 50", plain)
         self.assertIn("=> 50 left, 20 would be right", plain)
         self.assertNotIn("fence 1", plain)
         self.assertIn("Bert: wrote 70", fenced)
-        self.assertIn("Anna: refused: a later holder has written", fenced)
+        self.assertIn("Anna: rejected: a later holder has written", fenced)
         self.assertIn("=> 70 left", fenced)
         anna = int(re.search(r"Anna: read 100, fence (\d+)", fenced).group(1))
         bert = int(re.search(r"Bert: read 100, fence (\d+)", fenced).group(1))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * withdraw DATABASE AMOUNT [--fence] [--stop-before-write]: takes money from an account that is
- * shared with other processes. Reads the balance under a lock, thinks, and writes it back.
+ * withdraw DATABASE AMOUNT [--fence] [--stop-before-write]: withdraws money from an account that
+ * other processes use as well. Reads the balance under a lock and writes the new balance.
  *
- * With --fence the lock carries a number, and the database refuses a write whose number is not
- * larger than the last one: the lock may have been lost meanwhile, and the next holder may have
- * written. --stop-before-write waits for a line on stdin right before the write: a process can be
- * stopped anywhere, and with this it is there. `run` tells the whole story.
+ * With --fence the lock has a fencing token. The database rejects a write whose token is not larger
+ * than that of the last write: the lock may have been lost meanwhile, and the next holder may have
+ * written. --stop-before-write waits for a line on stdin right before the write, the worst moment
+ * for a process to be stopped. `run` shows both cases.
  *
- * The nodes come from REDLOCK_SERVERS. Exit status: 0 withdrawn, 1 refused by the database, 75 no
- * lock, 2 anything else. */
+ * The servers come from REDLOCK_SERVERS. Exit status: 0 withdrawn, 1 rejected by the database, 75
+ * no lock, 2 any other error. */
 #include <redlock/redlock.h>
 
 #include <sqlite3.h>
@@ -25,12 +25,15 @@
 #define EX_TROUBLE      2
 #define EX_NO_LOCK      75
 
+/* The arguments. */
 struct job {
     sqlite3 *db;
     sqlite3_int64 amount;
-    bool fenced, stops;
+    bool fenced; /* --fence */
+    bool stops;  /* --stop-before-write */
 };
 
+/* Creates a client for a list of servers. Returns NULL after a message if that fails. */
 static redlock_t *connect_nodes(const char *servers)
 {
     redlock_config_t *config = NULL;
@@ -38,7 +41,8 @@ static redlock_t *connect_nodes(const char *servers)
     int rc = redlock_config_new(&config, NULL);
     if (rc == REDLOCK_OK)
         rc = redlock_config_add_nodes(config, servers);
-    /* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
+    /* The fence records of these servers do not survive a restart. Omit this for servers with
+     * ?durable=1. */
     if (rc == REDLOCK_OK)
         rc = redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
     if (rc == REDLOCK_OK)
@@ -49,12 +53,14 @@ static redlock_t *connect_nodes(const char *servers)
     return rl;
 }
 
+/* Prints the last error of the database. Returns EX_TROUBLE. */
 static int trouble(sqlite3 *db, const char *what)
 {
     fprintf(stderr, "%s: %s\n", what, db != NULL ? sqlite3_errmsg(db) : "no memory");
     return EX_TROUBLE;
 }
 
+/* Reads the balance. Returns 0 or EX_TROUBLE. */
 static int read_balance(sqlite3 *db, sqlite3_int64 *ret_balance)
 {
     sqlite3_stmt *query = NULL;
@@ -71,8 +77,9 @@ static int read_balance(sqlite3 *db, sqlite3_int64 *ret_balance)
     return status;
 }
 
-/* Compares and stores the number in the same statement as the write. Whoever writes more than once
- * under one lock says "fence <= ?": its own number must then pass again. */
+/* Writes the balance, and compares and stores the fencing token in the same statement. `fence` 0:
+ * without a token. A program that writes more than once under one lock compares with "fence <= ?",
+ * so that its own token passes again. Returns 0, EX_REFUSED or EX_TROUBLE. */
 static int write_balance(sqlite3 *db, sqlite3_int64 balance, sqlite3_int64 fence)
 {
     const char *text = fence != 0 ? "UPDATE account SET balance = ?1, fence = ?2 WHERE fence < ?2"
@@ -91,6 +98,7 @@ static int write_balance(sqlite3 *db, sqlite3_int64 balance, sqlite3_int64 fence
     return status;
 }
 
+/* Withdraws the amount under the lock. Returns the exit status. */
 static int withdraw(const struct job *job, const redlock_lock_t *lock)
 {
     uint64_t fence = redlock_lock_fence(lock);
@@ -102,7 +110,7 @@ static int withdraw(const struct job *job, const redlock_lock_t *lock)
     if (fence != 0)
         printf(", fence %llu", (unsigned long long)fence);
     putchar('\n');
-    /* This check is right, and useless to a process that is stopped behind it. */
+    /* This check does not help a process that is stopped after it. */
     if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
         puts("the lock is lost: nothing written");
         return EX_NO_LOCK;
@@ -115,10 +123,11 @@ static int withdraw(const struct job *job, const redlock_lock_t *lock)
     if (status == 0)
         printf("wrote %lld\n", (long long)(balance - job->amount));
     else if (status == EX_REFUSED)
-        puts("refused: a later holder has written");
+        puts("rejected: a later holder has written");
     return status;
 }
 
+/* Acquires the lock, withdraws and releases it. Returns the exit status. */
 static int under_lock(const struct job *job, redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -135,7 +144,7 @@ static int under_lock(const struct job *job, redlock_t *rl)
     if (rc != REDLOCK_OK)
         return EX_NO_LOCK;
     int status = withdraw(job, lock);
-    (void)redlock_release(lock, NULL); /* what is lost need not be released */
+    (void)redlock_release(lock, NULL); /* a lost lock need not be released */
     redlock_lock_free(lock);
     return status;
 }
@@ -150,7 +159,7 @@ int main(int argc, char **argv)
         job.stops = job.stops || strcmp(argv[i], "--stop-before-write") == 0;
     }
     if (argc < 3 || servers == NULL) {
-        fputs("usage: withdraw DATABASE AMOUNT [--fence] [--stop-before-write]; the nodes come "
+        fputs("usage: withdraw DATABASE AMOUNT [--fence] [--stop-before-write]; the servers come "
               "from REDLOCK_SERVERS\n",
               stderr);
         return EX_TROUBLE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Building a client; the same in every program. */
+ * Creates a client, the same way in every program. */
 #include "client.h"
 
 #include <ctype.h>

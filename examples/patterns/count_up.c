@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * count_up FILE [TIMES]: adds one to the number in a file that other processes count in, too. A
- * function is run under a lock, and the lock is given back however the function ends.
+ * count_up FILE [TIMES]: adds one to the number in a file that other processes count in as well.
+ * redlock_with() runs a function under a lock and releases the lock when the function returns.
  *
- * Exit status: 0 counted, 1 the function failed (the lock was released all the same), 2 it was not
- * ours any more at the end, 75 held by others for the whole wait, 69 no quorum, 64 wrong usage. */
+ * Exit status: 0 counted; 1 the function failed, and the lock was released; 2 the lock was lost
+ * before the release; 75 other clients held the lock for the whole wait; 69 no quorum; 64 wrong
+ * usage. */
 #include "client.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 #define WAIT_MS   20000
 #define MARGIN_MS 1000
 
-/* Reads, thinks, writes: the step that two processes must not do at once. */
+/* Reads the number and writes the next one: two processes must not do this at the same time. */
 static int count_up(redlock_lock_t *lock, void *userdata)
 {
     const char *path = userdata;
@@ -40,11 +41,12 @@ static int count_up(redlock_lock_t *lock, void *userdata)
     return result;
 }
 
+/* Counts once under the lock. Returns the exit status. */
 static int count_once(redlock_t *rl, const char *path)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_report_t *report = NULL;
-    int result = -1; /* the function did not run */
+    int result = -1; /* stays negative if the function does not run */
 
     opts.wait_ms = WAIT_MS;
     int rc = redlock_with(rl, "example:count", &opts, &result, &report, count_up,
@@ -62,7 +64,7 @@ int main(int argc, char **argv)
     uint64_t times = 1;
 
     if (argc < 2 || (argc > 2 && !example_number(argv[2], INT32_MAX, &times))) {
-        fputs("usage: count_up FILE [TIMES]; the nodes come from REDLOCK_SERVERS\n", stderr);
+        fputs("usage: count_up FILE [TIMES]; the servers come from REDLOCK_SERVERS\n", stderr);
         return EX_USAGE;
     }
     redlock_t *rl = example_connect(NULL);

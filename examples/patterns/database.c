@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The database of the patterns that have one. */
+ * Opens the SQLite database of a pattern, and reports its errors. */
 #include "database.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * handler QUEUE_MAX: a request handler. Each line on stdin names a thing that is to be worked on;
- * whoever wants a thing that others are working on waits in line, and when the line is full, is
- * sent away at once ("busy, try later") instead of piling up threads and time-outs.
+ * handler QUEUE_MAX: a request handler. Each line on stdin names an object to work on, which is
+ * locked meanwhile. If the client's queue for an object is full, a request fails at once ("busy,
+ * try later"), so that threads and timeouts do not pile up.
  *
- * Exit status: 0; each request has one line on stdout: done, busy, or why not. */
+ * Exit status: 0. Each request prints one line on stdout: done, busy, or the error. */
 #include "client.h"
 
 #include <pthread.h>
@@ -16,27 +16,31 @@
 #define QUEUE_MAX_MOST 1000000
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
-static unsigned running;
+static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER; /* signalled when `running` is 0 */
+static unsigned running; /* requests in progress; protected by `mutex` */
 
+/* One request; its thread owns it. */
 struct request {
     redlock_t *rl;
-    char name[];
+    char name[]; /* of the object */
 };
 
-static uint64_t queue_max;
+static uint64_t queue_max; /* acquisitions that may wait for one object */
 
+/* Limits the queue of each resource in this client. */
 static int limit_queue(redlock_config_t *config)
 {
     return redlock_config_set_queue_max(config, (uint32_t)queue_max);
 }
 
+/* Prints the result of a request. */
 static void answer(const char *name, const char *words)
 {
     printf("%s: %s\n", name, words);
     fflush(stdout);
 }
 
+/* Handles one request in a thread of its own. */
 static void *handle(void *userdata)
 {
     struct request *request = userdata;
@@ -61,6 +65,7 @@ static void *handle(void *userdata)
     return NULL;
 }
 
+/* Starts the thread of a request. Returns false if that fails. */
 static bool begin(redlock_t *rl, const char *name)
 {
     struct request *request = malloc(sizeof *request + strlen(name) + 1);
@@ -84,7 +89,8 @@ static bool begin(redlock_t *rl, const char *name)
     return false;
 }
 
-/* A thread for each request; how many of them wait for one thing is bounded by the queue. */
+/* Handles each line of stdin in a thread of its own. The client's queue bounds how many threads
+ * wait for one object. Returns when all requests have ended. */
 static void serve(redlock_t *rl)
 {
     char *line = NULL;
@@ -105,7 +111,8 @@ static void serve(redlock_t *rl)
 int main(int argc, char **argv)
 {
     if (argc < 2 || !example_number(argv[1], QUEUE_MAX_MOST, &queue_max)) {
-        fputs("usage: handler QUEUE_MAX <requests; the nodes come from REDLOCK_SERVERS\n", stderr);
+        fputs("usage: handler QUEUE_MAX <requests; the servers come from REDLOCK_SERVERS\n",
+              stderr);
         return EX_USAGE;
     }
     redlock_t *rl = example_connect(limit_queue);

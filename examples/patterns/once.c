@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * once REQUEST KEEP_MS COMMAND...: runs the command for a request that may come twice (a form sent
- * again, a message delivered again), but only once.
+ * once REQUEST KEEP_MS COMMAND...: runs the command only once for a request that may come twice (a
+ * form that is sent again, a message that is delivered again).
  *
- * When the command has succeeded, the key is kept for KEEP_MS, held by nobody: who comes with the
- * same request within that time is turned away, also when this process has ended long since. When
- * it has failed, the key goes at once, so that the request may be tried again.
+ * If the command succeeds, the key stays for KEEP_MS without a holder. The same request is a
+ * duplicate for that time, even after this process has ended. If the command fails, the key is
+ * deleted at once, so that the request can be tried again.
  *
- * Exit status: that of the command; 75 a duplicate, 69 no quorum, 64 wrong usage: nothing was run.
- */
+ * Exit status: that of the command; 75 a duplicate, 69 no quorum, 64 wrong usage: the command was
+ * not run. */
 #include "client.h"
 
 #include <stdio.h>
@@ -15,10 +15,11 @@
 #include <unistd.h>
 
 #define TTL_MS      10000
-#define KEEP_MS_MAX 30000 /* the max_ttl_ms of these nodes; refused before anything is run */
+#define KEEP_MS_MAX 30000 /* the max_ttl_ms of these servers; checked before the command runs */
 #define EX_NOT_RUN  126
 #define EX_SIGNALED 128
 
+/* Runs the command and returns its exit status, as a shell reports it. */
 static int run_command(char **words)
 {
     int status;
@@ -36,6 +37,7 @@ static int run_command(char **words)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EX_SIGNALED + WTERMSIG(status);
 }
 
+/* Runs the command unless the request is a duplicate. Returns the exit status. */
 static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char **words)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -55,7 +57,7 @@ static int run_once(redlock_t *rl, const char *request, uint64_t keep_ms, char *
     int status = run_command(words);
     rc = status == 0 ? redlock_release_after(lock, keep_ms, NULL) : redlock_release(lock, NULL);
     if (rc != REDLOCK_OK)
-        fprintf(stderr, "%s: duplicates may not be noticed: %s\n", request, redlock_strerror(rc));
+        fprintf(stderr, "%s: duplicates may not be detected: %s\n", request, redlock_strerror(rc));
     return status;
 }
 
@@ -64,10 +66,9 @@ int main(int argc, char **argv)
     uint64_t keep_ms;
 
     if (argc < 4 || !example_number(argv[2], KEEP_MS_MAX, &keep_ms)) {
-        fputs(
-            "usage: once REQUEST KEEP_MS COMMAND...; KEEP_MS is at most 30000; the nodes come from "
-            "REDLOCK_SERVERS\n",
-            stderr);
+        fputs("usage: once REQUEST KEEP_MS COMMAND...; KEEP_MS is at most 30000; the servers come "
+              "from REDLOCK_SERVERS\n",
+              stderr);
         return EX_USAGE;
     }
     redlock_t *rl = example_connect(NULL);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * purchase DATABASE ITEM BUYER [--stop-before-write]: sells an item to one buyer.
  *
- * Three guards, each for what the one before it cannot see: the lock keeps buyers from working on
- * the item at once; the row is looked at again under the lock; and the write compares, in one
- * statement, the state it rests on and the fence of the lock. The state alone is not enough: it
- * may have changed and changed back (sold and returned) while this process was stopped.
+ * Three checks, each for what the previous one cannot detect. The lock keeps buyers from working on
+ * the item at the same time. The program reads the row again under the lock. The UPDATE compares
+ * the row and the fencing token in the same statement as the write. The row alone is not enough:
+ * while this process was stopped, it may have changed and changed back (sold and returned).
  *
  * The table: item(id TEXT PRIMARY KEY, buyer TEXT, fence INTEGER NOT NULL DEFAULT 0).
- * Exit status: 0 bought, 1 sold to somebody else, 3 refused by the fence, 75 the item was not free
- * for the whole wait, 69 no quorum, 2 anything else. */
+ *
+ * Exit status: 0 bought; 1 sold to another buyer; 3 rejected by the fencing token; 75 other clients
+ * held the lock for the whole wait, or the lock was lost; 69 no quorum; 2 any other error. */
 #include "client.h"
 #include "database.h"
 
@@ -22,19 +23,21 @@
 #define EX_SOLD         1
 #define EX_REFUSED      3
 
+/* The arguments. */
 struct sale {
     sqlite3 *db;
     const char *item, *buyer;
-    bool stops;
+    bool stops; /* wait for a line on stdin right before the write */
 };
 
-/* These masters keep nothing over a restart. With ?durable=1 masters, leave this out. */
+/* Declares that fence records do not survive a restart of these servers. Omit this for servers with
+ * ?durable=1. */
 static int volatile_records(redlock_config_t *config)
 {
     return redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE);
 }
 
-/* 1: the item can be bought; 0: it is sold; -1: trouble. */
+/* Returns 1 if the item is for sale, 0 if it is sold, -1 after an error. */
 static int is_for_sale(const struct sale *sale)
 {
     sqlite3_stmt *query = NULL;
@@ -44,14 +47,15 @@ static int is_for_sale(const struct sale *sale)
                            NULL) != SQLITE_OK ||
         sqlite3_bind_text(query, 1, sale->item, -1, SQLITE_STATIC) != SQLITE_OK ||
         sqlite3_step(query) != SQLITE_ROW)
-        example_trouble(sale->db, "looking at the item");
+        example_trouble(sale->db, "reading the item");
     else
         free = sqlite3_column_int(query, 0);
     sqlite3_finalize(query);
     return free;
 }
 
-/* The last comparison is made by the database, together with the write. */
+/* Writes the sale. The database compares row and fencing token in the same statement. Returns the
+ * exit status. */
 static int write_sale(const struct sale *sale, uint64_t fence)
 {
     sqlite3_stmt *update = NULL;
@@ -72,6 +76,7 @@ static int write_sale(const struct sale *sale, uint64_t fence)
     return status;
 }
 
+/* Buys the item under the lock. Returns the exit status. */
 static int buy(const struct sale *sale, const redlock_lock_t *lock)
 {
     int free = is_for_sale(sale);
@@ -90,9 +95,10 @@ static int buy(const struct sale *sale, const redlock_lock_t *lock)
     return write_sale(sale, redlock_lock_fence(lock));
 }
 
+/* Acquires the lock with a fencing token and buys the item. Returns the exit status. */
 static int buy_under_lock(const struct sale *sale, redlock_t *rl)
 {
-    REDLOCK_SCOPED redlock_lock_t *lock = NULL; /* each return below gives it back */
+    REDLOCK_SCOPED redlock_lock_t *lock = NULL; /* released at each return below */
     redlock_opts_t opts = redlock_opts(TTL_MS);
     redlock_report_t *report = NULL;
     char name[128];
@@ -108,9 +114,9 @@ static int buy_under_lock(const struct sale *sale, redlock_t *rl)
     if (status == 0)
         printf("%s: bought by %s\n", sale->item, sale->buyer);
     else if (status == EX_SOLD)
-        printf("%s: sold to somebody else\n", sale->item);
+        printf("%s: sold to another buyer\n", sale->item);
     else if (status == EX_REFUSED)
-        printf("%s: refused: a later holder of the lock has written\n", sale->item);
+        printf("%s: rejected: a later holder of the lock has written\n", sale->item);
     return status;
 }
 
@@ -119,7 +125,7 @@ int main(int argc, char **argv)
     struct sale sale = {.stops = argc > 4 && strcmp(argv[4], "--stop-before-write") == 0};
 
     if (argc < 4) {
-        fputs("usage: purchase DATABASE ITEM BUYER [--stop-before-write]; the nodes come from "
+        fputs("usage: purchase DATABASE ITEM BUYER [--stop-before-write]; the servers come from "
               "REDLOCK_SERVERS\n",
               stderr);
         return EX_USAGE;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The patterns of docs/recipes.md against real servers: each does its work, and withstands what its
-original does not."""
+"""Runs the patterns of docs/recipes.md on real servers: each does its work, and avoids the failures that a version
+without a lock, or with a simpler one, has."""
 
 import contextlib
 import json
@@ -15,12 +15,12 @@ import unittest
 sys.path.insert(0, os.path.join(os.environ["SOURCE_DIR"], "examples", "test"))
 from support import EXAMPLES, REDLOCK, SECONDS_MAX, example, held, run, status_of, tapcase, wait_until
 
-FREE = 1  # of `redlock status`
+FREE = 1  # exit status of `redlock status`
 
 
 @contextlib.contextmanager
 def program(name, *arguments):
-    """A running example whose stdin and stdout are ours."""
+    """Starts an example with pipes as its stdin and stdout."""
     with subprocess.Popen(
         [os.path.join(EXAMPLES, name), *arguments],
         stdin=subprocess.PIPE,
@@ -74,7 +74,7 @@ class CountUp(Directory):
 
 
 class WaitTurn(unittest.TestCase):
-    """Blocking with a timeout, and what the release has to say."""
+    """Waiting with a time limit, and the result of the release."""
 
     def test_waits_and_works(self):
         with contextlib.ExitStack() as stack:
@@ -100,7 +100,7 @@ class WaitTurn(unittest.TestCase):
             self.assertEqual(run([REDLOCK, "break", "--yes", "t:turn"]).returncode, 0)
             code, _, errors = end(worker, "\n")
         self.assertEqual(code, 1)
-        self.assertIn("was not ours any more", errors)
+        self.assertIn("was lost before the release", errors)
 
     def test_what_cannot_be_is_no_lack_of_servers(self):
         done = example("pattern-wait_turn", "t:turn", "0", "30001")
@@ -144,7 +144,7 @@ class Once(Directory):
 
 
 class Handler(unittest.TestCase):
-    """A bounded line in front of each thing."""
+    """A bounded queue for each resource."""
 
     def test_those_who_find_the_line_full_are_sent_away_at_once(self):
         with program("pattern-handler", "3") as handler:
@@ -154,7 +154,7 @@ class Handler(unittest.TestCase):
                 answers = [handler.stdout.readline().strip() for _ in range(17)]
             code, output, errors = end(handler)
         self.assertEqual((code, errors), (0, ""))
-        self.assertEqual(answers.count("t:thing: busy, try later"), 16)  # one asks, three wait
+        self.assertEqual(answers.count("t:thing: busy, try later"), 16)  # one request runs, three wait
         self.assertEqual(answers.count("t:other: done"), 1)
         self.assertEqual(output.splitlines(), ["t:thing: done"] * 4)
 
@@ -172,7 +172,7 @@ class Handler(unittest.TestCase):
 
 
 class Purchase(Directory):
-    """A scope guard, a second look, and a fence."""
+    """A scope guard, a second read, and a fencing token."""
 
     def setUp(self):
         super().setUp()
@@ -212,12 +212,12 @@ class Purchase(Directory):
             late.send_signal(signal.SIGCONT)
             code, output, _ = end(late, "\n")
         self.assertEqual(code, 3, output)
-        self.assertIn("refused", output)
+        self.assertIn("rejected", output)
         self.assertEqual(self.execute("SELECT buyer FROM item"), [(None,)])
 
 
 class Transfer(Directory):
-    """Two things at once."""
+    """Two resources in one lock."""
 
     def setUp(self):
         super().setUp()
@@ -244,7 +244,7 @@ class Transfer(Directory):
         with held("account:b"):
             with program("pattern-transfer", self.database, "a", "b", "5") as mover:
                 self.assertEqual(example("pattern-transfer", self.database, "a", "c", "7").returncode, 0)
-                mover.kill()  # it waits, and holds nothing meanwhile
+                mover.kill()  # while it waits, it holds neither account
         self.assertEqual(self.balances(), {"a": 993, "b": 1000, "c": 1007})
 
     def test_what_fails_half_way_was_not_begun(self):

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * transfer DATABASE FROM TO AMOUNT [TIMES]: moves money between two accounts that are shared with
- * other processes. Both are locked at once, all or none: whoever moves money the other way at the
- * same time cannot hold the one and wait for the other. The lock keeps others away; that both
- * balances are written, or none, also if this process ends between the two, is the business of a
- * transaction.
+ * transfer DATABASE FROM TO AMOUNT [TIMES]: moves money between two accounts that other processes
+ * use as well.
+ *
+ * Both accounts are locked in one acquisition, all or nothing. So two transfers in opposite
+ * directions cannot deadlock: neither holds one account while it waits for the other. The lock
+ * excludes other processes; a transaction ensures that both balances are written, or none, even if
+ * this process ends in between.
  *
  * The table: account(id TEXT PRIMARY KEY, balance INTEGER NOT NULL).
- * Exit status: 0 moved, 1 not enough there, 64 wrong usage, 75 not free for the whole wait, 69 no
- * quorum, 2 anything else. */
+ *
+ * Exit status: 0 moved; 1 the balance is too small; 64 wrong usage; 75 other clients held a lock
+ * for the whole wait, or the lock was lost; 69 no quorum; 2 any other error. */
 #include "client.h"
 #include "database.h"
 
@@ -19,12 +22,14 @@
 #define BUSY_TIMEOUT_MS 1000
 #define EX_TOO_LITTLE   1
 
+/* The arguments. */
 struct transfer {
     sqlite3 *db;
     const char *from, *to;
     sqlite3_int64 amount;
 };
 
+/* Reads the balance of an account. Returns 0, or EX_TROUBLE after a message. */
 static int read_balance(const struct transfer *transfer, const char *id, sqlite3_int64 *ret)
 {
     sqlite3_stmt *query = NULL;
@@ -41,6 +46,7 @@ static int read_balance(const struct transfer *transfer, const char *id, sqlite3
     return status;
 }
 
+/* Writes the balance of an account. Returns 0, or EX_TROUBLE after a message. */
 static int write_balance(const struct transfer *transfer, const char *id, sqlite3_int64 balance)
 {
     sqlite3_stmt *update = NULL;
@@ -56,6 +62,7 @@ static int write_balance(const struct transfer *transfer, const char *id, sqlite
     return status;
 }
 
+/* Executes a statement without parameters. Returns 0, or EX_TROUBLE after a message. */
 static int execute(const struct transfer *transfer, const char *text)
 {
     return sqlite3_exec(transfer->db, text, NULL, NULL, NULL) == SQLITE_OK
@@ -63,6 +70,7 @@ static int execute(const struct transfer *transfer, const char *text)
                : example_trouble(transfer->db, text);
 }
 
+/* Writes both balances in one transaction. Returns 0 or EX_TROUBLE. */
 static int write_both(const struct transfer *transfer, sqlite3_int64 from, sqlite3_int64 to)
 {
     if (execute(transfer, "BEGIN IMMEDIATE") != 0)
@@ -74,6 +82,7 @@ static int write_both(const struct transfer *transfer, sqlite3_int64 from, sqlit
     return EX_TROUBLE;
 }
 
+/* Moves the amount under the lock. Returns the exit status. */
 static int move(const struct transfer *transfer, const redlock_lock_t *lock)
 {
     sqlite3_int64 from, to;
@@ -83,7 +92,7 @@ static int move(const struct transfer *transfer, const redlock_lock_t *lock)
         return EX_TROUBLE;
     if (from < transfer->amount)
         return EX_TOO_LITTLE;
-    /* One check for both: they are one lock, and end together. */
+    /* One check covers both resources: they are one lock with one deadline. */
     if (redlock_lock_check(lock, MARGIN_MS) != REDLOCK_OK) {
         fputs("too late: nothing was moved\n", stderr);
         return EX_HELD;
@@ -91,6 +100,7 @@ static int move(const struct transfer *transfer, const redlock_lock_t *lock)
     return write_both(transfer, from - transfer->amount, to + transfer->amount);
 }
 
+/* Acquires the lock of both accounts and moves the amount. Returns the exit status. */
 static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
 {
     REDLOCK_SCOPED redlock_lock_t *lock = NULL;
@@ -102,7 +112,7 @@ static int move_under_lock(const struct transfer *transfer, redlock_t *rl)
     snprintf(from, sizeof from, "account:%s", transfer->from);
     snprintf(to, sizeof to, "account:%s", transfer->to);
     opts.wait_ms = WAIT_MS;
-    opts.also = also; /* any order will do: there is nothing to wait for while holding */
+    opts.also = also; /* in any order: no resource is held while another is waited for */
     opts.also_count = 1;
     int rc = redlock_acquire(rl, from, &opts, &lock, &report);
     if (rc != REDLOCK_OK)
@@ -122,7 +132,7 @@ int main(int argc, char **argv)
 
     if (argc < 5 || !example_number(argv[4], INT32_MAX, &amount) || amount == 0 ||
         (argc > 5 && !example_number(argv[5], INT32_MAX, &times))) {
-        fputs("usage: transfer DATABASE FROM TO AMOUNT [TIMES]; the nodes come from "
+        fputs("usage: transfer DATABASE FROM TO AMOUNT [TIMES]; the servers come from "
               "REDLOCK_SERVERS\n",
               stderr);
         return EX_USAGE;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of the examples share. They run inside `redlock sandbox`; meson passes
+"""The part that the tests of the examples share. They run inside `redlock sandbox`; meson passes
 REDLOCK_COMMAND (the command), EXAMPLES_DIR (the built examples) and SOURCE_DIR."""
 
 import contextlib
@@ -11,14 +11,14 @@ import time
 REDLOCK = os.environ["REDLOCK_COMMAND"]
 EXAMPLES = os.environ["EXAMPLES_DIR"]
 SOURCE = os.environ["SOURCE_DIR"]
-SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))  # sanitizers stretch deadlines
+SLOW = int(os.environ.get("REDLOCK_TEST_SLOW", "1"))  # factor of all deadlines; larger with sanitizers
 SECONDS_MAX = 30 * SLOW
 
 sys.path.insert(0, os.path.join(SOURCE, "test", "lib"))
 import tapcase  # noqa: E402, F401
 
 
-# A machine that stands still for a moment has no server that is silent.
+# On a machine that stands still for a moment, a server must not count as unresponsive.
 PATIENT = ["--connect-timeout", "1s", "--node-timeout", "1s"]
 
 
@@ -35,15 +35,17 @@ def run(command, **changes):
 
 
 def example(name, *arguments, **changes):
+    """Runs an example to its end."""
     return run([os.path.join(EXAMPLES, name), *arguments], **changes)
 
 
 def status_of(resource):
-    """0 held, 1 free, 3 unknown: the exit status of `redlock status`."""
+    """Returns the exit status of `redlock status`: 0 held, 1 free, 3 unknown."""
     return run([REDLOCK, "status", resource]).returncode
 
 
 def wait_until(condition, what):
+    """Polls until condition() is true. `what` is the text if it does not become true."""
     give_up = time.monotonic() + SECONDS_MAX
     while not condition():
         if time.monotonic() > give_up:
@@ -53,8 +55,8 @@ def wait_until(condition, what):
 
 @contextlib.contextmanager
 def held(resource):
-    """Somebody else holds the lock for as long as this lasts. It says so itself: that the key is
-    there could be the end of an earlier hold (--min-hold)."""
+    """Another client holds the lock in this context. The held command itself prints that it runs: the key
+    alone could be left over from an earlier hold (--min-hold)."""
     holder = subprocess.Popen(
         [REDLOCK, "run", resource, "--", "sh", "-c", "echo held; exec cat"],
         stdin=subprocess.PIPE,

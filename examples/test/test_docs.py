@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What README.md and docs/embedding.md show is extracted, compiled and run. meson passes CC,
-REDLOCK_INCLUDE and REDLOCK_LIBRARY."""
+"""Extracts, compiles and runs the code in README.md and docs/embedding.md. meson passes CC, REDLOCK_INCLUDE and
+REDLOCK_LIBRARY."""
 
 import configparser
 import os
@@ -71,7 +71,7 @@ class Readme(unittest.TestCase):
         (script,) = blocks("README.md", "sh")
         lines = script.splitlines()
         self.assertEqual(len(lines), 3)
-        self.assertTrue(lines[0].startswith("export REDLOCK_SERVERS="))  # the sandbox has its own
+        self.assertTrue(lines[0].startswith("export REDLOCK_SERVERS="))  # replaced by that of the sandbox
         backup = os.path.join(self.directory, "backup.sh")
         with open(backup, "w", encoding="ascii") as file:
             file.write("#!/bin/sh\nredlock status backup; echo backed up\n")
@@ -82,12 +82,12 @@ class Readme(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?s)held.*backed up\n")
         done = run(["sh", "-c", shell + lines[2]], PATH=path)
-        self.assertEqual(done.returncode, 1, done.stdout)  # free again
+        self.assertEqual(done.returncode, 1, done.stdout)  # the lock is free
         self.assertIn("free", done.stdout)
 
 
 class Recipes(unittest.TestCase):
-    """The unit and the line of a crontab as the readers of those files would take them."""
+    """Parses the systemd unit and the crontab line of the documents as those programs do."""
 
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -118,7 +118,7 @@ class Recipes(unittest.TestCase):
         *when, command = line.split(None, 5)
         for field, (least, most) in zip(when, [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)], strict=True):
             self.assertTrue(field == "*" or least <= int(field) <= most, field)
-        self.assertNotIn("%", command)  # a line's end to cron
+        self.assertNotIn("%", command)  # cron takes % as the end of the line
         command = command.replace("redlock", shlex.quote(REDLOCK), 1).replace("20s", "20ms")
         command = command.replace("/usr/local/bin/nightly-report", "/bin/true")
         self.assertEqual(run(["/bin/sh", "-c", command]).returncode, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs the example programs against real servers: what they print, how they end, what they leave."""
+"""Runs the example programs on real servers: output, exit status, and keys that are left."""
 
 import os
 import re
@@ -17,7 +17,7 @@ class Blocking(unittest.TestCase):
     def test_works_under_the_lock_and_leaves_nothing(self):
         done = example("blocking", "t:blocking")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertRegex(done.stdout, r"^t:blocking is ours for 9[0-9]{3} ms\n")
+        self.assertRegex(done.stdout, r"^t:blocking is held for 9[0-9]{3} ms\n")
         self.assertIn("the side effect\nreleased: ", done.stdout)
         self.assertEqual(status_of("t:blocking"), 1)
 
@@ -26,7 +26,7 @@ class Blocking(unittest.TestCase):
             done = example("blocking", "t:taken")
         self.assertEqual((done.returncode, done.stdout), (75, ""))
         self.assertIn("not acquired: ", done.stderr)
-        self.assertEqual(done.stderr.count("\n  127.0.0.1:"), 5)  # a line for each node
+        self.assertEqual(done.stderr.count("\n  127.0.0.1:"), 5)  # a line for each server
 
     def test_no_quorum(self):
         done = example("blocking", REDLOCK_SERVERS=NOBODY_THERE)
@@ -89,7 +89,7 @@ class PollLoop(unittest.TestCase):
         self.assertNotIn("t:b: done", done.stdout)
 
     def test_a_signal_cancels_what_waits(self):
-        terminal, lines = os.openpty()  # on a terminal each line is written at once
+        terminal, lines = os.openpty()  # on a terminal, stdout is line-buffered
         with held("t:b"), open(terminal, encoding="utf-8") as said:
             program = subprocess.Popen(
                 [os.path.join(EXAMPLES, "poll_loop"), "t:a", "t:b"],
@@ -102,7 +102,7 @@ class PollLoop(unittest.TestCase):
             program.send_signal(signal.SIGTERM)
             _, errors = program.communicate(timeout=SECONDS_MAX)
         self.assertEqual(program.returncode, 1)
-        self.assertIn("cancel", errors)  # the end of the wait budget has another text
+        self.assertIn("cancel", errors)  # an expired wait has another text
 
     def test_usage(self):
         self.assertEqual(example("poll_loop").returncode, 64)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * node-redlock 5 and 4 as a driver: see ../README.md. Which of them NODE_PATH leads to is seen.
+ * node-redlock 5 and 4 as a driver: see ../README.md. NODE_PATH selects the version.
  *
- * Settings: those that both have by default, which is what their READMEs show and explain (drift 1 %,
- * 10 retries each 200 ms and up to 200 or 100 ms more); one ioredis client for each server, shared by
- * all callers of the process, as there. A caller that was given up on asks again. */
+ * Settings: the defaults of both versions, which their READMEs show and explain (drift 1 %, 10 retries after 200 ms and
+ * up to 200 or 100 ms more); one ioredis client for each server, which all callers of the process share, as in the
+ * READMEs. A caller whose retries are used up begins again. */
 "use strict";
 
 const readline = require("readline");
@@ -31,8 +31,8 @@ const now = () => process.hrtime.bigint();
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 let lines = [];
 
-/* Attempts in vain that some server had granted, as far as the library tells. Its promises wait for the
- * slowest server, so nothing waits for them before the slice is over, and then not for long. */
+/* Counts failed attempts that at least one server had granted, as far as the library reports them. The promises of the
+ * library wait for the slowest server, so they are only awaited after the slice, and then not for long. */
 function noteAttempts(sums, attempts, won) {
   if (!Array.isArray(attempts)) return;
   sums.attempts += attempts.length;

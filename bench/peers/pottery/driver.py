@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """pottery's Redlock as a driver: see ../README.md.
 
-Settings: masters with socket_timeout=1, as all examples of its documentation have them; auto_release_time is
-the time to live; acquire() with a timeout, retries as by default (each up to 200 ms). One Redis client for each
-server is shared by all callers, a Redlock belongs to one caller. The threaded class, which goes on when a
-majority has answered; its asyncio class waits for all."""
+Settings: masters with socket_timeout=1, as in all examples of its documentation; auto_release_time is the time to
+live; acquire() with a timeout and the default retries (after up to 200 ms). All callers share one Redis client for
+each server; each caller has a Redlock. The threaded class, which continues when a majority has replied; the asyncio
+class waits for all servers."""
 
 import logging
 import sys
@@ -24,7 +24,7 @@ class Caller:
         start = now()
         if not self.lock.acquire(timeout=max(0.001, (end - start) / 1e9)):
             return None
-        # It does not say for how long; this is the least that is sure.
+        # The library does not report a deadline. This is a lower bound.
         return max(start + self.ttl_ns, now())
 
     def release(self):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """redlock-ng as a driver: see ../README.md.
 
-Settings: AsyncRedlock, the one of its two classes that asks all servers at once, as its documentation has
-it, with its own time limits (100 ms for each server) and retries (3, each 100 to 300 ms). One for all callers."""
+Settings: AsyncRedlock, the one of its two classes that asks all servers at once, as in its documentation, with its
+default time limits (100 ms for each server) and retries (3, after 100 to 300 ms). One manager for all callers."""
 
 import asyncio
 import sys
@@ -27,7 +27,7 @@ class Caller:
 
 
 async def connect(instance):
-    """Its time limit is short for a machine that is busy with starting."""
+    """Waits until a server replies: the time limit is short for a machine that is busy with the start of processes."""
     for left in reversed(range(50)):
         try:
             return await instance.ping()

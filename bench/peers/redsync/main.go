@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * redsync as a driver: see ../README.md.
  *
- * Settings: go-redis 9, as its README has it; WithFailFast, which its documentation recommends where servers
- * may be blocked (a majority decides, nobody waits for the rest); ContextTimeoutEnabled, without which
- * go-redis ignores the time limit that redsync has for each server (5 % of the time to live); as many
- * connections as callers, at least go-redis' own number. Retries as by default: 32, each 50 to 250 ms. */
+ * Settings: go-redis 9, as in its README; WithFailFast, which its documentation recommends where servers may be blocked
+ * (a majority decides, the library does not wait for the others); ContextTimeoutEnabled, without which go-redis ignores
+ * redsync's time limit for each server (5 % of the time to live); as many connections as callers, at least the default
+ * of go-redis. Default retries: 32, after 50 to 250 ms. */
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 )
 
-// Go's own clock does not tell its absolute value: what CLOCK_MONOTONIC said at one moment of it.
+// Go's clock does not show its absolute value. These are one moment of it, and CLOCK_MONOTONIC in ns at that moment.
 var (
 	base      = time.Now()
 	baseNanos = monotonic()
@@ -52,7 +52,7 @@ type task struct {
 	own      bool
 }
 
-// What is said of an error, on one line.
+// reason returns the word of a failed call and its error, on one line.
 func reason(err error) string {
 	var taken *redsync.ErrTaken
 	word := "error"

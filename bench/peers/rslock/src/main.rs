@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * rslock as a driver: see ../../README.md.
  *
- * Settings: tokio with its multi-threaded runtime, one LockManager for all callers, as its README has it;
- * its default retries (3, each up to 200 ms). `lock` and `unlock` are used and not the guard, which its
- * documentation advises for tokio, where dropping a guard does nothing. It has no time limit of its own;
- * the connections have the one that the redis crate gives them. */
+ * Settings: tokio with its multi-threaded runtime, one LockManager for all callers, as in its README; the default
+ * retries (3, after up to 200 ms). The driver uses `lock` and `unlock` instead of the guard, as the documentation
+ * advises for tokio, where dropping a guard does nothing. The library has no time limit of its own; the connections
+ * have that of the redis crate. */
 use rslock::{LockError, LockManager};
 use std::io::{BufRead, Write};
 use std::time::Duration;
@@ -72,7 +72,7 @@ async fn main() {
         hold: Duration::from_micros(value(3) as u64),
         own: arguments.len() > 6,
     };
-    /* Connects. */
+    /* Connect: the first lock opens the connections. */
     let probe = format!("{}probe", task.resource);
     match task.manager.lock(probe.as_bytes(), task.ttl).await {
         Ok(lock) => task.manager.unlock(&lock).await,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Redisson as a driver: see ../../../../README.md. Its RedissonRedLock, which goes on with a majority; with
- * -Dkind=multi its RedissonMultiLock, which its documentation names instead and which needs all servers.
+ * Redisson as a driver: see ../../../../README.md. Uses RedissonRedLock, which needs a majority, or with -Dkind=multi
+ * RedissonMultiLock, which needs all servers and to which its documentation points instead.
  *
- * Settings: a client for each server with the connections and time limits it has by default; tryLock with a
- * time to wait and a lease, so that its watchdog does nothing; a thread for each caller, as its locks
- * belong to threads. It retries by itself until the time to wait is over. */
+ * Settings: a client for each server with the default connections and time limits; tryLock with a waiting time and a
+ * lease time, so that the watchdog does nothing; a thread for each caller, as its locks belong to threads. The library
+ * retries by itself until the waiting time is used up. */
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
@@ -20,7 +20,7 @@ import org.redisson.config.Config;
 @SuppressWarnings("deprecation")
 public final class Driver {
     private static final long MS = 1_000_000;
-    private static final long HICCUP_MS = 1000; // nobody else wants it
+    private static final long HICCUP_MS = 1000; // longest wait of a caller without contention
     private static final boolean MULTI = "multi".equals(System.getProperty("kind"));
 
     private final List<RedissonClient> clients = new ArrayList<>();
@@ -58,7 +58,7 @@ public final class Driver {
     private void hold(RLock lock, int number, long want, long start, StringBuilder lines)
             throws InterruptedException {
         long grant = System.nanoTime();
-        // It does not say for how long; this is the least that is sure.
+        // The library does not report a deadline. This is a lower bound.
         long until = Math.max(start + ttlMs * MS, grant);
         if (holdUs > 0) TimeUnit.MICROSECONDS.sleep(holdUs);
         long called = System.nanoTime();
