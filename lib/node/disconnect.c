@@ -62,15 +62,16 @@ static void end_requests(struct rl_node *node, int cause, uint64_t now_ns)
             continue;
         if (rl_protocol[request.verb].is_undo)
             rl_undos_add(node, claim, now_ns);
+        const struct rl_ballot ballot = {
+            .node = node->index,
+            .vote = RL_VOTE_FAILED,
+            .cause = (uint8_t)cause,
+            .verb = request.verb,
+            .round = request.round,
+            .unsent = request.unsent,
+        };
         if (!request.reported && request.round != 0 && claim->owner != NULL)
-            *rl_inbox_add_vote(&node->common->inbox, claim) = (struct rl_ballot){
-                .node = node->index,
-                .vote = RL_VOTE_FAILED,
-                .cause = (uint8_t)cause,
-                .verb = request.verb,
-                .round = request.round,
-                .unsent = request.unsent,
-            };
+            rl_inbox_add_vote(&node->common->inbox, claim, &ballot);
         rl_claim_drop(claim);
     }
 }

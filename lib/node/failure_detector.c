@@ -78,7 +78,7 @@ static void suspect_vote(struct rl_node *node, uint64_t at, bool is_late)
     request->suspected = true;
     if (request->claim == NULL) /* a heartbeat: nobody waits for it */
         return;
-    rl_node_deliver_vote(node, request, is_late ? &late : &silent, 0);
+    rl_node_deliver_vote(node, request, is_late ? &late : &silent);
 }
 
 /* Votes that are over their limit fail; of the others their owners learn that they may not come.

@@ -9,7 +9,7 @@
  * it was. */
 static bool resize(struct rl_inbox *inbox, uint32_t cap)
 {
-    struct rl_inbox_vote *votes = rl_realloc_array(inbox->mem, NULL, cap, sizeof *votes);
+    struct rl_inbox_unreplied *votes = rl_realloc_array(inbox->mem, NULL, cap, sizeof *votes);
 
     if (votes == NULL)
         return false;
@@ -39,19 +39,40 @@ void rl_inbox_release(struct rl_inbox *inbox, uint32_t count)
         (void)resize(inbox, inbox->room);
 }
 
-struct rl_ballot *rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim)
+void rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim,
+                       const struct rl_ballot *ballot)
 {
     RL_ASSERT(inbox->count < inbox->room);
-    struct rl_inbox_vote *vote = &inbox->votes[inbox->count++];
-    vote->claim = rl_claim_ref(claim);
+    inbox->votes[inbox->count++] = (struct rl_inbox_unreplied){
+        .claim = rl_claim_ref(claim),
+        .round = ballot->round,
+        .slot = ballot->slot,
+        .node = ballot->node,
+        .vote = ballot->vote,
+        .cause = ballot->cause,
+        .verb = ballot->verb,
+        .unsent = ballot->unsent,
+    };
     inbox->waiting |= 1u << RL_INBOX_VOTES;
-    return &vote->ballot;
 }
 
 struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox)
 {
     RL_ASSERT(inbox->taken < inbox->count);
-    struct rl_inbox_vote vote = inbox->votes[inbox->taken++];
+    const struct rl_inbox_unreplied *from = &inbox->votes[inbox->taken++];
+    const struct rl_inbox_vote vote = {
+        .claim = from->claim,
+        .ballot =
+            {
+                .round = from->round,
+                .slot = from->slot,
+                .node = from->node,
+                .vote = from->vote,
+                .cause = from->cause,
+                .verb = from->verb,
+                .unsent = from->unsent,
+            },
+    };
     if (inbox->taken == inbox->count) {
         inbox->taken = inbox->count = 0;
         inbox->waiting &= ~(1u << RL_INBOX_VOTES);

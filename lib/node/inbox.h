@@ -40,6 +40,16 @@ struct rl_inbox_vote {
     struct rl_ballot ballot;
 };
 
+/* A vote without a reply while it waits: what such a vote can say of a struct rl_ballot. There is
+ * room for one for each place of all pipelines, so the struct is small. The claim is referenced. */
+struct rl_inbox_unreplied {
+    struct rl_claim *claim;
+    uint32_t round;
+    uint16_t slot;
+    uint8_t node, vote, cause, verb;
+    bool unsent;
+};
+
 struct rl_inbox {
     const struct rl_mem *mem;
     uint32_t waiting;               /* a bit for each enum rl_inbox_kind of which something waits */
@@ -48,7 +58,7 @@ struct rl_inbox {
     struct rl_inbox_vote replied;
     const struct rl_reply *reply; /* of `replied`, valid until the next rl_node_next() of any node;
                                    * NULL if the vote failed */
-    struct rl_inbox_vote *votes;
+    struct rl_inbox_unreplied *votes;
     uint32_t taken, count;        /* votes[taken] to votes[count - 1] wait; both 0: none does */
     uint32_t room;                /* votes that the pipelines have reserved room for */
     uint32_t cap;                 /* length of the list: `room` at least */
@@ -117,9 +127,10 @@ static inline const struct rl_inbox_vote *rl_inbox_take_replied(struct rl_inbox 
 bool rl_inbox_reserve(struct rl_inbox *inbox, uint32_t count);
 /* Gives up room for `count` votes that cannot come any more. */
 void rl_inbox_release(struct rl_inbox *inbox, uint32_t count);
-/* Adds a vote without a reply; its room was reserved. Takes a reference to the claim. The caller
- * fills the ballot that is returned. */
-struct rl_ballot *rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim);
+/* Adds a vote without a reply; its room was reserved. Takes a reference to the claim. Keeps of the
+ * ballot what struct rl_inbox_unreplied has a field for; all else in it is 0. */
+void rl_inbox_add_vote(struct rl_inbox *inbox, struct rl_claim *claim,
+                       const struct rl_ballot *ballot);
 /* Takes the first vote without a reply, of which there is one. Its claim reference passes to the
  * caller. */
 struct rl_inbox_vote rl_inbox_take_vote(struct rl_inbox *inbox);

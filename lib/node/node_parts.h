@@ -24,7 +24,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
 void rl_reply_expect(struct rl_node *node);
 /* Puts a vote without a reply in the inbox, if the claim has an owner and it belongs to a round. */
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
-                          const struct rl_result *result, uint64_t rtt_us);
+                          const struct rl_result *result);
 
 /* failure_detector.c: an answer took so long; now it is there. What took longer than any answer
  * may, as this process was stopped meanwhile or the server stood still, tells nothing of the way:

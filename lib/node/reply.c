@@ -73,11 +73,14 @@ static inline void fill_ballot(const struct rl_node *node, const struct rl_reque
 }
 
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
-                          const struct rl_result *result, uint64_t rtt_us)
+                          const struct rl_result *result)
 {
-    if (is_counted(request))
-        fill_ballot(node, request, result, rtt_us,
-                    rl_inbox_add_vote(&node->common->inbox, request->claim));
+    struct rl_ballot ballot;
+
+    if (!is_counted(request))
+        return;
+    fill_ballot(node, request, result, 0, &ballot);
+    rl_inbox_add_vote(&node->common->inbox, request->claim, &ballot);
 }
 
 /* The same with the reply, unless the vote failed: then the connection may be closed, which frees
