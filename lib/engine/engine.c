@@ -37,8 +37,9 @@ static void update_times(struct rl_engine *engine)
     engine->times_ns = engine->view.now.boot_ns;
     engine->view.round_trip_ns = 0;
     for (unsigned i = 0; i < engine->count; i++) {
-        if (engine->nodes[i].srtt_ns != 0)
-            list[count++] = engine->nodes[i].srtt_ns;
+        uint64_t srtt_ns = rl_detector_srtt_ns(&engine->nodes[i].detector);
+        if (srtt_ns != 0)
+            list[count++] = srtt_ns;
     }
     if (count == 0)
         return;
@@ -46,7 +47,7 @@ static void update_times(struct rl_engine *engine)
     uint64_t trip_ns = list[count < engine->quorum ? count - 1 : engine->quorum - 1];
     engine->view.round_trip_ns = trip_ns;
     for (unsigned i = 0; i < engine->count; i++) {
-        if (engine->nodes[i].srtt_ns > SLOW_FACTOR * trip_ns + RL_MS)
+        if (rl_detector_srtt_ns(&engine->nodes[i].detector) > SLOW_FACTOR * trip_ns + RL_MS)
             slow |= RL_NODE(i);
     }
     engine->view.slow = slow;
@@ -84,7 +85,8 @@ static void update_node(struct rl_engine *engine, struct rl_node *node)
     engine->view.excluded =
         set_bit(engine->view.excluded, bit, (node->exclusions & RL_EXCLUSIONS_EXTEND) != 0);
     engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
-    engine->view.suspect = set_bit(engine->view.suspect, bit, node->suspect && !node->duplicate);
+    engine->view.suspect = set_bit(engine->view.suspect, bit,
+                                   rl_detector_is_suspect(&node->detector) && !node->duplicate);
     engine->view.cause[node->index] =
         node->duplicate ? REDLOCK_CAUSE_DUPLICATE
                         : (uint8_t)(up ? rl_admission_cause(node->exclusions)
@@ -472,7 +474,7 @@ static bool node_is_settled(const struct rl_node *node)
     if (rl_node_undos_pending(node) == 0)
         return true;
     if (node->state == RL_NODE_READY)
-        return node->suspect && node->pipe.out_len == 0 &&
+        return rl_detector_is_suspect(&node->detector) && node->pipe.out_len == 0 &&
                rl_pipeline_unread(&node->pipe) <= READ_AT_ONCE;
     /* What waits in the pipeline of a connection that is being made is owed too; and who was too
      * busy to answer is known to be down only when another attempt has failed. */

@@ -14,7 +14,8 @@
  * answering to the end. */
 static bool has_lasted(const struct rl_node *node, uint64_t now_ns)
 {
-    return node->state == RL_NODE_READY && !node->suspect && node->greeted_ns >= node->opened_ns &&
+    return node->state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector) &&
+           node->greeted_ns >= node->opened_ns &&
            rl_sub_sat(now_ns, node->greeted_ns) >= RL_LASTING_NS;
 }
 
@@ -90,7 +91,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
 {
     const struct rl_transport *transport = &node->common->transport;
     /* Whoever was silent before is known to be down, not worth waiting for once more. */
-    bool was_ready = node->state == RL_NODE_READY && !node->suspect;
+    bool was_ready = node->state == RL_NODE_READY && !rl_detector_is_suspect(&node->detector);
 
     if (has_lasted(node, now_ns))
         node->brief_connections = node->failures = 0;
@@ -100,7 +101,7 @@ void rl_node_close(struct rl_node *node, int cause, const char *text, bool retry
         transport->close(transport->ctx, node->index, is_abortive(node, retry));
     node->pipe.out_len = 0;
     node->state = RL_NODE_DOWN;
-    node->suspect = false;
+    rl_detector_closed(&node->detector);
     node->is_new = false;
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     node->cause = (uint8_t)cause;

@@ -2,6 +2,8 @@
  * A node that owes answers. Silence makes it suspect: it is asked nothing new, and what waits for
  * its votes is told that they may not come. The votes themselves fail later, when the longest limit
  * for one answer is over: on a busy machine an answer that is late is better than none. */
+#include "node/failure_detector.h"
+
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
@@ -16,9 +18,9 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
 
     if (fixed != 0)
         return fixed;
-    if (node->srtt_ns == 0)
+    if (node->detector.srtt_ns == 0)
         return TIMEOUT_MAX_NS;
-    uint64_t limit_ns = rl_max_u64(8 * node->srtt_ns, 2 * node->worst_ns);
+    uint64_t limit_ns = rl_max_u64(8 * node->detector.srtt_ns, 2 * node->detector.worst_ns);
     return rl_min_u64(rl_max_u64(limit_ns, TIMEOUT_MIN_NS), TIMEOUT_MAX_NS);
 }
 
@@ -26,26 +28,29 @@ uint64_t rl_node_timeout_ns(const struct rl_node *node)
  * last eight they are forgotten within milliseconds. */
 static void note_worst(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
-    uint64_t halves = rl_sub_sat(now_ns, node->worst_at_ns) / WORST_HALF_NS;
+    uint64_t halves = rl_sub_sat(now_ns, node->detector.worst_at_ns) / WORST_HALF_NS;
 
     if (halves > 0) {
-        node->worst_ns >>= rl_min_u64(halves, 63);
-        node->worst_at_ns = now_ns;
+        node->detector.worst_ns >>= rl_min_u64(halves, 63);
+        node->detector.worst_at_ns = now_ns;
     }
-    if (trip_ns >= node->worst_ns) {
-        node->worst_ns = trip_ns;
-        node->worst_at_ns = now_ns;
+    if (trip_ns >= node->detector.worst_ns) {
+        node->detector.worst_ns = trip_ns;
+        node->detector.worst_at_ns = now_ns;
     }
 }
 
-void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
+void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns)
 {
     uint64_t fixed = node->common->node_timeout_ns;
     uint64_t most_ns = fixed != 0 ? fixed : TIMEOUT_MAX_NS;
 
     trip_ns = rl_min_u64(trip_ns, most_ns);
     note_worst(node, trip_ns, now_ns);
-    node->srtt_ns = node->srtt_ns == 0 ? trip_ns : node->srtt_ns - node->srtt_ns / 8 + trip_ns / 8;
+    node->detector.srtt_ns =
+        node->detector.srtt_ns == 0
+            ? trip_ns
+            : node->detector.srtt_ns - node->detector.srtt_ns / 8 + trip_ns / 8;
 }
 
 /* When the answer to request `at` is given up. */
@@ -61,7 +66,8 @@ static uint64_t reply_limit_ns(const struct rl_node *node, uint64_t at)
  * for holds for each answer. The measured one is for silence: a queue that moves is only long. */
 static uint64_t suspect_limit_ns(const struct rl_node *node, uint64_t at)
 {
-    uint64_t since_ns = rl_max_u64(rl_pipeline_at(&node->pipe, at)->sent_ns, node->last_reply_ns);
+    uint64_t since_ns =
+        rl_max_u64(rl_pipeline_at(&node->pipe, at)->sent_ns, node->detector.last_reply_ns);
 
     return rl_min_u64(rl_add_sat(since_ns, rl_node_timeout_ns(node)), reply_limit_ns(node, at));
 }
@@ -99,18 +105,19 @@ static void send_probe(struct rl_node *node, uint64_t now_ns)
 {
     struct rl_request request = {.sent_ns = now_ns, .verb = RL_VERB_PING, .reported = true};
 
-    if (node->probing || node->pipe.out_len >= RL_UNSENT_MAX)
+    if (node->detector.probing || node->pipe.out_len >= RL_UNSENT_MAX)
         return;
     const struct rl_encoded *ping = rl_node_say_verb(node, RL_VERB_PING, (struct rl_arg){"", 0});
-    node->probing = ping != NULL && rl_pipeline_push(&node->pipe, &request, ping->bytes, ping->len);
-    if (node->probing)
+    node->detector.probing =
+        ping != NULL && rl_pipeline_push(&node->pipe, &request, ping->bytes, ping->len);
+    if (node->detector.probing)
         rl_node_note_dirty(node);
 }
 
 static void become_suspect(struct rl_node *node, uint64_t now_ns)
 {
-    node->suspect = true;
-    node->suspect_since_ns = now_ns;
+    node->detector.suspect = true;
+    node->detector.suspect_since_ns = now_ns;
     node->cause = REDLOCK_CAUSE_TIMEOUT;
     node->counters.timeouts++;
     rl_node_set_text(node, "no answer in time", 17);
@@ -130,7 +137,7 @@ void rl_detector_note(struct rl_node *node, uint64_t now_ns)
 
     if (!common->wake_known)
         return;
-    bool plain = !node->suspect && !node->resent;
+    bool plain = !node->detector.suspect && !node->detector.resent;
     if (plain && common->wake_ns <= rl_add_sat(now_ns, least_ns))
         return;
     if (!plain || common->wake_ns > rl_add_sat(now_ns, rl_node_timeout_ns(node)))
@@ -143,8 +150,8 @@ uint64_t rl_detector_wake_ns(struct rl_node *node)
         return RL_NEVER;
     uint64_t oldest = rl_pipeline_oldest_unreported(&node->pipe);
     bool waits = oldest != node->pipe.tail;
-    if (node->suspect) {
-        uint64_t close_ns = rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS);
+    if (node->detector.suspect) {
+        uint64_t close_ns = rl_add_sat(node->detector.suspect_since_ns, SUSPECT_MAX_NS);
         return waits ? rl_min_u64(close_ns, reply_limit_ns(node, oldest)) : close_ns;
     }
     return waits ? suspect_limit_ns(node, oldest) : RL_NEVER;
@@ -154,9 +161,9 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
 {
     if (rl_detector_wake_ns(node) > now_ns)
         return;
-    if (!node->suspect)
+    if (!node->detector.suspect)
         become_suspect(node, now_ns);
-    else if (rl_add_sat(node->suspect_since_ns, SUSPECT_MAX_NS) <= now_ns)
+    else if (rl_add_sat(node->detector.suspect_since_ns, SUSPECT_MAX_NS) <= now_ns)
         rl_node_close(node, REDLOCK_CAUSE_TIMEOUT, "no answer in time", true, now_ns);
     else
         suspect_votes(node, now_ns);
@@ -165,14 +172,14 @@ void rl_detector_tick(struct rl_node *node, uint64_t now_ns)
 void rl_detector_review(struct rl_node *node, uint64_t now_ns)
 {
     rl_pipeline_drop_removed(&node->pipe);
-    if (!node->suspect)
+    if (!node->detector.suspect)
         return;
     if (rl_pipeline_count(&node->pipe) > 0) {
         const struct rl_request *oldest = rl_pipeline_at(&node->pipe, node->pipe.head);
         if (oldest->reported || suspect_limit_ns(node, node->pipe.head) <= now_ns)
             return;
     }
-    node->suspect = false;
+    node->detector.suspect = false;
     node->cause = REDLOCK_CAUSE_NONE;
     rl_node_notify_changed(node);
 }

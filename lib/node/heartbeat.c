@@ -84,8 +84,8 @@ uint64_t rl_heartbeat_due_ns(const struct rl_node *node)
     uint64_t interval_ns = node->common->heartbeat_ns;
     bool mending = needs_mending(node);
 
-    if (node->state != RL_NODE_READY || node->suspect || node->heartbeat_pending != 0 ||
-        (!mending && !node->common->active))
+    if (node->state != RL_NODE_READY || rl_detector_is_suspect(&node->detector) ||
+        node->heartbeat_pending != 0 || (!mending && !node->common->active))
         return RL_NEVER;
     if (mending)
         interval_ns = rl_min_u64(interval_ns, MENDING_NS);

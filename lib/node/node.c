@@ -51,7 +51,7 @@ bool rl_node_is_up(const struct rl_node *node)
     if (node->pipe.out_len >= RL_UNSENT_MAX)
         return false;
     if (node->state == RL_NODE_READY)
-        return !node->suspect;
+        return !rl_detector_is_suspect(&node->detector);
     return !node->connect_failed && node->due_ns != RL_NEVER;
 }
 
@@ -223,7 +223,7 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     node->connected_once = true;
     node->info = (struct rl_info){.run_id = ""};
     node->features = node->missing = node->trying = 0;
-    node->probing = node->resent = false;
+    rl_detector_opened(&node->detector);
     node->greeting_time_ns = 0;
     node->heartbeat_pending = 0;
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
@@ -246,7 +246,6 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->state = RL_NODE_READY;
     node->due_ns = RL_NEVER;
     node->connect_failed = false;
-    node->suspect = false;
     node->text[0] = '\0';
     node->cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
@@ -293,7 +292,7 @@ static void end_receiving(struct rl_node *node)
     rl_inbox_forget(&node->common->inbox, RL_INBOX_UNREAD, node->index);
     if (rl_pipeline_count(&node->pipe) != 0)
         return;
-    node->resent = false;
+    rl_detector_note_idle(&node->detector);
     rl_pipeline_trim(&node->pipe);
     if (node->undos.cap > RL_UNDOS_INLINE)
         rl_undos_trim(node);
@@ -303,8 +302,9 @@ static void take_greeting(struct rl_node *node, uint64_t now_ns)
 {
     const struct rl_clocks *clocks = &node->common->clocks;
 
-    if (node->srtt_ns == 0) /* a first idea of the round trip, until votes measure it */
-        rl_node_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
+    if (rl_detector_srtt_ns(&node->detector) ==
+        0) /* a first idea of the round trip, until votes measure it */
+        rl_detector_note_trip(node, rl_sub_sat(now_ns, node->opened_ns), now_ns);
     uint64_t read_ns = clocks->now(clocks->ctx).boot_ns;
     int cause = rl_greeting_reply(node, &node->decoder.reply, read_ns);
     if (cause != REDLOCK_CAUSE_NONE)

@@ -17,6 +17,7 @@
 #include "node/admission.h"
 #include "node/codec.h"
 #include "node/encode.h"
+#include "node/failure_detector.h"
 #include "node/inbox.h"
 #include "node/info.h"
 #include "node/pipeline.h"
@@ -83,9 +84,6 @@ struct rl_node {
     unsigned db;
     uint8_t index;
     uint8_t state; /* enum rl_node_state */
-    bool suspect;
-    bool probing; /* the one probe of a suspect node is in flight */
-    bool resent;  /* something in the pipeline is older than what was asked before it */
     bool connected_once;
     bool is_new;   /* READY since the last reply: what waits for the connection was not sent yet */
     bool stepped;  /* with `is_new`: the clock of the server has jumped since the last connection */
@@ -103,14 +101,9 @@ struct rl_node {
     uint64_t opened_ns;         /* when the greeting left */
     uint64_t greeting_time_us;  /* TIME in the greeting, answered at greeting_time_ns (0: not) */
     uint64_t greeting_time_ns;
-    uint64_t suspect_since_ns;
     uint64_t greeted_ns;            /* when a connection became ready last */
     uint64_t undos_retry_ns;        /* retry of undos that were answered with an error */
     uint64_t undo_dropped_until_ns; /* until then there may be a key here that nobody takes back */
-    uint64_t srtt_ns;               /* smoothed round trip; 0: not measured */
-    uint64_t worst_ns;      /* the longest one of late: half of it is forgotten each second, ... */
-    uint64_t worst_at_ns;   /* ... the last time at this one */
-    uint64_t last_reply_ns; /* when the last answer came */
     struct rl_info info;
     char run_id[48];               /* of the last server that completed a greeting */
     struct rl_admission admission; /* survives connections */
@@ -124,6 +117,7 @@ struct rl_node {
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
     struct rl_pipeline pipe;
+    struct rl_detector detector;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
     struct rl_undo_heap undos; /* undos to be sent when the node can take them */
@@ -198,7 +192,5 @@ unsigned rl_node_undos_pending(const struct rl_node *node);
 
 /* A request with this token is under way to the node, or an undo with it is pending. */
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token);
-
-uint64_t rl_node_timeout_ns(const struct rl_node *node);
 
 #endif

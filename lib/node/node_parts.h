@@ -26,11 +26,6 @@ void rl_reply_expect(struct rl_node *node);
 void rl_node_deliver_vote(struct rl_node *node, const struct rl_request *request,
                           const struct rl_result *result);
 
-/* failure_detector.c: an answer took so long; now it is there. What took longer than any answer
- * may, as this process was stopped meanwhile or the server stood still, tells nothing of the way:
- * whoever waits for some round trips out of manners would wait for minutes. */
-void rl_node_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
-
 static inline void rl_node_note_dirty(const struct rl_node *node)
 {
     node->common->inbox.dirty |= RL_NODE(node->index);
@@ -42,15 +37,6 @@ static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
 }
-
-/* failure_detector.c: something was asked or answered now. */
-void rl_detector_note(struct rl_node *node, uint64_t now_ns);
-
-/* failure_detector.c: what is due, when it is due next, and, after each answer, whether the node
- * has caught up. */
-void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_detector_wake_ns(struct rl_node *node);
-void rl_detector_review(struct rl_node *node, uint64_t now_ns);
 
 /* heartbeat.c: what the greeting has taught: 0, or why the connection is of no use. */
 int rl_heartbeat_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,

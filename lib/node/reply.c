@@ -41,7 +41,7 @@ static uint64_t measure(struct rl_node *node, const struct rl_request *request, 
     uint64_t rtt_ns = rl_sub_sat(now_ns, request->sent_ns);
     uint64_t rtt_us = rtt_ns / RL_US;
 
-    rl_node_note_trip(node, rtt_ns, now_ns);
+    rl_detector_note_trip(node, rtt_ns, now_ns);
     rl_count_us(node->counters.rtt_us_hist, rtt_us);
     return rtt_us;
 }
@@ -154,7 +154,7 @@ static bool resend(struct rl_node *node, struct rl_request *request, struct rl_r
         again->reported = request->reported;
         /* One time limit for the question, not for each form. */
         again->sent_ns = request->reported ? now_ns : request->sent_ns;
-        node->resent = true;
+        rl_detector_note_resent(&node->detector);
         return true;
     }
     result->vote = RL_VOTE_FAILED;
@@ -234,7 +234,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
         return;
     }
     struct rl_request request = rl_pipeline_pop(&node->pipe);
-    node->last_reply_ns = now_ns;
+    rl_detector_note_reply(&node->detector, now_ns);
     const struct rl_protocol_row *row = &rl_protocol[request.verb];
     if (row->informs) {
         take_information(node, &request, reply, now_ns);
@@ -252,7 +252,7 @@ void rl_node_reply(struct rl_node *node, const struct rl_reply *reply, uint64_t 
     if (rl_pipeline_count(&node->pipe) != 0)
         rl_detector_note(node, now_ns);
     if (request.claim == NULL) {
-        node->probing = false;
+        rl_detector_note_probe(&node->detector);
     } else if (result.vote != RL_VOTE_RESEND || !resend(node, &request, &result, now_ns)) {
         count(node, &request, &result);
         if (result.vote == RL_VOTE_FAILED && reply->kind == RL_REPLY_ERROR)

@@ -28,7 +28,8 @@ static int send_read(struct rl_node *node, struct rl_claim *claim, uint32_t roun
     if (!rl_node_send_request(node, claim, round, verb, form, now_ns))
         return REDLOCK_CAUSE_NO_MEMORY;
     /* Who asks a suspect node knows that the answer may not come. */
-    rl_pipeline_at(&node->pipe, node->pipe.tail - 1)->suspected = node->suspect;
+    rl_pipeline_at(&node->pipe, node->pipe.tail - 1)->suspected =
+        rl_detector_is_suspect(&node->detector);
     return REDLOCK_CAUSE_NONE;
 }
 

@@ -116,7 +116,7 @@ START_TEST(answer_in_the_socket_counts)
     ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
     rl_io_tick(&io, NULL, 0); /* nothing was ready when we looked */
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 0);
-    ck_assert(!engine->nodes[0].suspect);
+    ck_assert(!engine->nodes[0].detector.suspect);
     ck_assert_uint_eq(engine->nodes[0].counters.granted, 1);
 }
 END_TEST
@@ -130,7 +130,7 @@ START_TEST(no_answer_is_late)
     ck_assert(WAIT_UNTIL(time_is_up(), TIME_LIMIT_MS));
     rl_io_tick(&io, NULL, 0);
     ck_assert_uint_eq(engine->nodes[0].counters.timeouts, 1);
-    ck_assert(engine->nodes[0].suspect);
+    ck_assert(engine->nodes[0].detector.suspect);
 }
 END_TEST
 

@@ -42,11 +42,11 @@ START_TEST(duplicates_name_the_first)
     }
     ck_assert(engine->view.duplicate);
     ck_assert(!rl_engine_is_ready(engine));
-    engine->nodes[1].suspect = true; /* it is not asked anyway */
+    engine->nodes[1].detector.suspect = true; /* it is not asked anyway */
     rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, 0);
     rl_engine_drain(engine);
     ck_assert_uint_eq(engine->view.suspect, 0);
-    engine->nodes[1].suspect = false;
+    engine->nodes[1].detector.suspect = false;
 }
 END_TEST
 
@@ -238,7 +238,7 @@ START_TEST(settled_when_a_server_is_down_for_sure)
     connect_all();
     struct rig_lock *it = rig_hold(0, &params, "a");
     ck_assert(!rl_engine_is_settled(engine)); /* the lock */
-    engine->nodes[2].suspect = _i == 1;
+    engine->nodes[2].detector.suspect = _i == 1;
     rig_reach(2, false, true);
     rig_call(it, RL_EVENT_RELEASE, 0);
     world_serve_all();
@@ -301,8 +301,8 @@ START_TEST(late_servers_are_asked)
 
     connect_all();
     for (unsigned i = 0; i < NODES; i++) {
-        engine->nodes[i].suspect = true;
-        engine->nodes[i].suspect_since_ns = world.now_ns;
+        engine->nodes[i].detector.suspect = true;
+        engine->nodes[i].detector.suspect_since_ns = world.now_ns;
         rl_inbox_note(&engine->common.inbox, RL_INBOX_CHANGED, i);
         rl_engine_drain(engine);
     }
@@ -317,7 +317,7 @@ static void look_at_times(uint64_t first_us, uint64_t second_us, uint64_t third_
     struct rl_engine *engine = rig_engine(0);
 
     for (unsigned i = 0; i < NODES; i++)
-        engine->nodes[i].srtt_ns = times_us[i] * RL_US;
+        engine->nodes[i].detector.srtt_ns = times_us[i] * RL_US;
     world.now_ns += 100 * RL_MS;
     rl_engine_refresh(engine);
     rl_engine_tick(engine);

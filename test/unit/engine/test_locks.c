@@ -369,7 +369,7 @@ START_TEST(requests_that_cannot_be_sent)
     struct rl_lease_params params = waiting();
 
     for (unsigned i = 0; i < NODES; i++)
-        engine->nodes[i].suspect = true;
+        engine->nodes[i].detector.suspect = true;
     rl_engine_refresh(engine);
     struct rig_lock *it = rig_start_one(0, &params, "a");
     ck_assert_uint_eq(it->lock.lease.state, RL_STATE_WAITING);
@@ -378,7 +378,7 @@ START_TEST(requests_that_cannot_be_sent)
     ck_assert_uint_eq(engine->stats.attempts, 1);
     ck_assert((it->flags & RL_FX_DONE) == 0);
     for (unsigned i = 0; i < NODES; i++)
-        engine->nodes[i].suspect = false;
+        engine->nodes[i].detector.suspect = false;
     rig_pass(RL_SECOND);
     ck_assert(rig_holds(it));
 }

@@ -8,7 +8,7 @@ static void measure_limits(void)
 {
     engine.common.node_timeout_ns = 0;
     for (unsigned i = 0; i < NODES; i++)
-        engine.nodes[i].srtt_ns = RL_MS;
+        engine.nodes[i].detector.srtt_ns = RL_MS;
 }
 
 static void begin_init(uint64_t wait_ns)
@@ -54,7 +54,7 @@ START_TEST(servers_that_are_late)
             ck_assert(read_it[0] && read_it[1] && read_it[2]);
             pass((i == 0 ? 20 : 100) * RL_MS);
         }
-        ck_assert(engine.nodes[i % NODES].suspect);
+        ck_assert(engine.nodes[i % NODES].detector.suspect);
         hear(i % NODES, EMPTY);
         if (i % NODES < NODES - 1)
             continue;

@@ -193,7 +193,7 @@ START_TEST(an_answer_to_an_earlier_look)
 {
     engine.common.node_timeout_ns = 0;
     for (unsigned i = 0; i < NODES; i++)
-        engine.nodes[i].srtt_ns = RL_MS;
+        engine.nodes[i].detector.srtt_ns = RL_MS;
     ck_assert(rl_records_start(&engine));
     rl_engine_flush(&engine);
     hear(0, USED);

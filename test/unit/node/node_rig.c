@@ -311,7 +311,7 @@ void rig_ready(struct rig *rig)
 void rig_ready_with_rtt(struct rig *rig, uint64_t rtt_ns)
 {
     rig_ready(rig);
-    rig->node.srtt_ns = rtt_ns;
+    rig->node.detector.srtt_ns = rtt_ns;
 }
 
 void rig_lose(struct rig *rig)

@@ -313,14 +313,14 @@ START_TEST(silence)
     rig->common.active = true;
     ck_assert(beats(SHORT_BEAT));
     rig_pass(rig, 100 * RL_MS);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     ck_assert_str_eq(rig_said(rig), "PING\n");
     rig_reply_time(rig, 0);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk(MEMORY);
     rig_reply(rig, "+PONG\r\n");
-    ck_assert(!rig->node.suspect);
+    ck_assert(!rig->node.detector.suspect);
     rig_pass(rig, 900 * RL_MS);
     ck_assert_str_eq(rig_said(rig), SHORT_BEAT);
     rig_pass(rig, 10 * RL_SECOND);

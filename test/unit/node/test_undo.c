@@ -412,7 +412,7 @@ START_TEST(closing_with_other_requests)
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, rows[_i].verb);
     rig_pass(rig, 50 * RL_MS);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     rig_lose(rig);
     ck_assert_int_eq(rig->abortive, rows[_i].abortive);
     rig->vote_count = 0;

@@ -50,7 +50,7 @@ START_TEST(the_time_limit)
     ck_assert(rl_node_is_up(&rig->node));
     rig_pass(rig, 1);
     ck_assert(!rl_node_is_up(&rig->node));
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     uint64_t answer_ns = rows[_i].fixed_ns != 0 ? rows[_i].fixed_ns : 250 * RL_MS;
     if (rows[_i].limit_ns < answer_ns) {
         rig_check_vote(rig, a, RL_VOTE_SUSPECT, REDLOCK_CAUSE_TIMEOUT, 1);
@@ -74,8 +74,8 @@ START_TEST(a_stop_is_no_round_trip)
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_freeze(rig, 100 * RL_SECOND);
     rig_reply(rig, "+OK\r\n");
-    ck_assert_uint_gt(rig->node.srtt_ns, RL_MS);
-    ck_assert_uint_le(rig->node.srtt_ns, RL_MS + most_ns / 8);
+    ck_assert_uint_gt(rig->node.detector.srtt_ns, RL_MS);
+    ck_assert_uint_le(rig->node.detector.srtt_ns, RL_MS + most_ns / 8);
 }
 END_TEST
 
@@ -85,7 +85,7 @@ START_TEST(nor_is_a_stop_while_it_connects)
     rig_connect(rig);
     rig_freeze(rig, 100 * RL_SECOND);
     rig_greet(rig);
-    ck_assert_uint_eq(rig->node.srtt_ns, 250 * RL_MS);
+    ck_assert_uint_eq(rig->node.detector.srtt_ns, 250 * RL_MS);
 }
 END_TEST
 
@@ -140,12 +140,12 @@ START_TEST(suspicion_and_recovery)
     ck_assert_str_eq(rig_said(rig), "PING\n");
     unsigned changed = rig->changed;
     rig_reply(rig, "+OK\r\n");
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     rig_pass(rig, RL_SECOND);
     ck_assert_str_eq(rig_said(rig), ""); /* one probe is enough */
     rig_reply(rig, "+OK\r\n");
     rig_no_vote(rig); /* too late for a vote */
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     ck_assert_uint_eq(rig->changed, changed);
     rig_reply(rig, "+PONG\r\n");
     ck_assert(rl_node_is_up(&rig->node));
@@ -181,7 +181,7 @@ START_TEST(a_queue_that_moves)
     rig_pass(rig, 7 * RL_MS - 1);
     rig_no_vote(rig);
     rig_pass(rig, 1);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     ck_assert_uint_eq(rig->vote_count, 13);
 }
 END_TEST
@@ -199,7 +199,7 @@ START_TEST(a_chosen_limit_is_for_each_answer)
     rig->vote_count = 0;
     rig_pass(rig, RL_MS);
     rig_check_vote(rig, b, RL_VOTE_FAILED, REDLOCK_CAUSE_TIMEOUT, 2);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
 }
 END_TEST
 
@@ -231,7 +231,7 @@ START_TEST(a_late_node_is_asked_where_it_is_needed)
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_ACQUIRE);
     rig_pass(rig, 10 * RL_MS);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     rig->vote_count = 0;
     rig_said(rig);
     ck_assert_int_eq(rl_node_request_suspect(&rig->node, b, 2, RL_VERB_ACQUIRE, rig->now_ns), 0);
@@ -274,12 +274,12 @@ START_TEST(a_late_answer_is_remembered_for_a_while)
     ck_assert_uint_eq(rl_node_timeout_ns(&rig->node), 10 * RL_MS);
     rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     rig_reply(rig, "$-1\r\n+PONG\r\n");
     answer_quickly(100 * RL_MS);
     rig_request(rig, a, 1, RL_VERB_GET);
     rig_pass(rig, 30 * RL_MS);
-    ck_assert(!rig->node.suspect);
+    ck_assert(!rig->node.detector.suspect);
     rig_reply(rig, "$-1\r\n");
     for (unsigned seconds = 0; seconds < 4; seconds++) {
         ck_assert_uint_ge(rl_node_timeout_ns(&rig->node), 60 * RL_MS >> seconds);
@@ -294,7 +294,7 @@ START_TEST(silent_for_two_seconds)
     rig_ready_with_rtt(rig, RL_MS);
     rig_request(rig, a, 1, RL_VERB_EXTEND);
     rig_pass(rig, 10 * RL_MS);
-    ck_assert(rig->node.suspect);
+    ck_assert(rig->node.detector.suspect);
     rig_pass(rig, 2 * RL_SECOND - 1);
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 1);
@@ -320,7 +320,7 @@ START_TEST(a_pause_of_ours_is_not_the_nodes)
     rig_reply(rig, "+OK\r\n");
     rl_node_tick(&rig->node, rig->now_ns);
     rig_check_vote(rig, a, RL_VOTE_GRANTED, 0, 1);
-    ck_assert(!rig->node.suspect);
+    ck_assert(!rig->node.detector.suspect);
 }
 END_TEST
 

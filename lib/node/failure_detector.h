@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * The failure detector of one node: measures round trips, and decides when the node is suspect
+ * because its replies are late. */
+#ifndef RL_NODE_FAILURE_DETECTOR_H
+#define RL_NODE_FAILURE_DETECTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rl_node;
+
+/* What is measured of the replies of one node, and whether it is suspect. Owner:
+ * failure_detector.c. All instants are on the boot clock. Only a node whose connection is ready is
+ * suspect. The measured times survive connections; the other fields belong to one connection. */
+struct rl_detector {
+    bool suspect;              /* a reply is late, and the node has not caught up */
+    bool probing;              /* the one probe of a suspect node is in flight */
+    bool resent;               /* a request in flight is older than one that was sent before it */
+    uint64_t suspect_since_ns; /* valid while `suspect` */
+    uint64_t srtt_ns;          /* smoothed round trip; 0: not measured */
+    uint64_t worst_ns;         /* longest recent round trip; halved for each second that passes */
+    uint64_t worst_at_ns;      /* when worst_ns was set or halved last */
+    uint64_t last_reply_ns;    /* when the last reply arrived */
+};
+
+/* Returns true while the node is suspect: it gets no new requests but undos and one probe. */
+static inline bool rl_detector_is_suspect(const struct rl_detector *detector)
+{
+    return detector->suspect;
+}
+
+/* Returns the smoothed round trip in nanoseconds; 0: not measured. */
+static inline uint64_t rl_detector_srtt_ns(const struct rl_detector *detector)
+{
+    return detector->srtt_ns;
+}
+
+/* Resets what belongs to one connection, because a new one was opened. */
+static inline void rl_detector_opened(struct rl_detector *detector)
+{
+    detector->probing = detector->resent = false;
+}
+
+/* Ends suspicion, because the connection is closed. */
+static inline void rl_detector_closed(struct rl_detector *detector)
+{
+    detector->suspect = false;
+}
+
+/* Notes that a reply arrived. */
+static inline void rl_detector_note_reply(struct rl_detector *detector, uint64_t now_ns)
+{
+    detector->last_reply_ns = now_ns;
+}
+
+/* Notes that a probe was answered. The next one may be sent. */
+static inline void rl_detector_note_probe(struct rl_detector *detector)
+{
+    detector->probing = false;
+}
+
+/* Notes that a request was sent again with its earlier start time: requests in flight are no longer
+ * ordered by age. */
+static inline void rl_detector_note_resent(struct rl_detector *detector)
+{
+    detector->resent = true;
+}
+
+/* Notes that no request is in flight any more. */
+static inline void rl_detector_note_idle(struct rl_detector *detector)
+{
+    detector->resent = false;
+}
+
+/* Adds one round trip to what is measured. Counts a longer one as the longest limit of a reply:
+ * this process or the server was stopped meanwhile, and delays derived from the whole time would
+ * grow to minutes. */
+void rl_detector_note_trip(struct rl_node *node, uint64_t trip_ns, uint64_t now_ns);
+
+/* Notes that a request was sent, or that a reply arrived while others are in flight: plans a new
+ * wake-up unless the planned one is early enough. */
+void rl_detector_note(struct rl_node *node, uint64_t now_ns);
+
+/* Suspects the node, fails late votes or closes the connection, whatever is due. */
+void rl_detector_tick(struct rl_node *node, uint64_t now_ns);
+
+/* Returns when rl_detector_tick() has something to do; RL_NEVER: no reply is awaited. */
+uint64_t rl_detector_wake_ns(struct rl_node *node);
+
+/* Ends suspicion if the node has caught up. Called after each reply on a ready connection. */
+void rl_detector_review(struct rl_node *node, uint64_t now_ns);
+
+/* Returns how long the node may be silent while it owes a reply: the configured node timeout, or
+ * one derived from the measured round trips. */
+uint64_t rl_node_timeout_ns(const struct rl_node *node);
+
+#endif
