@@ -59,9 +59,11 @@ static void find_duplicates(struct rl_engine *engine)
     engine->view.duplicate = false;
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i], *first = NULL;
+        const char *run_id = rl_eligibility_run_id(&node->eligibility);
         for (unsigned j = 0; j < i && first == NULL; j++) {
             const struct rl_node *other = &engine->nodes[j];
-            if (other->run_id[0] != '\0' && strcmp(other->run_id, node->run_id) == 0)
+            const char *other_id = rl_eligibility_run_id(&other->eligibility);
+            if (other_id[0] != '\0' && strcmp(other_id, run_id) == 0)
                 first = other;
         }
         rl_node_set_duplicate(&engine->nodes[i], first);
@@ -77,20 +79,22 @@ static rl_nodes set_bit(rl_nodes set, rl_nodes bit, bool on)
 static void update_node(struct rl_engine *engine, struct rl_node *node)
 {
     rl_nodes bit = RL_NODE(node->index);
-    bool up = rl_node_is_up(node) && !node->duplicate;
+    const struct rl_eligibility *eligibility = &node->eligibility;
+    bool duplicate = rl_eligibility_is_duplicate(eligibility);
+    bool up = rl_node_is_up(node) && !duplicate;
 
     engine->view.up = set_bit(engine->view.up, bit, up);
     engine->view.eligible =
-        set_bit(engine->view.eligible, bit, !(node->exclusions & RL_EXCLUSIONS_ACQUIRE));
+        set_bit(engine->view.eligible, bit, rl_eligibility_may_grant(eligibility));
     engine->view.excluded =
-        set_bit(engine->view.excluded, bit, (node->exclusions & RL_EXCLUSIONS_EXTEND) != 0);
+        set_bit(engine->view.excluded, bit, !rl_eligibility_may_extend(eligibility));
     engine->view.notifying = set_bit(engine->view.notifying, bit, up && rl_tracker_is_on(node));
-    engine->view.suspect = set_bit(engine->view.suspect, bit,
-                                   rl_detector_is_suspect(&node->detector) && !node->duplicate);
+    engine->view.suspect =
+        set_bit(engine->view.suspect, bit, rl_detector_is_suspect(&node->detector) && !duplicate);
     engine->view.cause[node->index] =
-        node->duplicate ? REDLOCK_CAUSE_DUPLICATE
-                        : (uint8_t)(up ? rl_admission_cause(node->exclusions)
-                                       : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
+        duplicate ? REDLOCK_CAUSE_DUPLICATE
+                  : (uint8_t)(up ? rl_eligibility_cause(eligibility)
+                                 : (node->cause != 0 ? node->cause : REDLOCK_CAUSE_CONNECT));
 }
 
 /* Updates what the engine knows of the nodes after this one has changed. */

@@ -193,7 +193,8 @@ static void send_seeds(struct rl_engine *engine, rl_nodes nodes)
     for (nodes &= reachable(engine); text != NULL && nodes != 0; nodes &= nodes - 1) {
         unsigned i = (unsigned)__builtin_ctz(nodes);
         /* What was read on another run says nothing: its mark may have come back with a restart. */
-        bool same_run = strcmp(engine->nodes[i].run_id, records->nodes[i].run) == 0;
+        bool same_run = strcmp(rl_eligibility_run_id(&engine->nodes[i].eligibility),
+                               records->nodes[i].run) == 0;
         if (engine->nodes[i].state == RL_NODE_READY && (same_run || records->init))
             send_seed(engine, i, RL_VERB_SEED, text);
     }

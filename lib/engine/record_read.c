@@ -12,14 +12,16 @@ static bool same(struct rl_arg arg, const char *text, size_t len)
 
 bool rl_record_is_unattested(const struct rl_engine *engine, unsigned index)
 {
-    return !engine->params.fence_run_bound && !engine->nodes[index].admission.durable;
+    return !engine->params.fence_run_bound &&
+           !rl_eligibility_is_durable(&engine->nodes[index].eligibility);
 }
 
 enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned index,
                                         struct rl_arg config)
 {
     struct rl_arg ours = engine->params.fence_config;
-    const char *run = engine->nodes[index].run_id; /* of the server behind the connection */
+    /* The server behind the connection. */
+    const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (rl_record_is_unattested(engine, index))
         return RL_RECORD_UNATTESTED;
@@ -36,7 +38,7 @@ enum rl_record_state rl_record_classify(const struct rl_engine *engine, unsigned
 void rl_record_note_gap(const struct rl_engine *engine, unsigned index, struct rl_arg mark)
 {
     struct rl_record *record = &engine->records->nodes[index];
-    const char *run = engine->nodes[index].run_id;
+    const char *run = rl_eligibility_run_id(&engine->nodes[index].eligibility);
 
     if (mark.len != RL_RECORD_MARK_LEN)
         mark = (struct rl_arg){"----------------", RL_RECORD_MARK_LEN}; /* never matches */

@@ -17,7 +17,7 @@ struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsi
 
     return (struct rl_node_status){
         .name = node->name,
-        .run_id = node->run_id,
+        .run_id = rl_eligibility_run_id(&node->eligibility),
         .error = node->text,
         .error_cause = node->cause,
         .cause = votes ? REDLOCK_CAUSE_NONE : engine->view.cause[index],
@@ -25,7 +25,8 @@ struct rl_node_status rl_engine_node_status(const struct rl_engine *engine, unsi
         .votes = votes,
         .down = down,
         .closed = down && node->due_ns == RL_NEVER,
-        .identified = node->run_id[0] != '\0' && !node->info.refused,
+        .identified = rl_eligibility_run_id(&node->eligibility)[0] != '\0' &&
+                      !rl_eligibility_info(&node->eligibility)->refused,
     };
 }
 
@@ -35,11 +36,10 @@ bool rl_engine_exclusion_text(const struct rl_engine *engine, unsigned index, ui
     const struct rl_node *node = &engine->nodes[index];
     uint64_t now_ns = engine->view.now.boot_ns;
 
-    if (cause != rl_admission_cause(node->exclusions))
+    if (cause != rl_eligibility_cause(&node->eligibility))
         return false;
-    uint64_t ns = rl_admission_quarantine_left_ns(&node->admission, node->exclusions, now_ns);
+    uint64_t ns = rl_eligibility_text(&node->eligibility, now_ns, text, size);
     *ret_votes_again_ms = (ns + RL_MS - 1) / RL_MS;
-    rl_admission_text(&node->admission, node->exclusions, now_ns, text, size);
     return true;
 }
 
@@ -51,7 +51,8 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
         node->text[0] != '\0' && (cause == node->cause || rl_cause_of(cause)->own_words);
 
     if (cause == REDLOCK_CAUSE_DUPLICATE)
-        snprintf(text, size, "same server as %.120s", engine->nodes[node->duplicate_of].name);
+        snprintf(text, size, "same server as %.120s",
+                 engine->nodes[rl_eligibility_duplicate_of(&node->eligibility)].name);
     else if (cause == REDLOCK_CAUSE_FENCE_RECORD)
         rl_records_text(engine, index, text, size);
     else
@@ -60,13 +61,13 @@ void rl_engine_failure_text(const struct rl_engine *engine, unsigned index, uint
 
 static uint32_t facts_of(const struct rl_node *node)
 {
-    const struct rl_info *info = &node->info;
+    const struct rl_info *info = rl_eligibility_info(&node->eligibility);
     bool told = info->run_id[0] != '\0' && !info->refused;
 
     return (told ? REDLOCK_FACT_INFO : 0u) | (info->aof ? REDLOCK_FACT_AOF : 0u) |
            (info->aof && info->aof_failing ? REDLOCK_FACT_AOF_FAILING : 0u) |
-           (node->admission.durable ? REDLOCK_FACT_DURABLE : 0u) |
-           (node->admission.fresh ? REDLOCK_FACT_FRESH : 0u);
+           (rl_eligibility_is_durable(&node->eligibility) ? REDLOCK_FACT_DURABLE : 0u) |
+           (rl_eligibility_is_fresh(&node->eligibility) ? REDLOCK_FACT_FRESH : 0u);
 }
 
 static int wakeups_of(const struct rl_engine *engine, const struct rl_node *node)
@@ -88,9 +89,9 @@ static void fill_reason(const struct rl_engine *engine, unsigned index, bool ans
     size_t size = sizeof stats->text;
 
     if (answers)
-        (void)rl_engine_exclusion_text(engine, index, rl_admission_cause(node->exclusions),
+        (void)rl_engine_exclusion_text(engine, index, rl_eligibility_cause(&node->eligibility),
                                        stats->text, size, &stats->quarantine_ms);
-    else if (node->duplicate)
+    else if (rl_eligibility_is_duplicate(&node->eligibility))
         rl_engine_failure_text(engine, index, REDLOCK_CAUSE_DUPLICATE, stats->text, size);
     else
         snprintf(stats->text, size, "%s", node->text[0] != '\0' ? node->text : "not connected yet");
@@ -100,7 +101,7 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
                           redlock_node_stats_t *ret_stats)
 {
     const struct rl_node *node = &engine->nodes[index];
-    const struct rl_info *info = &node->info;
+    const struct rl_info *info = rl_eligibility_info(&node->eligibility);
     const struct rl_node_counters *counters = &node->counters;
     const struct rl_env *env = &engine->env;
     const struct rl_node_status status = rl_engine_node_status(engine, index);
@@ -132,8 +133,8 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     memcpy(ret_stats->version, info->version, sizeof ret_stats->version);
     memcpy(ret_stats->role, info->role, sizeof ret_stats->role);
     memcpy(ret_stats->policy, info->policy, sizeof ret_stats->policy);
-    memcpy(ret_stats->run_id, node->run_id, sizeof ret_stats->run_id);
-    rl_admission_offset_us(&node->admission, wall_offset_us, &ret_stats->clock_offset_us);
+    memcpy(ret_stats->run_id, rl_eligibility_run_id(&node->eligibility), sizeof ret_stats->run_id);
+    rl_eligibility_offset_us(&node->eligibility, wall_offset_us, &ret_stats->clock_offset_us);
     if (ret_stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
         ret_stats->wakeups_cause = node->tracker.cause;
         memcpy(ret_stats->notify_text, node->tracker.text, sizeof ret_stats->notify_text);
@@ -148,8 +149,7 @@ int rl_engine_unready_status(const struct rl_engine *engine)
 
     for (unsigned i = 0; i < engine->count; i++) {
         const struct rl_node *node = &engine->nodes[i];
-        bool barred =
-            node->state == RL_NODE_READY && (node->exclusions & RL_EXCLUSIONS_ACQUIRE) != 0;
+        bool barred = node->state == RL_NODE_READY && !rl_eligibility_may_grant(&node->eligibility);
         int status = rl_cause_of(node->cause)->status;
         auth += status == REDLOCK_EAUTH;
         refused += barred || status == REDLOCK_EEXCLUDED;

@@ -10,7 +10,8 @@
 static void add_record(const struct rl_node *node, const struct rl_claim *claim,
                        struct rl_arguments *arguments)
 {
-    const char *run = node->common->fence_run_bound ? node->run_id : "";
+    const char *run =
+        node->common->fence_run_bound ? rl_eligibility_run_id(&node->eligibility) : "";
     struct rl_arg token = arguments->token;
 
     arguments->mark =

@@ -131,7 +131,8 @@ static int judge_error(struct rl_node *node, uint8_t step, const struct rl_reply
     }
     /* The user may lack the permission. Without INFO nothing is known of the server, without TIME
      * its clock is not watched, without SCRIPT LOAD the first script goes out in full. */
-    node->info.refused = node->info.refused || is_info(step);
+    if (is_info(step))
+        rl_eligibility_refuse_info(&node->eligibility);
     return 0;
 }
 
@@ -153,8 +154,8 @@ int rl_greeting_reply(struct rl_node *node, const struct rl_reply *reply, uint64
         return REDLOCK_CAUSE_PROTOCOL;
     }
     if (is_info(step))
-        rl_info_parse(&node->info, reply->text, reply->len);
-    if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting_time_us))
-        node->greeting_time_ns = now_ns;
+        rl_eligibility_add_info(&node->eligibility, reply->text, reply->len);
+    if (step == STEP_TIME && rl_wire_time_us(reply, &node->greeting_time.time_us))
+        node->greeting_time.received_ns = now_ns;
     return 0;
 }

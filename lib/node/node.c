@@ -19,12 +19,12 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->due_ns = RL_NEVER;
     node->undos_retry_ns = RL_NEVER;
     rl_tracker_init(node);
-    rl_admission_init(&node->admission, &common->admission, false, false);
+    rl_eligibility_init(&node->eligibility, &common->admission, false, false);
 }
 
 void rl_node_attest(struct rl_node *node, bool durable, bool fresh)
 {
-    rl_admission_init(&node->admission, &node->common->admission, durable, fresh);
+    rl_eligibility_init(&node->eligibility, &node->common->admission, durable, fresh);
 }
 
 void rl_node_free(struct rl_node *node)
@@ -57,7 +57,8 @@ bool rl_node_is_up(const struct rl_node *node)
 
 bool rl_node_is_responsive(const struct rl_node *node)
 {
-    return node->state == RL_NODE_READY && rl_node_is_up(node) && !node->duplicate;
+    return node->state == RL_NODE_READY && rl_node_is_up(node) &&
+           !rl_eligibility_is_duplicate(&node->eligibility);
 }
 
 void rl_node_notify_changed(struct rl_node *node)
@@ -221,11 +222,11 @@ void rl_node_opened(struct rl_node *node, bool ok, int cause, const char *text, 
     }
     node->counters.reconnects += node->connected_once;
     node->connected_once = true;
-    node->info = (struct rl_info){.run_id = ""};
+    rl_eligibility_opened(&node->eligibility);
     node->features = node->missing = node->trying = 0;
     rl_detector_opened(&node->detector);
-    node->greeting_time_ns = 0;
-    node->heartbeat_pending = 0;
+    node->greeting_time.received_ns = 0;
+    rl_heartbeat_opened(&node->heartbeat);
     if (!rl_decoder_open(&node->decoder, node->common->text) || !rl_greeting_prepare(node)) {
         rl_node_close(node, REDLOCK_CAUSE_NO_MEMORY, "out of memory", true, now_ns);
         return;
@@ -241,7 +242,8 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
 {
     const char *text = NULL;
     bool stepped = false;
-    int cause = rl_heartbeat_greeted(node, &text, &stepped, now_ns);
+    int cause = rl_eligibility_greeted(node, &node->greeting_time, node->opened_ns, &text, &stepped,
+                                       now_ns);
 
     node->state = RL_NODE_READY;
     node->due_ns = RL_NEVER;
@@ -249,7 +251,6 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
     node->text[0] = '\0';
     node->cause = REDLOCK_CAUSE_NONE;
     rl_greeting_free(node);
-    memcpy(node->run_id, node->info.run_id, sizeof node->run_id);
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         request->sent_ns = now_ns;
@@ -263,6 +264,7 @@ static void become_ready(struct rl_node *node, uint64_t now_ns)
         rl_node_close(node, cause, text, true, now_ns);
         return;
     }
+    rl_heartbeat_greeted(&node->heartbeat, now_ns);
     rl_node_notify_changed(node);
     node->is_new = true;
     node->stepped = stepped;
@@ -273,7 +275,7 @@ static void begin_use(struct rl_node *node, uint64_t now_ns)
 {
     node->is_new = false;
     if (node->stepped)
-        rl_heartbeat_note_step(node);
+        rl_eligibility_note_step(node);
     rl_undos_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
     rl_node_note_dirty(node);
@@ -349,17 +351,18 @@ void rl_node_received(struct rl_node *node, const char *bytes, size_t len, uint6
 
 void rl_node_set_duplicate(struct rl_node *node, const struct rl_node *first)
 {
-    node->duplicate = first != NULL;
-    if (first == NULL)
+    if (first == NULL) {
+        rl_eligibility_clear_duplicate(&node->eligibility);
         return;
-    node->duplicate_of = first->index;
+    }
+    rl_eligibility_set_duplicate(&node->eligibility, first->index);
     if (node->state == RL_NODE_READY)
         rl_inbox_note(&node->common->inbox, RL_INBOX_UNREAD, node->index);
 }
 
 void rl_node_next(struct rl_node *node, uint64_t now_ns)
 {
-    if (node->duplicate && node->state == RL_NODE_READY)
+    if (rl_eligibility_is_duplicate(&node->eligibility) && node->state == RL_NODE_READY)
         rl_node_close(node, REDLOCK_CAUSE_DUPLICATE, "same server as another node", true, now_ns);
     else if (node->is_new)
         begin_use(node, now_ns);
@@ -373,7 +376,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
 
     rl_undos_expire(node, now_ns);
     if (node->state == RL_NODE_READY)
-        rl_node_review(node, now_ns);
+        rl_eligibility_review(node, now_ns);
     if (node->due_ns <= now_ns) {
         if (node->state == RL_NODE_DOWN) {
             node->state = RL_NODE_CONNECTING;
@@ -399,8 +402,8 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
 
     wake = rl_min_u64(wake, rl_heartbeat_due_ns(node));
     wake = rl_min_u64(wake, node->tracker.due_ns);
-    if (node->exclusions != 0 && node->state == RL_NODE_READY)
-        wake = rl_min_u64(wake, rl_admission_due_ns(&node->admission, node->exclusions));
+    if (node->state == RL_NODE_READY)
+        wake = rl_min_u64(wake, rl_eligibility_due_ns(&node->eligibility));
     if (node->undos.count != 0)
         wake = rl_min_u64(wake, rl_undos_wake_ns(node));
     return wake;

@@ -16,8 +16,10 @@
 #include "core/quorum.h"
 #include "node/admission.h"
 #include "node/codec.h"
+#include "node/eligibility.h"
 #include "node/encode.h"
 #include "node/failure_detector.h"
+#include "node/heartbeat.h"
 #include "node/inbox.h"
 #include "node/info.h"
 #include "node/pipeline.h"
@@ -89,8 +91,6 @@ struct rl_node {
     bool stepped;  /* with `is_new`: the clock of the server has jumped since the last connection */
     uint8_t cause; /* enum redlock_cause: why it is not up, or may not vote */
     bool connect_failed; /* the last connection attempt failed: known to be down */
-    bool duplicate;      /* another address shows the same server: see rl_node_set_duplicate() */
-    uint8_t duplicate_of;
     uint8_t greeting_steps, greeting_done;
     unsigned failures;          /* connections in a row that ended without an answer to a request */
     unsigned brief_connections; /* connections in a row that were ready, and did not last */
@@ -99,25 +99,17 @@ struct rl_node {
     unsigned trying;            /* RL_FEATURE_*: asked, not answered yet */
     uint64_t due_ns;            /* DOWN: reconnect; CONNECTING, GREETING: give up */
     uint64_t opened_ns;         /* when the greeting left */
-    uint64_t greeting_time_us;  /* TIME in the greeting, answered at greeting_time_ns (0: not) */
-    uint64_t greeting_time_ns;
+    struct rl_server_time greeting_time;
     uint64_t greeted_ns;            /* when a connection became ready last */
     uint64_t undos_retry_ns;        /* retry of undos that were answered with an error */
     uint64_t undo_dropped_until_ns; /* until then there may be a key here that nobody takes back */
-    struct rl_info info;
-    char run_id[48];               /* of the last server that completed a greeting */
-    struct rl_admission admission; /* survives connections */
-    uint32_t exclusions;           /* enum rl_exclusion, as of the last look: up, but not counted */
-    uint64_t last_heartbeat_ns;    /* the last heartbeat, or the greeting */
-    unsigned heartbeats;
-    uint8_t heartbeat_pending;     /* questions that were not answered yet */
-    uint8_t heartbeat_sections;    /* of INFO, that the last heartbeat asked for */
-    struct rl_info heartbeat_info; /* what they said so far */
     struct rl_encoded greeting;
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
     struct rl_pipeline pipe;
     struct rl_detector detector;
+    struct rl_heartbeat heartbeat;
+    struct rl_eligibility eligibility;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
     struct rl_undo_heap undos; /* undos to be sent when the node can take them */
@@ -133,9 +125,6 @@ void rl_node_free(struct rl_node *node);
 
 /* Starts the first connection. */
 void rl_node_start(struct rl_node *node, uint64_t now_ns);
-
-/* Looks again whether its votes count; time has passed, or something was learned. */
-void rl_node_review(struct rl_node *node, uint64_t now_ns);
 
 /* May be asked now: connected, or connecting for the first time or right after a loss. */
 bool rl_node_is_up(const struct rl_node *node);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What node.c, request.c, disconnect.c, handshake.c, reply.c, failure_detector.c, heartbeat.c and
- * undo.c share; nobody else includes this. */
+ * Functions that the files of a node share beyond its parts' headers. Only files of lib/node include
+ * this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -37,16 +37,6 @@ static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
 }
-
-/* heartbeat.c: what the greeting has taught: 0, or why the connection is of no use. */
-int rl_heartbeat_greeted(struct rl_node *node, const char **ret_text, bool *ret_stepped,
-                         uint64_t now_ns);
-void rl_heartbeat_note_step(const struct rl_node *node);
-/* When the next heartbeat is due (RL_NEVER: none is), sends it, takes an answer to it. */
-uint64_t rl_heartbeat_due_ns(const struct rl_node *node);
-void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns);
-void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
-                        const struct rl_reply *reply, uint64_t now_ns);
 
 /* undo.c: room for what is under way, and for one more. false: no memory. */
 bool rl_undos_reserve(struct rl_node *node);

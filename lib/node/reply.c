@@ -174,10 +174,11 @@ static void check_run(struct rl_node *node, const struct rl_request *request,
     if (!fenced || result->vote != RL_VOTE_GRANTED)
         return;
     bool bound = node->common->fence_run_bound;
-    size_t len = strlen(node->run_id);
+    const char *run_id = rl_eligibility_run_id(&node->eligibility);
+    size_t len = strlen(run_id);
     bool same_run =
-        len != 0 && result->run.len == len && memcmp(result->run.data, node->run_id, len) == 0;
-    bool in_use = bound ? same_run : node->admission.durable;
+        len != 0 && result->run.len == len && memcmp(result->run.data, run_id, len) == 0;
+    bool in_use = bound ? same_run : rl_eligibility_is_durable(&node->eligibility);
     if (in_use && (request->verb == RL_VERB_RAISE || !request->claim->too_early))
         return;
     result->vote = RL_VOTE_FAILED;

@@ -156,7 +156,8 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     if (verb == RL_VERB_RELEASE && claim->more_keys == 0) {
         unsigned wanted = RL_FEATURE_DELEX | RL_FEATURE_DELIFEQ;
         unsigned known = node->features & wanted;
-        unsigned likely = rl_info_features(&node->info) & wanted & ~node->missing & ~node->trying;
+        unsigned likely = rl_info_features(rl_eligibility_info(&node->eligibility)) & wanted &
+                          ~node->missing & ~node->trying;
         /* A command that the server has not shown to know is tried where somebody waits for the
          * answer, so that the fallback follows in the same round. */
         unsigned use = known != 0 ? known : round != 0 ? likely : 0;

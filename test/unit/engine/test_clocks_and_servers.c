@@ -34,10 +34,10 @@ START_TEST(duplicates_name_the_first)
     for (unsigned i = 1; i < NODES; i++)
         memcpy(world.nodes[i].run_id, world.nodes[0].run_id, sizeof world.nodes[0].run_id);
     rig_pass(20 * RL_MS);
-    ck_assert(!engine->nodes[0].duplicate);
+    ck_assert(!engine->nodes[0].eligibility.duplicate);
     for (unsigned i = 1; i < NODES; i++) {
-        ck_assert(engine->nodes[i].duplicate);
-        ck_assert_uint_eq(engine->nodes[i].duplicate_of, 0);
+        ck_assert(engine->nodes[i].eligibility.duplicate);
+        ck_assert_uint_eq(engine->nodes[i].eligibility.duplicate_of, 0);
         ck_assert_int_eq(engine->view.cause[i], REDLOCK_CAUSE_DUPLICATE);
     }
     ck_assert(engine->view.duplicate);
@@ -102,12 +102,12 @@ START_TEST(a_duplicate_gets_a_server_of_its_own)
 
     memcpy(world.nodes[1].run_id, world.nodes[0].run_id, sizeof world.nodes[0].run_id);
     rig_pass(20 * RL_MS);
-    ck_assert(node->duplicate);
+    ck_assert(node->eligibility.duplicate);
     snprintf(world.nodes[1].run_id, sizeof world.nodes[1].run_id, "own");
     rig_reach(1, false, false);
     rig_reach(1, true, false);
     rig_pass(20 * RL_SECOND);
-    ck_assert(!node->duplicate);
+    ck_assert(!node->eligibility.duplicate);
     ck_assert(!engine->view.duplicate);
     ck_assert_uint_eq(engine->view.up, rl_nodes_all(NODES));
 }

@@ -78,7 +78,7 @@ START_TEST(an_unattested_record_does_not_count)
 {
     look();
     hear_all(USED, GAP, GAP);
-    engine.nodes[1].admission.durable = false;
+    engine.nodes[1].eligibility.admission.durable = false;
     note(1, RL_RECORD_ADMITTED);
     ck_assert_int_eq(engine.records->nodes[1].state, RL_RECORD_UNATTESTED);
     ck_assert(!rl_records_may_vote(&engine));
@@ -279,7 +279,7 @@ START_TEST(a_run_without_a_name)
     ck_assert_int_eq(rl_record_classify(&engine, 0, config), RL_RECORD_ADMITTED);
     engine.params.fence_run_bound = true;
     ck_assert_int_eq(rl_record_classify(&engine, 0, config), RL_RECORD_OLD_RUN);
-    engine.nodes[0].run_id[0] = '\0';
+    engine.nodes[0].eligibility.run_id[0] = '\0';
     ck_assert_int_eq(rl_record_classify(&engine, 0, config), RL_RECORD_OLD_RUN);
 }
 END_TEST

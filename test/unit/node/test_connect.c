@@ -88,7 +88,7 @@ START_TEST(greeting_in_pieces)
         rig_reply(rig, byte);
     }
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_str_eq(rig->node.info.version, "redis 7.0.15");
+    ck_assert_str_eq(rig->node.eligibility.info.version, "redis 7.0.15");
     rig->room = SIZE_MAX;
     rl_node_flush(&rig->node, rig->now_ns);
     ck_assert_str_eq(rig_said(rig), SET);
@@ -358,12 +358,12 @@ START_TEST(duplicates_are_let_go)
     rig_start(rig);
     rig_request(rig, claim, 1, RL_VERB_ACQUIRE);
     rig_connect(rig);
-    rig->node.duplicate = true;
+    rig->node.eligibility.duplicate = true;
     rig_said(rig);
     rig_greet_as(rig, "run_id:same\r\n", "role:master\r\n");
     ck_assert_uint_eq(rig_only_vote(rig).cause, REDLOCK_CAUSE_DUPLICATE);
     ck_assert_str_eq(rig_said(rig), "");
-    ck_assert_str_eq(rig->node.run_id, "same");
+    ck_assert_str_eq(rig->node.eligibility.run_id, "same");
     ck_assert_uint_ge(rl_node_wake_ns(&rig->node), rig->now_ns + 750 * RL_MS);
     rl_claim_drop(claim);
 }

@@ -120,7 +120,7 @@ START_TEST(an_earlier_run_does_not_count)
     vote = rig_only_vote(rig);
     ck_assert_uint_eq(vote.vote, RL_VOTE_FAILED);
     ck_assert_uint_eq(vote.record, RL_RECORD_UNATTESTED);
-    rig->node.admission.durable = true;
+    rig->node.eligibility.admission.durable = true;
     ask_vote();
     rig_reply(rig, others[_i]);
     ck_assert_uint_eq(rig_only_vote(rig).vote, RL_VOTE_GRANTED);

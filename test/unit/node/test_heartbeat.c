@@ -70,13 +70,13 @@ START_TEST(a_step_is_told_if_it_is_ahead)
     ck_assert(beats(SHORT_BEAT));
     rig_reply_time(rig, step_us);
     ck_assert_uint_eq(rig->steps, _i == 0 ? 1 : 0);
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_CLOCK_STEP);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_CLOCK_STEP);
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk(MEMORY);
     rig->common.active = false;
     rig_pass(rig, 30302 * RL_MS);
-    ck_assert_uint_eq(rig->node.exclusions, 0);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
 }
 END_TEST
 
@@ -94,7 +94,7 @@ START_TEST(another_server_answers)
     rig_connect(rig);
     rig_said(rig);
     rig_greet_as(rig, "run_id:ffff\r\nuptime_in_seconds:86400\r\n", "role:master\r\n");
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_RESTARTED);
 }
 END_TEST
 
@@ -112,7 +112,7 @@ static void greet_evicting(void)
     rig_reply_time(rig, 0);
     for (unsigned i = 0; i < 3; i++)
         reply_bulk("x");
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_EVICTING);
     ck_assert(rl_node_is_up(&rig->node)); /* what is held there must be given back there */
 }
 
@@ -125,10 +125,10 @@ START_TEST(mended)
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:noeviction\r\n");
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_EVICTING);
     reply_bulk("loading:0\r\n");
     reply_bulk("used_cpu_user_main_thread:1.5\r\n");
-    ck_assert_uint_eq(rig->node.exclusions, 0);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
     ck_assert_uint_eq(rig->closes, 0);
     rig_pass(rig, 10 * RL_SECOND);
     ck_assert_str_eq(rig_said(rig), "");
@@ -145,7 +145,7 @@ START_TEST(begins_to_evict)
     reply_bulk(SERVER);
     reply_bulk("role:master\r\n");
     reply_bulk("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\n");
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_EVICTING);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_EVICTING);
     ck_assert_uint_eq(rig->closes, 0);
 }
 END_TEST
@@ -191,7 +191,7 @@ START_TEST(strange_answers)
     if (table[_i].info[0] != '\0')
         rig_reply(rig, table[_i].info);
     ck_assert_uint_eq(rig->node.state, table[_i].stays ? RL_NODE_READY : RL_NODE_DOWN);
-    ck_assert_uint_eq(rig->node.exclusions, 0);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(the_look_comes_before_the_vote)
                : _i == 1 ? "role:master\r\nmaster_replid2:abcd\r\nsecond_repl_offset:17\r\n"
                          : "role:slave\r\n");
     reply_bulk(MEMORY);
-    ck_assert_uint_eq(rig->node.exclusions, _i == 1 ? RL_EXCLUSION_PROMOTED : 0);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, _i == 1 ? RL_EXCLUSION_PROMOTED : 0);
     if (_i == 2) {
         rig_check_vote(rig, claim, RL_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, 1);
     } else {
@@ -250,11 +250,11 @@ START_TEST(a_guard_begins_when_the_answer_is_there)
     const int len = snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n$%zu\r\n%s\r\n$0\r\n\r\n",
                              strlen(SERVER), SERVER, strlen(promoted), promoted);
     read_late(bytes, (size_t)len, tick_ns);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns),
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns),
                       RL_EXCLUSION_PROMOTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
                       RL_EXCLUSION_PROMOTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30302 * RL_MS),
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS),
                       0);
 }
 END_TEST
@@ -279,10 +279,10 @@ START_TEST(a_guard_after_a_greeting_begins_when_it_is_there)
     rig_freeze(rig, 3600 * RL_SECOND);
     read_late(bytes, strlen(bytes), tick_ns);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
-    ck_assert_uint_eq(rig->node.exclusions, RL_EXCLUSION_RESTARTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30301 * RL_MS),
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, RL_EXCLUSION_RESTARTED);
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30301 * RL_MS),
                       RL_EXCLUSION_RESTARTED);
-    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.admission, rig->now_ns + 30302 * RL_MS),
+    ck_assert_uint_eq(rl_admission_exclusions(&rig->node.eligibility.admission, rig->now_ns + 30302 * RL_MS),
                       0);
 }
 END_TEST
@@ -299,10 +299,10 @@ START_TEST(a_short_look_keeps_the_rest)
     reply_bulk("redis_version:7.0.15\r\nrun_id:0123abcd\r\nuptime_in_seconds:78\r\n");
     reply_bulk("role:master\r\nconnected_slaves:2\r\n");
     reply_bulk("");
-    ck_assert_str_eq(rig->node.info.policy, "noeviction");
-    ck_assert_uint_eq(rig->node.info.replicas, 2);
-    ck_assert_uint_eq(rig->node.info.uptime_s, 78);
-    ck_assert_uint_eq(rig->node.exclusions, 0);
+    ck_assert_str_eq(rig->node.eligibility.info.policy, "noeviction");
+    ck_assert_uint_eq(rig->node.eligibility.info.replicas, 2);
+    ck_assert_uint_eq(rig->node.eligibility.info.uptime_s, 78);
+    ck_assert_uint_eq(rig->node.eligibility.exclusions, 0);
 }
 END_TEST
 

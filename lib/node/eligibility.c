@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * Applies what greetings and heartbeats learn of a server to the admission of its node. */
+#include "node/eligibility.h"
+
+#include "node/node_parts.h"
+#include "redlock/redlock.h"
+
+#include <string.h>
+
+void rl_eligibility_init(struct rl_eligibility *eligibility, const struct rl_admission_rules *rules,
+                         bool durable, bool fresh)
+{
+    rl_admission_init(&eligibility->admission, rules, durable, fresh);
+}
+
+uint8_t rl_eligibility_cause(const struct rl_eligibility *eligibility)
+{
+    return rl_admission_cause(eligibility->exclusions);
+}
+
+uint64_t rl_eligibility_text(const struct rl_eligibility *eligibility, uint64_t now_ns, char *text,
+                             size_t size)
+{
+    rl_admission_text(&eligibility->admission, eligibility->exclusions, now_ns, text, size);
+    return rl_admission_quarantine_left_ns(&eligibility->admission, eligibility->exclusions,
+                                           now_ns);
+}
+
+bool rl_eligibility_offset_us(const struct rl_eligibility *eligibility, int64_t wall_offset_us,
+                              int64_t *ret_us)
+{
+    return rl_admission_offset_us(&eligibility->admission, wall_offset_us, ret_us);
+}
+
+void rl_eligibility_opened(struct rl_eligibility *eligibility)
+{
+    eligibility->info = (struct rl_info){.run_id = ""};
+}
+
+void rl_eligibility_add_info(struct rl_eligibility *eligibility, const char *text, size_t len)
+{
+    rl_info_parse(&eligibility->info, text, len);
+}
+
+void rl_eligibility_refuse_info(struct rl_eligibility *eligibility)
+{
+    eligibility->info.refused = true;
+}
+
+/* Returns the time now. A quarantine begins when the answer has been read: the time of the tick may
+ * be older, by as long as this process was stopped, and the server may have lost its keys in
+ * between. */
+static uint64_t learned_ns(const struct rl_node *node)
+{
+    const struct rl_clocks *clocks = &node->common->clocks;
+
+    return clocks->now(clocks->ctx).boot_ns;
+}
+
+/* Makes the server of `info` the one that is behind the node. */
+static void identify(struct rl_eligibility *eligibility)
+{
+    memcpy(eligibility->run_id, eligibility->info.run_id, sizeof eligibility->run_id);
+}
+
+int rl_eligibility_greeted(struct rl_node *node, const struct rl_server_time *time,
+                           uint64_t sent_ns, const char **ret_text, bool *ret_stepped,
+                           uint64_t now_ns)
+{
+    struct rl_eligibility *eligibility = &node->eligibility;
+    const struct rl_info *info = &eligibility->info;
+
+    identify(eligibility);
+    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
+        *ret_text = "server is a replica";
+        return REDLOCK_CAUSE_REPLICA;
+    }
+    if (info->loading) {
+        *ret_text = "server is loading its data";
+        return REDLOCK_CAUSE_LOADING;
+    }
+    if (info->cluster) {
+        *ret_text = "server runs in cluster mode, where keys can move to another server";
+        return REDLOCK_CAUSE_CLUSTER;
+    }
+    rl_admission_greet(&eligibility->admission, info, learned_ns(node));
+    *ret_stepped =
+        time->received_ns != 0 &&
+        rl_admission_time(&eligibility->admission, time->time_us, sent_ns, time->received_ns);
+    eligibility->exclusions = rl_admission_exclusions(&eligibility->admission, now_ns);
+    return REDLOCK_CAUSE_NONE;
+}
+
+void rl_eligibility_note_step(const struct rl_node *node)
+{
+    if (node->eligibility.admission.step_us > 0)
+        rl_inbox_note(&node->common->inbox, RL_INBOX_STEPPED, node->index);
+}
+
+void rl_eligibility_take_time(struct rl_node *node, uint64_t time_us, uint64_t sent_ns,
+                              uint64_t now_ns)
+{
+    if (!rl_admission_time(&node->eligibility.admission, time_us, sent_ns, learned_ns(node)))
+        return;
+    rl_eligibility_review(node, now_ns);
+    rl_eligibility_note_step(node);
+}
+
+void rl_eligibility_take_info(struct rl_node *node, const struct rl_info *info, bool is_told,
+                              uint64_t now_ns)
+{
+    struct rl_eligibility *eligibility = &node->eligibility;
+    bool is_news = is_told && strcmp(info->run_id, eligibility->run_id) != 0;
+
+    rl_admission_greet(&eligibility->admission, info, learned_ns(node));
+    if (is_told)
+        eligibility->info = *info;
+    else
+        eligibility->info.refused = true;
+    identify(eligibility);
+    rl_eligibility_review(node, now_ns);
+    if (is_news) /* another node may show the same server */
+        rl_node_notify_changed(node);
+}
+
+bool rl_eligibility_is_other(const struct rl_eligibility *eligibility, const char *run_id)
+{
+    return run_id[0] != '\0' && eligibility->run_id[0] != '\0' &&
+           strcmp(run_id, eligibility->run_id) != 0;
+}
+
+void rl_eligibility_set_duplicate(struct rl_eligibility *eligibility, uint8_t first)
+{
+    eligibility->duplicate = true;
+    eligibility->duplicate_of = first;
+}
+
+void rl_eligibility_clear_duplicate(struct rl_eligibility *eligibility)
+{
+    eligibility->duplicate = false;
+}
+
+void rl_eligibility_review(struct rl_node *node, uint64_t now_ns)
+{
+    struct rl_eligibility *eligibility = &node->eligibility;
+    uint32_t exclusions = rl_admission_exclusions(&eligibility->admission, now_ns);
+
+    if (exclusions == eligibility->exclusions)
+        return;
+    eligibility->exclusions = exclusions;
+    rl_node_notify_changed(node);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * Heartbeats: periodic TIME and INFO on a ready connection. They are sent only while locks are held
+ * or wanted, or while the node is excluded for a reason that its operator can remove. */
+#ifndef RL_NODE_HEARTBEAT_H
+#define RL_NODE_HEARTBEAT_H
+
+#include "node/info.h"
+
+struct rl_node;
+struct rl_reply;
+struct rl_request;
+
+/* The schedule of a node's heartbeats, and the one that is under way. Owner: heartbeat.c. At most
+ * one heartbeat is under way: while `pending` is not 0, none is sent. */
+struct rl_heartbeat {
+    uint64_t last_ns; /* boot clock: when the last heartbeat, or the greeting, was sent or read */
+    unsigned count;   /* heartbeats sent so far */
+    uint8_t pending;  /* commands of the current heartbeat that were not answered yet */
+    uint8_t sections; /* number of sections of INFO that the current heartbeat asks for */
+    struct rl_info info; /* what the replies of the current heartbeat have said so far */
+};
+
+/* Forgets the heartbeat of the connection before, because a new one was opened. */
+static inline void rl_heartbeat_opened(struct rl_heartbeat *heartbeat)
+{
+    heartbeat->pending = 0;
+}
+
+/* Notes that the greeting has just asked all that a heartbeat asks. */
+static inline void rl_heartbeat_greeted(struct rl_heartbeat *heartbeat, uint64_t now_ns)
+{
+    heartbeat->last_ns = now_ns;
+}
+
+/* Returns when the next heartbeat is due on the boot clock; RL_NEVER: none is. */
+uint64_t rl_heartbeat_due_ns(const struct rl_node *node);
+
+/* Sends a heartbeat. Skips it without memory or room in the output. */
+void rl_heartbeat_send(struct rl_node *node, uint64_t now_ns);
+
+/* Takes the reply to one command of a heartbeat. May close the connection. */
+void rl_heartbeat_reply(struct rl_node *node, const struct rl_request *request,
+                        const struct rl_reply *reply, uint64_t now_ns);
+
+#endif
