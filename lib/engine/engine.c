@@ -490,7 +490,8 @@ bool rl_engine_has_dropped(const struct rl_engine *engine)
     bool dropped = false;
 
     for (unsigned i = 0; i < engine->count; i++)
-        dropped = dropped || engine->nodes[i].undo_dropped_until_ns > engine->view.now.boot_ns;
+        dropped =
+            dropped || rl_undos_has_dropped(&engine->nodes[i].undos, engine->view.now.boot_ns);
     return dropped;
 }
 

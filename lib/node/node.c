@@ -15,9 +15,8 @@ void rl_node_init(struct rl_node *node, struct rl_node_common *common, uint8_t i
     node->index = index;
     node->pipe.mem = common->mem;
     node->pipe.inbox = &common->inbox;
-    rl_undo_heap_init(&node->undos, common->mem);
+    rl_undos_init(&node->undos, common->mem);
     node->due_ns = RL_NEVER;
-    node->undos_retry_ns = RL_NEVER;
     rl_tracker_init(node);
     rl_eligibility_init(&node->eligibility, &common->admission, false, false);
 }
@@ -276,6 +275,7 @@ static void begin_use(struct rl_node *node, uint64_t now_ns)
     node->is_new = false;
     if (node->stepped)
         rl_eligibility_note_step(node);
+    node->greeted_ns = now_ns;
     rl_undos_greeted(node, now_ns);
     rl_tracker_node_ready(node, now_ns);
     rl_node_note_dirty(node);
@@ -296,8 +296,7 @@ static void end_receiving(struct rl_node *node)
         return;
     rl_detector_note_idle(&node->detector);
     rl_pipeline_trim(&node->pipe);
-    if (node->undos.cap > RL_UNDOS_INLINE)
-        rl_undos_trim(node);
+    rl_undos_trim(node, &node->undos);
 }
 
 static void take_greeting(struct rl_node *node, uint64_t now_ns)
@@ -389,8 +388,7 @@ void rl_node_tick(struct rl_node *node, uint64_t now_ns)
         }
     }
     rl_detector_tick(node, now_ns);
-    if (node->state == RL_NODE_READY && node->undos_retry_ns <= now_ns)
-        rl_undos_flush(node, now_ns);
+    rl_undos_tick(node, now_ns);
     if (rl_heartbeat_due_ns(node) <= now_ns)
         rl_heartbeat_send(node, now_ns);
     rl_tracker_tick(node, now_ns);
@@ -404,17 +402,13 @@ uint64_t rl_node_wake_ns(struct rl_node *node)
     wake = rl_min_u64(wake, node->tracker.due_ns);
     if (node->state == RL_NODE_READY)
         wake = rl_min_u64(wake, rl_eligibility_due_ns(&node->eligibility));
-    if (node->undos.count != 0)
-        wake = rl_min_u64(wake, rl_undos_wake_ns(node));
-    return wake;
+    return rl_min_u64(wake, rl_undos_wake_ns(node, &node->undos));
 }
 
 bool rl_node_uses_token(const struct rl_node *node, struct rl_arg token)
 {
-    for (size_t i = 0; i < node->undos.count; i++) {
-        if (rl_claim_has_token(node->undos.list[i].claim, token))
-            return true;
-    }
+    if (rl_undos_use_token(&node->undos, token))
+        return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *request = rl_pipeline_at(&node->pipe, i);
         if (!request->removed && request->claim != NULL &&

@@ -25,7 +25,7 @@
 #include "node/pipeline.h"
 #include "node/tracker.h"
 #include "node/transport.h"
-#include "node/undo_heap.h"
+#include "node/undo.h"
 #include "platform/log.h"
 
 #define RL_UNSENT_MAX  ((size_t)1 << 20)
@@ -100,9 +100,7 @@ struct rl_node {
     uint64_t due_ns;            /* DOWN: reconnect; CONNECTING, GREETING: give up */
     uint64_t opened_ns;         /* when the greeting left */
     struct rl_server_time greeting_time;
-    uint64_t greeted_ns;            /* when a connection became ready last */
-    uint64_t undos_retry_ns;        /* retry of undos that were answered with an error */
-    uint64_t undo_dropped_until_ns; /* until then there may be a key here that nobody takes back */
+    uint64_t greeted_ns; /* when a connection became ready last */
     struct rl_encoded greeting;
     size_t greeting_sent;
     uint8_t greeting_kinds[16];
@@ -110,9 +108,9 @@ struct rl_node {
     struct rl_detector detector;
     struct rl_heartbeat heartbeat;
     struct rl_eligibility eligibility;
+    struct rl_undos undos;
     struct rl_tracker tracker; /* the connection on which the server tells of changes */
     struct rl_decoder decoder;
-    struct rl_undo_heap undos; /* undos to be sent when the node can take them */
     struct rl_node_counters counters;
     char text[RL_TEXT_MAX]; /* last error in words */
 };

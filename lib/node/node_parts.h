@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Functions that the files of a node share beyond its parts' headers. Only files of lib/node include
- * this. */
+ * Functions that the files of a node share beyond its parts' headers. Only files of lib/node
+ * include this. */
 #ifndef RL_NODE_NODE_PARTS_H
 #define RL_NODE_NODE_PARTS_H
 
@@ -37,33 +37,6 @@ static inline void rl_node_replan(struct rl_node *node)
 {
     node->common->wake_known = false;
 }
-
-/* undo.c: room for what is under way, and for one more. false: no memory. */
-bool rl_undos_reserve(struct rl_node *node);
-/* Keeps an undo until it can be sent, or ends it if its key has expired already. Without memory,
- * counts it as dropped. */
-void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns);
-/* The same of one that is tried again in `delay_ns`. */
-void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
-                    uint64_t now_ns);
-/* Notes that the node has read what earlier connections sent for the claim, at its last greeting at
- * the latest: it has answered since. */
-void rl_undos_note_read(const struct rl_node *node, struct rl_claim *claim);
-/* An undo of this claim waits to be sent. */
-static inline bool rl_undos_has(const struct rl_node *node, const struct rl_claim *claim)
-{
-    return (claim->undo_pending & RL_NODE(node->index)) != 0;
-}
-/* A connection has ended: of which keys is it not known any more when they will be over? */
-void rl_undos_review(struct rl_node *node);
-/* The next one is ready: what was sent before is over, and what is owed leaves. */
-void rl_undos_greeted(struct rl_node *node, uint64_t now_ns);
-void rl_undos_flush(struct rl_node *node, uint64_t now_ns);
-/* Gives the memory of a crowd back when nothing is owed or under way any more. */
-void rl_undos_trim(struct rl_node *node);
-void rl_undos_free(struct rl_node *node);
-void rl_undos_expire(struct rl_node *node, uint64_t now_ns);
-uint64_t rl_undos_wake_ns(const struct rl_node *node);
 
 /* node.c: a command of these words, good until the next one; NULL: no memory. */
 const struct rl_encoded *rl_node_encode(struct rl_node *node, size_t argc,

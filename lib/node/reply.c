@@ -112,7 +112,8 @@ static void count(struct rl_node *node, const struct rl_request *request,
  */
 static bool is_expired(const struct rl_node *node, const struct rl_request *request)
 {
-    if (request->reported || request->claim->owner == NULL || rl_undos_has(node, request->claim))
+    if (request->reported || request->claim->owner == NULL ||
+        rl_undos_has(request->claim, node->index))
         return true;
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         const struct rl_request *later = rl_pipeline_at(&node->pipe, i);

@@ -2,17 +2,35 @@
  * Taking back what was set. An undo goes out behind its own SET on the same connection, where it
  * cannot overtake it; what cannot be sent, or is not known to have been executed when a connection
  * ends, is owed and sent on the next one. Repeating is safe: every attempt has its own token. */
+#include "node/undo.h"
+
 #include "node/node_parts.h"
 #include "redlock/redlock.h"
 
 /* How soon what found no memory, or no room in the output, is tried again. */
 #define SOON_NS (100 * RL_MS)
 
+void rl_undos_init(struct rl_undos *undos, const struct rl_mem *mem)
+{
+    rl_undo_heap_init(&undos->heap, mem);
+    undos->retry_ns = RL_NEVER;
+    undos->dropped_until_ns = 0;
+}
+
+bool rl_undos_use_token(const struct rl_undos *undos, struct rl_arg token)
+{
+    for (size_t i = 0; i < undos->heap.count; i++) {
+        if (rl_claim_has_token(undos->heap.list[i].claim, token))
+            return true;
+    }
+    return false;
+}
+
 bool rl_undos_reserve(struct rl_node *node)
 {
     uint64_t under_way = rl_pipeline_count(&node->pipe);
 
-    return rl_undo_heap_reserve(&node->undos, node->undos.count + (size_t)under_way + 1);
+    return rl_undo_heap_reserve(&node->undos.heap, node->undos.heap.count + (size_t)under_way + 1);
 }
 
 /* True while the node may still execute a request of an earlier connection that creates or prolongs
@@ -51,37 +69,37 @@ static uint64_t expiry_ns(const struct rl_node *node, struct rl_claim *claim)
  * statistics, and when he shuts it down. */
 static void drop_undo(struct rl_node *node, uint64_t expires_ns, uint64_t now_ns)
 {
-    if (node->undo_dropped_until_ns <= now_ns)
+    if (node->undos.dropped_until_ns <= now_ns)
         rl_logf(node->common->log, REDLOCK_LOG_WARN,
                 "%s: no memory for undos that wait for this node; keys will stay until they expire",
                 node->name);
-    node->undo_dropped_until_ns = rl_max_u64(node->undo_dropped_until_ns, expires_ns);
+    node->undos.dropped_until_ns = rl_max_u64(node->undos.dropped_until_ns, expires_ns);
     node->common->inbox.undos[RL_UNDO_DROPPED]++;
 }
 
 void rl_undos_add(struct rl_node *node, struct rl_claim *claim, uint64_t now_ns)
 {
     rl_node_replan(node);
-    if (rl_undos_has(node, claim))
+    if (rl_undos_has(claim, node->index))
         return;
     uint64_t expires_ns = expiry_ns(node, claim);
     if (expires_ns <= now_ns) {
         node->common->inbox.undos[RL_UNDO_EXPIRED]++;
         return;
     }
-    if (!rl_undo_heap_reserve(&node->undos, node->undos.count + 1)) {
+    if (!rl_undo_heap_reserve(&node->undos.heap, node->undos.heap.count + 1)) {
         drop_undo(node, expires_ns, now_ns);
         return;
     }
     claim->undo_pending |= RL_NODE(node->index);
-    rl_undo_heap_push(&node->undos, rl_claim_ref(claim), expires_ns);
+    rl_undo_heap_push(&node->undos.heap, rl_claim_ref(claim), expires_ns);
 }
 
 void rl_undos_retry(struct rl_node *node, struct rl_claim *claim, uint64_t delay_ns,
                     uint64_t now_ns)
 {
     rl_undos_add(node, claim, now_ns);
-    node->undos_retry_ns = rl_min_u64(node->undos_retry_ns, rl_add_sat(now_ns, delay_ns));
+    node->undos.retry_ns = rl_min_u64(node->undos.retry_ns, rl_add_sat(now_ns, delay_ns));
 }
 
 static void settle(const struct rl_node *node, struct rl_claim *claim)
@@ -92,7 +110,7 @@ static void settle(const struct rl_node *node, struct rl_claim *claim)
 
 void rl_undos_review(struct rl_node *node)
 {
-    struct rl_undo_heap *undos = &node->undos;
+    struct rl_undo_heap *undos = &node->undos.heap;
 
     for (size_t i = 0; i < undos->count; i++) {
         struct rl_undo *undo = &undos->list[i];
@@ -100,40 +118,6 @@ void rl_undos_review(struct rl_node *node)
             undo->expires_ns = expiry_ns(node, undo->claim);
     }
     rl_undo_heap_sort(undos);
-}
-
-void rl_undos_greeted(struct rl_node *node, uint64_t now_ns)
-{
-    node->greeted_ns = now_ns;
-    if (node->undo_dropped_until_ns == RL_NEVER)
-        node->undo_dropped_until_ns =
-            rl_add_sat(now_ns, ttl_ns_of(node, node->common->admission.max_ttl_ns));
-    rl_undos_review(node);
-    rl_undos_flush(node, now_ns);
-}
-
-void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
-{
-    if (rl_undo_heap_first_ns(&node->undos) > now_ns)
-        return;
-    while (rl_undo_heap_first_ns(&node->undos) <= now_ns) {
-        settle(node, rl_undo_heap_pop_first(&node->undos));
-        node->common->inbox.undos[RL_UNDO_EXPIRED]++;
-    }
-    rl_undos_trim(node);
-}
-
-void rl_undos_trim(struct rl_node *node)
-{
-    if (node->undos.count == 0 && rl_pipeline_count(&node->pipe) == 0)
-        rl_undo_heap_trim(&node->undos);
-}
-
-void rl_undos_free(struct rl_node *node)
-{
-    while (node->undos.count > 0)
-        settle(node, rl_undo_heap_pop_last(&node->undos));
-    rl_undo_heap_free(&node->undos);
 }
 
 /* After release_after the key shall stay until a fixed time: what is left of it by now. */
@@ -168,9 +152,9 @@ static bool send_undo(struct rl_node *node, struct rl_claim *claim, uint32_t rou
     return rl_node_send_request(node, claim, round, verb, form, now_ns);
 }
 
-void rl_undos_flush(struct rl_node *node, uint64_t now_ns)
+static void send_pending(struct rl_node *node, uint64_t now_ns)
 {
-    struct rl_undo_heap *undos = &node->undos;
+    struct rl_undo_heap *undos = &node->undos.heap;
 
     rl_node_replan(node);
     while (undos->count > 0 && node->state == RL_NODE_READY && node->pipe.out_len < RL_UNSENT_MAX) {
@@ -179,15 +163,53 @@ void rl_undos_flush(struct rl_node *node, uint64_t now_ns)
         settle(node, rl_undo_heap_pop_last(undos));
     }
     /* What is left waits for memory, or for room in the output. */
-    node->undos_retry_ns = undos->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
+    node->undos.retry_ns = undos->count == 0 ? RL_NEVER : rl_add_sat(now_ns, SOON_NS);
 }
 
-uint64_t rl_undos_wake_ns(const struct rl_node *node)
+void rl_undos_greeted(struct rl_node *node, uint64_t now_ns)
 {
-    if (node->undos.count == 0)
-        return RL_NEVER;
-    uint64_t first_ns = rl_undo_heap_first_ns(&node->undos);
-    return node->state == RL_NODE_READY ? rl_min_u64(node->undos_retry_ns, first_ns) : first_ns;
+    if (node->undos.dropped_until_ns == RL_NEVER)
+        node->undos.dropped_until_ns =
+            rl_add_sat(now_ns, ttl_ns_of(node, node->common->admission.max_ttl_ns));
+    rl_undos_review(node);
+    send_pending(node, now_ns);
+}
+
+void rl_undos_expire(struct rl_node *node, uint64_t now_ns)
+{
+    if (rl_undo_heap_first_ns(&node->undos.heap) > now_ns)
+        return;
+    while (rl_undo_heap_first_ns(&node->undos.heap) <= now_ns) {
+        settle(node, rl_undo_heap_pop_first(&node->undos.heap));
+        node->common->inbox.undos[RL_UNDO_EXPIRED]++;
+    }
+    rl_undos_free_unused(node);
+}
+
+void rl_undos_free_unused(struct rl_node *node)
+{
+    if (node->undos.heap.count == 0 && rl_pipeline_count(&node->pipe) == 0)
+        rl_undo_heap_trim(&node->undos.heap);
+}
+
+void rl_undos_free(struct rl_node *node)
+{
+    while (node->undos.heap.count > 0)
+        settle(node, rl_undo_heap_pop_last(&node->undos.heap));
+    rl_undo_heap_free(&node->undos.heap);
+}
+
+void rl_undos_tick(struct rl_node *node, uint64_t now_ns)
+{
+    if (node->state == RL_NODE_READY && node->undos.retry_ns <= now_ns)
+        send_pending(node, now_ns);
+}
+
+uint64_t rl_undos_first_due_ns(const struct rl_node *node)
+{
+    uint64_t first_ns = rl_undo_heap_first_ns(&node->undos.heap);
+
+    return node->state == RL_NODE_READY ? rl_min_u64(node->undos.retry_ns, first_ns) : first_ns;
 }
 
 enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t round,
@@ -220,7 +242,7 @@ enum rl_vote rl_node_undo(struct rl_node *node, struct rl_claim *claim, uint32_t
 
 unsigned rl_node_undos_pending(const struct rl_node *node)
 {
-    unsigned pending = (unsigned)node->undos.count;
+    unsigned pending = (unsigned)node->undos.heap.count;
 
     for (uint64_t i = node->pipe.head; i != node->pipe.tail; i++) {
         pending += rl_protocol[rl_pipeline_at(&node->pipe, i)->verb].is_undo;

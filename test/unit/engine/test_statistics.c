@@ -132,7 +132,7 @@ START_TEST(how_undos_end)
     ck_assert_uint_eq(engine->stats.undo_expired, 1);
     ck_assert_uint_eq(engine->stats.undo_dropped, 0);
     ck_assert(!rl_engine_has_dropped(engine));
-    engine->nodes[1].undo_dropped_until_ns = engine->view.now.boot_ns + RL_SECOND;
+    engine->nodes[1].undos.dropped_until_ns = engine->view.now.boot_ns + RL_SECOND;
     ck_assert(rl_engine_has_dropped(engine));
     rig_pass(RL_SECOND);
     ck_assert(!rl_engine_has_dropped(engine));

@@ -113,13 +113,13 @@ START_TEST(an_owed_undo_waits)
         ;
     ck_assert_uint_ge(node.pipe.out_len, RL_UNSENT_MAX);
     ck_assert_int_eq(rl_node_undo(&node, claim, 0, now_ns + 1, &cause), RL_VOTE_FAILED);
-    ck_assert_uint_eq(node.undos.count, 1);
+    ck_assert_uint_eq(node.undos.heap.count, 1);
     for (unsigned i = 0; i < 3; i++) {
         uint64_t wake_ns = rl_node_wake_ns(&node);
         ck_assert_msg(wake_ns > now_ns, "wants to be woken at once, for ever");
         now_ns = wake_ns;
         rl_node_tick(&node, now_ns);
-        ck_assert_uint_eq(node.undos.count, 1);
+        ck_assert_uint_eq(node.undos.heap.count, 1);
     }
     rl_claim_drop(claim);
     rl_claim_drop(filler);
@@ -168,7 +168,7 @@ START_TEST(a_burst_is_written_as_it_comes)
     for (unsigned i = 0; i < BURST; i++)
         ck_assert_int_eq(rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause), RL_VOTE_NONE);
     rl_node_flush(&node, 2 * RL_MS);
-    ck_assert_uint_eq(node.undos.count, 0);
+    ck_assert_uint_eq(node.undos.heap.count, 0);
     ck_assert_uint_eq(given_up(), 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
     ck_assert_uint_le(sends, taken / RL_FLUSH_BYTES + 2); /* not one for each */
@@ -189,18 +189,18 @@ START_TEST(a_burst_that_is_not_taken_is_owed)
     for (unsigned i = 0; i < BURST; i++)
         queued += rl_node_undo(&node, burst[i], 1, 2 * RL_MS, &cause) == RL_VOTE_NONE;
     ck_assert_uint_gt(queued, 100);
-    ck_assert_uint_eq(node.undos.count, BURST - queued);
+    ck_assert_uint_eq(node.undos.heap.count, BURST - queued);
     ck_assert_uint_eq(rl_node_undos_pending(&node), BURST);
     uint64_t now_ns = rl_node_wake_ns(&node);
     rl_node_tick(&node, now_ns);
-    ck_assert_uint_eq(node.undos.count, BURST - queued);
+    ck_assert_uint_eq(node.undos.heap.count, BURST - queued);
     blocked = false;
     taken = 0;
     rl_node_flush(&node, now_ns);
     now_ns = rl_node_wake_ns(&node);
     rl_node_tick(&node, now_ns);
     rl_node_flush(&node, now_ns);
-    ck_assert_uint_eq(node.undos.count, 0);
+    ck_assert_uint_eq(node.undos.heap.count, 0);
     ck_assert_uint_gt(taken, (uint64_t)BURST * KEY_LEN);
     ck_assert_uint_eq(rl_node_undos_pending(&node), BURST); /* the answers are missing */
     ck_assert_uint_eq(given_up(), 0);

@@ -122,9 +122,9 @@ START_TEST(a_connection_is_announced_before_it_is_used)
         rl_node_next(&rig->node, rig->now_ns);
     ck_assert_uint_eq(rig->node.state, RL_NODE_READY);
     ck_assert_uint_eq(rl_pipeline_count(&rig->node.pipe), 0);
-    ck_assert_uint_eq(rig->node.undos.count, 1);
+    ck_assert_uint_eq(rig->node.undos.heap.count, 1);
     rig_drain(rig);
-    ck_assert_uint_eq(rig->node.undos.count, 0);
+    ck_assert_uint_eq(rig->node.undos.heap.count, 0);
     rig_flush(rig);
     rig_reply(rig, ":1\r\n");
 }

@@ -114,12 +114,12 @@ START_TEST(a_crowd_is_owed)
     ck_assert_ptr_nonnull(strstr(said, " t01000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01999\n"));
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD);
-    ck_assert_uint_ge(rig->node.undos.cap, CROWD); /* they may be owed again */
+    ck_assert_uint_ge(rig->node.undos.heap.cap, CROWD); /* they may be owed again */
     answer_all(CROWD);
     ck_assert_uint_eq(rig->undone, CROWD);
     ck_assert_uint_eq(rig->given_up + rig->dropped, 0);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
-    ck_assert_uint_lt(rig->node.undos.cap, CROWD); /* given back */
+    ck_assert_uint_lt(rig->node.undos.heap.cap, CROWD); /* given back */
     drop_crowd();
 }
 END_TEST
@@ -174,7 +174,7 @@ START_TEST(debts_expire_in_their_order)
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD - expected);
     }
     ck_assert_uint_eq(expected, CROWD);
-    ck_assert_uint_lt(rig->node.undos.cap, CROWD);
+    ck_assert_uint_lt(rig->node.undos.heap.cap, CROWD);
     drop_crowd();
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(without_memory_it_is_told)
     ck_assert_uint_ge(kept, 1000);
     ck_assert_uint_eq(rig->dropped, CROWD - kept);
     ck_assert_uint_eq(rig->given_up, 0);
-    ck_assert_uint_eq(rig->node.undo_dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
+    ck_assert_uint_eq(rig->node.undos.dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
     come_up();
     answer_all(kept);
     ck_assert_uint_eq(rig->undone, kept);
