@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Full-jitter backoff: contenders that collided must not collide again in step. */
+ * Exponential backoff with full jitter: contenders that split the votes retry at different times.
+ */
 #include "core/backoff.h"
 
+/* Returns value * factor, or UINT64_MAX if that overflows; factor > 0. */
 static uint64_t times_sat(uint64_t value, unsigned factor)
 {
     return value > UINT64_MAX / factor ? UINT64_MAX : value * factor;
 }
 
+/* Returns the smaller of value * 2^times and `limit`. */
 static uint64_t double_up_to(uint64_t value, unsigned times, uint64_t limit)
 {
     while (times > 0 && value < limit && value != 0) {
@@ -22,7 +25,8 @@ uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint6
     uint64_t low = rl_max_u64(bounds->min_ns, times_sat(round_trip_ns, 3));
     uint64_t high = rl_max_u64(low, double_up_to(low, failures, bounds->max_ns));
 
-    /* high exceeds low only by doubling it, so low is not 0 then and the range has a size. The
-     * remainder favours small values by less than that size / 2^64: nothing, for delays. */
+    /* The divisor is never 0: it would be so for low = 0 and high = UINT64_MAX only, and a low of 0
+     * is not doubled. The remainder favours small values by less than the size of the range / 2^64,
+     * which is negligible for pauses. */
     return low + random % (high - low + 1);
 }

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT
- * How long to wait before the next attempt. */
+ * Computes the pause before the next attempt: exponential backoff with full jitter. */
 #ifndef RL_CORE_BACKOFF_H
 #define RL_CORE_BACKOFF_H
 
 #include "core/types.h"
 
+/* Bounds of a pause, from the configuration; never changed afterwards. */
 struct rl_backoff {
-    uint64_t min_ns; /* lower bound of a delay */
-    uint64_t max_ns; /* upper bound of a delay */
+    uint64_t min_ns; /* lower bound */
+    uint64_t max_ns; /* upper bound; three round trips may exceed it, see rl_backoff_ns() */
 };
 
-/* Full jitter: uniform in [low, high], where low = max(min, 3 * round trip) and
- * high = min(max, low * 2^failures) but never below low. `random` is one uniformly random word.
- * The lower bound keeps a contender from asking again before an attempt could have ended. */
+/* Returns a pause in nanoseconds, uniform in [low, high], where low = max(min, 3 * round trip) and
+ * high = max(low, min(max, low * 2^failures)). `failures` is the number of failed attempts in a
+ * row, `random` one uniformly random word. Three round trips are the least, because an attempt of
+ * another contender needs that long to end. */
 uint64_t rl_backoff_ns(const struct rl_backoff *bounds, unsigned failures, uint64_t round_trip_ns,
                        uint64_t random);
 
-/* A word for one decision of one lease, out of the random word of the tick: leases that fail in the
- * same tick must not come back together. */
+/* Returns a random word for one decision of one lease. `random` is the word that all leases of a
+ * tick share, `salt` differs between leases, and `count` between the decisions of a lease. So
+ * leases that fail in the same tick do not retry at the same time. */
 static inline uint64_t rl_jitter(uint64_t random, uint64_t salt, uint64_t count)
 {
     return rl_mix((random ^ salt) + count * RL_MIX_STEP);

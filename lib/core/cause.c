@@ -6,9 +6,9 @@
 
 #define CAUSE(name, ...) [REDLOCK_CAUSE_##name] = {"REDLOCK_CAUSE_" #name, __VA_ARGS__}
 
-/* Indexed by number: the numbers are 0 to the last one, without a gap. LOADING and READONLY are not
- * retried slowly: a server that loads will be ready soon, and the next greeting finds out what a
- * server has become that is read-only. */
+/* Indexed by cause; the numbers have no gaps. LOADING and READONLY do not set `retry_slowly`: a
+ * loading server is ready soon, and the handshake of the next connection finds out why a server has
+ * become read-only. */
 static const struct rl_cause causes[] = {
     CAUSE(NONE, "no failure"),
     CAUSE(TIMEOUT, "no answer in time", .unanswered = true),

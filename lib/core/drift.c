@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Validity arithmetic. Every rounding errs on the side of "not held any more". */
+ * Computes drift, usable time, deadlines and remaining time. Every rounding shortens the validity.
+ */
 #include "core/drift.h"
 
 #define PPM            UINT64_C(1000000)
 #define LOST_MARGIN_NS (5 * RL_MS)
 
+/* Returns a * b, or UINT64_MAX if that overflows. */
 static uint64_t mul_sat(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -13,7 +15,7 @@ static uint64_t mul_sat(uint64_t a, uint64_t b)
 
 uint64_t rl_drift_ns(uint64_t ttl_ns, const struct rl_drift *drift)
 {
-    /* Split, so that the product of the whole TTL and ppm is never formed: it need not fit. */
+    /* Multiplies quotient and remainder separately: ttl_ns * ppm may overflow. */
     uint64_t whole = mul_sat(ttl_ns / PPM, drift->ppm);
     uint64_t rest = ((ttl_ns % PPM) * drift->ppm + PPM - 1) / PPM;
     return rl_add_sat(rl_add_sat(whole, rest), drift->constant_us * RL_US);
@@ -35,8 +37,9 @@ uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
 {
     uint64_t ttl_ns = usable_ns, before_ns;
 
-    /* What is taken off grows by less than the TTL does, so the sum grows towards the answer from
-     * below, by half of the distance or less in each step. */
+    /* Iterates ttl = usable + drift(ttl) + margin(ttl) from below. Drift and margin grow by little
+     * more than half of what the TTL grows by, so the distance to the fixed point shrinks by a
+     * constant factor in each step. */
     do {
         before_ns = ttl_ns;
         ttl_ns = rl_add_sat(rl_add_sat(usable_ns, rl_drift_ns(before_ns, drift)),
@@ -44,7 +47,8 @@ uint64_t rl_ttl_for_ns(uint64_t usable_ns, const struct rl_drift *drift)
     } while (ttl_ns > before_ns);
     uint64_t part_ns = ttl_ns % RL_MS;
     ttl_ns = part_ns != 0 ? rl_add_sat(ttl_ns, RL_MS - part_ns) : ttl_ns;
-    /* Both parts are rounded up by themselves: a longer TTL may be usable for a nanosecond less. */
+    /* Drift and margin round up separately, so a longer TTL may have a usable time that is shorter
+     * by a nanosecond. One more millisecond makes up for that. */
     return rl_usable_ns(ttl_ns, drift) >= usable_ns ? ttl_ns : rl_add_sat(ttl_ns, RL_MS);
 }
 

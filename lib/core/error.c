@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one error list: code to text, code to name, index to code, and whether trying again makes
- * sense. */
+ * Names and texts of the error codes, all of them generated from REDLOCK_ERROR_MAP; which errors
+ * are worth a retry; the version of the library. The public header describes the functions. */
 #include <redlock/redlock.h>
 
 REDLOCK_API const char *redlock_strerror(int error)
@@ -47,23 +47,24 @@ REDLOCK_API int redlock_error_at(size_t index)
 REDLOCK_API bool redlock_error_is_retriable(int error)
 {
     switch (error) {
-    case REDLOCK_ENOMEM:     /* the process may get memory back */
+    case REDLOCK_ENOMEM:     /* memory of the process may be freed */
     case REDLOCK_ESYS:       /* descriptors may become free */
     case REDLOCK_EBUSY:      /* the other operation ends */
-    case REDLOCK_EQUEUEFULL: /* those that wait get their turn, or give up */
+    case REDLOCK_EQUEUEFULL: /* the waiters of the queue acquire the lock, or give up */
     case REDLOCK_ECONTENDED: /* the holder releases, or its key expires */
-    case REDLOCK_ENOQUORUM:  /* nodes come back */
+    case REDLOCK_ENOQUORUM:  /* servers become reachable again */
     case REDLOCK_ETOOSLOW:   /* the network recovers */
     case REDLOCK_EEXCLUDED:  /* nodes are admitted again */
-    case REDLOCK_EFENCE:     /* their fence records are in use again */
+    case REDLOCK_EFENCE:     /* fence records come into use again */
         return true;
-    default: /* a mistake of the caller or of the configuration, or an end: the same call fails
-                again */
+    default: /* the caller, the configuration or the end of the lock is the cause: the same call
+                fails again */
         return false;
     }
 }
 
-/* The three parts come from the project's version in meson.build. */
+/* Returns the version as major << 16 | minor << 8 | patch. The build defines the parts from the
+ * project's version in meson.build. */
 REDLOCK_API uint32_t redlock_version_number(void)
 {
     return (uint32_t)RL_VERSION_MAJOR << 16 | (uint32_t)RL_VERSION_MINOR << 8 |

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * What of a resource's name decides which set of nodes it belongs to. */
+ * Finds the part of a resource's name that selects its shard. */
 #include "core/hash_tag.h"
 
 #include <string.h>
 
-/* The length without "{#digits}" at the end. */
+/* Returns the length of `name` without a suffix "{#digits}"; its full length if there is no such
+ * suffix, or nothing before it. */
 static size_t without_slot(struct rl_arg name)
 {
     size_t at = name.len;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * What of a resource's name decides which set of nodes it belongs to. */
+ * Finds the part of a resource's name that selects its shard. */
 #ifndef RL_CORE_HASH_TAG_H
 #define RL_CORE_HASH_TAG_H
 
 #include "core/wire.h"
 
-/* A part of `name`: what is in its first pair of braces, if there is anything; else all of it.
- * Before that, "{#digits}" at the end of a longer name is taken off: the slot of a permit. */
+/* Returns the hash tag of `name`: the text in its first pair of braces, or all of `name` if there
+ * is no such pair or it is empty. A suffix "{#digits}" of a longer name, the slot of a permit, is
+ * removed first, so that all slots of a semaphore belong to one shard. The result points into
+ * `name`. */
 struct rl_arg rl_hash_tag(struct rl_arg name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The few types that every floor shares. Nothing here needs a clock, memory, a thread or a socket.
- */
+ * Limits, basic types and arithmetic that all floors share. Nothing here needs a clock, memory, a
+ * thread or a socket. */
 #ifndef RL_CORE_TYPES_H
 #define RL_CORE_TYPES_H
 
@@ -9,41 +9,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RL_NODES_MAX    31
-#define RL_SHARDS_MAX   16
-#define RL_RESOURCE_MAX 512 /* bytes of a resource, without the prefix */
+#define RL_NODES_MAX    31  /* nodes of one shard; they fit into rl_nodes */
+#define RL_SHARDS_MAX   16  /* shards of one client */
+#define RL_RESOURCE_MAX 512 /* bytes of a resource's name, without the prefix */
 #define RL_KEYS_MAX     64  /* resources of one lock */
-#define RL_PREFIX_MAX   256
-#define RL_OWNER_MAX    128
-#define RL_TOKEN_HEX    40                                /* 160 random bits */
-#define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX) /* hex [ "@" owner ] */
-#define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX)
-#define RL_PERMITS_MAX  1024
-#define RL_SUFFIX_MAX   8 /* bytes that a slot's key is longer than the name: {#1023} and a spare */
-#define RL_NEVER        UINT64_MAX
-#define RL_MS           UINT64_C(1000000)
-#define RL_US           UINT64_C(1000)
-#define RL_SECOND       UINT64_C(1000000000)
+#define RL_PREFIX_MAX   256 /* bytes of the key prefix */
+#define RL_OWNER_MAX    128 /* bytes of the owner label */
+#define RL_TOKEN_HEX    40  /* hex digits of a token: 160 random bits */
+#define RL_TOKEN_MAX    (RL_TOKEN_HEX + 1 + RL_OWNER_MAX) /* bytes: hex digits [ "@" owner ] */
+#define RL_KEY_MAX      (RL_PREFIX_MAX + RL_RESOURCE_MAX) /* bytes of a key */
+#define RL_PERMITS_MAX  1024                              /* permits of one semaphore */
+#define RL_SUFFIX_MAX   8 /* bytes reserved for the suffix of a slot's key; "{#1023}" needs 7 */
+#define RL_NEVER        UINT64_MAX           /* as a time or a duration in ns: no end, or not set */
+#define RL_MS           UINT64_C(1000000)    /* nanoseconds of a millisecond */
+#define RL_US           UINT64_C(1000)       /* nanoseconds of a microsecond */
+#define RL_SECOND       UINT64_C(1000000000) /* nanoseconds of a second */
 
-/* Stays on in release builds: a broken invariant in a lock library must stop, not continue. */
+/* Aborts the process if an invariant is broken, in release builds, too: a lock library that
+ * continues with a broken invariant can grant one lock twice. */
 #define RL_ASSERT(condition) assert(condition)
 
-/* A set of nodes: bit i is node i. Thirty-one nodes fit, so sets are copied and compared as one
- * word. */
+/* A set of nodes of one shard: bit i stands for node i, in the order of the configuration. */
 typedef uint32_t rl_nodes;
+/* The set that contains node `i` alone; `i` < RL_NODES_MAX. */
 #define RL_NODE(i) ((rl_nodes)1u << (i))
 
-/* One reading of both clocks: CLOCK_BOOTTIME counts suspend, CLOCK_MONOTONIC_RAW is not slewed.
- * Whatever must hold in time must hold on both. */
+/* An instant on two local clocks, both in nanoseconds. CLOCK_BOOTTIME counts the time of a suspend,
+ * but is slewed by NTP. CLOCK_MONOTONIC_RAW is not slewed, but stops in a suspend. A deadline has
+ * passed as soon as one of the two clocks has reached it. */
 struct rl_now {
-    uint64_t boot_ns;
-    uint64_t raw_ns;
+    uint64_t boot_ns; /* CLOCK_BOOTTIME */
+    uint64_t raw_ns;  /* CLOCK_MONOTONIC_RAW */
 };
 
+/* Buckets of a histogram of durations. */
 #define RL_BUCKETS 32
 
-/* Counts a duration in a histogram: bucket i holds those in [2^i, 2^(i+1)) us, the last one all
- * longer ones, the first one also 0. */
+/* Counts a duration in a histogram. Bucket i counts durations in [2^i, 2^(i+1)) us. The first
+ * bucket also counts 0, the last one all longer durations. */
 static inline void rl_count_us(uint64_t hist[RL_BUCKETS], uint64_t us)
 {
     unsigned bucket = us == 0 ? 0 : 63u - (unsigned)__builtin_clzll(us);
@@ -51,32 +54,38 @@ static inline void rl_count_us(uint64_t hist[RL_BUCKETS], uint64_t us)
     hist[bucket < RL_BUCKETS ? bucket : RL_BUCKETS - 1]++;
 }
 
+/* Returns the number of nodes in `set`. */
 static inline unsigned rl_nodes_count(rl_nodes set)
 {
-    /* By hand: without -mpopcnt the compiler calls a function, several times for each vote. */
+    /* Not __builtin_popcount(): without -mpopcnt that is a function call, and each vote needs
+     * several counts. */
     set -= set >> 1 & 0x55555555u;
     set = (set & 0x33333333u) + (set >> 2 & 0x33333333u);
     set = (set + (set >> 4)) & 0x0f0f0f0fu;
     return set * 0x01010101u >> 24;
 }
 
+/* Returns the set of the nodes 0 to `count` - 1; `count` <= RL_NODES_MAX. */
 static inline rl_nodes rl_nodes_all(unsigned count)
 {
     return (rl_nodes)((UINT64_C(1) << count) - 1u);
 }
 
+/* Returns a - b, or 0 if that is negative. */
 static inline uint64_t rl_sub_sat(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
+/* Returns a + b, or UINT64_MAX if that overflows. */
 static inline uint64_t rl_add_sat(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* Spreads a counter or a key over all bits: the output function of SplitMix64. Counters advance by
- * RL_MIX_STEP. */
+/* Returns `word` mixed so that each bit of it changes about half of the result's bits: the output
+ * function of SplitMix64. A counter that advances by RL_MIX_STEP becomes a random sequence. Not for
+ * secrets. */
 #define RL_MIX_STEP UINT64_C(0x9e3779b97f4a7c15)
 static inline uint64_t rl_mix(uint64_t word)
 {
@@ -85,11 +94,13 @@ static inline uint64_t rl_mix(uint64_t word)
     return word ^ (word >> 31);
 }
 
+/* Returns the smaller of the two. */
 static inline uint64_t rl_min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
+/* Returns the larger of the two. */
 static inline uint64_t rl_max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
