@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The protocol table, and the functions that judge replies. Text from a server is not trusted: it
- * is compared and nothing else. */
+ * The protocol table, and the functions that classify replies. Text from a server is not trusted:
+ * it is compared and parsed with bounds, never used as a format or a command. */
 #include "core/protocol.h"
 
 #include "core/scripts.h"
@@ -9,6 +9,7 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
+/* Returns a vote without a cause. */
 static struct rl_result vote(enum rl_vote vote)
 {
     return (struct rl_result){.vote = vote, .cause = REDLOCK_CAUSE_NONE};
@@ -19,16 +20,19 @@ static struct rl_result granted_if(bool granted)
     return vote(granted ? RL_VOTE_GRANTED : RL_VOTE_DENIED);
 }
 
+/* Returns FAILED with `cause`, an enum redlock_cause. */
 static struct rl_result failed(int cause)
 {
     return (struct rl_result){.vote = RL_VOTE_FAILED, .cause = cause};
 }
 
+/* Returns FAILED for a reply that the request cannot have. */
 static struct rl_result malformed(void)
 {
     return failed(REDLOCK_CAUSE_PROTOCOL);
 }
 
+/* Returns whether the reply is the status `word`. */
 static bool is_status(const struct rl_reply *reply, const char *word)
 {
     size_t len = strlen(word);
@@ -37,9 +41,9 @@ static bool is_status(const struct rl_reply *reply, const char *word)
            memcmp(reply->text, word, len) == 0;
 }
 
-/* ---- judges of one key ---- */
+/* ---- classifiers of requests about one key ---- */
 
-/* +OK granted; nil denied. */
+/* Classifies SET NX: +OK is granted, nil is denied. */
 static struct rl_result classify_set(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -50,7 +54,8 @@ static struct rl_result classify_set(const struct rl_reply *reply, unsigned keys
     return malformed();
 }
 
-/* 1 granted; 0 denied: the key is gone, or has another token. */
+/* Classifies a comparison with the token: 1 is granted, 0 is denied, because the key does not exist
+ * or has another token. */
 static struct rl_result classify_compare(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -59,7 +64,7 @@ static struct rl_result classify_compare(const struct rl_reply *reply, unsigned 
     return granted_if(reply->integer == 1);
 }
 
-/* A text granted; nil denied. */
+/* Classifies GET: a text is granted, nil is denied. */
 static struct rl_result classify_get(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -68,7 +73,7 @@ static struct rl_result classify_get(const struct rl_reply *reply, unsigned keys
     return reply->kind == RL_REPLY_NIL ? vote(RL_VOTE_DENIED) : malformed();
 }
 
-/* -1 (no expiry) or more granted; -2 denied: no key. */
+/* Classifies PTTL: -1 (no expiry) or more is granted, -2 (no key) is denied. */
 static struct rl_result classify_pttl(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
@@ -79,15 +84,17 @@ static struct rl_result classify_pttl(const struct rl_reply *reply, unsigned key
     return result;
 }
 
+/* Classifies PING: +PONG is granted. */
 static struct rl_result classify_ping(const struct rl_reply *reply, unsigned keys)
 {
     (void)keys;
     return is_status(reply, "PONG") ? vote(RL_VOTE_GRANTED) : malformed();
 }
 
-/* ---- judges of fences: a text that begins with a letter ---- */
+/* ---- classifiers of fenced requests: a text that begins with a letter ---- */
 
-/* Returns the letter of the reply, and what follows it; '\0': the reply is malformed. */
+/* Returns the letter that is the first word of the reply, and in `*ret_rest` what follows it. '\0':
+ * the reply is malformed. */
 static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
 {
     if (reply->kind != RL_REPLY_BULK)
@@ -97,8 +104,8 @@ static char letter_of(const struct rl_reply *reply, struct rl_arg *ret_rest)
     return word.len == 1 ? word.data[0] : '\0';
 }
 
-/* Judges the letters that all scripts of fences have in common: the record is missing, belongs to
- * another configuration, or is corrupt. */
+/* Classifies the letters that all fence scripts have in common: the record is missing (M), belongs
+ * to another configuration (R), or is corrupt (C). */
 static struct rl_result classify_record(char letter)
 {
     uint8_t state = letter == 'M'   ? RL_RECORD_MISSING
@@ -111,6 +118,7 @@ static struct rl_result classify_record(char letter)
     return state == RL_RECORD_UNKNOWN ? malformed() : result;
 }
 
+/* Returns GRANTED by a node whose record is in use and bound to `run`. */
 static struct rl_result record_in_use(struct rl_arg run)
 {
     struct rl_result result = vote(RL_VOTE_GRANTED);
@@ -120,8 +128,9 @@ static struct rl_result record_in_use(struct rl_arg run)
     return result;
 }
 
-/* "A PREVIOUS RUN" granted, and the proposal is stored; "G PREVIOUS RUN" granted, and it is not;
- * "D PREVIOUS PTTL" denied: it does not say whose run the record is of. */
+/* Classifies a fenced ACQUIRE. "A PREVIOUS RUN" is granted, and the proposal is stored. "G PREVIOUS
+ * RUN" is granted, and the proposal is not stored. "D PREVIOUS PTTL" is denied; it does not show
+ * the state of the record, because the run is missing. */
 static struct rl_result classify_vote(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -145,7 +154,8 @@ static struct rl_result classify_vote(const struct rl_reply *reply, unsigned key
     return result;
 }
 
-/* "A RUN" granted: the register holds the number or more; "L" denied: the key is not ours. */
+/* Classifies RAISE: "A RUN" is granted, the register now holds the fence or more. "L" is denied,
+ * the key is not ours. */
 static struct rl_result classify_raise(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -157,7 +167,7 @@ static struct rl_result classify_raise(const struct rl_reply *reply, unsigned ke
     return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
-/* Three lines granted: configuration, mark, numbers. */
+/* Classifies READ: three lines (configuration, mark, registers) are granted. */
 static struct rl_result classify_read(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_record_text text;
@@ -167,8 +177,8 @@ static struct rl_result classify_read(const struct rl_reply *reply, unsigned key
     return whole ? vote(RL_VOTE_GRANTED) : malformed();
 }
 
-/* "A RUN" granted: the record is in use; "S" denied: another client is about to take it into use.
- */
+/* Classifies SEED: "A RUN" is granted, the record is in use. "S" is denied, the mark is another
+ * one: another client is taking the record into use. */
 static struct rl_result classify_seed(const struct rl_reply *reply, unsigned keys)
 {
     struct rl_arg rest;
@@ -180,9 +190,9 @@ static struct rl_result classify_seed(const struct rl_reply *reply, unsigned key
     return letter == 'A' ? record_in_use(rest) : classify_record(letter);
 }
 
-/* ---- judges of several keys ---- */
+/* ---- classifiers of requests about several keys ---- */
 
-/* 1 granted; -i denied: key i exists, and none was set. */
+/* Classifies ACQUIRE: 1 is granted, -i is denied, because key i exists; then no key was set. */
 static struct rl_result classify_acquire_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER)
@@ -196,8 +206,8 @@ static struct rl_result classify_acquire_many(const struct rl_reply *reply, unsi
     return result;
 }
 
-/* The number of keys that were ours. All of them granted; fewer denied, and those that were ours
- * are undone all the same. */
+/* Classifies RELEASE and SHORTEN: the reply is the number of keys that were ours. All keys are
+ * granted, fewer are denied; the keys that were ours are removed or shortened either way. */
 static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigned keys)
 {
     if (reply->kind != RL_REPLY_INTEGER || reply->integer < 0 || reply->integer > (int64_t)keys)
@@ -207,7 +217,7 @@ static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigne
 
 /* ---- the table ---- */
 
-/* A word that is sent as it is, and words that stand for a value of the request. */
+/* W() is a word that is sent as it is. The others stand for a value of struct rl_arguments. */
 /* clang-format off */
 #define W(word)       {(word), sizeof(word) - 1, 0, RL_FORM_ARG_LITERAL}
 #define ARG(member)   {NULL, 0, offsetof(struct rl_arguments, member), RL_FORM_ARG_VALUE}
@@ -224,10 +234,11 @@ static struct rl_result classify_undo_many(const struct rl_reply *reply, unsigne
 #define RUN     ARG(run)
 #define FENCES ARG(fences)
 #define ANY     ARG(text)
-#define STRIPES W("1024") /* how many registers a record has */
+#define STRIPES W("1024") /* number of registers of a record */
 static_assert(RL_FENCE_STRIPES == 1024, "READ asks for all stripes");
 
-/* One property of a verb; one form of it, which is a command or the arguments of a script. */
+/* IS() sets a property of a verb. FORM() sets a form of it: COMMAND() with all words, or SCRIPT()
+ * with the words after the script. */
 #define IS(verb, property) [RL_VERB_##verb].property = true
 #define FORM(verb, form)   [RL_VERB_##verb].forms[RL_FORM_##form]
 #define COMMAND(judge, rule, ...)      {{__VA_ARGS__}, NULL, judge, RL_ERROR_##rule}
@@ -321,7 +332,8 @@ const struct rl_script *rl_protocol_script(enum rl_verb verb, enum rl_form form)
     return script;
 }
 
-/* Appends decimal digits, written from the end of the backing store. */
+/* Writes `value` as decimal digits into the next element of command->numbers, and a word that
+ * points to them to `*to`. Returns the position of the next word. */
 static struct rl_arg *add_number(struct rl_command *command, struct rl_arg *to, uint64_t value)
 {
     RL_ASSERT(command->numbers_used < RL_NUMBERS_MAX);
@@ -335,6 +347,7 @@ static struct rl_arg *add_number(struct rl_command *command, struct rl_arg *to, 
     return to;
 }
 
+/* Writes the number of keys and each key to `*to`. Returns the position of the next word. */
 static struct rl_arg *add_keys(struct rl_command *command, struct rl_arg *to,
                                const struct rl_arguments *arguments)
 {
@@ -376,7 +389,7 @@ void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_f
     command->count = (size_t)(to - command->args);
 }
 
-/* First: does the error only say that these words are not understood there? */
+/* The order matters: an error that only says that the server lacks the form is no vote. */
 struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form, enum rl_form form,
                                             const struct rl_reply *reply)
 {
@@ -389,7 +402,7 @@ struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form
         return vote(RL_VOTE_GRANTED);
     result.form = rl_forms[form].next;
     result.forget = feature;
-    /* "unknown command": EVALSHA was renamed. Neither has run. */
+    /* "unknown command": the operator has renamed EVALSHA. In both cases no script has run. */
     if (form == RL_FORM_SHA &&
         (unknown || rl_wire_starts_with(reply->text, reply->len, "NOSCRIPT")))
         return result;

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT
  * The protocol table: for each verb and form the words that are sent, what the replies mean as a
- * vote, and the properties of the verb. It is in protocol.c. To add a verb, add it to enum rl_verb
- * and give it one row of the table. */
+ * vote, and the properties of the verb. The table is in protocol.c. To add a verb, add it to enum
+ * rl_verb and give it one row of the table. */
 #ifndef RL_CORE_PROTOCOL_H
 #define RL_CORE_PROTOCOL_H
 
 #include "core/wire.h"
 
-/* What a request asks of a server. */
+/* What a request asks a server to do. */
 enum rl_verb {
     RL_VERB_NONE = 0,    /* no request; its row is empty */
     RL_VERB_ACQUIRE = 1, /* sets the keys, if none of them exists */
-    RL_VERB_EXTEND = 2,  /* compares the token, then lengthens the TTL; never shortens it */
-    RL_VERB_RELEASE = 3, /* compares the token, then deletes */
-    RL_VERB_SHORTEN = 4, /* compares the token, then sets the TTL exactly (release_after) */
-    RL_VERB_HEAL = 5,    /* as ACQUIRE, but never a vote in the round that sends it */
+    RL_VERB_EXTEND = 2,  /* if the key has our token, raises its TTL; never lowers it */
+    RL_VERB_RELEASE = 3, /* if the key has our token, deletes it */
+    RL_VERB_SHORTEN = 4, /* if the key has our token, sets its TTL exactly (release_after) */
+    RL_VERB_HEAL = 5,    /* as ACQUIRE, but its grant never counts in the round that sends it */
     RL_VERB_GET = 6,     /* reads the key: first half of an inspection */
-    RL_VERB_PTTL = 7,    /* reads the TTL: second half of an inspection */
+    RL_VERB_PTTL = 7,    /* reads the TTL: second half of an inspection, or the probe of a waiter */
     RL_VERB_PING = 8,    /* probes a suspect node */
-    RL_VERB_RAISE = 9,   /* compares the token, then raises the register: second round of a fence */
-    RL_VERB_READ = 10,   /* reads the whole fence record; leaves a mark if it is not in use */
-    RL_VERB_SEED = 11,   /* raises registers and takes the fence record into use */
-    RL_VERB_TIME = 12,   /* reads the clock of the server */
-    RL_VERB_INFO = 13,   /* reads one section of INFO */
-    RL_VERB_TRACK = 14,  /* has the server notify our second connection of changed keys */
-    RL_VERB_REGISTER = 15, /* registers the key that the next request reads */
+    RL_VERB_RAISE = 9,  /* if the key has our token, raises the register: second round of a fence */
+    RL_VERB_READ = 10,  /* reads the whole fence record; leaves a mark if it is not in use */
+    RL_VERB_SEED = 11,  /* raises registers and takes the fence record into use */
+    RL_VERB_TIME = 12,  /* reads the server's clock */
+    RL_VERB_INFO = 13,  /* reads one section of INFO */
+    RL_VERB_TRACK = 14, /* has the server send notifications to our second connection */
+    RL_VERB_REGISTER = 15, /* has the server track the key that the next request reads */
     RL_VERB_COUNT
 };
 
-/* In which words a request is said. The numbers up to RL_FORM_MANY are indices of the table. */
+/* How a request is put into words. The numbers up to RL_FORM_MANY are indices of the table. */
 enum rl_form {
     RL_FORM_PLAIN = 0,   /* an ordinary command on one key, or on none */
     RL_FORM_SHA = 1,     /* EVALSHA; of ACQUIRE: the vote that carries a proposal for a fence */
@@ -37,33 +37,34 @@ enum rl_form {
     RL_FORM_MANY = 4,    /* EVAL with the script for several keys */
     RL_FORM_EVAL = 5     /* EVAL with the script of RL_FORM_SHA, after NOSCRIPT */
 };
-#define RL_FORM_ROWS 5
+#define RL_FORM_ROWS 5 /* forms that are indices of the table */
 
-/* Commands that only some servers know; a bit for each, learned one by one. */
+/* Commands that only some servers support, one bit each. Each node has a set of them. */
 #define RL_FEATURE_DELEX   (1u << 0)
 #define RL_FEATURE_DELIFEQ (1u << 1)
 
+/* One Lua script. Constant; core/scripts.c has all of them. */
 struct rl_script {
     const char *text;
-    const char *sha; /* SHA1 of the text in hex; NULL: the script is always sent whole */
+    const char *sha; /* SHA1 of the text in hex; NULL: the text is always sent */
 };
-#define RL_SHA_LEN 40
-/* No script of RL_FORM_MANY has more bytes. */
+#define RL_SHA_LEN 40 /* hex digits of a SHA1 */
+/* Largest length in bytes of a script for RL_FORM_MANY. */
 #define RL_SCRIPT_MULTI_MAX 400
 
-/* What an error reply means, beside that a form is not understood. */
+/* What an error reply means, if the error does not say that the server lacks the form. */
 enum rl_error_rule {
-    RL_ERROR_FAILS = 0,         /* no vote, with the cause of the error */
-    RL_ERROR_TYPE_DENIES = 1,   /* as FAILS, but a key of another type is not ours: denied */
-    RL_ERROR_TYPE_GRANTS = 2,   /* as FAILS, but a key of another type is a lock, too: granted */
-    RL_ERROR_TYPE_CORRUPTS = 3, /* as FAILS, but a key of another type is a corrupt fence record */
-    RL_ERROR_GRANTS = 4         /* any reply will do: granted */
+    RL_ERROR_FAILS = 0,         /* failed, with the cause of the error */
+    RL_ERROR_TYPE_DENIES = 1,   /* as FAILS, but WRONGTYPE is a denial: the key is not ours */
+    RL_ERROR_TYPE_GRANTS = 2,   /* as FAILS, but WRONGTYPE is a grant: the key exists */
+    RL_ERROR_TYPE_CORRUPTS = 3, /* as FAILS, but WRONGTYPE means a corrupt fence record */
+    RL_ERROR_GRANTS = 4         /* granted: any reply shows that the server replies */
 };
 
-/* Judges a reply that is no error; `keys` is the number of keys that the request was about. */
+/* Returns what a reply that is not an error means; `keys` is the number of keys of the request. */
 typedef struct rl_result rl_classifier(const struct rl_reply *reply, unsigned keys);
 
-/* One word of a request, or what stands for it. */
+/* The kind of one word of a request. */
 enum rl_form_arg_kind {
     RL_FORM_ARG_NONE = 0,    /* the end of the words */
     RL_FORM_ARG_LITERAL = 1, /* `text` */
@@ -71,71 +72,75 @@ enum rl_form_arg_kind {
     RL_FORM_ARG_NUMBER = 3,  /* the uint64_t at this offset, as decimal digits */
     RL_FORM_ARG_KEYS = 4     /* the number of keys, and each of them */
 };
+/* One word of a request: constant text, or the value that it is taken from. */
 struct rl_form_arg {
-    const char *text;
-    uint16_t len;
-    uint16_t at;
-    uint8_t kind; /* enum rl_form_arg_kind */
+    const char *text; /* LITERAL: the word */
+    uint16_t len;     /* LITERAL: its bytes */
+    uint16_t at;      /* VALUE, NUMBER: offset of the value in struct rl_arguments */
+    uint8_t kind;     /* enum rl_form_arg_kind */
 };
 
-/* One verb in one form. All zero: there is no such form. */
-#define RL_FORM_ARGS_MAX 9 /* with RL_FORM_ARG_NONE at the end */
+/* One verb in one form. All zero: the verb does not have this form. */
+#define RL_FORM_ARGS_MAX 9 /* words, and RL_FORM_ARG_NONE at the end */
 struct rl_verb_form {
-    struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* behind the script, if there is one */
+    struct rl_form_arg args[RL_FORM_ARGS_MAX]; /* the command, or what follows the script */
     const struct rl_script *script;            /* NULL: the words are the whole command */
-    rl_classifier *classify;                   /* NULL: the verb informs */
+    rl_classifier *classify;                   /* NULL: the reply is not a vote */
     enum rl_error_rule error_rule;
 };
 
+/* One row of the table: the properties of one verb, and its forms. Constant. */
 struct rl_protocol_row {
-    bool informs;        /* the reply is not a vote: node/heartbeat.c or node/tracker.c reads it */
-    bool creates_key;    /* sets a key that was not there */
-    bool resets_ttl;     /* sets a key, or gives it its whole TTL again */
-    bool is_undo;        /* removes what was set; the only requests that are repeated on a later
-                          * connection until they are answered: the token makes that safe */
-    bool only_reads;     /* changes no key: its order among other requests does not matter */
-    bool has_long_reply; /* the text of a reply may be as long as INFO */
-    uint8_t elements;    /* of the array that is the reply; 0: it is none */
-    struct rl_verb_form forms[RL_FORM_ROWS];
+    bool informs;        /* the reply is not a vote; node/heartbeat.c or node/tracker.c reads it */
+    bool creates_key;    /* can set a key that did not exist */
+    bool resets_ttl;     /* creates a key or sets its TTL to the full length again */
+    bool is_undo;        /* removes keys by token. Only undos are repeated on a later connection
+                          * until the server replies; the comparison with the token makes that safe */
+    bool only_reads;     /* changes no key, so its order among other requests does not matter */
+    bool has_long_reply; /* the reply may be as long as the text of INFO */
+    uint8_t elements;    /* elements of the array in the reply; 0: the reply is not an array */
+    struct rl_verb_form forms[RL_FORM_ROWS]; /* indexed by enum rl_form */
 };
+/* The table, indexed by enum rl_verb. */
 extern const struct rl_protocol_row rl_protocol[RL_VERB_COUNT];
 
-/* The values that the words of a request stand for. A request uses those that its row names; all
- * are borrowed. */
+/* The values of one request. Each verb uses those that its row names. All are borrowed from the
+ * caller. */
 struct rl_arguments {
-    struct rl_arg key;         /* of the lock */
+    struct rl_arg key;         /* key of the lock */
     const struct rl_arg *keys; /* RL_FORM_MANY: all keys of the lock */
-    unsigned key_count;        /* RL_FORM_MANY: how many */
+    unsigned key_count;        /* RL_FORM_MANY: elements of `keys` */
     struct rl_arg token;
     uint64_t ttl_ms;
     struct rl_arg record; /* fences: key of the fence record */
     struct rl_arg config; /* fences: fingerprint of the configuration */
-    uint64_t fence;       /* ACQUIRE: the proposal; RAISE: what to raise the register to */
-    uint64_t stripe;      /* ACQUIRE, RAISE: which register */
-    struct rl_arg mark;   /* READ: left on a record that is not in use; SEED: must still be there */
-    struct rl_arg run;    /* READ, SEED: run of the server that is asked; empty: any */
-    struct rl_arg fences; /* SEED: "stripe:number ...", registers are raised to these */
+    uint64_t fence;       /* ACQUIRE: the proposal; RAISE: the fence to raise the register to */
+    uint64_t stripe;      /* ACQUIRE, RAISE: the stripe that selects the register */
+    struct rl_arg mark; /* READ: stored in a record that is not in use; SEED: must still be there */
+    struct rl_arg run;  /* READ, SEED: run id of the server; empty: the record is durable */
+    struct rl_arg fences; /* SEED: "stripe:number ...", the registers and their least values */
     struct rl_arg text;   /* INFO: the section; TRACK: id of the second connection */
 };
 
-/* Fills `command` with the words of `verb` in `form`. The command borrows from `arguments` and from
- * itself: it is valid as long as both stay where they are. */
+/* Fills `command` with the words of `verb` in `form`. The command points into `arguments` and into
+ * itself, so it is valid until one of them is changed or moved. */
 void rl_protocol_format(struct rl_command *command, enum rl_verb verb, enum rl_form form,
                         const struct rl_arguments *arguments);
 
+/* Returns the table entry of a verb in a form. RL_FORM_EVAL has the one of RL_FORM_SHA. */
 static inline const struct rl_verb_form *rl_protocol_form(enum rl_verb verb, enum rl_form form)
 {
     return &rl_protocol[verb].forms[form == RL_FORM_EVAL ? RL_FORM_SHA : form];
 }
 
-/* Judges a reply of kind ERROR, for rl_protocol_classify(). */
+/* Returns what a reply of kind ERROR means; part of rl_protocol_classify(). */
 struct rl_result rl_protocol_classify_error(const struct rl_verb_form *verb_form, enum rl_form form,
                                             const struct rl_reply *reply);
 
-/* Returns what `reply` says to `verb`, which does not inform, asked in `form` about `keys` keys. A
- * vote is exactly one well-formed reply; a reply of any other kind or number is FAILED with
- * CAUSE_PROTOCOL. NOSCRIPT to RL_FORM_SHA, and "unknown command", "syntax error" or NOPERM to a
- * form that needs a feature, are AGAIN. */
+/* Returns what `reply` means as a vote on a request of `verb` in `form` about `keys` keys. The row
+ * of `verb` must not have `informs`. A vote is exactly one well-formed reply; any other reply is
+ * FAILED with CAUSE_PROTOCOL. NOSCRIPT for RL_FORM_SHA, and "unknown command", "syntax error" or
+ * NOPERM for a form that needs a feature, are RESEND. */
 static inline struct rl_result rl_protocol_classify(enum rl_verb verb, enum rl_form form,
                                                     unsigned keys, const struct rl_reply *reply)
 {
@@ -146,9 +151,9 @@ static inline struct rl_result rl_protocol_classify(enum rl_verb verb, enum rl_f
     return verb_form->classify(reply, keys);
 }
 
-/* Returns the form in which a request is asked first: the script for several keys if the claim has
- * several (`many`); the script if the claim carries a proposal for a fence (`fenced`), or if there
- * is no plain form; the plain form. */
+/* Returns the form in which a request is sent first: RL_FORM_MANY if the claim has several keys
+ * (`many`) and the verb has that form; RL_FORM_SHA if the claim carries a proposal for a fence
+ * (`fenced`), or if there is no plain form; else RL_FORM_PLAIN. */
 static inline enum rl_form rl_protocol_first_form(enum rl_verb verb, bool fenced, bool many)
 {
     const struct rl_verb_form *forms = rl_protocol[verb].forms;
@@ -160,14 +165,15 @@ static inline enum rl_form rl_protocol_first_form(enum rl_verb verb, bool fenced
     return fenced && forms[RL_FORM_SHA].script != NULL ? RL_FORM_SHA : RL_FORM_PLAIN;
 }
 
-/* A form that a server may not understand. */
+/* What a form needs, and the form that replaces it. */
 struct rl_form_row {
-    unsigned feature; /* RL_FEATURE_* that the server must have for it; 0: none */
-    uint8_t next;     /* enum rl_form in which the request is asked then */
+    unsigned feature; /* RL_FEATURE_* that the server must support; 0: none */
+    uint8_t next;     /* enum rl_form of the next request if the server does not support this one */
 };
+/* Indexed by enum rl_form. */
 extern const struct rl_form_row rl_forms[RL_FORM_EVAL + 1];
 
-/* Returns the script of a verb that has one in this form. */
+/* Returns the script of a verb in a form; there must be one. */
 const struct rl_script *rl_protocol_script(enum rl_verb verb, enum rl_form form);
 
 #endif

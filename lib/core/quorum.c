@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counting votes. The quorum is a property of the configured set, never of the reachable nodes. */
+ * Counts votes, judges rounds, and finds the error of a round that failed. */
 #include "core/quorum.h"
 
 #include "core/cause.h"
@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Aborts if an invariant of struct rl_round is broken. */
 static void check_invariants(const struct rl_round *round)
 {
     rl_nodes all = rl_nodes_all(round->nodes);
@@ -41,8 +42,8 @@ void rl_round_copy(struct rl_round *round, const struct rl_round *from)
     memcpy(cause, from->cause, from->nodes * sizeof *cause);
 }
 
-/* Who may be asked, of those that are wanted. Suspect nodes are done without, unless a key is to be
- * given back, or there is no majority without them: then they are no worse than none. */
+/* Returns the nodes that may be asked. These are the nodes that are up, and the suspect ones if the
+ * verb removes keys, or if the `wanted` nodes that are up and count are fewer than the quorum. */
 static rl_nodes reachable(const struct rl_round *round, rl_nodes wanted, const struct rl_view *view)
 {
     bool gives_back = round->verb == RL_VERB_RELEASE || round->verb == RL_VERB_SHORTEN;
@@ -180,6 +181,7 @@ rl_nodes rl_round_counted(const struct rl_round *round)
     return round->granted & ~round->excluded;
 }
 
+/* Judges an attempt or an extension: a quorum of grants that count. */
 static enum rl_outcome judge_majority(const struct rl_round *round)
 {
     bool concedes = round->verb == RL_VERB_ACQUIRE && round->denied != 0;
@@ -188,7 +190,7 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
     unsigned open = rl_nodes_count((rl_round_pending(round) | round->deferred) & ~hopeless);
 
     if (round->deferred != 0 && round->denied != 0)
-        return RL_OUTCOME_FAILED; /* the first one's answer is for all */
+        return RL_OUTCOME_FAILED; /* the preferred node's denial decides the attempt */
     if (granted >= round->quorum)
         return RL_OUTCOME_WON;
     if (granted + open >= round->quorum)
@@ -196,8 +198,9 @@ static enum rl_outcome judge_majority(const struct rl_round *round)
     return RL_OUTCOME_FAILED;
 }
 
-/* A release is over when a majority is known not to hold the key any more. Whether it was ours
- * until now follows from how many of them did not have it when we came to delete it. */
+/* Judges a release: it succeeds once a quorum is known not to have the key. A node that denies did
+ * not have the key when the request arrived. If too many nodes did not have it, no quorum can
+ * have had it, the lock had been lost before: GONE. */
 static enum rl_outcome judge_release(const struct rl_round *round)
 {
     unsigned gone = rl_nodes_count(round->denied | round->absent);
@@ -211,7 +214,8 @@ static enum rl_outcome judge_release(const struct rl_round *round)
     return confirmed + open < round->quorum ? RL_OUTCOME_FAILED : RL_OUTCOME_OPEN;
 }
 
-/* An inspection wants to see every node, but waits for silent ones only if it needs them. */
+/* Judges an inspection: it waits for all nodes that are not suspect. It waits for suspect ones only
+ * if fewer nodes than the quorum have replied. */
 static enum rl_outcome judge_inspection(const struct rl_round *round)
 {
     rl_nodes pending = rl_round_pending(round);
@@ -224,6 +228,7 @@ static enum rl_outcome judge_inspection(const struct rl_round *round)
     return pending != 0 ? RL_OUTCOME_OPEN : RL_OUTCOME_FAILED;
 }
 
+/* Judges a verification; see rl_round_judge_verify(). */
 static enum rl_outcome judge_ours(const struct rl_round *round)
 {
     rl_nodes pending = rl_round_pending(round);
@@ -285,7 +290,7 @@ int rl_round_status(const struct rl_round *round)
         uint8_t cause = round->cause[node];
         failed++;
         int status = rl_cause_of(cause)->status;
-        /* With those that are barred there might have been a majority. */
+        /* Counts the nodes that did not fail, but are excluded by admission or their record. */
         excluded += (round->failed & RL_NODE(node)) == 0 && rl_cause_of(cause)->is_bar;
         fence += cause == REDLOCK_CAUSE_FENCE_RECORD;
         memory += status == REDLOCK_ENOMEM;
@@ -298,11 +303,12 @@ int rl_round_status(const struct rl_round *round)
         return REDLOCK_EAUTH;
     if (refused > spare)
         return REDLOCK_EEXCLUDED;
-    /* With usable records there would have been a majority. */
+    /* With usable fence records there would have been a quorum. */
     if (fence > 0 && failed - fence + rl_nodes_count(round->denied) <= spare)
         return REDLOCK_EFENCE;
-    /* Where somebody says no, that is the reason, unless those that are not counted are seen to
-     * have made the difference, or nobody could win without them. */
+    /* A denial means that the lock is contended. The exclusions are the reason only if no node
+     * denied, if no client can reach a quorum without the excluded nodes, or if a quorum granted,
+     * the excluded nodes included. */
     bool decisive =
         denied == 0 || excluded > spare || rl_nodes_count(round->granted) >= round->quorum;
     if (excluded > 0 && decisive && failed - excluded + denied <= spare)

@@ -1,123 +1,145 @@
 /* SPDX-License-Identifier: MIT
- * One question put to all nodes, and what their answers add up to. A pure step function: a vote
- * goes in, an outcome comes out. Sets of nodes are bit masks, so a round is small and a step costs
- * a few instructions. */
+ * Counts the votes of one round: one request to all nodes of a shard. A pure state machine: votes
+ * go in, an outcome comes out.
+ *
+ * The quorum is floor(nodes / 2) + 1 of the configured nodes, never of the reachable ones: any two
+ * quorums of the same nodes then share a node, and that node grants only one of two contenders. */
 #ifndef RL_CORE_QUORUM_H
 #define RL_CORE_QUORUM_H
 
 #include "core/protocol.h"
 #include "core/types.h"
 
+/* What the votes of a round add up to. */
 enum rl_outcome {
-    RL_OUTCOME_OPEN = 0,   /* votes that matter are still missing */
-    RL_OUTCOME_WON = 1,    /* a majority agreed */
-    RL_OUTCOME_FAILED = 2, /* a majority has become impossible */
-    RL_OUTCOME_GONE = 3    /* release: proven that a majority did not have our key */
+    RL_OUTCOME_OPEN = 0,   /* undecided: votes are missing that can decide it */
+    RL_OUTCOME_WON = 1,    /* a quorum granted */
+    RL_OUTCOME_FAILED = 2, /* a quorum has become impossible */
+    RL_OUTCOME_GONE = 3    /* release, verify: proven that no quorum has the key */
 };
 
+/* One round of a lease. A lease has one round at a time and reuses the struct; only quorum.c and
+ * the core/lease*.c that own the lease change it. Invariants, checked after each change:
+ *   - `granted`, `denied` and `failed` are disjoint;
+ *   - `granted` and `denied` are subsets of `requested`;
+ *   - `deferred` is disjoint from `requested` and `failed`. */
 struct rl_round {
-    uint32_t number; /* names the question: an answer to another number is not an answer to this */
-    uint8_t verb;    /* enum rl_verb */
-    uint8_t outcome; /* enum rl_outcome; once it has left OPEN it never changes */
-    uint8_t nodes, quorum;
+    uint32_t number; /* counts the rounds of the lease from 1 on; 0: none yet. Requests and ballots
+                      * carry it, and a ballot of another round is not counted */
+    uint8_t verb;    /* enum rl_verb of the request */
+    uint8_t outcome; /* enum rl_outcome; it changes only once, when it leaves OPEN */
+    uint8_t nodes;   /* configured nodes of the shard, 1 to RL_NODES_MAX */
+    uint8_t quorum;  /* votes that a decision needs; more than half of `nodes` */
     rl_nodes requested; /* the request was handed to the node's connection */
-    rl_nodes deferred;  /* will be asked when the first of the round has granted */
-    rl_nodes absent;    /* known beforehand not to have our key (release) */
-    rl_nodes excluded;  /* may answer, does not count */
-    rl_nodes granted;   /* granted, denied and failed are disjoint */
+    rl_nodes deferred;  /* to be asked later, when the preferred node has granted or is late */
+    rl_nodes absent;    /* not asked, because the key is known not to be there (release) */
+    rl_nodes excluded;  /* may reply, but a grant does not count */
+    rl_nodes granted;
     rl_nodes denied;
-    rl_nodes failed;
-    rl_nodes suspect;   /* asked, and without an answer for longer than usual */
-    struct rl_now t1;   /* read before the first byte was sent */
+    rl_nodes failed;    /* could not be asked, or replied with no vote */
+    rl_nodes suspect;   /* requested; the node has not replied for longer than usual */
+    struct rl_now t1;   /* T1: read before the first byte of the round was sent */
     int64_t t1_wall_us; /* rl_view.wall_us at T1 */
-    uint32_t *rtt_us;   /* of each node; 0: no answer */
-    uint8_t *cause;     /* enum redlock_cause of failed and barred nodes */
+    uint32_t *rtt_us;   /* round trip of each node in microseconds; 0: no reply. `nodes` elements,
+                         * owned by the caller of rl_round_init() */
+    uint8_t *cause;     /* enum redlock_cause of each failed, excluded or suspect node; 0: none.
+                         * `nodes` elements, same owner */
 };
 
-/* What the engine knows of the nodes; the same for every lease of a tick. */
+/* What the engine knows of its nodes. The engine makes it once in each tick; all leases of the tick
+ * read the same one. */
 struct rl_view {
-    struct rl_now now;
-    int64_t wall_us;             /* wall clock minus boot clock: changes when somebody sets it */
-    rl_nodes up;                 /* may be asked now: connected or connecting, not suspect */
-    rl_nodes suspect;            /* suspect: connected; asked where it cannot be done without */
-    rl_nodes slow;               /* answer much later than the quorum-th fastest */
-    rl_nodes notifying;          /* tell when a key changes that they were asked about */
-    rl_nodes eligible;           /* their grant of a new lock counts, as far as is known */
-    rl_nodes excluded;           /* not even their word that our key is still there counts */
-    bool duplicate;              /* two addresses show one server */
-    uint8_t cause[RL_NODES_MAX]; /* why a node is not up, not a voter or unfit */
-    uint64_t random;             /* fresh in every tick */
-    uint64_t round_trip_ns;      /* smoothed, of the quorum-th fastest node */
+    struct rl_now now;           /* the time of the tick */
+    int64_t wall_us;             /* wall clock minus boot clock, in microseconds; changes when the
+                                  * wall clock is set */
+    rl_nodes up;                 /* can be asked now: connected or connecting, and not suspect */
+    rl_nodes suspect;            /* connected, but suspect: asked only if there is no quorum without
+                                  * them, and for undos */
+    rl_nodes slow;               /* reply much later than the quorum-th fastest node */
+    rl_nodes notifying;          /* can send a notification when a key changes */
+    rl_nodes eligible;           /* their grant of a new lock counts */
+    rl_nodes excluded;           /* not even their grant of an extension counts */
+    bool duplicate;              /* two configured addresses lead to one server */
+    uint8_t cause[RL_NODES_MAX]; /* enum redlock_cause: why a node is not up, not eligible or
+                                  * excluded */
+    uint64_t random;             /* a new random word in each tick */
+    uint64_t round_trip_ns;      /* smoothed round trip of the quorum-th fastest node */
 };
 
-/* One vote. */
+/* One vote: what one node's reply to one request means for the round. */
 struct rl_ballot {
-    uint8_t node;
-    uint8_t vote;   /* enum rl_vote: GRANTED, DENIED, FAILED or SILENT */
-    uint8_t cause;  /* enum redlock_cause; with FAILED and SILENT */
-    uint8_t verb;   /* enum rl_verb that was asked */
-    bool unsent;    /* with FAILED: proven that no byte of the request was sent */
-    uint16_t slot;  /* of a semaphore: whose key it is about */
-    bool accepted;  /* a fenced vote, GRANTED: the proposal was stored */
-    uint8_t record; /* enum rl_record_state: of the node's fence record, if the answer shows it */
-    uint8_t key;    /* DENIED, of several keys: the first that was taken, from 1 on; 0: not said */
-    uint32_t round;
-    uint32_t rtt_us;
-    uint64_t register_value; /* a fenced vote: what the node's register held before */
-    uint64_t pttl_ms;        /* of the key that is there, if the answer says it; 0: it does not */
+    uint8_t node;  /* index of the node */
+    uint8_t vote;  /* enum rl_vote: GRANTED, DENIED, FAILED or SUSPECT */
+    uint8_t cause; /* enum redlock_cause; with FAILED and SUSPECT */
+    uint8_t verb;  /* enum rl_verb of the request */
+    bool unsent;   /* with FAILED: no byte of the request was sent, so it was not executed */
+    uint16_t slot; /* semaphore: the slot whose key the request was about */
+    bool accepted; /* fenced vote, GRANTED: the register now holds the proposal */
+    uint8_t
+        record;  /* enum rl_record_state: the node's fence record, as far as the reply shows it */
+    uint8_t key; /* DENIED, lock of several keys: the first key that exists, counted from 1;
+                  * 0: the reply does not say */
+    uint32_t round;          /* rl_round.number of the request */
+    uint32_t rtt_us;         /* round trip in microseconds; 0: no reply */
+    uint64_t register_value; /* fenced vote: what the node's register held before it */
+    uint64_t pttl_ms;        /* time to live of the key that exists; 0: the reply does not say */
 };
 
-/* A round of so many nodes before its first question; both arrays have an element for each node,
- * are zero, and stay the owner's. */
+/* Makes a round of `nodes` nodes with a quorum of `quorum`, before its first request. Both arrays
+ * have an element for each node and are zero; they stay the caller's and must outlive the round. */
 void rl_round_init(struct rl_round *round, unsigned nodes, unsigned quorum, uint32_t *rtt_us,
                    uint8_t *cause);
-/* All that is known of another round of as many nodes. */
+/* Copies the contents of `from`, a round of as many nodes; `round` keeps its own arrays. */
 void rl_round_copy(struct rl_round *round, const struct rl_round *from);
 
-/* Opens a round: asks the nodes of `ask` that are up (silent ones, too, to give keys back, and
- * where there is no majority without them), counts the others of `ask` as failed with the view's
- * cause. `register_value` is increased. */
+/* Opens the next round: sets `requested` to the nodes of `ask` that can be asked, T1 to view->now,
+ * and increments the number. The caller then sends the requests. Suspect nodes are asked if the
+ * verb removes keys, or if there is no quorum without them. The other nodes of `ask` count as
+ * failed, with the view's cause. Grants of `excluded` nodes do not count. */
 void rl_round_open(struct rl_round *round, enum rl_verb verb, rl_nodes ask, rl_nodes excluded,
                    const struct rl_view *view);
 
-/* These are not asked yet, right after rl_round_open(). */
+/* Moves `nodes` from requested to deferred: they are asked later. Call it right after
+ * rl_round_open(), before a request is sent. */
 void rl_round_defer(struct rl_round *round, rl_nodes nodes);
-/* The nodes held back that are to be asked now; those that are not up by now count as failed. */
+/* Moves all deferred nodes to requested and returns those to be asked now. Nodes that cannot be
+ * asked any more count as failed. */
 rl_nodes rl_round_take_deferred(struct rl_round *round, const struct rl_view *view);
 
-/* Takes what a later round of the same nodes, one that was given up, knows of those that this round
- * held back to its end. For reports. */
+/* Copies from `later`, a round of the same nodes that was abandoned, the votes of the nodes that
+ * this round never asked. Only for the report. */
 void rl_round_complete(struct rl_round *round, const struct rl_round *later);
 
-/* They will not be asked. */
+/* Counts all deferred nodes as failed, with `cause`: they are never asked. */
 void rl_round_fail_deferred(struct rl_round *round, uint8_t cause);
 
-/* From here on votes of these nodes do not count, not even those that were given already; the view
- * says why. */
+/* Excludes `nodes` from now on: none of their grants counts, earlier ones included. The view has
+ * the causes. */
 void rl_round_exclude(struct rl_round *round, rl_nodes nodes, const struct rl_view *view);
 
-/* Counts one vote of this round; a second vote of a node and votes of nodes that were not asked are
- * ignored. Returns true if the vote was counted in. */
+/* Counts one vote. Ignores a vote of another round, a second vote of a node, and a vote of a node
+ * that was not asked. Returns true if the vote was counted. */
 bool rl_round_count(struct rl_round *round, const struct rl_ballot *ballot);
 
-/* The outcome that the votes so far add up to, and keeps it. A majority that only silent nodes
- * could still make is waited for, with one exception: an attempt that was denied somewhere concedes
- * at once, because others wait for the votes it has. */
+/* Returns the outcome of the present votes and stores it. A round waits for suspect nodes if only
+ * they can complete a quorum. An attempt that was denied somewhere does not: it fails at once,
+ * because another contender needs the votes that it got. */
 enum rl_outcome rl_round_judge(struct rl_round *round);
 
-/* The same for a round that asks whether a key is still ours. WON: a majority of votes that count
- * says so. GONE: there are too many denials for a majority; the denial of a barred node counts,
- * too. FAILED: the nodes that are left can bring about neither. */
+/* As rl_round_judge(), for a round that verifies a held lock. WON: a quorum of grants that count.
+ * GONE: too many denials for a quorum; denials of excluded nodes count, too. FAILED: the missing
+ * votes can lead to neither. */
 enum rl_outcome rl_round_judge_verify(struct rl_round *round);
 
-/* Nodes that were asked and have not answered. */
+/* Returns the nodes that were asked and have not voted. */
 rl_nodes rl_round_pending(const struct rl_round *round);
 
-/* Grants that count. */
+/* Returns the nodes whose grants count: granted and not excluded. */
 rl_nodes rl_round_counted(const struct rl_round *round);
 
-/* Why a round failed: ECONTENDED, ENOQUORUM, EEXCLUDED, EFENCE, EAUTH or ENOMEM. In a round that is
- * given up before its decision, nodes without an answer count as if they had failed. */
+/* Returns why a round failed: ECONTENDED, ENOQUORUM, EEXCLUDED, EFENCE, EAUTH or ENOMEM. If the
+ * round is still open, because the caller abandons it, pending and deferred nodes count as failed.
+ */
 int rl_round_status(const struct rl_round *round);
 
 #endif

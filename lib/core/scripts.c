@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * The Lua scripts. Any change of a byte changes the SHA1 behind it (test/unit/test_wire.c computes
- * them).
+ * The Lua scripts. `sha` is the SHA1 of `text`, so it changes with every byte of the text;
+ * test/unit/test_wire.c compares them.
  *
- * Scripts carry no "#!lua" line: with one, a server at maxmemory refuses them before they could
- * delete. Scripts that grant always write, so that a server that has become a replica refuses them
- * (READONLY) instead of confirming a key that is no longer its own.
+ * No script has a "#!lua" line: with one, a server at maxmemory refuses the script, also one that
+ * only deletes. Scripts that grant always write, so that a server that has become a replica refuses
+ * them (READONLY) instead of confirming a key that its master may have changed.
  *
- * Fences: a record is one hash. `cfg` is the fingerprint and behind it the run of the server that
- * the record is bound to (nothing if it survives restarts); `mark` is left by the client that first
- * saw that the record is not in use; and there is a number for each stripe. Numbers go in and out
- * as decimal strings: Lua keeps 14 digits when it formats a number, and has doubles only, which are
- * exact below 2^53. Answers are one bulk string, put together in the script: the reader refuses
- * arrays. Only GET, SET, PTTL, HGET and HSET are called.
+ * Fence records: a record is one hash. Field `cfg` is the fingerprint, followed by the run id of
+ * the server to which the record is bound (nothing if the record is durable). Field `mark` is
+ * written by the client that first finds the record not in use. Field s is the register of stripe
+ * s. Numbers are passed as decimal strings, because Lua formats numbers with 14 digits only; it
+ * compares them as doubles, which are exact below 2^53. Replies are one bulk string, because the
+ * reader of replies rejects arrays here. The only commands called are GET, SET, PTTL, HGET and
+ * HSET, which keeps the rights short that a user needs.
  *
- * Several keys: a script looks at all keys before it writes the first, so that an error (memory,
- * rights, another type) leaves all as it was. Whether a key exists is asked with PTTL, which works
- * with every type. */
+ * Several keys: a script reads all keys before it writes the first, so that an error (memory,
+ * rights, another type) changes nothing. PTTL tests whether a key exists, because it works with
+ * keys of every type. */
 #include "core/scripts.h"
 
-/* ---- one key. KEYS: lock. ARGV: token, ttl ---- */
+/* ---- one key. KEYS: lock. ARGV: token, ttl in ms ---- */
 
-/* Keeps a later expiry: a request of a closed connection may be executed after a newer, longer one.
- */
+/* Never shortens the TTL: an old request may be executed after a newer one with a longer TTL. */
 const struct rl_script rl_script_extend = {
     .text = "if redis.call('GET',KEYS[1])==ARGV[1] then "
             "local left=redis.call('PTTL',KEYS[1]) local ttl=tonumber(ARGV[2]) "
@@ -44,7 +44,8 @@ const struct rl_script rl_script_shorten = {
 
 /* ---- fences ---- */
 
-/* KEYS: lock, record. ARGV: token, ttl, stripe, proposal, fingerprint. */
+/* Acquires the lock, and stores the proposal in the register if it is larger than the number there.
+ * KEYS: lock, record. ARGV: token, ttl in ms, stripe, proposal, fingerprint. */
 const struct rl_script rl_script_vote = {
     .text = "local cfg=redis.call('HGET',KEYS[2],'cfg') if not cfg then return 'M' end "
             "if string.sub(cfg,1,#ARGV[5])~=ARGV[5] then return 'R '..string.sub(cfg,1,200) end "
@@ -59,7 +60,8 @@ const struct rl_script rl_script_vote = {
     .sha = "b3659dbccbcfec4dd1be8999af160b93c1a9d32e",
 };
 
-/* KEYS: lock, record. ARGV: token, stripe, number, fingerprint. The key of a lock that is not ours
+/* Raises the register to at least the fence, if the lock still has our token. KEYS: lock, record.
+ * ARGV: token, stripe, fence, fingerprint. Reads the lock with pcall, because another client's key
  * may be of any type. */
 const struct rl_script rl_script_raise = {
     .text = "local held=redis.pcall('GET',KEYS[1]) if held~=ARGV[1] then return 'L' end "
@@ -74,8 +76,9 @@ const struct rl_script rl_script_raise = {
     .sha = "705b295dfba164dd0fb148ebc566c5595f4b2f2b",
 };
 
-/* KEYS: record. ARGV: fingerprint, run, mark, stripes. Leaves the mark on a record that is not in
- * use, or was not in use by this run, and of no other configuration. */
+/* Returns configuration, mark and registers of the record. KEYS: record. ARGV: fingerprint, run id,
+ * mark, number of stripes. Stores the mark if there is none, the record is not in use by this run
+ * of the server, and it does not belong to another configuration. */
 const struct rl_script rl_script_read = {
     .text =
         "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' "
@@ -89,8 +92,9 @@ const struct rl_script rl_script_read = {
     .sha = "5b310c57df1827ef796482604c9cf009e895cdef",
 };
 
-/* KEYS: record. ARGV: fingerprint, run, mark ('*': whatever is there), numbers. The fingerprint is
- * written last: until then the record is not in use. */
+/* Raises the registers and takes the record into use. KEYS: record. ARGV: fingerprint, run id, mark
+ * ('*': the record's configuration and mark are not compared), "stripe:number ...". Writes the
+ * fingerprint last: until then the record is not in use. */
 const struct rl_script rl_script_seed = {
     .text =
         "local f=KEYS[1] local cfg=redis.call('HGET',f,'cfg') or '' if ARGV[3]~='*' then "
@@ -106,14 +110,15 @@ const struct rl_script rl_script_seed = {
     .sha = "edafb61863f48b312dd09ef842ea5eea04ae418f",
 };
 
-/* ---- several keys. KEYS: all of the lock. ARGV: token, ttl ---- */
+/* ---- several keys. KEYS: all keys of the lock. ARGV: token, ttl in ms ---- */
 
 const struct rl_script rl_script_acquire_many = {
     .text = "for i,k in ipairs(KEYS) do if redis.call('PTTL',k)~=-2 then return -i end end "
             "for _,k in ipairs(KEYS) do redis.call('SET',k,ARGV[1],'PX',ARGV[2]) end return 1",
 };
 
-/* Keys that are ours are no obstacle, and do not get a shorter TTL. */
+/* Sets all keys, unless one of them has another token. Does not shorten the TTL of a key that is
+ * ours already. */
 const struct rl_script rl_script_heal_many = {
     .text = "for _,k in ipairs(KEYS) do local v=redis.call('GET',k) "
             "if v and v~=ARGV[1] then return 0 end end local ttl=tonumber(ARGV[2]) "
@@ -128,7 +133,7 @@ const struct rl_script rl_script_extend_many = {
             "redis.call('PEXPIRE',k,left) end return 1",
 };
 
-/* A key of another type must not keep the others from being deleted. */
+/* Deletes the keys that have the token. A key of another type does not end the loop. */
 const struct rl_script rl_script_release_many = {
     .text = "local n=0 for _,k in ipairs(KEYS) do local v=redis.pcall('GET',k) "
             "if v==ARGV[1] then n=n+redis.call('DEL',k) "
@@ -143,7 +148,7 @@ const struct rl_script rl_script_shorten_many = {
             "return n",
 };
 
-/* Compares and writes nothing. */
+/* Returns 1 if all keys have the token, else 0; writes nothing. */
 const struct rl_script rl_script_get_many = {
     .text =
         "for _,k in ipairs(KEYS) do if redis.call('GET',k)~=ARGV[1] then return 0 end end return 1",

@@ -2,8 +2,8 @@
  * Reads the reply to TIME. */
 #include "core/wire.h"
 
-/* Digits up to `end` or the first other byte; the place behind them, or NULL if there is none or
- * the value is too large to be seconds or microseconds. */
+/* Reads decimal digits up to `end` or to the first other byte into `*ret`. Returns the position
+ * after them. NULL: there is no digit, or more than 12, too many for seconds or microseconds. */
 static const char *take_number(const char *at, const char *end, uint64_t *ret)
 {
     const char *begin = at;

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT
- * Commands and replies as the core sees them. No socket, no parser: a command goes out as an array
- * of byte strings, a reply comes in as a small struct. core/protocol.h says which words a request
- * has and what its reply means. */
+ * Commands and replies as data: a command is an array of byte strings, a parsed reply is a small
+ * struct. core/protocol.h defines which words a request has and what its reply means; sockets and
+ * the parser are in lib/node. */
 #ifndef RL_CORE_WIRE_H
 #define RL_CORE_WIRE_H
 
 #include "core/types.h"
 
+/* A byte string that belongs to another object; not terminated, and it may contain any byte. */
 struct rl_arg {
     const char *data;
-    size_t len;
+    size_t len; /* bytes */
 };
 #define RL_ARGS_MAX                                                                                \
-    (RL_KEYS_MAX + 10) /* EVAL, the script, and 8 words, one of which is all keys                  \
-                        */
-#define RL_NUMBERS_MAX 3
+    (RL_KEYS_MAX + 10)   /* EVAL, the script, and 8 words, one of which stands for all keys        \
+                          */
+#define RL_NUMBERS_MAX 3 /* numbers in one command */
 
+/* One command to be sent, made by rl_protocol_format(). `args` points to memory of the caller of
+ * that function and into `numbers`, so a command must not be copied. */
 struct rl_command {
-    size_t count;
-    size_t numbers_used;
-    char numbers[RL_NUMBERS_MAX][24]; /* backing store of numbers */
-    struct rl_arg args[RL_ARGS_MAX];
+    size_t count;                     /* used elements of `args` */
+    size_t numbers_used;              /* used elements of `numbers` */
+    char numbers[RL_NUMBERS_MAX][24]; /* decimal digits of numbers, right-aligned */
+    struct rl_arg args[RL_ARGS_MAX];  /* the words of the command, in order */
 };
 
+/* The type of a reply in the Redis protocol. */
 enum rl_reply_kind {
     RL_REPLY_STATUS = 1,
     RL_REPLY_ERROR = 2,
@@ -31,56 +35,63 @@ enum rl_reply_kind {
     RL_REPLY_NIL = 5,
     RL_REPLY_ARRAY = 6
 };
+/* One parsed reply. Its text is borrowed from the parser and valid until the next reply is read. */
 struct rl_reply {
     enum rl_reply_kind kind;
-    int64_t integer;  /* INTEGER; ARRAY: its elements */
-    const char *text; /* STATUS, ERROR, BULK; ARRAY: its texts, joined by blanks; not terminated */
-    size_t len;
+    int64_t integer;  /* INTEGER: the value; ARRAY: the number of elements */
+    const char *text; /* STATUS, ERROR, BULK: the text; ARRAY: the texts of its elements, joined by
+                       * blanks. Not terminated */
+    size_t len;       /* bytes of `text` */
 };
 
+/* What one reply means for the round that its request belongs to. */
 enum rl_vote {
-    RL_VOTE_NONE = 0,
-    RL_VOTE_GRANTED = 1,
-    RL_VOTE_DENIED = 2,
-    RL_VOTE_FAILED = 4,
-    RL_VOTE_RESEND =
-        5, /* this form was not executed: ask once more in the form of rl_result.form */
-    RL_VOTE_SUSPECT = 6 /* no answer so far, and not much hope for one: another vote may follow */
+    RL_VOTE_NONE = 0,    /* no vote yet */
+    RL_VOTE_GRANTED = 1, /* the server did what was requested */
+    RL_VOTE_DENIED = 2,  /* the key exists (ACQUIRE), or it is not there with our token */
+    RL_VOTE_FAILED = 4,  /* no vote, with a cause; the request may have been executed */
+    RL_VOTE_RESEND = 5,  /* the server does not know this form of the request and has not executed
+                          * it: send it again in the form of rl_result.form */
+    RL_VOTE_SUSPECT = 6  /* no reply so far, and the node is suspect: another vote may follow */
 };
 
+/* A classified reply: the vote, and what else the reply says. Fields that do not apply are 0. */
 struct rl_result {
     enum rl_vote vote;
     int cause;       /* enum redlock_cause; NONE unless FAILED */
-    uint8_t form;    /* enum rl_form; with AGAIN: how to ask again */
-    unsigned forget; /* with AGAIN: feature bits that this server has shown not to have */
-    uint8_t key;     /* ACQUIRE of several keys, denied: the first that was taken; from 1 on */
-    /* Of fences: */
-    uint8_t record;          /* enum rl_record_state: what the answer says of the node's record */
-    bool accepted;           /* ACQUIRE granted: the proposal was stored */
+    uint8_t form;    /* RESEND: enum rl_form of the next request */
+    unsigned forget; /* RESEND: RL_FEATURE_* bits that this server has shown not to support */
+    uint8_t key; /* ACQUIRE of several keys, denied: the first key that exists, counted from 1 */
+    /* Replies to fenced requests: */
+    uint8_t record;          /* enum rl_record_state of the node's fence record */
+    bool accepted;           /* ACQUIRE granted: the register now holds the proposal */
     uint64_t register_value; /* ACQUIRE granted or denied: what the register held before */
-    uint64_t pttl_ms;        /* of the key that is there; 0: not said, or for ever */
-    struct rl_arg run; /* which run of the server the record belongs to; points into the reply */
+    uint64_t pttl_ms;  /* time to live of the key that exists; 0: not in the reply, or no expiry */
+    struct rl_arg run; /* run id of the server to which the record is bound; empty: to none. Points
+                        * into the reply */
 };
 
-/* What an answer says of the fence record of its node. */
+/* The state of one node's fence record, as far as replies show it. */
 enum rl_record_state {
-    RL_RECORD_UNKNOWN = 0,
+    RL_RECORD_UNKNOWN = 0,   /* no reply has shown it yet */
     RL_RECORD_ADMITTED = 1,  /* in use, for our configuration */
-    RL_RECORD_MISSING = 2,   /* not in use: new, or forgotten */
+    RL_RECORD_MISSING = 2,   /* not in use: the server is new, or has lost its record */
     RL_RECORD_FOREIGN = 3,   /* in use for another configuration */
-    RL_RECORD_CORRUPT = 4,   /* holds what is not a number, or not a record */
-    RL_RECORD_OLD_RUN = 5,   /* in use by an earlier run of the server, which may have known more */
-    RL_RECORD_UNATTESTED = 6 /* nobody says that it survives a restart, though it should */
+    RL_RECORD_CORRUPT = 4,   /* the key is not a hash, or a field is not a number */
+    RL_RECORD_OLD_RUN = 5,   /* bound to an earlier run of the server; later tokens may be lost */
+    RL_RECORD_UNATTESTED = 6 /* records must be durable, but the server is not attested to be */
 };
 
-/* The answer to TIME as microseconds since 1970; false: it is not one. */
+/* Reads the reply to TIME and returns it in `*ret_us` as microseconds since 1970. Returns false if
+ * the reply is anything else. */
 bool rl_wire_time_us(const struct rl_reply *reply, uint64_t *ret_us);
 
-/* The cause behind an error reply (text without the leading '-'). Understands the code as the first
- * word and, as servers before Redis 7 write it, wrapped in "ERR Error running script ...: CODE
- * ...". */
+/* Returns the enum redlock_cause of an error reply; `text` is without the leading '-'. The error
+ * code is the first word, or, from servers before Redis 7, inside of "ERR Error running script ...:
+ * CODE ...". Unknown codes are CAUSE_ERROR_REPLY. */
 int rl_wire_error_cause(const char *text, size_t len);
 
+/* Returns whether the first bytes of `text` are `words`, a terminated string. */
 bool rl_wire_starts_with(const char *text, size_t len, const char *words);
 
 #endif
