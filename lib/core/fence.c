@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Choosing a fence. */
+ * Chooses fences; makes fingerprints of the configuration. fence.h has the algorithm and its proof.
+ */
 #include "core/fence.h"
 
 #include <string.h>
 
-#define DIGITS_MAX 16 /* of numbers below 2^53 */
+#define DIGITS_MAX 16 /* decimal digits of numbers below 2^53 */
 
 uint64_t rl_fence_propose(uint64_t hint, uint64_t wall_us)
 {
@@ -25,7 +26,7 @@ void rl_fence_begin(struct rl_fence *fence, uint64_t proposal)
 
 bool rl_fence_grant(struct rl_fence *fence, unsigned node, uint64_t previous, bool accepted)
 {
-    /* Strictly larger: two attempts that propose the same number must not both succeed with it. */
+    /* Strictly larger: of two attempts that propose the same number, only one may use it. */
     bool stored = accepted && fence->proposal > previous;
     uint64_t now = rl_max_u64(previous, stored ? fence->proposal : 0);
 
@@ -73,6 +74,7 @@ enum rl_fence_outcome rl_fence_judge(const struct rl_fence *fence, rl_nodes coun
     return rl_nodes_count(agreed | open) < quorum ? RL_FENCE_FAILED : RL_FENCE_OPEN;
 }
 
+/* Writes `text` and a NUL to `ret` at offset `at`. Returns the offset of the NUL. */
 static size_t put(char *ret, size_t at, const char *text)
 {
     size_t len = strlen(text);
@@ -82,6 +84,7 @@ static size_t put(char *ret, size_t at, const char *text)
     return at + len;
 }
 
+/* Writes `name` and the decimal digits of `value` as put() does. */
 static size_t put_integer(char *ret, size_t at, const char *name, uint64_t value)
 {
     char digits[24];

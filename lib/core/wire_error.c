@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * From the text of an error reply to a cause. The text is the server's and is not trusted: it is
- * compared and nothing else. */
+ * Finds the cause of an error reply. The text of the server is not trusted: it is only compared. */
 #include "core/wire.h"
 
 #include <redlock/redlock.h>
 #include <string.h>
 
+/* The first word or words of an error, and the cause that it means. */
 struct code {
-    const char *word;
-    int cause;
+    const char *word; /* without the "ERR " before a phrase */
+    int cause;        /* enum redlock_cause */
 };
 
-/* A code is the first word of an error. Codes that are not listed, with MISCONF, NOREPLICAS,
- * NOSCRIPT and DENIED among them, are ERROR_REPLY: the server's own text says it better than a
- * number. */
+/* Errors with a code, which is the first word. Codes that are not listed, such as MISCONF,
+ * NOREPLICAS, NOSCRIPT and DENIED, are ERROR_REPLY: reports then show the text of the server. */
 static const struct code CODES[] = {
     {"WRONGTYPE", REDLOCK_CAUSE_WRONGTYPE},
     {"READONLY", REDLOCK_CAUSE_READONLY},
@@ -31,7 +30,8 @@ static const struct code CODES[] = {
     {"TRYAGAIN", REDLOCK_CAUSE_CLUSTER},
 };
 
-/* Errors whose code is a bare ERR (or, from inside a script, none): known by their first words. */
+/* Errors whose code is only ERR, or, inside of a script, that have none: the words after the code
+ * identify them. */
 static const struct code PHRASES[] = {
     {"invalid password", REDLOCK_CAUSE_AUTH},                      /* AUTH before Redis 6 */
     {"operation not permitted", REDLOCK_CAUSE_AUTH},               /* NOAUTH before Redis 2.8 */
@@ -50,6 +50,7 @@ bool rl_wire_starts_with(const char *text, size_t len, const char *words)
     return len >= words_len && memcmp(text, words, words_len) == 0;
 }
 
+/* Returns whether the first word of `text` is `word`. */
 static bool is_code(const char *text, size_t len, const char *word)
 {
     size_t word_len = strlen(word);
@@ -58,7 +59,7 @@ static bool is_code(const char *text, size_t len, const char *word)
             text[word_len] == '\n');
 }
 
-/* NONE if the text does not begin with anything known. */
+/* Returns the cause of the code or phrase at the beginning of the text; NONE: unknown. */
 static int cause_at(const char *text, size_t len)
 {
     for (size_t i = 0; i < sizeof CODES / sizeof CODES[0]; i++)
@@ -74,8 +75,9 @@ static int cause_at(const char *text, size_t len)
     return REDLOCK_CAUSE_NONE;
 }
 
-/* Before Redis 7: "... (call to f_SHA): @user_script:1: [@user_script: 1: -]CODE words". The code
- * follows one of the ": ", with or without its '-'. */
+/* Returns the cause of a script's error from a server before Redis 7: "... (call to f_SHA):
+ * @user_script:1: [@user_script: 1: -]CODE words". Tries what follows each ": ", with or without
+ * '-'. NONE: unknown. */
 static int cause_in_wrapper(const char *text, size_t len)
 {
     for (size_t i = 2; i < len; i++) {

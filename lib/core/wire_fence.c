@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Takes apart what a server says of its fence record. The text is the server's and is not trusted.
- */
+ * Parses the text in which a server returns its fence record. The text is not trusted. */
 #include "core/wire_fence.h"
 
 #include <string.h>
@@ -16,6 +15,8 @@ struct rl_arg rl_wire_next_word(struct rl_arg *text)
     return word;
 }
 
+/* Returns the next line in `*ret`, without its newline, and removes it from `text`. Returns false
+ * if there is no newline. */
 static bool next_line(struct rl_arg *text, struct rl_arg *ret)
 {
     const char *end = memchr(text->data, '\n', text->len);
