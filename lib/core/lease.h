@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The life of one lock: attempts and retries, holding and extending, loss, release. A pure step
- * function: an event and the state of the world go in, effects come out. It never calls out, and
- * knows no clock, memory, thread or socket.
+ * The state machine of one lock: attempts and retries, holding and extending, loss, release. A pure
+ * step function: an event and the state of the nodes go in, effects come out, and the engine
+ * executes the effects. The lease calls nothing outside of lib/core, and knows no clock, memory,
+ * thread or socket.
  *
  *   QUEUE   QUEUED: behind another lock of this client, until its TURN
- *            START, TURN      won                    release            decided
- *     NEW ----------> ASKING -----> HELD <--> EXTENDING ----> RELEASING -----> ENDED
- *                      |  ^           \__________\______________________________^
- *               failed v  | due          lost, detached
- *                     WAITING ------------------------------------------------> ENDED
+ *            START, TURN        won                    release            decided
+ *     NEW ----------> ACQUIRING -----> HELD <--> EXTENDING ----> RELEASING -----> ENDED
+ *                      |  ^             \__________\______________________________^
+ *               failed v  | due            lost, detached
+ *                     WAITING --------------------------------------------------> ENDED
  *                                      budget used up, cancelled
  */
 #ifndef RL_CORE_LEASE_H
@@ -20,233 +21,267 @@
 #include "core/fence.h"
 #include "core/quorum.h"
 
+/* What a lease is for. */
 enum rl_lease_kind {
-    RL_LEASE_ACQUIRE = 1, /* a new lock with a fresh token for every attempt */
-    RL_LEASE_ADOPT = 2,   /* a lock that somebody else acquired; held from its own extension on */
-    RL_LEASE_RELEASE = 3, /* release by token, nothing is held */
-    RL_LEASE_INSPECT = 4, /* look only */
-    RL_LEASE_VERIFY = 5   /* asks whether a lock that another lease holds is still there */
+    RL_LEASE_ACQUIRE = 1, /* acquires a lock, with a fresh token for each attempt */
+    RL_LEASE_ADOPT = 2,   /* adopts a lock by its token; held once its first extension has won */
+    RL_LEASE_RELEASE = 3, /* releases a lock by its token; never held */
+    RL_LEASE_INSPECT = 4, /* reads who holds a lock */
+    RL_LEASE_VERIFY = 5 /* asks the servers whether they still have a lock held by another lease */
 };
 
 enum rl_lease_state {
-    RL_STATE_NEW = 0,
-    RL_STATE_ACQUIRING = 1,
-    RL_STATE_WAITING = 2,
+    RL_STATE_NEW = 0,       /* before the first event */
+    RL_STATE_ACQUIRING = 1, /* an attempt, an inspection or a verification is in progress */
+    RL_STATE_WAITING = 2,   /* between two attempts */
     RL_STATE_HELD = 3,
-    RL_STATE_EXTENDING = 4,
+    RL_STATE_EXTENDING = 4, /* held, and a round of extensions is in progress */
     RL_STATE_RELEASING = 5,
     RL_STATE_ENDED = 6,
-    RL_STATE_QUEUED = 7 /* another lock of this client asks for the same resource */
+    RL_STATE_QUEUED = 7 /* in the client's queue, behind another lock of the same resource */
 };
 
-/* What the caller asked for; it does not change over the life of a lease. */
+/* The settings of a lease. They never change while the lease exists. */
 struct rl_lease_terms {
-    uint8_t kind; /* enum rl_lease_kind */
-    uint8_t nodes, quorum;
-    bool auto_extend;
-    bool fence;           /* ACQUIRE: with a fence */
-    uint16_t permits;     /* ACQUIRE: one of so many slots; 0: the resource itself */
-    uint32_t extends_max; /* 0: no limit */
+    uint8_t kind;         /* enum rl_lease_kind */
+    uint8_t nodes;        /* nodes of the shard, 1 to RL_NODES_MAX */
+    uint8_t quorum;       /* votes that a decision needs */
+    bool auto_extend;     /* extends the lock without being asked */
+    bool fence;           /* ACQUIRE: with a fencing token */
+    uint16_t permits;     /* ACQUIRE: permits of the semaphore; 0: an ordinary lock */
+    uint32_t extends_max; /* automatic extensions of one lock; 0: no limit */
     struct rl_drift drift;
     struct rl_backoff backoff;
-    uint64_t ttl_ns;
-    uint64_t validity_min_ns; /* > 0 */
-    uint64_t extend_at_ns;    /* 0: two thirds of the validity */
-    uint64_t hold_max_ns;     /* 0: no limit */
-    uint64_t margin_ns;       /* ENDANGERED this long before the deadline */
-    uint64_t wall_slack_us;   /* the wall clock may jump ahead so far; 0: it is not looked at */
+    uint64_t ttl_ns;          /* TTL of the keys */
+    uint64_t validity_min_ns; /* least validity of a lock that is granted; > 0 */
+    uint64_t extend_at_ns;    /* extends when this validity is left; 0: two thirds of it */
+    uint64_t hold_max_ns;     /* longest time that the lock may be held; 0: no limit */
+    uint64_t margin_ns;       /* reports ENDANGERED this long before the deadline */
+    uint64_t wall_slack_us;   /* if the wall clock jumps ahead by more than this, the lock is lost;
+                               * 0: the wall clock is not compared */
 };
 
+/* The parameters of a new lease. */
 struct rl_lease_params {
     struct rl_lease_terms terms;
-    uint8_t keys;      /* resources, all or none; 0: one */
-    uint64_t wait_ns;  /* 0: one attempt; RL_NEVER: for ever */
-    uint64_t fence;    /* ADOPT: that of the giver; 0: none */
-    rl_nodes unproven; /* VERIFY: nodes whose key proves nothing; see rl_lease_unproven() */
-    uint64_t salt;     /* keeps the retries of several leases of one tick apart */
-    bool confirms;     /* the owner says CONFIRM before it believes a grant */
+    uint8_t keys;      /* resources that are locked together; 0 or 1: one */
+    uint64_t wait_ns;  /* wait budget from START on; 0: one attempt, RL_NEVER: no limit */
+    uint64_t fence;    /* ADOPT: the fence of the adopted lock; 0: none */
+    rl_nodes unproven; /* VERIFY: nodes whose grant does not count, from rl_lease_unproven() */
+    uint64_t salt;     /* differs between leases, so that their random pauses differ */
+    bool confirms;     /* the engine sends CONFIRM before it reports a grant to the caller */
 };
 
-/* Between two attempts: what is known of the key. */
+/* What a lease knows about the key between two attempts. Owner: lease_wait.c; lease_attempt.c and
+ * lease_permit.c set some fields. The sets have at most one node each. */
 struct rl_wait {
-    rl_nodes tracked;   /* was asked whether it is there, and tells when that changes */
-    rl_nodes preferred; /* was asked before the others in the last attempt */
-    rl_nodes probed;    /* and, in the same breath, whether the key is there, and to tell */
-    bool notified;      /* did tell, before its answer was here */
-    uint8_t key;        /* which one, of several */
-    bool free;          /* it said that the key is not there, or that it has changed */
-    bool request_all;   /* then all nodes are asked at once */
-    bool is_guess;      /* another node than the first said so, where it may never have been */
-    bool tried;         /* the last attempt was made on such a hunch */
-    uint64_t start_ns;  /* boot clock: not before */
+    rl_nodes tracked;   /* was sent a probe for the key, and tracks it: it sends a notification when
+                         * the key changes */
+    rl_nodes preferred; /* was asked before the other nodes in the last attempt; 0: none was */
+    rl_nodes probed;    /* of `preferred`: was sent a probe together with the request */
+    bool notified;      /* `probed` sent a notification before the attempt ended */
+    uint8_t key;        /* lock of several keys: index of the key that is probed */
+    bool free;          /* a node said that the key does not exist or has changed: the next attempt
+                         * begins at `start_ns` */
+    bool request_all;   /* the next attempt asks all nodes at once */
+    bool is_guess;      /* `free` was said by a node that may never have had the holder's key */
+    bool tried;         /* the last attempt was made because of such a guess */
+    uint64_t start_ns;  /* boot clock: earliest time of an attempt because of `free`; 0: now */
 };
 
+/* In place of a slot number: any slot, or none yet. */
 #define RL_SLOT_ANY UINT16_MAX
 
-/* The search for a permit: L keys, each an ordinary lock, of which one that is free is wanted. Up
- * to 64 of them are looked at together; bit i of a set is the slot i places behind `start`, in a
- * ring.
- */
+/* The search for a permit of a semaphore. Owner: lease_permit.c. Up to 64 slots, the window, are
+ * searched together: bit i of a slot set is the slot (start + i) modulo the number of permits. */
 struct rl_permit {
-    uint16_t slot;       /* of the present attempt, or of what is held */
-    uint16_t origin;     /* where the search began */
-    uint16_t start;      /* of the window */
-    uint16_t expires;    /* the slot that expires first, as far as is known */
-    bool searching;      /* goes on without a pause: not all of the window is known to be taken */
+    uint16_t slot;       /* slot of the present attempt, or of the lock that is held */
+    uint16_t origin;     /* slot at which the search began */
+    uint16_t start;      /* first slot of the window */
+    uint16_t expires;    /* slot of the window whose key expires first, as far as is known */
+    bool searching;      /* the search goes on without a pause: slots of the window are untried */
     uint32_t turn;       /* windows opened after the first one */
-    uint32_t turns;      /* the search goes on without a pause up to this turn */
-    rl_nodes other_node; /* the node that the search asks; 0: the preferred one */
+    uint32_t turns;      /* value of `turn` up to which the search goes on without a pause */
+    rl_nodes other_node; /* the node that is asked instead of the preferred one; 0: none */
     rl_nodes requested;  /* nodes that were asked about slots during this call */
-    rl_nodes replied;    /* of these: have answered */
-    uint64_t tried;      /* asked for since the window was opened */
-    uint64_t open;       /* free, as far as is known, or worth a try */
-    uint64_t probed;     /* the first node was asked whether they are free, and has not answered */
-    uint64_t tracked;    /* it tells when these change */
-    uint64_t expires_ns;
-    struct rl_now probe_until;
+    rl_nodes replied;    /* of `requested`: have replied */
+    uint64_t tried;      /* slots with an attempt since the window was opened */
+    uint64_t open;       /* slots worth an attempt: free, or unknown and untried */
+    uint64_t probed;     /* slots whose probe has no reply yet */
+    uint64_t tracked;    /* slots whose change the probed node reports by a notification */
+    uint64_t expires_ns; /* boot clock: when the key of slot `expires` expires; RL_NEVER: unknown */
+    struct rl_now probe_until; /* when the search goes on without the missing replies */
 };
 
-/* The last attempt that came to a decision: what a call reports whose budget ends during a later
- * attempt. */
+/* The last attempt that was decided. If the wait budget ends during a later attempt, the call
+ * reports this one, because it has more votes. */
 struct rl_decided {
     struct rl_round round;
-    int32_t status; /* 0: there was none */
-    bool reported;  /* the call has ended with it */
+    int32_t status; /* error of that attempt; 0: no attempt was decided yet */
+    bool reported;  /* the call has ended with this attempt */
 };
 
-/* What a lease needs beside itself. All of it is its owner's, zero at first but for the terms, and
- * stays where it is as long as there is the lease. */
+/* The memory that a lease needs beside its struct. The engine owns it (engine/storage.c) and keeps
+ * it in place as long as the lease exists. Only the terms are filled in, the rest is zero. */
 struct rl_lease_storage {
     const struct rl_lease_terms *terms;
-    uint32_t *rtt_us;           /* an element for each node */
-    uint8_t *cause;             /* the same */
-    struct rl_permit *permit;   /* for a permit, else NULL */
-    struct rl_fence *fence;     /* where a fence is wanted or brought along, else NULL */
-    struct rl_decided *decided; /* where rl_lease_may_be_cut(), else NULL; its arrays are set */
+    uint32_t *rtt_us;           /* `nodes` elements, for rl_round.rtt_us */
+    uint8_t *cause;             /* `nodes` elements, for rl_round.cause */
+    struct rl_permit *permit;   /* NULL unless the lease is for a permit */
+    struct rl_fence *fence;     /* NULL unless rl_lease_needs_fence() */
+    struct rl_decided *decided; /* NULL unless rl_lease_may_be_cut(); its round has its arrays */
 };
 
+/* One lease: all that the core keeps about one lock. Only core/lease*.c change it, except for
+ * `contention`, which the engine sets; the engine and the api floor read it.
+ *
+ * Invariants, as long as the lock is held:
+ *   - `deadline`, `backing` and `wall_us` belong to the same round, the last one that has won;
+ *   - the grants of nodes in `fresh` or `probation`, or not in `ours`, when a round of extensions
+ *     begins do not count in that round;
+ *   - the lock is lost as soon as `ours` is known to be smaller than the quorum, or as soon as an
+ *     INVALIDATE makes `backing` smaller than the quorum. */
 struct rl_lease {
     const struct rl_lease_terms *terms;
-    struct rl_contention
-        *contention;          /* shared by all locks of this client on the resource; may be NULL */
-    struct rl_permit *permit; /* NULL: it is none */
-    struct rl_fence *fence;   /* NULL: it has none */
-    struct rl_decided *decided; /* NULL: no attempt is cut short */
+    struct rl_contention *contention; /* what the client remembers of the resource, shared by all
+                                       * its locks on it; NULL: nothing */
+    struct rl_permit *permit;         /* NULL: not for a permit */
+    struct rl_fence *fence;           /* NULL: without a fence */
+    struct rl_decided *decided;       /* NULL: the wait budget cannot end during an attempt */
     struct rl_wait wait;
-    struct rl_round round;
-    uint8_t state;   /* enum rl_lease_state */
-    uint8_t keys;    /* resources, all or none; 0: one */
-    uint8_t taken;   /* of them: what stood in the way last, from 1 on; 0: unknown */
-    bool manual;     /* the extension in flight was asked for by the caller */
-    bool endangered; /* has been announced for this deadline */
-    bool lost;
-    bool adopted;     /* by the last round: who did not agree in it may have had the key, or not */
-    bool unconfirmed; /* a grant waits for its CONFIRM: if it ends before, the attempt has failed */
-    uint32_t attempts, failures, extends;
-    int32_t status;     /* why the last attempt or extension failed */
-    rl_nodes ours;      /* our key is, or may come to be, on these; of several keys: all */
-    rl_nodes remnants;  /* some of our keys may be left on these, but not all are there */
-    rl_nodes backing;   /* carry `deadline`: their keys do not expire before it */
-    rl_nodes fresh;     /* key made at an unknown time, or after the present round began */
-    rl_nodes confirmed; /* of `fresh`: seen to exist */
-    rl_nodes probation; /* existed when the round began; counts once a round succeeds without it */
-    uint64_t extend_ttl_ns;
-    uint64_t wait_ns; /* from `begun` on */
-    uint64_t salt;
-    struct rl_now begun;
-    struct rl_now hold_end;
-    struct rl_now deadline; /* of what is held */
-    int64_t wall_us;        /* rl_view.wall_us at its T1 */
-    struct rl_now next;     /* next attempt or extension */
-    uint64_t wake_ns; /* on the boot clock: when to send the next TICK; RL_NEVER: not at all */
+    struct rl_round round; /* the last round; a late vote may still belong to it */
+    uint8_t state;         /* enum rl_lease_state */
+    uint8_t keys;          /* resources that are locked together; 0 or 1: one */
+    uint8_t taken;      /* lock of several keys: the one that existed in the last attempt, counted
+                         * from 1; 0: unknown */
+    bool manual;        /* the caller has requested the extension in flight */
+    bool endangered;    /* ENDANGERED was reported for this deadline */
+    bool lost;          /* ended by a loss */
+    bool adopted;       /* held by adoption, and no extension has begun since: nodes that did not
+                         * grant may or may not have the key */
+    bool unconfirmed;   /* a grant needs CONFIRM; until then a loss is a failed attempt */
+    uint32_t attempts;  /* attempts that were begun */
+    uint32_t failures;  /* failed attempts or extensions in a row */
+    uint32_t extends;   /* automatic extensions of the held lock that have won */
+    int32_t status;     /* error of the last attempt, extension or operation */
+    rl_nodes ours;      /* our keys exist on these nodes, or may come to exist (all keys of a lock
+                         * of several) */
+    rl_nodes remnants;  /* lock of several keys: nodes on which some of our keys may be left, but
+                         * not all */
+    rl_nodes backing;   /* nodes whose keys do not expire before `deadline` */
+    rl_nodes fresh;     /* nodes whose key was made at an unknown time, or after the present round
+                         * began */
+    rl_nodes confirmed; /* of `fresh`: a reply has shown that the key exists */
+    rl_nodes probation; /* nodes whose key existed when the round began, with unknown history; it
+                         * counts once a round has won without it */
+    uint64_t extend_ttl_ns; /* TTL that the present attempt or extension asks for */
+    uint64_t wait_ns;       /* wait budget from `begun` on; see struct rl_lease_params */
+    uint64_t salt;          /* see struct rl_lease_params */
+    struct rl_now begun;    /* when START or QUEUE came */
+    struct rl_now hold_end; /* latest deadline that hold_max_ns allows; RL_NEVER: no limit */
+    struct rl_now deadline; /* of the held lock; 0: nothing is held */
+    int64_t wall_us;        /* rl_view.wall_us at T1 of the round that set `deadline` */
+    struct rl_now next;     /* WAITING: the next attempt at the latest; HELD: the next extension */
+    uint64_t wake_ns;       /* boot clock: when the engine sends the next TICK; RL_NEVER: never */
 };
 
-/* It is the user's: granted, and not given back, lost or ended since. */
+/* Returns whether the caller holds a lock in this state: granted, and not released, lost or
+ * detached since. */
 static inline bool rl_state_is_held(uint8_t state)
 {
     return state == RL_STATE_HELD || state == RL_STATE_EXTENDING;
 }
 
+/* Returns whether the caller holds the lock. */
 static inline bool rl_lease_is_held(const struct rl_lease *lease)
 {
     return rl_state_is_held(lease->state);
 }
 
+/* What an event means. */
 enum rl_event_kind {
     RL_EVENT_START = 1,
-    RL_EVENT_VOTE,    /* ballot */
-    RL_EVENT_TICK,    /* wake_ns has come */
-    RL_EVENT_CANCEL,  /* ends an operation that waits; status: ECANCELED or ECLOSED */
-    RL_EVENT_CONFIRM, /* right before the caller is told of a grant */
-    RL_EVENT_EXTEND,  /* ttl_ns */
-    RL_EVENT_RELEASE,
-    RL_EVENT_SHORTEN, /* release_after */
-    RL_EVENT_DETACH,
-    RL_EVENT_INVALIDATE, /* nodes: keys that were set there before may be gone before their time */
-    RL_EVENT_QUEUE,      /* instead of START: it is another lock's turn */
-    RL_EVENT_TURN,       /* begins, if it is QUEUED */
-    RL_EVENT_WAKE        /* nodes: they tell that the key has changed; 0: this client let it go */
+    RL_EVENT_VOTE,       /* a vote has come; in `ballot` */
+    RL_EVENT_TICK,       /* lease.wake_ns has come */
+    RL_EVENT_CANCEL,     /* ends an operation that waits, with `status`: ECANCELED or ECLOSED */
+    RL_EVENT_CONFIRM,    /* sent right before a grant is reported to the caller: checks the validity
+                          * once more, because time has passed since the deciding vote */
+    RL_EVENT_EXTEND,     /* the caller extends the lock, by `ttl_ns` */
+    RL_EVENT_RELEASE,    /* the caller releases the lock */
+    RL_EVENT_SHORTEN,    /* the caller lets the keys expire after a delay (release_after) */
+    RL_EVENT_DETACH,     /* stops relying on the lock and leaves its keys alone */
+    RL_EVENT_INVALIDATE, /* keys set on `nodes` before now may be gone before their TTL ends */
+    RL_EVENT_QUEUE,      /* instead of START: another lock of this client comes first */
+    RL_EVENT_TURN,       /* a QUEUED lease may begin its first attempt */
+    RL_EVENT_WAKE /* a wake-up: `nodes` sent a notification, or can track the key from now on;
+                   * 0: another lock of this client has released the resource */
 };
 
+/* One event. Fields that its kind does not name are 0. */
 struct rl_event {
-    uint8_t kind; /* enum rl_event_kind */
-    int32_t status;
-    uint64_t ttl_ns;
-    rl_nodes nodes;
-    uint16_t slot; /* WAKE, of a semaphore: which key has changed; RL_SLOT_ANY: maybe all */
-    struct rl_ballot ballot;
+    uint8_t kind;    /* enum rl_event_kind */
+    int32_t status;  /* CANCEL: enum redlock_error */
+    uint64_t ttl_ns; /* EXTEND: TTL to ask for; 0: that of the terms */
+    rl_nodes nodes;  /* INVALIDATE, WAKE */
+    uint16_t slot;   /* WAKE of a semaphore: the slot whose key has changed; RL_SLOT_ANY: any */
+    struct rl_ballot ballot; /* VOTE */
 };
 
-#define RL_FX_ATTEMPT       (1u << 0) /* a fresh token first, and rl_fence_begin(), then `request` */
-#define RL_FX_DONE          (1u << 1) /* the caller's operation ended with `status` */
-#define RL_FX_HELD          (1u << 2) /* with DONE: the lock is now held */
-#define RL_FX_WAITING       (1u << 3) /* an attempt failed with `status`, or it is another's turn */
-#define RL_FX_EXTENDED      (1u << 4)
-#define RL_FX_EXTEND_FAILED (1u << 5) /* with `status`; the lock may still be valid */
-#define RL_FX_ENDANGERED    (1u << 6)
-#define RL_FX_LOST          (1u << 7)
-#define RL_FX_DEADLINE      (1u << 8) /* `lease->deadline` has changed */
-#define RL_FX_ENDED         (1u << 9) /* no event means anything to this lease any more */
+/* Bits of rl_effects.flags. */
+#define RL_FX_ATTEMPT  (1u << 0) /* before `request`: make a token, call rl_fence_begin() */
+#define RL_FX_DONE     (1u << 1) /* the caller's operation has ended, with `status` */
+#define RL_FX_HELD     (1u << 2) /* with DONE: the lock is now held */
+#define RL_FX_WAITING  (1u << 3) /* an attempt failed with `status`, or the lock was queued */
+#define RL_FX_EXTENDED (1u << 4) /* an extension has won */
+#define RL_FX_EXTEND_FAILED                                                                        \
+    (1u << 5)                      /* an extension failed with `status`; the lock may be valid     \
+                                    */
+#define RL_FX_ENDANGERED (1u << 6) /* report that the deadline is near */
+#define RL_FX_LOST       (1u << 7) /* report that the lock is lost */
+#define RL_FX_DEADLINE   (1u << 8) /* lease.deadline has changed */
+#define RL_FX_ENDED      (1u << 9) /* the lease has ended: send it no further event */
 #define RL_FX_SKIPPED                                                                              \
     (1u << 10) /* an attempt failed with `status`, and the search for a permit goes on */
 
+/* What the engine must do after a step. */
 struct rl_effects {
-    uint32_t flags;
-    int32_t status;
-    rl_nodes request; /* send round.verb under round.chosen; `round.t1` is its T1 */
-    rl_nodes undo;    /* compare and delete the token, now or on reconnect */
-    rl_nodes heal;    /* SET NX again under round.chosen */
-    rl_nodes raise;   /* RAISE to fence.chosen under round.chosen */
-    rl_nodes track;   /* these should tell when a key changes */
-    rl_nodes probe;   /* is the key there? PTTL under round.chosen, behind what is asked */
-    uint64_t slots;   /* with `probe`: the keys of these slots, see struct rl_permit */
+    uint32_t flags;   /* RL_FX_* */
+    int32_t status;   /* enum redlock_error, for the flags that name it */
+    rl_nodes request; /* send round.verb to these nodes; the token is that of the attempt */
+    rl_nodes undo;    /* undo what the token may have set on these nodes, now or on reconnect */
+    rl_nodes heal;    /* send HEAL to these nodes */
+    rl_nodes raise;   /* send RAISE, with fence.chosen, to these nodes */
+    rl_nodes track;   /* have these nodes send notifications, as soon as they can */
+    rl_nodes probe;   /* send PTTL for the key to these nodes, after `request` */
+    uint64_t slots;   /* with `probe`, for a permit: the slots to probe, see struct rl_permit */
 };
 
-/* `params->terms` are not looked at: those of the room hold. */
+/* Makes a lease in state NEW. The terms are those of `storage`; params->terms is not read. */
 void rl_lease_init(struct rl_lease *lease, const struct rl_lease_params *params,
                    const struct rl_lease_storage *storage);
 
-/* Whether a lease has numbers to keep. */
+/* Returns whether a lease with these parameters needs a struct rl_fence. */
 static inline bool rl_lease_needs_fence(const struct rl_lease_params *params)
 {
     return params->terms.fence || params->fence != 0;
 }
 
-/* Whether the end of a budget may cut an attempt short. */
+/* Returns whether the wait budget of a lease with these parameters can end during an attempt. */
 static inline bool rl_lease_may_be_cut(const struct rl_lease_params *params)
 {
     return params->wait_ns != 0 && params->wait_ns != RL_NEVER;
 }
 
-/* One event in, its effects out (`effects` is overwritten). Order of the effects: undo, ATTEMPT,
- * ask, heal, then the announcements. */
+/* Processes one event and overwrites `effects` with what the engine must do. The engine executes
+ * effects in this order: undo, ATTEMPT, request, heal, then the reports to the caller. `view` is
+ * the engine's view of this tick. */
 void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const struct rl_view *view,
                    struct rl_effects *effects);
 
-/* The slot that bit `bit` of a set means. */
+/* Returns the slot that bit `bit` of a slot set stands for; see struct rl_permit. */
 uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit);
 
-/* The round that shows why the last operation came out as it did. */
+/* Returns the round that explains the result of the last operation, for the report. */
 static inline const struct rl_round *rl_lease_evidence(const struct rl_lease *lease)
 {
     bool before = lease->decided != NULL && lease->decided->reported;
@@ -254,27 +289,27 @@ static inline const struct rl_round *rl_lease_evidence(const struct rl_lease *le
     return before ? &lease->decided->round : &lease->round;
 }
 
-/* The number of the present attempt, or of what is held; 0: none yet, or it has none. */
+/* Returns the fence of the present attempt or of the held lock; 0: none, or not chosen yet. */
 static inline uint64_t rl_lease_fence_chosen(const struct rl_lease *lease)
 {
     return lease->fence != NULL ? lease->fence->chosen : 0;
 }
 
-/* Of a semaphore: the slot of the present attempt, or of what is held; 0 otherwise. */
+/* Returns the slot of the present attempt or of the held permit; 0 if it is not a permit. */
 static inline uint16_t rl_lease_slot(const struct rl_lease *lease)
 {
     return lease->permit != NULL ? lease->permit->slot : 0;
 }
 
-/* Of a lease that is held: the nodes whose key was put back or made at an unknown time, and those
- * that are known not to have it. Another client may have held the lock before such a key was made.
- */
+/* Returns the nodes whose key does not prove that a held lock was held without a break: those whose
+ * key was healed or made at an unknown time, and those that do not have it. Another client may have
+ * held the lock before such a key was made. */
 static inline rl_nodes rl_lease_unproven(const struct rl_lease *lease)
 {
     return lease->fresh | lease->probation | ~lease->ours;
 }
 
-/* Time left until the deadline of what is held; 0 when nothing is. */
+/* Returns the time until the deadline of the held lock in nanoseconds; 0 if none is held. */
 uint64_t rl_lease_remaining_ns(const struct rl_lease *lease, struct rl_now now);
 
 #endif
