@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The states of a lease, and which part of it an event belongs to. */
+ * The states of a lease and the dispatch of events to its parts; inspection and verification. */
 #include "core/lease.h"
 
 #include "core/lease_hold.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Allowed moves, as data: bit `to` of row `from`. */
+/* The transitions of the state machine: bit `to` of element `from`. */
 static const uint8_t moves[] = {
     [RL_STATE_NEW] = 1u << RL_STATE_ACQUIRING | 1u << RL_STATE_WAITING | 1u << RL_STATE_RELEASING |
                      1u << RL_STATE_QUEUED | 1u << RL_STATE_ENDED,
@@ -63,12 +63,13 @@ void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx)
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
 }
 
-/* True if the lease sets, prolongs and deletes nothing. */
+/* Returns whether the lease changes no key: it inspects or verifies. */
 static bool only_reads_keys(const struct rl_lease *lease)
 {
     return lease->terms->kind == RL_LEASE_INSPECT || lease->terms->kind == RL_LEASE_VERIFY;
 }
 
+/* Judges the votes of an inspection or verification, and ends the lease if they decide it. */
 static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
 {
     bool verify = lease->terms->kind == RL_LEASE_VERIFY;
@@ -87,6 +88,8 @@ static void judge_probe(struct rl_lease *lease, struct rl_effects *fx)
     rl_lease_end(lease, status, fx);
 }
 
+/* Begins an inspection or verification: asks all nodes. A verification does not count the grants of
+ * excluded nodes and of nodes whose key proves nothing. */
 static void start_probe(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes all = rl_nodes_all(lease->terms->nodes);
@@ -104,6 +107,7 @@ static void start_probe(struct rl_lease *lease, const struct rl_view *view, stru
     fx->request = lease->round.requested;
 }
 
+/* Begins the operation that the lease is for. */
 static void on_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     lease->begun = view->now;
@@ -122,7 +126,7 @@ static void on_start(struct rl_lease *lease, const struct rl_view *view, struct 
     }
 }
 
-/* In the queue of this client only time counts: nothing was asked for. */
+/* Ends a queued lease at the end of its budget. No request was sent, so nothing is undone. */
 static void on_queued_tick(struct rl_lease *lease, const struct rl_view *view,
                            struct rl_effects *fx)
 {
@@ -130,11 +134,12 @@ static void on_queued_tick(struct rl_lease *lease, const struct rl_view *view,
         rl_lease_end(lease, lease->status, fx);
 }
 
+/* Ends an operation that waits; a lock that is held stays held. */
 static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx)
 {
     switch (lease->state) {
-    case RL_STATE_NEW: /* was not begun yet */
+    case RL_STATE_NEW:
         rl_lease_end(lease, status, fx);
         break;
     case RL_STATE_ACQUIRING:
@@ -147,7 +152,7 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     case RL_STATE_WAITING:
         rl_lease_end(lease, status, fx);
         break;
-    case RL_STATE_RELEASING: /* the deletes are on their way; only the caller stops waiting */
+    case RL_STATE_RELEASING: /* the requests are sent; only the caller stops waiting */
         rl_lease_end(lease, status, fx);
         break;
     default:
@@ -155,7 +160,8 @@ static void on_cancel(struct rl_lease *lease, int status, const struct rl_view *
     }
 }
 
-/* The caller is about to be told that it holds the lock: is that still true? */
+/* Checks the validity once more, right before the grant is reported to the caller. If it has become
+ * too short, the attempt fails instead. */
 static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     if (!rl_lease_is_held(lease))
@@ -168,6 +174,8 @@ static void on_confirm(struct rl_lease *lease, const struct rl_view *view, struc
     rl_hold_fail_unconfirmed(lease, view, fx);
 }
 
+/* Returns the boot time of the next TICK that a queued lease needs: the end of its budget, or, with
+ * several keys, the next change of its reservation. */
 static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
 {
     uint64_t left = RL_NEVER;
@@ -179,6 +187,7 @@ static uint64_t queued_wake_ns(const struct rl_lease *lease, struct rl_now now)
     return left == RL_NEVER ? RL_NEVER : rl_due_ns(now, left);
 }
 
+/* Sets lease->wake_ns for the present state. */
 static void update_wake(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_now now = view->now;
@@ -203,6 +212,7 @@ static void update_wake(struct rl_lease *lease, const struct rl_view *view)
     }
 }
 
+/* Processes a vote of an inspection or verification. */
 static void on_probe_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                           const struct rl_view *view, struct rl_effects *fx)
 {
@@ -213,6 +223,8 @@ static void on_probe_vote(struct rl_lease *lease, const struct rl_ballot *ballot
     judge_probe(lease, fx);
 }
 
+/* Passes a vote to the part of the lease that its state selects. Replies to probes (PTTL) count
+ * only while waiting. */
 static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx)
 {
@@ -243,6 +255,7 @@ static void on_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
 }
 
+/* Passes a TICK to the part of the lease that its state selects. */
 static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     switch (lease->state) {
@@ -265,6 +278,7 @@ static void on_tick(struct rl_lease *lease, const struct rl_view *view, struct r
     }
 }
 
+/* Stops counting what `nodes` have granted, in an attempt or for a held lock. */
 static void on_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                           struct rl_effects *fx)
 {
@@ -277,6 +291,7 @@ static void on_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct r
     }
 }
 
+/* Puts the lease into the client's queue; its wait budget runs from now on. */
 static void on_queue(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     RL_ASSERT(lease->terms->kind == RL_LEASE_ACQUIRE);
@@ -338,7 +353,7 @@ void rl_lease_step(struct rl_lease *lease, const struct rl_event *event, const s
         break;
     }
     if (lease->state != RL_STATE_ACQUIRING)
-        fx->raise = 0; /* the same step has ended the attempt */
+        fx->raise = 0; /* this step has ended the attempt */
     RL_ASSERT((fx->request & ~(view->up | view->suspect)) == 0);
     RL_ASSERT(((fx->raise | fx->probe) & ~view->up) == 0);
     if (event->kind != RL_EVENT_VOTE || fx->flags != 0 || lease->round.deferred != 0 ||

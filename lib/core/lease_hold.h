@@ -1,133 +1,185 @@
 /* SPDX-License-Identifier: MIT
- * The parts of a lease's life, shared by lease.c and lease_*.c only. */
+ * Functions that lease.c and lease_*.c share; no other file uses them. All of them change the
+ * lease, and add to `fx` what the engine must do. */
 #ifndef RL_CORE_LEASE_HOLD_H
 #define RL_CORE_LEASE_HOLD_H
 
 #include "core/lease.h"
 
-/* Time left until `deadline` of a T1 at which rl_view.wall_us was `wall_us`. None if the wall clock
- * was set ahead since then: when a virtual machine stood still, with all its clocks, the wall clock
- * is corrected afterwards, and that is the only trace of it. */
+/* ---- lease.c and lease_hold.c: states and times ---- */
+
+/* Returns the time in nanoseconds until `deadline`, which follows from a T1 at which
+ * rl_view.wall_us was `wall_us`. Returns 0 if the wall clock has jumped ahead by more than
+ * wall_slack_us since that T1: all clocks of a virtual machine may stand still together, and
+ * afterwards only the corrected wall clock shows that time has passed. */
 uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, int64_t wall_us,
                           const struct rl_view *view);
 
-/* The end of the wait budget. */
+/* Returns the end of the wait budget; the budget must have one. */
 static inline struct rl_now rl_lease_wait_until(const struct rl_lease *lease)
 {
     return rl_later(lease->begun, lease->wait_ns);
 }
 
-/* Moves to another state; an impossible move is a broken invariant. */
+/* Changes the state; aborts if the state machine does not have this transition. */
 void rl_lease_move(struct rl_lease *lease, enum rl_lease_state state);
 
-/* The operation is over. */
+/* Ends the lease and the caller's operation with `status`. Undoes nothing: the caller of this
+ * function has seen to that. */
 void rl_lease_end(struct rl_lease *lease, int status, struct rl_effects *fx);
 
-/* lease_attempt.c: asks `first`, and the others with its grant; 0: all at once. */
+/* ---- lease_attempt.c: one attempt ---- */
+
+/* Begins an attempt: asks the node of `first`, and the other nodes after its grant. 0: asks all
+ * nodes at once. */
 void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                       struct rl_effects *fx);
+/* Processes a vote of the running attempt. */
 void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                      const struct rl_view *view, struct rl_effects *fx);
+/* Judges the votes that have come: goes on waiting for more, starts to hold the lock, or ends the
+ * attempt as failed. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Processes a TICK during an attempt: ends it if the budget is used up or the validity would be too
+ * short, and asks the deferred nodes if the preferred one is late. */
 void rl_attempt_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Returns the boot time of the next TICK that the attempt needs. */
 uint64_t rl_attempt_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
+/* Fails the attempt: undoes what it may have set on any node, then schedules the next attempt or
+ * ends the operation with `status`. */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx);
 
-/* An attempt has failed, and there is nothing else to be tried at once: sleeps until the next one,
- * or ends if the budget does not allow another. */
+/* Begins the pause after a failed attempt. Ends the operation with `status` if no attempt can mend
+ * that error, or if the budget does not allow another attempt. */
 void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
+/* Returns how long the lease may pause and still make an attempt within its budget, in nanoseconds.
+ * RL_NEVER: the budget has no end; 0: no other attempt follows. */
 uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view);
-/* The wait budget is used up. */
+/* Returns whether the wait budget is used up. */
 bool rl_attempt_is_expired(const struct rl_lease *lease, const struct rl_view *view);
-/* How long a node that was asked first may be silent. */
+/* Returns how long an attempt waits for the preferred node before it asks the others, in
+ * nanoseconds. */
 uint64_t rl_attempt_hedge_ns(const struct rl_view *view);
 
-/* lease_permit.c: the same for one of several slots. */
+/* ---- lease_permit.c: the search for a permit ---- */
+
+/* Returns whether the lease is for a permit. The other functions require that, unless they say
+ * otherwise. */
 bool rl_permit_is(const struct rl_lease *lease);
+/* Initializes the search and chooses the first slot. */
 void rl_permit_start(struct rl_lease *lease, const struct rl_view *view);
-/* The first attempt. */
+/* Begins the first attempt. */
 void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* The slot was denied. false: nothing else is to be tried at once. */
+/* Continues the search after a failed attempt. Returns false if the search does not go on: the
+ * lease is not for a permit, the slot was not denied, or the budget is used up. */
 bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *view,
                       struct rl_effects *fx);
-/* The denial tells of others who want a permit, not only of one who has one. */
+/* Returns whether a denial shows that other clients try to acquire the resource. It always does for
+ * an ordinary lock. The denial of a slot may only mean that its permit is held. */
 bool rl_permit_is_contended(const struct rl_lease *lease);
+/* Ends the search before the pause after an attempt that failed with `status`. */
 void rl_permit_pause(struct rl_lease *lease, int status);
+/* Processes a TICK while waiting: begins the attempt that is due, or continues the search. */
 void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Processes the reply to a probe of a slot. */
 void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                     const struct rl_view *view, struct rl_effects *fx);
+/* Processes a WAKE for `slot`; see RL_EVENT_WAKE. */
 void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
                     const struct rl_view *view, struct rl_effects *fx);
+/* Returns the boot time of the next TICK that the search needs. */
 uint64_t rl_permit_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
 
-/* lease_wait.c: the first attempt, now or after a pause that others need. */
+/* ---- lease_wait.c: between two attempts ---- */
+
+/* Begins the first attempt, or a pause before it if this client yields to other contenders. */
 void rl_wait_start(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* An attempt has failed, and lease->next says when the next one begins at the latest. */
+/* Begins to wait after an attempt that failed with `status`: probes and tracks the key.
+ * lease->next is the time of the next attempt at the latest. */
 void rl_wait_begin(struct rl_lease *lease, int status, const struct rl_view *view,
                    struct rl_effects *fx);
+/* Processes a TICK while waiting: begins the attempt that is due. */
 void rl_wait_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* Whether the key is there on a node that was asked. */
+/* Processes the reply to a probe: whether the key exists, and when it expires. */
 void rl_wait_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx);
-/* The key has changed on these nodes; 0: this client has let it go. */
+/* Processes a WAKE; see RL_EVENT_WAKE. */
 void rl_wait_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot, const struct rl_view *view,
                   struct rl_effects *fx);
-/* A node has told which key of several is taken there. */
+/* Notes which key of a lock of several keys exists, from a denial that says so. */
 void rl_wait_note_taken(struct rl_lease *lease, const struct rl_ballot *ballot,
                         const struct rl_view *view);
+/* Returns the boot time of the next TICK that a waiting lease needs. */
 uint64_t rl_wait_wake_ns(const struct rl_lease *lease, const struct rl_view *view);
-/* The node that contenders ask first; 0: there is none. */
+/* Returns the preferred node of the resource; 0: there is none at present. */
 rl_nodes rl_wait_preferred(const struct rl_lease *lease, const struct rl_view *view);
-/* The next node in the order of contenders, without those of `asked`; 0: there is none. */
+/* Returns the node that contenders prefer most, without those of `asked`; 0: there is none. */
 rl_nodes rl_wait_next_node(const struct rl_lease *lease, rl_nodes asked,
                            const struct rl_view *view);
-/* The node that is asked first would tell of a change by itself. */
+/* Returns whether some node can send a notification when the key changes. */
 bool rl_wait_is_notified(const struct rl_lease *lease, const struct rl_view *view);
 
-/* Not all of our keys are on this node any more. What is left there must be taken back in the end.
- */
+/* ---- lease_hold.c: what is known of our keys ---- */
+
+/* Notes that a node does not have all of our keys any more. Keys that it may still have are undone
+ * when the lock is released or lost. */
 void rl_lease_note_missing(struct rl_lease *lease, unsigned node);
 
-/* What the answer to an acquire SET says of the key on that node. */
+/* Notes what the vote on an ACQUIRE says about the key on that node. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot);
 
-/* lease_fence.c: an attempt that also needs a fence. */
+/* ---- lease_fence.c: the fence of an attempt ---- */
+
+/* Returns whether the attempts of the lease choose a fence. The other functions require that,
+ * unless they say otherwise. */
 bool rl_lease_is_fenced(const struct rl_lease *lease);
-/* A vote that was counted. */
+/* Processes a vote on ACQUIRE that was counted: takes its register value into account. */
 void rl_lease_fence_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                          const struct rl_view *view, struct rl_effects *fx);
-/* The answer to a RAISE; also when the lock is held by now. */
+/* Processes a vote on RAISE, during an attempt or when the lock is already held. Ignores it if the
+ * lease has no fence. */
 void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballot);
-/* A majority has granted: does the fence stand? */
+/* Chooses the fence, if that was not done yet, and returns whether a quorum holds it. Call it once
+ * the round has won. */
 enum rl_fence_outcome rl_lease_fence_judge(struct rl_lease *lease, const struct rl_view *view,
                                            struct rl_effects *fx);
-/* Why the second round failed. */
+/* Returns the error of an attempt whose second round failed. */
 int rl_lease_fence_status(const struct rl_lease *lease);
 
-/* A majority agreed in time: starts holding until `deadline`. */
+/* ---- lease_hold.c: a held lock ---- */
+
+/* Starts to hold the lock until `deadline`, after a quorum has granted. */
 void rl_hold_begin(struct rl_lease *lease, struct rl_now deadline, const struct rl_view *view,
                    struct rl_effects *fx);
-/* Held for a moment, and nobody was told: the attempt has failed after all. */
+/* Fails the attempt of a held lock whose grant was not reported to the caller yet. */
 void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
                               struct rl_effects *fx);
+/* Processes a TICK of a held lock: loss, ENDANGERED, automatic extension. */
 void rl_hold_tick(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
-/* A vote that belongs to a lock that is held: of an extension, a heal, or a late acquire vote. */
+/* Processes a vote while the lock is held: on EXTEND, HEAL or RAISE, or a late one on ACQUIRE. */
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
                   const struct rl_view *view, struct rl_effects *fx);
+/* Begins the extension that the caller requests; ttl_ns 0: the TTL of the terms. */
 void rl_hold_extend(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                     struct rl_effects *fx);
+/* Begins to release the lock; `verb` is RELEASE or SHORTEN. Also for a lease of kind RELEASE, which
+ * holds nothing. */
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
                      struct rl_effects *fx);
-/* The word of these nodes, given before now, is worth nothing any more. */
+/* Processes INVALIDATE: what these nodes have granted before now does not count any more. */
 void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                         struct rl_effects *fx);
+/* Ends the lease without releasing the lock. */
 void rl_hold_detach(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx);
+/* Processes a vote while the lock is being released. NULL: there is no vote yet, judges the round.
+ */
 void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, struct rl_effects *fx);
-/* When to look at a held lock again. */
+/* Returns the boot time of the next TICK that a held lock needs. */
 uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now);
-/* Boot time at which to look again at something that is due in `ns`, on whichever clock. */
+/* Returns the boot time of the TICK for something that is due in `ns` on either clock. Far from the
+ * due time it is earlier than that, because the two clocks may drift apart until then. */
 uint64_t rl_due_ns(struct rl_now now, uint64_t ns);
 
 #endif
