@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT
- * One attempt to take a lock: whom it asks, what the votes mean, and how it is taken back. */
+ * One attempt to acquire or adopt a lock: which nodes it asks, what the votes mean, how it is
+ * undone if it fails, and the pause before the next one. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-/* Errors that another attempt cannot mend: the configuration is wrong, not the moment. */
+/* Returns whether another attempt would fail with the same error: the configuration is wrong, the
+ * call was ended, or the adopted lock is lost. */
 static bool is_final(int status)
 {
     return status == REDLOCK_EAUTH || status == REDLOCK_EDUPLICATE || status == REDLOCK_ECANCELED ||
            status == REDLOCK_ECLOSED || status == REDLOCK_ELOST;
 }
 
-/* Where pushes tell of a change, questions by timer are the exception. */
+/* Bounds of the pause between attempts by timer, if a node sends notifications. */
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
-/* A node asked first that is silent for longer than this, or two round trips, does not hold up the
- * others: below, the delay is as likely to be ours. */
+/* Least time that an attempt waits for the preferred node before it asks the others. A shorter
+ * delay is as likely to be the client's own. */
 #define HEDGE_MIN_NS (2 * RL_MS)
 
+/* Returns the pause before the next attempt by timer in nanoseconds, at least 1. */
 static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_lease_terms *terms = lease->terms;
@@ -28,11 +31,10 @@ static uint64_t poll_delay_ns(const struct rl_lease *lease, const struct rl_view
 
     if (rl_wait_is_notified(lease, view))
         delay = rl_max_u64(delay, POLL_MIN_NS + random % (POLL_MAX_NS - POLL_MIN_NS));
-    return rl_max_u64(delay, 1); /* 0 means the end */
+    return rl_max_u64(delay, 1); /* retry_delay_ns() uses 0 for "no attempt" */
 }
 
-/* Returns how long the lease may sleep and still make an attempt within its budget; RL_NEVER: the
- * budget has no end, 0: no other attempt follows. */
+/* The attempt needs two round trips, and one millisecond at least. */
 uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     if (lease->wait_ns == 0 || lease->wait_ns == RL_NEVER)
@@ -41,8 +43,9 @@ uint64_t rl_attempt_spare_ns(const struct rl_lease *lease, const struct rl_view 
     return rl_sub_sat(left, rl_max_u64(2 * view->round_trip_ns, RL_MS));
 }
 
-/* How long to sleep before the next attempt, or 0 if the budget does not allow another one. The
- * last attempt starts just before the budget ends, so that no time of it is given away. */
+/* Returns the pause before the next attempt in nanoseconds; 0 if the budget does not allow another
+ * attempt. The last attempt begins just before the budget ends, so that the whole budget is used.
+ */
 static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t spare = rl_attempt_spare_ns(lease, view);
@@ -50,9 +53,10 @@ static uint64_t retry_delay_ns(const struct rl_lease *lease, const struct rl_vie
     return spare == 0 ? 0 : rl_min_u64(poll_delay_ns(lease, view), spare);
 }
 
-/* The node that contenders ask first, if this attempt was denied although it was not denied there.
- * An attempt that asked all at once may have heard it, too: from there, that the key is free, and
- * from a majority, that it is another's. So the holder cannot reach that node, maybe. */
+/* Returns the preferred node if the attempt was denied, but not by that node: then the holder has
+ * perhaps acquired the lock without it. An attempt that asked all nodes at once shows that only if
+ * the preferred node granted and a quorum denied. 0: the preferred node denied.
+ * RL_CONTENTION_UNKNOWN: the attempt does not show it. */
 static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view *view)
 {
     const struct rl_round *round = &lease->round;
@@ -67,7 +71,7 @@ static rl_nodes missed_nodes(const struct rl_lease *lease, const struct rl_view 
     return RL_CONTENTION_UNKNOWN;
 }
 
-/* Notes for the client's next attempts that others want the resource. */
+/* Notes a denial in the contention memory, for the client's next attempts. */
 static void note_denied(struct rl_lease *lease, const struct rl_view *view)
 {
     if (rl_permit_is_contended(lease))
@@ -77,20 +81,19 @@ static void note_denied(struct rl_lease *lease, const struct rl_view *view)
         rl_contention_note_request_all(lease->contention, false);
 }
 
-/* Ends an attempt: what it may have set anywhere is undone at once, then the caller is told or the
- * next attempt is scheduled. A node that answered nil has provably not executed our SET. */
+/* Undoes the attempt on the nodes of `ours` only: a node that denied has not executed our SET. */
 void rl_attempt_fail(struct rl_lease *lease, int status, const struct rl_view *view,
                      struct rl_effects *fx)
 {
     if (lease->terms->kind == RL_LEASE_ACQUIRE)
         fx->undo |=
-            (lease->ours & ~fx->request) | /* what this very step was to send does not leave */
+            (lease->ours & ~fx->request) | /* the requests of this step are not sent any more */
             lease->remnants;
     fx->request = 0;
     lease->ours = lease->remnants = 0;
     lease->fresh = lease->confirmed = lease->probation = 0;
     fx->raise = 0;
-    bool cut = lease->round.outcome == RL_OUTCOME_OPEN; /* it says nothing of others */
+    bool cut = lease->round.outcome == RL_OUTCOME_OPEN; /* undecided: shows no contention */
     lease->round.outcome = RL_OUTCOME_FAILED;
     if (lease->contention != NULL && status == REDLOCK_ECONTENDED && !cut)
         note_denied(lease, view);
@@ -116,12 +119,13 @@ void rl_attempt_pause(struct rl_lease *lease, int status, const struct rl_view *
     fx->flags |= RL_FX_WAITING;
 }
 
+/* Returns the deadline that the lock gets if this attempt wins. */
 static struct rl_now attempt_deadline(const struct rl_lease *lease)
 {
     return rl_deadline(lease->round.t1, lease->terms->ttl_ns, &lease->terms->drift);
 }
 
-/* Why the present attempt failed. */
+/* Returns the error of the present attempt. An adoption that too many nodes deny is ELOST. */
 static int failure_status(const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
@@ -135,6 +139,7 @@ static int failure_status(const struct rl_lease *lease)
     return status == REDLOCK_ECONTENDED ? REDLOCK_ENOQUORUM : status;
 }
 
+/* Notes a won attempt in the contention memory. */
 static void note_won(struct rl_lease *lease, const struct rl_view *view)
 {
     rl_nodes first = rl_wait_preferred(lease, view);
@@ -142,7 +147,8 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
     rl_contention_note_grant(lease->contention);
     if (lease->round.denied != 0)
         rl_contention_note_contender(lease->contention);
-    /* Whoever went ahead was denied there by one who came first and gives it back. */
+    /* A denial by the preferred node says nothing after an attempt that asked all nodes at once:
+     * another contender had the vote, and undoes it. */
     if ((first & lease->round.granted) != 0 ||
         ((first & lease->round.denied) != 0 && !lease->wait.request_all))
         rl_contention_note_preferred(lease->contention, first, (first & lease->round.granted) != 0);
@@ -150,7 +156,8 @@ static void note_won(struct rl_lease *lease, const struct rl_view *view)
         rl_contention_note_request_all(lease->contention, true);
 }
 
-/* What the votes so far mean for an attempt. */
+/* A won round holds the lock only if the fence is agreed on, and only if
+ * ttl - drift - lost margin - elapsed, with elapsed up to now, is at least the least validity. */
 void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     switch (rl_round_judge(&lease->round)) {
@@ -183,11 +190,11 @@ void rl_attempt_judge(struct rl_lease *lease, const struct rl_view *view, struct
     fx->flags |= RL_FX_DONE | RL_FX_HELD;
 }
 
-/* Holds back the other nodes until the preferred one has granted, or does not answer. If it denies,
- * the client wants a notification of the key's next change: asking for it in the same write saves a
- * round trip, in which the key may have changed.
- * Asking one node before the others takes two round trips: where the budget has no time for them,
- * all nodes are asked at once. */
+/* Defers the other nodes until the preferred one has granted or is late. If it denies, the client
+ * wants a notification of the key's next change. The probe is sent together with the request, which
+ * saves a round trip in which the key could change.
+ * Two rounds of requests take two round trips. If the budget has no time for them, all nodes are
+ * asked at once. */
 static void request_preferred(struct rl_lease *lease, rl_nodes first, const struct rl_view *view,
                               struct rl_effects *fx)
 {
@@ -198,11 +205,12 @@ static void request_preferred(struct rl_lease *lease, rl_nodes first, const stru
     if (first == 0)
         return;
     rl_round_defer(&lease->round, ~first);
-    /* Which of several keys will stand in the way nobody knows yet; of slots, all are watched. */
+    /* With several keys, it is unknown which of them to probe; lease_permit.c probes slots. */
     if (lease->wait_ns != 0 && lease->keys <= 1 && !rl_permit_is(lease))
         lease->wait.probed = fx->probe = first & view->notifying;
 }
 
+/* Asks the deferred nodes now. */
 static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
@@ -212,7 +220,7 @@ static void request_deferred(struct rl_lease *lease, const struct rl_view *view,
     fx->request |= asked;
 }
 
-/* Keeps the attempt before this one for the report. */
+/* Saves the round of the previous attempt for the report. */
 static void save_decided(struct rl_lease *lease)
 {
     if (lease->decided == NULL || lease->attempts == 0)
@@ -243,7 +251,7 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
         return;
     }
     lease->extend_ttl_ns = lease->terms->ttl_ns;
-    /* Without a possible majority nothing is sent: no key needs to be taken back. */
+    /* If a quorum is impossible from the start, no request is sent, so there is nothing to undo. */
     if (rl_round_judge(&lease->round) == RL_OUTCOME_FAILED) {
         lease->round.requested = 0;
         rl_attempt_judge(lease, view, fx);
@@ -255,9 +263,10 @@ void rl_attempt_begin(struct rl_lease *lease, rl_nodes first, const struct rl_vi
     fx->flags |= adopt ? 0 : RL_FX_ATTEMPT;
 }
 
-/* Returns whether the preferred node's vote ends the attempt before the others are asked. Its
- * denial does, but not if it were the end of the call: that node may have a key that its owner left
- * behind. A search for a permit goes on after a denial, see rl_permit_denied(). */
+/* Returns whether the preferred node's vote ends the attempt before the others are asked. A denial
+ * does, unless the call would end with it: one node may still have a key that its holder has
+ * released or lost elsewhere. A search for a permit goes on after a denial in any case, see
+ * rl_permit_denied(). */
 static bool decides_alone(const struct rl_lease *lease, uint8_t vote, const struct rl_view *view)
 {
     return vote == RL_VOTE_DENIED && (rl_permit_is(lease) || rl_attempt_spare_ns(lease, view) != 0);
@@ -273,24 +282,25 @@ void rl_attempt_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     }
     if (!rl_round_count(&lease->round, ballot))
         return;
-    /* A node that was asked while it was connecting has told since then who it is. */
+    /* A node that was asked while connecting may have been excluded by its handshake since. */
     bool adopt = lease->terms->kind == RL_LEASE_ADOPT;
     rl_round_exclude(&lease->round, adopt ? view->excluded : ~view->eligible, view);
     if (!adopt)
         rl_lease_note_set(lease, ballot);
-    else if (ballot->vote == RL_VOTE_DENIED) /* else what is adopted is there, asked or not */
+    else if (ballot->vote == RL_VOTE_DENIED) /* without a denial the adopted key may be there */
         rl_lease_note_missing(lease, ballot->node);
     if (ballot->key != 0)
         rl_wait_note_taken(lease, ballot, view);
     if (rl_lease_is_fenced(lease))
         rl_lease_fence_vote(lease, ballot, view, fx);
     if (ballot->vote == RL_VOTE_FAILED && ballot->cause == REDLOCK_CAUSE_NO_MEMORY)
-        rl_round_fail_deferred(&lease->round, ballot->cause); /* there may not even be a token */
+        rl_round_fail_deferred(&lease->round, ballot->cause); /* there may be no token to send */
     else if (lease->round.deferred != 0 && !decides_alone(lease, ballot->vote, view))
         request_deferred(lease, view, fx);
     rl_attempt_judge(lease, view, fx);
 }
 
+/* Returns whether the wait budget has an end other than the first attempt's. */
 static bool is_limited(const struct rl_lease *lease)
 {
     return lease->wait_ns != 0 && lease->wait_ns != RL_NEVER;
@@ -306,14 +316,14 @@ uint64_t rl_attempt_hedge_ns(const struct rl_view *view)
     return rl_max_u64(2 * view->round_trip_ns, HEDGE_MIN_NS);
 }
 
+/* Returns when the deferred nodes are asked without the preferred node's grant. */
 static struct rl_now hedge_time(const struct rl_lease *lease, const struct rl_view *view)
 {
     return rl_later(lease->round.t1, rl_attempt_hedge_ns(view));
 }
 
-/* Ends an attempt at the end of the budget. Nodes that have not answered may yet do so in time:
- * what the call reports is the last attempt that was decided, or that these have not answered yet.
- */
+/* Fails an attempt at the end of the budget. The attempt is undecided, so the call reports the last
+ * attempt that was decided. If there was none, it reports the missing votes. */
 static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_decided *decided = lease->decided;
@@ -322,11 +332,11 @@ static void cut_attempt(struct rl_lease *lease, const struct rl_view *view, stru
     if (decided != NULL && decided->status != REDLOCK_OK) {
         rl_round_complete(&decided->round, &lease->round);
         bool few = rl_nodes_count(decided->round.requested) < decided->round.quorum;
-        bool alone = few && decided->status == REDLOCK_ECONTENDED; /* the preferred node's word */
+        bool alone = few && decided->status == REDLOCK_ECONTENDED; /* one node's denial only */
         status = alone ? REDLOCK_ENOQUORUM : decided->status;
         decided->reported = true;
     } else if (lease->round.outcome == RL_OUTCOME_WON) {
-        status = REDLOCK_ENOQUORUM; /* granted, but the fence is not written */
+        status = REDLOCK_ENOQUORUM; /* a quorum granted, but the fence is undecided */
     }
     rl_attempt_fail(lease, status, view, fx);
 }

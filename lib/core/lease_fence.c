@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * The fence of an attempt: votes bring numbers, a majority chooses one, and if it was not what all
- * of them stored, a second round writes it. One T1 and one deadline span both rounds. */
+ * The fence of an attempt. The grants return register values, the first quorum chooses the fence,
+ * and if no quorum stored the proposal, a second round (RAISE) writes it. T1 is that of the first
+ * round, so the deadline also accounts for the second one. core/fence.h has the algorithm. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
+/* Turns the grants of `nodes` into failures with `cause`, because RAISE failed or was not sent. */
 static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
 {
     lease->round.granted &= ~nodes;
@@ -16,7 +18,7 @@ static void cannot_raise(struct rl_lease *lease, rl_nodes nodes, uint8_t cause)
     }
 }
 
-/* Sends RAISE to those that may be asked now. */
+/* Sends RAISE to the nodes that are up; the others count as failed. */
 static void raise_on(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                      struct rl_effects *fx)
 {
@@ -51,9 +53,9 @@ void rl_lease_fence_raised(struct rl_lease *lease, const struct rl_ballot *ballo
     if (lease->fence == NULL || ballot->round != round->number || (lease->fence->used & bit) == 0)
         return;
     if (ballot->vote == RL_VOTE_SUSPECT)
-        return; /* the answer is waited for */
+        return; /* the reply may still come */
     if (ballot->vote == RL_VOTE_DENIED)
-        lease->ours &= ~bit; /* our key is not there any more */
+        lease->ours &= ~bit; /* the server does not have our key any more */
     if (lease->state != RL_STATE_ACQUIRING)
         return;
     if (ballot->vote == RL_VOTE_FAILED) {

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * Holding a lock: extension, healing, loss, release.
+ * A held lock: extension, healing, loss, release.
  *
- * Which keys count in an extension: those that have been there, unbroken, since before a round
- * that succeeded without them. A key that we put back (heal), or whose SET may have run late,
- * proves nothing about the time before it was made: in between another client may have held and
- * released the lock. So it goes fresh -> (seen, and a round begins) probation -> (that round
- * succeeds without it) counted. A SET that was granted in time, if after the decision, is one of
- * the attempt's grants and counts at once. */
+ * An extension counts only keys that have existed without a break since before a round that won
+ * without them. A key that was healed, or whose SET may have been executed late, proves nothing
+ * about the time before it was set: another client may have held and released the lock in between.
+ * Such a key goes through these sets of struct rl_lease:
+ *
+ *   fresh -> probation, when a reply has shown that it exists and the next round begins
+ *         -> counted, when that round has won without it
+ *
+ * A grant of the attempt itself that arrives after the decision counts at once. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
-/* Far from a due time it is looked at again after seven eighths of the wait: the timer runs on one
- * clock, the deadline on two, and slewing moves them against each other. */
+/* If something is due later than this, the next TICK comes after seven eighths of the time. The
+ * timer runs on the boot clock only and deadlines on two clocks, whose rates differ. */
 #define CLOSE_NS (20 * RL_MS)
 
-/* Times that many locks are looked at together, on the boot clock: powers of two. */
+/* Grids on the boot clock to which TICKs and extensions of many locks are aligned, so that they
+ * share wake-ups and writes. Powers of two. */
 #define WAKE_GRID_NS   (UINT64_C(1) << 24) /* 17 ms: less than seven eighths of CLOSE_NS */
-#define EXTEND_GRID_NS (UINT64_C(1) << 23)
+#define EXTEND_GRID_NS (UINT64_C(1) << 23) /* 8 ms */
 
 uint64_t rl_due_ns(struct rl_now now, uint64_t ns)
 {
@@ -37,14 +41,15 @@ uint64_t rl_lease_left_ns(const struct rl_lease *lease, struct rl_now deadline, 
     return rl_remaining_ns(deadline, view->now);
 }
 
+/* Returns the validity that is left; 0: the deadline has passed, or the wall clock has jumped. */
 static uint64_t left_ns(const struct rl_lease *lease, const struct rl_view *view)
 {
     return rl_lease_left_ns(lease, lease->deadline, lease->wall_us, view);
 }
 
-/* Adopts the deadline that the round just won gives. Invariant: `deadline`, the nodes that carry it
- * (`backing`) and the reference of the wall clock are of one round, the last one won, and the keys
- * of `backing` were given a TTL that reaches the deadline. */
+/* Sets the deadline that follows from the round that has just won, at most hold_end. Invariant:
+ * `deadline`, `backing` and `wall_us` belong to the same round, the last one that has won, and that
+ * round gave the keys of `backing` a TTL that reaches the deadline. */
 static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct rl_effects *fx)
 {
     lease->deadline.boot_ns = rl_min_u64(deadline.boot_ns, lease->hold_end.boot_ns);
@@ -55,6 +60,7 @@ static void set_deadline(struct rl_lease *lease, struct rl_now deadline, struct 
     fx->flags |= RL_FX_DEADLINE;
 }
 
+/* Returns whether another automatic extension is allowed and can move the deadline. */
 static bool may_extend(const struct rl_lease *lease)
 {
     const struct rl_lease_terms *terms = lease->terms;
@@ -64,9 +70,9 @@ static bool may_extend(const struct rl_lease *lease)
     return terms->extends_max == 0 || lease->extends < terms->extends_max;
 }
 
-/* Locks that were taken together would be extended together, for ever, and those that were not, one
- * by one. So each begins up to a quarter of the way earlier, by lot, and at a time that others
- * have, too: what is due in the same tick leaves in one write for each node. */
+/* Returns `wait_ns` shortened at random by up to a quarter, so that locks acquired together are not
+ * all extended together, and aligned to a grid. Extensions that are due in the same tick are sent
+ * in one write for each node. */
 static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
                           const struct rl_view *view)
 {
@@ -80,7 +86,8 @@ static uint64_t spread_ns(const struct rl_lease *lease, uint64_t wait_ns,
     return ((now_ns + wait_ns) & ~(grid_ns - 1)) - now_ns;
 }
 
-/* Auto-extension starts when a third of the validity is used, or a little less; or when told. */
+/* Sets when the next automatic extension begins: when a third of the validity is used, or a little
+ * less; or when only extend_at_ns is left, if that is set. */
 static void plan_extension(struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = rl_remaining_ns(lease->deadline, view->now);
@@ -114,11 +121,12 @@ uint64_t rl_hold_wake_ns(const struct rl_lease *lease, struct rl_now now)
     if (lease->state == RL_STATE_HELD)
         due = rl_min_u64(due, rl_remaining_ns(lease->next, now));
     uint64_t due_ns = rl_due_ns(now, due);
-    /* A look on the way is not bound to its time: thousands of locks share a few. */
+    /* An early TICK need not be exact: on the grid, thousands of locks share a few of them. */
     return due > CLOSE_NS ? due_ns & ~(WAKE_GRID_NS - 1) : due_ns;
 }
 
-/* An extension that this very step was to send does not leave, but those nodes have our key. */
+/* The requests of this step are not sent, but the nodes of an extension have our key: so `ours`
+ * keeps them, and rl_attempt_fail() undoes them. */
 void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view,
                               struct rl_effects *fx)
 {
@@ -128,8 +136,8 @@ void rl_hold_fail_unconfirmed(struct rl_lease *lease, const struct rl_view *view
     rl_attempt_fail(lease, REDLOCK_ETOOSLOW, view, fx);
 }
 
-/* The lock is gone. What may be left of it on the nodes is of no use to anybody. Nobody loses what
- * he was not told of: he goes on waiting for it. */
+/* Loses the lock: reports the loss, undoes the keys that may be left, and ends the lease. If the
+ * grant was not reported to the caller yet, the attempt fails instead, and the call goes on. */
 static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     int status = REDLOCK_ELOST;
@@ -151,6 +159,7 @@ static void lose(struct rl_lease *lease, const struct rl_view *view, struct rl_e
     rl_lease_move(lease, RL_STATE_ENDED);
 }
 
+/* Sets the keys again on the nodes of `missing` that are up and count. */
 static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view *view,
                  struct rl_effects *fx)
 {
@@ -162,13 +171,14 @@ static void heal(struct rl_lease *lease, rl_nodes missing, const struct rl_view 
     fx->heal |= missing;
 }
 
+/* Moves the deadline after a won extension, and heals the nodes that denied. */
 static void extension_won(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_now deadline =
         rl_deadline(lease->round.t1, lease->extend_ttl_ns, &lease->terms->drift);
 
-    /* The deciding vote must come before the old validity ends: afterwards another client may
-     * have been in between, whatever the nodes say now. */
+    /* The deciding vote must come before the old deadline. After it another client may have held
+     * the lock, even if a quorum of nodes has our key now. */
     if (left_ns(lease, view) == 0) {
         lose(lease, view, fx);
         return;
@@ -185,8 +195,8 @@ static void extension_won(struct rl_lease *lease, const struct rl_view *view, st
     lease->manual = false;
 }
 
-/* A failed round leaves a lock that is still valid alone, unless the nodes prove that a majority
- * no longer has our key: then another client can take it this very moment. */
+/* Ends a failed extension. The lock stays held until its deadline, unless the votes prove that no
+ * quorum has our key any more: then another client can acquire it now, and the lock is lost. */
 static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
                              struct rl_effects *fx)
 {
@@ -214,6 +224,7 @@ static void extension_failed(struct rl_lease *lease, const struct rl_view *view,
     lease->manual = false;
 }
 
+/* Judges the votes of an extension that have come. */
 static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -229,10 +240,10 @@ static void judge_extension(struct rl_lease *lease, const struct rl_view *view,
     }
 }
 
-/* Returns the TTL to ask for: `ttl_ns`, or what the remaining validity needs if that is more. The
- * old TTL may have been longer, and the servers need not have its keys any more: another client may
- * have shortened them, or set them anew. So the servers are asked for all that the holder goes on
- * relying on. It is never more than the longest TTL that was asked for before. */
+/* Returns the TTL to ask for: `ttl_ns`, or the TTL that the remaining validity needs, if that is
+ * longer. The lock may have an older, longer TTL, but its keys may be shorter by now: a client with
+ * the token may have shortened them or set them again. So the request covers all the validity that
+ * the holder relies on. The result is never longer than the longest TTL asked for before. */
 static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
                                  const struct rl_view *view)
 {
@@ -243,14 +254,16 @@ static uint64_t extension_ttl_ns(const struct rl_lease *lease, uint64_t ttl_ns,
     return rl_ttl_for_ns(promised_ns, &lease->terms->drift);
 }
 
+/* Begins a round of extensions on all nodes. */
 static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struct rl_view *view,
                             struct rl_effects *fx)
 {
     ttl_ns = extension_ttl_ns(lease, ttl_ns, view);
-    /* A SET without an answer by now may still run late, and its vote is not heard any more. */
+    /* A SET without a reply may still be executed late, and its vote belongs to an old round now.
+     */
     if (lease->round.verb == RL_VERB_ACQUIRE)
         lease->fresh |= rl_round_pending(&lease->round);
-    /* The giver's SET may run late as well. */
+    /* A SET of the client that gave us the token may be executed late as well. */
     if (lease->adopted)
         lease->fresh |= lease->ours & ~lease->round.granted;
     lease->adopted = false;
@@ -259,7 +272,7 @@ static void begin_extension(struct rl_lease *lease, uint64_t ttl_ns, const struc
     lease->probation |= seen;
     lease->fresh &= ~seen;
     lease->confirmed = 0;
-    /* Where our key is known not to be, nobody waits for the answer either. */
+    /* The round does not wait for nodes that are known not to have our key. */
     rl_nodes healed = lease->fresh | lease->probation;
     rl_nodes excluded = healed | ~lease->ours;
     if (lease->state == RL_STATE_HELD)
@@ -311,7 +324,7 @@ void rl_lease_note_missing(struct rl_lease *lease, unsigned node)
         lease->remnants |= RL_NODE(node);
 }
 
-/* The answer to a heal: a key that was made, or that another client has by now. */
+/* Processes a vote on HEAL: the key was set, or another client's key exists. */
 static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -325,7 +338,6 @@ static void heal_vote(struct rl_lease *lease, const struct rl_ballot *ballot)
     }
 }
 
-/* What the answer to an acquire SET says of the key on that node. */
 void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -333,7 +345,7 @@ void rl_lease_note_set(struct rl_lease *lease, const struct rl_ballot *ballot)
     if (ballot->vote == RL_VOTE_DENIED || ballot->unsent)
         lease->ours &= ~bit;
     else if (ballot->vote == RL_VOTE_FAILED)
-        lease->fresh |= bit; /* executed or not, and when: unknown */
+        lease->fresh |= bit; /* unknown whether and when the SET was executed */
 }
 
 void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
@@ -363,7 +375,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     if (!rl_round_count(&lease->round, ballot))
         return;
     if (ballot->vote == RL_VOTE_GRANTED) {
-        lease->fresh |= bit & ~lease->ours; /* a late SET of ours after all */
+        lease->fresh |= bit & ~lease->ours; /* a late SET of ours has been executed */
         lease->ours |= bit;
         lease->confirmed |= lease->fresh & bit;
         lease->remnants &= ~bit;
@@ -377,7 +389,7 @@ void rl_hold_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     else if (lease->round.outcome == RL_OUTCOME_WON && ballot->vote == RL_VOTE_DENIED)
         heal(lease, bit, view, fx);
     else if (rl_nodes_count(lease->ours) < lease->terms->quorum)
-        lose(lease, view, fx); /* proven after the round had failed for want of answers */
+        lose(lease, view, fx); /* a late vote has proven it; the round had failed already */
 }
 
 void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_view *view,
@@ -389,7 +401,7 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
     lease->deadline = (struct rl_now){0, 0};
     rl_round_open(&lease->round, verb, lease->ours, 0, view);
     fx->request = lease->round.requested;
-    fx->undo = lease->round.failed; /* not up now: owed to them when they come back */
+    fx->undo = lease->round.failed; /* not up now: undone after the next reconnect */
     fx->undo |= lease->remnants & ~lease->ours;
     fx->flags |= RL_FX_DEADLINE;
     if (lease->contention != NULL && verb == RL_VERB_RELEASE)
@@ -398,7 +410,7 @@ void rl_hold_release(struct rl_lease *lease, enum rl_verb verb, const struct rl_
                                    view->now.boot_ns);
     rl_release_vote(lease, NULL, fx);
     if (lease->state ==
-        RL_STATE_ENDED) { /* decided before anybody was asked: clean up all the same */
+        RL_STATE_ENDED) { /* decided without a request: the keys are undone all the same */
         fx->undo |= fx->request;
         fx->request = 0;
     }
@@ -431,9 +443,9 @@ void rl_release_vote(struct rl_lease *lease, const struct rl_ballot *ballot, str
     fx->flags |= RL_FX_DONE | RL_FX_ENDED;
 }
 
-/* Their keys may expire earlier than we asked for, or have: they count again as healed ones do,
- * once they were seen and a round has succeeded without them. What is left must be a majority by
- * itself, or another client can have one. */
+/* The keys of `nodes` may have been lost, or expire too early. From now on they are treated like
+ * healed keys, see the top of this file. The rest of `backing` must be a quorum, or another client
+ * could reach one: then the lock is lost. */
 void rl_hold_invalidate(struct rl_lease *lease, rl_nodes nodes, const struct rl_view *view,
                         struct rl_effects *fx)
 {
