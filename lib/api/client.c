@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The client: made, entered, left, freed. */
+ * The client: creates and frees it, lets calls enter and leave it, and lets the program's own loop
+ * drive it. */
 #include "api/client.h"
 
 #include "api/fence.h"
@@ -9,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define OWN_DESCRIPTORS 5 /* beside one for each node */
+#define OWN_DESCRIPTORS 5 /* descriptors of a client beside one for each node */
 
 struct redlock *rl_client_ref(struct redlock *rl)
 {
@@ -17,7 +18,8 @@ struct redlock *rl_client_ref(struct redlock *rl)
     return rl;
 }
 
-/* A page that the kernel hands zeroed to a forked child: the cheapest way to notice. */
+/* Maps a page that the kernel zeroes in a forked child, because reading it is the cheapest check
+ * for a fork. Without such a page (an old kernel), rl_client_is_forked() compares the pid. */
 static void mark_process(struct redlock *rl)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
@@ -35,6 +37,7 @@ static void mark_process(struct redlock *rl)
     rl->fork_mark = page;
 }
 
+/* Unmaps the page of mark_process(). */
 static void unmark_process(struct redlock *rl)
 {
     if (rl->fork_mark != NULL)
@@ -64,6 +67,8 @@ void rl_client_drop(struct redlock *rl)
     rl_free(&mem, rl);
 }
 
+/* Locks the mutex for a call. `blocks`: the call may block; `timed`: reads the clocks. Returns the
+ * errors of rl_client_enter_blocking(), and then the mutex is not held. */
 static int enter(struct redlock *rl, bool blocks, bool timed)
 {
     if (rl_client_is_forked(rl))
@@ -76,7 +81,7 @@ static int enter(struct redlock *rl, bool blocks, bool timed)
         rl_client_unlock(rl);
         return deadlock ? REDLOCK_EDEADLK : REDLOCK_ECLOSED;
     }
-    /* Inside a callback the time of the tick has passed on. */
+    /* Also in a callback, because time has passed since the tick began. */
     if (timed)
         rl_io_refresh(&rl->io);
     return REDLOCK_OK;
@@ -115,7 +120,7 @@ void rl_client_send(struct redlock *rl)
     if (rl->closed)
         return;
     if (rl->mode == REDLOCK_MODE_EMBEDDED) {
-        /* What was queued leaves with the tick: many starts, one write per node. */
+        /* The next tick sends what was queued, so that many starts share one write per node. */
         if (!rl->loop.turning)
             rl_io_wake(&rl->io);
         return;
@@ -129,6 +134,7 @@ void rl_client_leave(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
+/* Opens the engine and the sockets of the next shard with the nodes of `from`. */
 static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
 {
     struct redlock_config *config = rl->config;
@@ -168,6 +174,7 @@ static int open_shard(struct redlock *rl, const struct rl_config_shard *from)
     return error;
 }
 
+/* Opens the poller and all shards, and starts the I/O thread. On failure all is closed again. */
 static int open_shards(struct redlock *rl)
 {
     const struct redlock_config *config = rl->config;
@@ -190,6 +197,7 @@ static int open_shards(struct redlock *rl)
     return error;
 }
 
+/* Logs a warning if the shard has one node or an even number of nodes. */
 static void warn_about_count(const struct redlock *rl, const struct rl_config_shard *shard)
 {
     const char *name = shard->name, *colon = name[0] != '\0' ? ": " : "";
@@ -203,6 +211,7 @@ static void warn_about_count(const struct redlock *rl, const struct rl_config_sh
                 shard->count, shard->count - 1);
 }
 
+/* Checks what no setter can check alone. Returns REDLOCK_OK or an error with a text in `config`. */
 static int check_config(struct redlock_config *config)
 {
     if (config->node_count == 0) {
@@ -219,6 +228,7 @@ static int check_config(struct redlock_config *config)
     return rl_random_init();
 }
 
+/* Writes into `config` why the client cannot start. Returns `error`. */
 static int refuse_start(struct redlock_config *config, int error)
 {
     if (error == REDLOCK_ESYS)
@@ -231,6 +241,7 @@ static int refuse_start(struct redlock_config *config, int error)
     return error;
 }
 
+/* Checks that the libraries at run time fit those of the build. Returns REDLOCK_OK or an error. */
 static int check_libraries(struct redlock_config *config)
 {
     char text[sizeof config->error];
@@ -283,11 +294,11 @@ REDLOCK_API int redlock_new(redlock_t **ret_rl, redlock_config_t *config)
     return REDLOCK_OK;
 }
 
-/* The mutex may have been held by a thread that does not exist here: then the memory is left
- * alone, and only descriptors are closed. */
+/* Frees a client in a forked child. If a thread of the parent held the mutex during the fork, the
+ * state may be inconsistent: then only descriptors are closed and the memory is leaked. */
 static void free_in_child(struct redlock *rl)
 {
-    rl_dispatch_close(rl); /* shared with the parent: not to be written to */
+    rl_dispatch_close(rl); /* first, because a write to it would reach the parent */
     if (pthread_mutex_trylock(&rl->mutex) == 0) {
         rl_io_abandon(&rl->io);
         rl->closed = true;
@@ -329,7 +340,8 @@ REDLOCK_API int redlock_free(redlock_t *rl)
     return REDLOCK_OK;
 }
 
-/* Refuses a client whose loop the caller cannot drive: EINVAL, EFORKED, EMODE. */
+/* Returns REDLOCK_OK if the caller may drive the loop of this client or run its callbacks, else
+ * EINVAL, EFORKED or EMODE. */
 static int check_driven(const struct redlock *rl)
 {
     if (rl == NULL)
@@ -354,7 +366,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
 
     if (error != REDLOCK_OK)
         return error;
-    pthread_testcancel(); /* whoever is cancelled in here takes the mutex with him */
+    pthread_testcancel(); /* here, because a thread cancelled below would keep the mutex locked */
     pthread_mutex_lock(&rl->mutex);
     bool inside = rl_dispatch_is_own_callback(rl);
     if (!inside && rl->mode == REDLOCK_MODE_EMBEDDED)
@@ -364,7 +376,7 @@ REDLOCK_API int redlock_process(redlock_t *rl)
         return REDLOCK_EDEADLK;
     if (rl->mode == REDLOCK_MODE_EMBEDDED)
         return REDLOCK_OK;
-    rl_dispatch_clear(rl); /* nothing may have been signalled; look all the same */
+    rl_dispatch_clear(rl); /* before the callbacks run, so that later signals are not lost */
     pthread_mutex_lock(&rl->mutex);
     rl_io_refresh(&rl->io);
     rl_dispatch(rl);

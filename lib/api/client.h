@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: MIT
- * The client: its life, and how calls enter and leave it.
- *
- * One mutex guards the engines and all that is not atomic here. It is the only mutex of the
- * library, and never held while a thread waits in the poller, or while a callback of the user runs.
- *
- * A client lives until its user handle, its locks, cancels and reports are gone. */
+ * The client: how it is created and freed, and how calls enter and leave it. */
 #ifndef RL_API_CLIENT_H
 #define RL_API_CLIENT_H
 
 #include "api/dispatch.h"
-#include "api/drive.h"
+#include "api/leader.h"
 #include "api/loop.h"
-#include "api/sets.h"
+#include "api/shards.h"
 #include "api/wake.h"
 
+/* One client (redlock_t). Owned by client.c; each part in the middle belongs to the file of its
+ * type. It is freed when its user, its handles, its cancel objects, its reports and the threads
+ * that block in it have dropped their references.
+ *
+ * Invariants: `mutex` guards the engines and every field that is not atomic and may change after
+ * redlock_new(). It is the only mutex of the library. No thread holds it while it waits in the
+ * poller, or while an event or completion callback runs. */
 struct redlock {
     atomic_uint refs;
     struct rl_mem mem;
-    struct redlock_config *config; /* our copy */
+    struct redlock_config *config; /* the client's own copy; constant */
     struct rl_log log;
     int mode; /* enum redlock_mode */
     pthread_mutex_t mutex;
@@ -26,42 +28,51 @@ struct redlock {
     struct rl_leader leader;
     struct rl_wakes wakes;
     struct rl_pending_events pending;
-    bool closed;                     /* the engines are gone */
-    bool draining;                   /* shutdown began: nothing new starts (review.c) */
-    struct rl_client_op *client_ops; /* that run (review.c) */
-    atomic_bool cancels;             /* a cancel was triggered */
-    int wake_fd; /* of the poller, as a duplicate that lives as long as the cancels */
-    const unsigned char *fork_mark; /* a page that a forked child finds zeroed; NULL: pid it is */
-    int pid;
+    bool closed;                     /* redlock_free() has closed the engines: not to be used */
+    bool draining;                   /* shutdown has begun: nothing new starts; set by review.c */
+    struct rl_client_op *client_ops; /* operations of the client that run, linked; review.c */
+    atomic_bool cancels;             /* a cancel was triggered and not reviewed yet */
+    int wake_fd; /* duplicate of the poller's eventfd, valid until the client is freed, because a
+                  * cancel may be triggered after the poller was closed; -1: none yet */
+    const unsigned char
+        *fork_mark; /* a page that is zeroed in a forked child; NULL: `pid` decides */
+    int pid;        /* of the process that created the client */
     unsigned shard_count;
-    struct rl_shard shards[]; /* behind the client, so that the first has a fixed place */
+    struct rl_shard shards[]; /* `shard_count`, in the order of the configuration */
 };
 
+/* Adds a reference and returns `rl`. Needs no mutex. */
 struct redlock *rl_client_ref(struct redlock *rl);
+/* Drops a reference; the last one frees the client. Needs no mutex, and must not be called with the
+ * mutex held if the reference may be the last. */
 void rl_client_drop(struct redlock *rl);
+/* Returns whether this process is a forked child of the one that created the client. */
 bool rl_client_is_forked(const struct redlock *rl);
 
-/* Takes the mutex and reads the clocks; EFORKED or ECLOSED, and then the mutex is not held. */
+/* Locks the mutex for a call and reads the clocks. Returns REDLOCK_OK; or REDLOCK_EFORKED or
+ * REDLOCK_ECLOSED, and then the mutex is not held. rl_client_leave() ends the call. */
 int rl_client_enter(struct redlock *rl);
-/* The same for a call that changes nothing. rl_client_unlock() ends it: nothing is sent, and a loop
- * of the caller's own is not woken. */
+/* Does the same for a call that queues nothing to be sent. rl_client_unlock() ends the call: it
+ * sends nothing and does not wake the loop. */
 int rl_client_enter_readonly(struct redlock *rl);
-/* The same as rl_client_enter(), but the clocks are as they were. */
+/* Does the same as rl_client_enter(), but does not read the clocks. */
 int rl_client_enter_untimed(struct redlock *rl);
-/* The same as rl_client_enter() of a call that blocks: EMODE or EDEADLK where it must not. */
+/* Does the same as rl_client_enter() for a call that blocks. Returns also REDLOCK_EMODE in embedded
+ * mode and REDLOCK_EDEADLK in a callback of this client. */
 int rl_client_enter_blocking(struct redlock *rl);
-/* Sends what was queued, wakes whoever must go on, releases the mutex. */
+/* Sends what was queued, releases the mutex and wakes the waiters whose operations have ended. */
 void rl_client_leave(struct redlock *rl);
-/* The first half of leaving, for callers that go on to wait. */
+/* Sends what was queued, or arranges that another thread does; keeps the mutex. For callers that go
+ * on to wait. */
 void rl_client_send(struct redlock *rl);
 
-/* Releases the mutex, and wakes the waiters whose operations have ended. */
+/* Releases the mutex and wakes the waiters whose operations have ended. */
 static inline void rl_client_unlock(struct redlock *rl)
 {
     rl_wake_unlock(&rl->wakes);
 }
 
-/* Returns the time that was read last; mutex held. */
+/* Returns the time of the last reading of the clocks. The mutex is held. */
 static inline struct rl_now rl_client_now(const struct redlock *rl)
 {
     return rl_engine_now(&rl->shards[0].engine);

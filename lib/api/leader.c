@@ -1,28 +1,60 @@
 /* SPDX-License-Identifier: MIT
- * Who turns the loop. Normally our I/O thread; but a caller that blocks alone turns it itself: two
- * hand-overs between threads cost more than the work they hand over.
+ * The leader/follower protocol: which thread drives the loop, and which thread sends what callers
+ * have queued.
  *
- * While callers drive, the I/O thread is not in the poller: it runs callbacks, or is parked. With
- * two in there, the one would sleep on while the other is woken again and again, and callbacks,
- * which are the I/O thread's, would wait with it. So a caller that finds it there wakes it, and
- * begins to drive when it has come out, unless its operation is done by then. It takes the loop
- * back when nobody has driven for PARK_NS (the end of a long drive wakes it), and is called back at
- * once when something is left to do that the leaving caller will not wait for: other sleepers,
- * callbacks, a timer that is due soon.
+ * To drive the loop means to wait in the poller, to process what it returns, and to wait again. The
+ * thread that drives is the leader. Two kinds of threads can lead: the I/O thread (threaded and
+ * hybrid mode), and a caller that blocks in a call. In embedded mode there is no leader:
+ * redlock_process() makes one turn at a time, and no call blocks.
+ *
+ * Why a caller leads: a blocking call that sleeps needs two switches between threads, one to the
+ * I/O thread and one back. They cost more than the processing of the replies.
+ *
+ * Hand-over to a caller: a caller may lead if no other call is blocked. It must also find the I/O
+ * thread parked, or make the last of STREAK blocking calls in a row of which none met another one.
+ * If the I/O thread is in the poller, the caller wakes it and sleeps as the candidate until the I/O
+ * thread has left the poller. Then the caller drives until its own operation is done. All other
+ * blocking calls sleep on a futex (wake.c).
+ *
+ * Hand-over to the I/O thread: after each turn the I/O thread calls rl_leader_yield(). While a
+ * caller leads, it parks on a condition variable and does not enter the poller. Callbacks of
+ * threaded mode run on the I/O thread all the same: a leading caller that finds pending callbacks
+ * recalls it. A caller that stops leading recalls the I/O thread if something is left to do:
+ * sleepers, pending callbacks, a timer that is due within PARK_NS, or a park that lasts longer than
+ * PARK_NS. Otherwise the I/O thread returns to the poller after a park in which no caller began to
+ * lead.
+ *
+ * Invariants:
+ * - At most one thread is in the poller: `polls` and `leader_polls` are never both true. With two,
+ *   one would sleep on although the other is woken, and the I/O thread's callbacks would be late.
+ * - At most one caller leads, and only while the I/O thread exists.
+ * - When no caller leads, the I/O thread is in the poller, in a turn, parked for at most PARK_NS,
+ * or recalled.
+ * - A thread that reads or changes struct rl_leader or a waiter holds the client's mutex. The only
+ *   exception is `entering`, which is atomic.
+ * - Queued requests are never left behind. A caller that does not send them relies on another
+ * thread that will: one in rl_leader_enter(), the I/O thread with `flush_pending`, or the turn
+ * whose callback made the call.
+ *
+ * Lock order: the client's mutex is the only lock. It is released before a thread waits in the
+ * poller, on a futex or on `park`. Callbacks run without it.
  */
-#include "api/drive.h"
+#include "api/leader.h"
 
 #include "api/client.h"
 #include "api/review.h"
 #include "platform/clock.h"
 
+/* How long the I/O thread parks before it checks again whether callers drive. */
 #define PARK_NS (2 * RL_MS)
-/* While one call drives for long there is nothing to look at: so seldom. */
+/* The longest park. Each park during the same drive is four times longer than the one before. */
 #define PARK_MAX_NS RL_SECOND
-/* So many blocking calls in a row, each the only one, before a caller asks for the wheel. */
-#define STREAK          8
+/* Blocking calls in a row without another blocked caller after which a caller leads. */
+#define STREAK 8
+/* Calls in a row that may leave their requests to the next call. */
 #define FLUSH_SKIPS_MAX 16
-#define SLEEPERS_MIN    2 /* callers that sleep */
+/* Sleeping callers from which on a call leaves its requests to the I/O thread. */
+#define SLEEPERS_MIN 2
 
 void rl_leader_init(struct redlock *rl)
 {
@@ -34,17 +66,18 @@ void rl_leader_init(struct redlock *rl)
     pthread_condattr_destroy(&attr);
 }
 
+/* Parks the I/O thread for at most `ns`, until rl_leader_recall(). Releases the mutex meanwhile. */
 static void park(struct redlock *rl, uint64_t ns)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
     struct timespec until;
 
     rl_clock_wait_until(&until, ns);
-    drive->parks_long = ns > PARK_NS;
-    drive->is_parked = true;
+    leader->parks_long = ns > PARK_NS;
+    leader->is_parked = true;
     rl_wake_noted(&rl->wakes);
-    pthread_cond_timedwait(&drive->park, &rl->mutex, &until);
-    drive->is_parked = false;
+    pthread_cond_timedwait(&leader->park, &rl->mutex, &until);
+    leader->is_parked = false;
 }
 
 void rl_leader_free(struct redlock *rl)
@@ -59,44 +92,45 @@ void rl_leader_begin(struct redlock *rl)
 
 void rl_leader_returned(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    drive->polls = false;
-    if (drive->candidate != NULL)
-        rl_wake_note(&rl->wakes, drive->candidate);
+    leader->polls = false;
+    if (leader->candidate != NULL)
+        rl_wake_note(&rl->wakes, leader->candidate);
 }
 
 void rl_leader_yield(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
     uint64_t park_ns = PARK_NS;
 
     pthread_mutex_lock(&rl->mutex);
     while (!rl_loop_is_stopping(rl)) {
-        uint64_t drives = drive->leader_turns;
-        bool needed = drive->sleepers > 0 || rl_dispatch_has_pending(rl);
-        if (!drive->caller_leads && (needed || !drive->yielding))
+        uint64_t turns_before = leader->leader_turns;
+        bool needed = leader->sleepers > 0 || rl_dispatch_has_pending(rl);
+        if (!leader->caller_leads && (needed || !leader->yielding))
             break;
         if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_pending(rl))
-            rl_loop_settle(rl); /* callbacks are ours, whoever reads the sockets */
+            rl_loop_settle(rl); /* callbacks run on this thread only */
         park(rl, park_ns);
-        bool goes_on = drive->caller_leads && drive->leader_turns == drives;
+        bool goes_on = leader->caller_leads && leader->leader_turns == turns_before;
         park_ns = goes_on ? rl_min_u64(4 * park_ns, PARK_MAX_NS) : PARK_NS;
-        drive->yielding = drive->caller_leads || (drive->yielding && drive->leader_turns != drives);
+        leader->yielding =
+            leader->caller_leads || (leader->yielding && leader->leader_turns != turns_before);
     }
-    drive->yielding = false;
-    if (drive->flush_pending)
+    leader->yielding = false;
+    if (leader->flush_pending)
         rl_leader_flush(rl);
-    drive->polls = !rl_loop_is_stopping(rl);
+    leader->polls = !rl_loop_is_stopping(rl);
     rl_client_unlock(rl);
 }
 
 void rl_leader_recall(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    if (drive->is_parked)
-        pthread_cond_signal(&drive->park);
+    if (leader->is_parked)
+        pthread_cond_signal(&leader->park);
 }
 
 void rl_leader_enter(struct redlock *rl)
@@ -112,37 +146,38 @@ void rl_leader_flush(struct redlock *rl)
     rl_io_flush(&rl->io);
 }
 
-/* Where many callers sleep, more are about to come: what this one has to say waits for the I/O
- * thread, which says it for all, in one write for each node. */
+/* Leaves the queued requests to the I/O thread if several callers sleep. More calls are likely
+ * then, and the I/O thread sends the requests of all of them with one write for each node. Returns
+ * whether the I/O thread will send. */
 static bool hand_to_thread(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    if (drive->sleepers < SLEEPERS_MIN || !rl_io_is_dirty(&rl->io) || drive->caller_leads ||
+    if (leader->sleepers < SLEEPERS_MIN || !rl_io_is_dirty(&rl->io) || leader->caller_leads ||
         !rl_loop_has_thread(rl))
         return false;
-    if (drive->polls)
+    if (leader->polls)
         rl_io_wake(&rl->io);
     else
         rl_leader_recall(rl);
-    drive->flush_pending = true;
-    drive->flush_skips = 0;
+    leader->flush_pending = true;
+    leader->flush_skips = 0;
     return true;
 }
 
 void rl_leader_send(struct redlock *rl, bool in_callback)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    if (in_callback && drive->flush_skips == 0)
-        return; /* the loop goes on when the callback returns */
-    /* Another caller is about to enter: it sends for both. The number of callers that leave it to
-     * the next one is limited. A callback sends what callers before it have left to it. */
-    if (!in_callback && atomic_load(&drive->entering) != 0 &&
-        drive->flush_skips < FLUSH_SKIPS_MAX) {
-        drive->flush_skips++;
+    if (in_callback && leader->flush_skips == 0)
+        return; /* the loop sends when the callback returns */
+    /* Another thread is about to enter and will send for both, at most FLUSH_SKIPS_MAX times in a
+     * row. A callback sends at once what earlier calls have left to the next one. */
+    if (!in_callback && atomic_load(&leader->entering) != 0 &&
+        leader->flush_skips < FLUSH_SKIPS_MAX) {
+        leader->flush_skips++;
     } else if (in_callback || !hand_to_thread(rl)) {
-        drive->flush_skips = 0;
+        leader->flush_skips = 0;
         rl_io_flush(&rl->io);
     }
     if (rl->mode == REDLOCK_MODE_THREADED && rl_dispatch_has_pending(rl)) {
@@ -160,19 +195,21 @@ void rl_leader_tell(struct redlock *rl, struct rl_waiter *waiter, int status)
         rl_io_wake(&rl->io);
 }
 
+/* Returns whether the caller that is about to wait may drive the loop. Counts the streak. */
 static bool may_lead(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    if (drive->sleepers > 0 || drive->caller_leads || !rl_loop_has_thread(rl)) {
-        drive->streak = 0;
+    if (leader->sleepers > 0 || leader->caller_leads || !rl_loop_has_thread(rl)) {
+        leader->streak = 0;
         return false;
     }
-    if (drive->is_parked)
+    if (leader->is_parked)
         return true;
-    return ++drive->streak >= STREAK;
+    return ++leader->streak >= STREAK;
 }
 
+/* Returns whether a timer of the client is due within PARK_NS. */
 static bool is_due_soon(struct redlock *rl)
 {
     uint64_t soon_ns = rl_add_sat(rl_client_now(rl).boot_ns, PARK_NS);
@@ -183,69 +220,72 @@ static bool is_due_soon(struct redlock *rl)
     return due;
 }
 
+/* Waits until the I/O thread has left the poller or the waiter's operation is done. */
 static void await_poller(struct redlock *rl, struct rl_waiter *waiter)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
     rl_io_wake(&rl->io);
-    drive->candidate = waiter;
-    while (drive->polls && !waiter->done)
+    leader->candidate = waiter;
+    while (leader->polls && !waiter->done)
         rl_wake_sleep(&rl->wakes, waiter);
-    drive->candidate = NULL;
+    leader->candidate = NULL;
 }
 
+/* Leads until the waiter's operation is done, then hands over to the I/O
+ * thread if something is left to do. */
 static void drive_until_done(struct redlock *rl, struct rl_waiter *waiter)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    drive->caller_leads = true;
-    drive->yielding = true;
-    drive->leader_turns++;
-    if (drive->polls)
+    leader->caller_leads = true;
+    leader->yielding = true;
+    leader->leader_turns++;
+    if (leader->polls)
         await_poller(rl, waiter);
     while (!waiter->done) {
         struct rl_ready ready[RL_READY_MAX];
         rl_review_arm(rl);
-        drive->leader_polls = true;
+        leader->leader_polls = true;
         rl_client_unlock(rl);
         int count = rl_io_wait(&rl->io, ready, -1);
         pthread_mutex_lock(&rl->mutex);
-        drive->leader_polls = false;
+        leader->leader_polls = false;
         rl_io_tick(&rl->io, ready, count);
         rl_review(rl);
         rl_io_flush(&rl->io);
         if (rl_dispatch_has_pending(rl))
             rl_leader_recall(rl);
     }
-    drive->caller_leads = false;
+    leader->caller_leads = false;
     if (rl->draining)
-        pthread_cond_broadcast(&drive->park);
-    else if (drive->sleepers > 0 || drive->parks_long || rl_dispatch_has_pending(rl) ||
+        pthread_cond_broadcast(&leader->park); /* rl_leader_end() waits there, too */
+    else if (leader->sleepers > 0 || leader->parks_long || rl_dispatch_has_pending(rl) ||
              is_due_soon(rl))
         rl_leader_recall(rl);
 }
 
 void rl_leader_end(struct redlock *rl)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
-    while (drive->caller_leads) {
+    while (leader->caller_leads) {
         rl_io_wake(&rl->io);
         rl_wake_noted(&rl->wakes);
-        pthread_cond_wait(&drive->park, &rl->mutex);
+        pthread_cond_wait(&leader->park, &rl->mutex);
     }
 }
 
 void rl_leader_wait(struct redlock *rl, struct rl_waiter *waiter)
 {
-    struct rl_leader *drive = &rl->leader;
+    struct rl_leader *leader = &rl->leader;
 
     if (!waiter->done && may_lead(rl)) {
         drive_until_done(rl, waiter);
         return;
     }
-    drive->sleepers++;
+    leader->sleepers++;
     while (!waiter->done)
         rl_wake_sleep(&rl->wakes, waiter);
-    drive->sleepers--;
+    leader->sleepers--;
 }

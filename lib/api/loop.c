@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * One turn of the loop, and the thread that turns it in threaded and hybrid mode. */
+ * One turn of the loop, and the I/O thread that drives it in threaded and hybrid mode.
+ *
+ * The I/O thread repeats three steps: it waits in the poller without the mutex, it makes a turn
+ * with the mutex, and it calls rl_leader_yield(), which keeps it out of the poller while callers
+ * drive (leader.c). A turn is a tick of the engines followed by rl_loop_settle(), and it ends with
+ * a flush. In embedded mode redlock_process() makes the turns.
+ *
+ * Lock order: the client's mutex is the only lock. Callbacks run without it, so a turn may meet
+ * state that other threads have changed in between. */
 #include "api/loop.h"
 
 #include "api/client.h"
@@ -13,11 +21,12 @@ void rl_loop_settle(struct redlock *rl)
         rl_review(rl);
         if (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl))
             rl_dispatch(rl);
-        rl_leader_flush(rl); /* also sets the timer, for what callbacks started, too */
+        rl_leader_flush(rl); /* also sets the timer, so it follows the callbacks */
     } while (rl->mode != REDLOCK_MODE_HYBRID && rl_dispatch_has_pending(rl));
     rl_review_arm(rl);
 }
 
+/* Makes one turn with the `count` events in `ready`. Mutex held; callbacks run without it. */
 static void turn(struct redlock *rl, const struct rl_ready *ready, int count)
 {
     rl->loop.turning = true;
@@ -33,6 +42,7 @@ void rl_loop_poll(struct redlock *rl)
     turn(rl, ready, rl_io_wait(&rl->io, ready, 0));
 }
 
+/* Waits in the poller and makes one turn. The mutex is not held. */
 static void wait_and_turn(struct redlock *rl)
 {
     struct rl_ready ready[RL_READY_MAX];
@@ -44,6 +54,7 @@ static void wait_and_turn(struct redlock *rl)
     rl_client_unlock(rl);
 }
 
+/* Runs the I/O thread. */
 static void *run(void *arg)
 {
     struct redlock *rl = arg;
@@ -59,8 +70,9 @@ int rl_loop_start(struct redlock *rl)
 {
     sigset_t all, before;
 
-    /* Signals are the host's business: none is delivered to our thread. */
     rl_leader_begin(rl);
+    /* The thread inherits a mask that blocks all signals: they are for the program's own threads.
+     */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&rl->loop.thread, NULL, run, rl);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One turn of the loop, and the I/O thread that turns it in threaded and hybrid mode. */
+ * One turn of the loop, and the I/O thread that drives it in threaded and hybrid mode. */
 #ifndef RL_API_LOOP_H
 #define RL_API_LOOP_H
 
@@ -9,25 +9,29 @@
 
 struct redlock;
 
-/* Owned by loop.c. */
+/* The I/O thread of one client. Owned by loop.c; part of struct redlock. */
 struct rl_loop {
     pthread_t thread; /* with `runs` */
-    bool runs;        /* there is an I/O thread */
-    bool turning;     /* a turn runs that ends with a flush: what starts need not wake the loop */
-    atomic_bool stop; /* the I/O thread is to end */
+    bool runs;        /* the I/O thread was started and not joined; false in embedded mode */
+    bool turning;     /* rl_loop_poll() or the I/O thread is in a turn, which ends with a flush:
+                       * what starts meanwhile need not wake the loop */
+    atomic_bool stop; /* the I/O thread must end */
 };
 
-/* Starts the I/O thread: 0 or ESYS. */
+/* Starts the I/O thread. Returns REDLOCK_OK or REDLOCK_ESYS. */
 int rl_loop_start(struct redlock *rl);
-/* Ends the I/O thread and joins it. The mutex is not held. */
+/* Ends the I/O thread and joins it. Does nothing if there is none. The mutex is not held. */
 void rl_loop_stop(struct redlock *rl);
+/* Returns whether there is an I/O thread. */
 bool rl_loop_has_thread(const struct redlock *rl);
+/* Returns whether rl_loop_stop() was called. */
 bool rl_loop_is_stopping(const struct redlock *rl);
 
-/* Mutex held: makes one turn without waiting for anything. */
+/* Makes one turn without waiting for events. The mutex is held; callbacks run without it. */
 void rl_loop_poll(struct redlock *rl);
-/* Mutex held: finishes what a tick has brought. Callbacks run here unless the user's own loop runs
- * them (hybrid). */
+/* Finishes what a tick has brought: reviews cancels and client operations, runs callbacks (in
+ * hybrid mode redlock_process() runs them), sends, and sets the timer. The mutex is held; callbacks
+ * run without it. */
 void rl_loop_settle(struct redlock *rl);
 
 #endif

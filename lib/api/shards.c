@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The sets of nodes of a client: which of them a name belongs to. Rendezvous hashing: each set
- * scores each name, and the highest score has it. */
-#include "api/sets.h"
+ * Finds the shard that a name belongs to, by rendezvous hashing: each shard gets a score for the
+ * name, from a hash of both, and the shard with the highest score owns the name. */
+#include "api/shards.h"
 
 #include "api/client.h"
 #include "api/report.h"
@@ -12,13 +12,15 @@
 
 _Static_assert(RL_SHARD_NAME_MAX == RL_HASH_NAME_MAX, "one limit");
 
-/* Of two equal scores the smaller name has it: no order of the list may decide. */
+/* Returns whether `shard` is preferred to `best`. Of two equal scores the shard with the smaller
+ * name wins, so that the result does not depend on the order of the shards. */
 static bool wins(const struct rl_config_shard *shard, uint64_t score,
                  const struct rl_config_shard *best, uint64_t best_score)
 {
     return score != best_score ? score > best_score : strcmp(shard->name, best->name) < 0;
 }
 
+/* Returns the index of the shard to which the name belongs. Only its hash tag is hashed. */
 static unsigned find(const struct redlock_config *config, const char *name, size_t len)
 {
     struct rl_arg hash_tag = rl_hash_tag((struct rl_arg){name, len});

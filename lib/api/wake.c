@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Threads that sleep in a blocking call, and how they are woken. Whoever is told while the mutex is
- * held would wake up only to wait for the mutex: so it is noted who is to be woken, and done when
- * the mutex is free.
+ * Puts threads to sleep in blocking calls and wakes them.
  *
- * A thread may find by itself that it was told, and be gone before it is woken. Its stack is not
- * ours then, so what it sleeps at belongs to the client and is used again by the next sleeper, who
- * looks again after a wake-up that was not meant for it. */
+ * A thread that is woken while the mutex is held would at once sleep again on the mutex. Therefore
+ * rl_wake_note() only notes the futex, and rl_wake_unlock() wakes its sleeper after the release.
+ *
+ * A thread can find that its operation is done before the wake-up arrives, and return. Its stack
+ * may not be touched then. Therefore the futexes belong to the client. The next sleeper reuses a
+ * futex and may receive the late wake-up, so every sleeper checks its own waiter in a loop.
+ *
+ * Invariants: the client's mutex guards the lists, the notes and the waiters; only the value of a
+ * futex is read without it. A waiter has a futex exactly while its thread sleeps. A note is made in
+ * the same critical section that sets the waiter's state, so no wake-up is lost. */
 #include "api/wake.h"
 
 #include <errno.h>
@@ -14,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Not a cancellation point, and nobody's errno. */
+/* Calls futex(2). It is not a cancellation point, and it keeps errno. */
 static void futex_call(atomic_uint *word, int op, unsigned value)
 {
     int saved_errno = errno;
@@ -23,12 +28,13 @@ static void futex_call(atomic_uint *word, int op, unsigned value)
     errno = saved_errno;
 }
 
-/* All who sleep there: more than one only at the shared word. */
+/* Wakes all threads that sleep on the futex. There is more than one only on the shared one. */
 static void wake(struct rl_futex *futex)
 {
     futex_call(&futex->value, FUTEX_WAKE, INT_MAX);
 }
 
+/* Returns a futex for one sleeper: a free one, a new one, or the shared one without memory. */
 static struct rl_futex *take_futex(struct rl_wakes *wakes)
 {
     struct rl_futex *futex = wakes->futexes_free;
@@ -45,6 +51,7 @@ static struct rl_futex *take_futex(struct rl_wakes *wakes)
     return futex;
 }
 
+/* Puts a futex into the list of free ones. The shared one stays where it is. */
 static void free_futex(struct rl_wakes *wakes, struct rl_futex *futex)
 {
     if (futex == &wakes->shared)
@@ -72,7 +79,7 @@ void rl_wake_free(struct rl_wakes *wakes)
 void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter)
 {
     if (waiter->futex == NULL)
-        return; /* it is awake, and looks before it sleeps */
+        return; /* the thread is awake and checks the waiter before it sleeps */
     atomic_fetch_add(&waiter->futex->value, 1);
     if (wakes->count == RL_WAKES_MAX)
         wake(wakes->noted[--wakes->count]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads that sleep in a blocking call, and how they are woken. The client's mutex is held in all
- * functions but rl_wake_unlock(), which releases it. */
+ * Puts threads to sleep in blocking calls and wakes them. The client's mutex is held in all
+ * functions except rl_wake_init() and rl_wake_free(). */
 #ifndef RL_API_WAKE_H
 #define RL_API_WAKE_H
 
@@ -9,45 +9,49 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define RL_WAKES_MAX 64
+#define RL_WAKES_MAX 64 /* wake-ups that wait for the mutex to be released */
 
-/* A futex that a thread sleeps on. It belongs to the client, not to the sleeper's stack: a wake-up
- * that comes after the sleeper has gone still finds valid memory. */
+/* A futex on which a thread sleeps. It belongs to the client and not to the sleeper's stack, so
+ * that a wake-up after the sleeper has returned still finds valid memory. */
 struct rl_futex {
     atomic_uint value; /* changes with each wake-up */
     struct rl_futex *free_next;
     struct rl_futex *all_next;
 };
 
-/* A thread that waits until its operation is done; on its stack. */
+/* A thread that waits in a blocking call until its operation is done. It is on that thread's stack,
+ * and is valid until the call returns. */
 struct rl_waiter {
-    struct rl_futex *futex; /* while it sleeps; else NULL */
-    bool done;
-    int status; /* with `done` */
+    struct rl_futex *futex; /* the thread sleeps on it; NULL: the thread does not sleep */
+    bool done;              /* the operation has ended with `status` */
+    int status;             /* enum redlock_error, with `done` */
 };
 
-/* The futexes of one client. Owned by wake.c. */
+/* The futexes of one client. Owned by wake.c; part of struct redlock. */
 struct rl_wakes {
     const struct rl_mem *mem;
     pthread_mutex_t *mutex;               /* the client's */
-    struct rl_futex *noted[RL_WAKES_MAX]; /* woken when the mutex is released */
-    unsigned count;                       /* of these */
-    struct rl_futex *futexes_free;        /* not in use */
-    struct rl_futex *futexes_all;         /* all that were allocated */
-    struct rl_futex shared;               /* of sleepers for which there was no memory */
+    struct rl_futex *noted[RL_WAKES_MAX]; /* to be woken when the mutex is released */
+    unsigned count;                       /* of `noted` */
+    struct rl_futex *futexes_free;        /* not in use, linked by free_next */
+    struct rl_futex *futexes_all;         /* all that were allocated, linked by all_next */
+    struct rl_futex shared; /* for all sleepers for which no futex could be allocated */
 };
 
+/* Prepares the futexes of a new client. `mem` and `mutex` are the client's. */
 void rl_wake_init(struct rl_wakes *wakes, const struct rl_mem *mem, pthread_mutex_t *mutex);
-/* Frees the futexes. No thread sleeps any more. */
+/* Frees the futexes. No thread may sleep any more. */
 void rl_wake_free(struct rl_wakes *wakes);
 
-/* Has the waiter woken when the mutex is released by rl_wake_unlock(). */
+/* Notes that the waiter's thread must be woken when the mutex is released. */
 void rl_wake_note(struct rl_wakes *wakes, struct rl_waiter *waiter);
-/* Wakes at once whoever was noted: the mutex is about to be released in another way. */
+/* Wakes the noted threads at once. For callers that release the mutex by waiting on a condition
+ * variable. */
 void rl_wake_noted(struct rl_wakes *wakes);
-/* Releases the mutex, then wakes the waiters that were noted. */
+/* Releases the mutex, then wakes the noted threads. */
 void rl_wake_unlock(struct rl_wakes *wakes);
-/* Sleeps, without the mutex, until the waiter is woken. It may be woken without a reason. */
+/* Releases the mutex, sleeps until the waiter is woken, and locks the mutex again. It may return
+ * without a wake-up: the caller checks its condition in a loop. */
 void rl_wake_sleep(struct rl_wakes *wakes, struct rl_waiter *waiter);
 
 #endif
