@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Calls that do not block: enter, start, leave. */
+ * Calls that do not block: each enters the client, starts an operation, and leaves. The result goes
+ * to a callback. */
 #include "api/handle.h"
 #include "api/operation.h"
 #include "api/opts.h"
 
-/* Without a token: acquire; with one: adopt. */
+/* Starts to acquire a lock; starts to adopt the one that has `token` if that is not NULL. */
 static int acquire_start(redlock_t *rl, const char *resource, const char *token,
                          const redlock_opts_t *opts, redlock_done_fn fn, void *userdata)
 {
@@ -49,6 +50,7 @@ REDLOCK_API int redlock_extend_start(redlock_lock_t *handle, uint64_t ttl_ms, re
     return error;
 }
 
+/* Starts to release a lock. `keep`: its keys expire after `delay_ms` instead. */
 static int release_start(redlock_lock_t *handle, bool keep, uint64_t delay_ms, redlock_done_fn fn,
                          void *userdata)
 {
@@ -75,6 +77,7 @@ REDLOCK_API int redlock_release_after_start(redlock_lock_t *handle, uint64_t del
     return release_start(handle, true, delay_ms, fn, userdata);
 }
 
+/* Starts a release by token, an inspection or a break (`kind`). */
 static int query_start(redlock_t *rl, const char *const *resources, size_t count, const char *token,
                        uint8_t kind, redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
 {
@@ -122,7 +125,7 @@ REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *c
                                      redlock_done_fn fn, void *userdata)
 {
     const struct rl_call call = {.fn = fn, .userdata = userdata, .cancel = cancel};
-    struct redlock_lock *asked;
+    struct redlock_lock *verification;
 
     if (handle == NULL || fn == NULL)
         return REDLOCK_EINVAL;
@@ -130,11 +133,12 @@ REDLOCK_API int redlock_verify_start(redlock_lock_t *handle, redlock_cancel_t *c
     int error = rl_client_enter(rl);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_verify(handle, &call, &asked);
+    error = rl_start_verify(handle, &call, &verification);
     rl_client_leave(rl);
     return error;
 }
 
+/* Starts an operation on the whole client. */
 static int client_op_start(redlock_t *rl, uint8_t kind, uint64_t budget_ms,
                            redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Breaking a lock: an inspection, then a compare-and-delete of each value that it saw. What another
- * client sets in between is left alone. */
+ * Breaks a lock: inspects its key, then releases each value that was seen, by compare-and-delete on
+ * all nodes. A key that another client sets in between has another value and is not deleted. */
 #include "api/break.h"
 
 #include "api/dispatch.h"
@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* What all parts together did is a release round of its own. */
+/* Allocates what the break and its parts share. Its round is a release that starts with the
+ * failures of the inspection, and with a denial where no key was seen. False: no memory. */
 static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
 {
     const struct rl_round *seen = rl_lock_round(&handle->lock);
@@ -25,7 +26,7 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
     merged->t1 = seen->t1;
     merged->requested = seen->requested;
     merged->failed = seen->failed;
-    merged->denied = seen->denied; /* there was no key */
+    merged->denied = seen->denied; /* no key was there */
     memcpy(merged->rtt_us, seen->rtt_us, nodes * sizeof *merged->rtt_us);
     memcpy(merged->cause, seen->cause, nodes * sizeof *merged->cause);
     breaking->whole = handle;
@@ -33,6 +34,7 @@ static bool begin_merge(struct redlock *rl, struct redlock_lock *handle)
     return true;
 }
 
+/* Ends the break. It succeeds if a quorum of nodes is known to be without the key. */
 static void end(struct redlock *rl, struct redlock_lock *handle)
 {
     const struct rl_round *merged = &handle->breaking->merged;
@@ -49,7 +51,8 @@ bool rl_break_leave(struct redlock_lock *part)
     return --breaking->running == 0;
 }
 
-static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
+/* Returns whether node `i` has a value that no node before it has. */
+static bool is_first_with_value(const struct rl_seen *seen, unsigned i)
 {
     for (unsigned j = 0; j < i; j++) {
         if (rl_seen_same(&seen[j], &seen[i]))
@@ -58,7 +61,8 @@ static bool is_first_of_its_kind(const struct rl_seen *seen, unsigned i)
     return seen[i].value != NULL;
 }
 
-/* A release of what was seen on node `index`, on all nodes, on behalf of the parent. */
+/* Starts a part of the break `parent`: releases on all nodes the value that node `index` has.
+ * Without memory the part is left out, and its nodes stay without a vote. */
 static void start_part(struct redlock_lock *parent, unsigned index)
 {
     const struct rl_seen *seen = &rl_lock_seen(&parent->lock)[index];
@@ -73,14 +77,14 @@ static void start_part(struct redlock_lock *parent, unsigned index)
     struct redlock_lock *part = rl_handle_new(parent->shard, &names, &storage);
     if (part == NULL)
         return;
-    (void)rl_names_keys(part, &keys); /* one needs no memory */
+    (void)rl_names_keys(part, &keys); /* a single key needs no memory */
     part->breaking = parent->breaking;
     part->part = (uint8_t)index;
     parent->breaking->running++;
     rl_handle_ref(parent);
     if (rl_lock_start(&parent->shard->engine, &part->lock, &params, &storage, keys.list[0],
                       value) != REDLOCK_OK) {
-        (void)rl_break_leave(part); /* not the last: the operation itself counts, too */
+        (void)rl_break_leave(part); /* never the last one: rl_break_inspected() counts as one */
         rl_handle_drop(part);
         rl_handle_drop(parent);
     }
@@ -100,12 +104,12 @@ void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle)
         return;
     }
     struct rl_break *breaking = handle->breaking;
-    breaking->running = 1; /* held until all are started */
+    breaking->running = 1; /* no part may end the break before all are started */
     for (unsigned i = 0; i < round->nodes; i++) {
         if (seen[i].foreign_kind) {
             breaking->merged.failed |= RL_NODE(i);
             breaking->merged.cause[i] = REDLOCK_CAUSE_WRONGTYPE;
-        } else if (is_first_of_its_kind(seen, i)) {
+        } else if (is_first_with_value(seen, i)) {
             start_part(handle, i);
         }
     }
@@ -125,7 +129,7 @@ void rl_break_part_done(struct redlock *rl, struct redlock_lock *part)
     for (rl_nodes rest = round->denied; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);
         if (rl_seen_same(&seen[node], &seen[part->part]))
-            merged->denied |= RL_NODE(node); /* expired or released in the meantime */
+            merged->denied |= RL_NODE(node); /* it has expired or was released meanwhile */
     }
     for (rl_nodes rest = round->failed & ~merged->granted; rest != 0; rest &= rest - 1) {
         unsigned node = (unsigned)__builtin_ctz(rest);

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * Breaking a lock: the operation, and its parts. */
+ * Breaks a lock: the operation, and its parts. Each part releases one value that the inspection
+ * saw. The client's mutex is held in all functions. */
 #ifndef RL_API_BREAK_H
 #define RL_API_BREAK_H
 
 #include "api/handle.h"
 
-/* What the breaking of a lock and its parts share. Owned by break.c. */
+/* What a break and its parts share. Owned by break.c. `whole` frees it. */
 struct rl_break {
-    struct redlock_lock *whole; /* the operation; it outlives its parts */
-    unsigned running;           /* parts: each a release of one value that was seen */
-    struct rl_round merged;     /* what all of them did; its arrays are behind this */
+    struct redlock_lock *whole; /* the handle of the break; every part holds a reference to it */
+    unsigned running;       /* parts that have not ended, plus 1 while parts are being started */
+    struct rl_round merged; /* the votes of all parts together; its arrays follow the struct */
 };
 
-/* Returns the operation that a release is a part of; NULL: it is none. */
+/* Returns the break that this handle is a part of; NULL: it is not a part of one. */
 static inline struct redlock_lock *rl_break_whole(const struct redlock_lock *handle)
 {
     return handle->breaking != NULL && handle->breaking->whole != handle ? handle->breaking->whole
                                                                          : NULL;
 }
-/* Takes a part out of the operation. Returns whether it was the last one. */
+/* Removes a part from its break. Returns whether it was the last one. */
 bool rl_break_leave(struct redlock_lock *part);
-/* Continues after the inspection: releases each value that it saw. */
+/* Continues a break after its inspection has ended: starts the release of each value that was seen,
+ * or ends the break. */
 void rl_break_inspected(struct redlock *rl, struct redlock_lock *handle);
-/* Ends a part, and with the last one the operation. */
+/* Adds the votes of a part that has ended to those of the break. The last part ends the break. */
 void rl_break_part_done(struct redlock *rl, struct redlock_lock *part);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the library was made of, for bug reports. */
+ * Describes the build of the library, for bug reports. */
 #include <redlock/redlock.h>
 
 #include "engine/status.h"

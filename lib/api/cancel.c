@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Cancellation, also from a signal handler: a flag and a wake-up. */
+ * Cancel objects. A trigger sets a flag and wakes the loop, which ends the operations (review.c),
+ * so that it may be called in a signal handler. */
 #include "api/cancel.h"
 
 #include "api/client.h"
@@ -53,7 +54,8 @@ REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel)
         return;
     atomic_store(&cancel->triggered, true);
     atomic_store(&cancel->rl->cancels, true);
-    /* The duplicate of the poller's eventfd outlives the poller. A full counter wakes as well. */
+    /* wake_fd is valid even after the poller was closed. If the counter of the eventfd is full, the
+     * write fails, but a wake-up is pending already. */
     if (write(cancel->rl->wake_fd, &one, sizeof one) < 0)
         errno = saved;
     errno = saved;

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * Cancel objects: a flag that ends operations, and a wake-up. */
+ * Cancel objects, which end all operations that were started with them. */
 #ifndef RL_API_CANCEL_H
 #define RL_API_CANCEL_H
 
 #include <redlock/redlock.h>
 #include <stdatomic.h>
 
-/* Lives until the user and all operations that were started with it have dropped it. */
+/* One cancel object (redlock_cancel_t). Owned by cancel.c. It is freed when the user and all
+ * operations that were started with it have dropped their references. */
 struct redlock_cancel {
     atomic_uint refs;
-    atomic_bool triggered;
-    struct redlock *rl; /* referenced */
+    atomic_bool triggered; /* never reset */
+    struct redlock *rl;    /* the client whose operations it can end; referenced */
 };
 
+/* Adds a reference and returns `cancel`. */
 redlock_cancel_t *rl_cancel_ref(redlock_cancel_t *cancel);
+/* Drops a reference; the last one frees the object and drops its reference to the client. */
 void rl_cancel_drop(redlock_cancel_t *cancel);
-/* Returns whether it was triggered; false for NULL. */
+/* Returns whether redlock_cancel_trigger() was called; false for NULL. */
 bool rl_cancel_is_triggered(const redlock_cancel_t *cancel);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Checks the arguments of a call before it starts, and says what is wrong with those it refuses. */
+ * Checks the arguments of a call before it starts, and explains each refusal. */
 #include "api/check.h"
 
 #include "api/report.h"
@@ -55,6 +55,7 @@ int rl_check_token(struct redlock *rl, const char *token, redlock_report_t **ref
     return REDLOCK_OK;
 }
 
+/* Returns whether a lock of this client has the token, or a request with it has no reply yet. */
 static bool is_used(const struct redlock *rl, const char *token)
 {
     const struct rl_arg words = {token, strlen(token)};
@@ -104,7 +105,8 @@ int rl_check_duration(struct redlock *rl, const char *what, uint64_t ms, bool fo
         (unsigned long long)ms, (long long)INT64_MAX, forever ? ", or REDLOCK_WAIT_FOREVER" : "");
 }
 
-/* What drift and the loss margin leave of the TTL must be enough for what was asked. */
+/* Checks that the validity of the TTL, after drift and loss margin, is long enough for the times in
+ * the options, and that hold_ms_max leaves enough of it. */
 static int check_validity(struct redlock *rl, const redlock_opts_t *opts,
                           redlock_report_t **refusal)
 {
@@ -152,8 +154,9 @@ int rl_check_times(struct redlock *rl, const redlock_opts_t *opts, redlock_repor
     return error == REDLOCK_OK ? check_validity(rl, opts, refusal) : error;
 }
 
-/* Checks that durable records are attested for a majority of the servers. Waiting would not change
- * that, so the call is refused at once. */
+/* Checks that durable records are attested for a majority of the shard's servers, if the
+ * configuration wants durable ones. Waiting would not change that, so the call is refused at once.
+ */
 static int check_records(const struct rl_shard *shard, redlock_report_t **refusal)
 {
     const struct redlock_config *config = shard->rl->config;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The builder of a client's configuration: every setter checks what it is given, changes all of it
- * or nothing, and leaves a text that says what was wrong and what to do.
+ * Builds a client's configuration. Every setter checks its arguments and changes all or nothing. If
+ * it refuses, it leaves a text that says what was wrong and what to do.
  *
- * The owner label may hold any printable ASCII byte except a blank, '@' included ("ada@web3/4711"
- * is the natural label): in a token it follows a prefix of fixed length, so it is never ambiguous.
+ * The owner label may contain any printable ASCII byte except a blank, also '@', as in
+ * "ada@web3/4711". A token stays unambiguous, because the label follows a prefix of fixed length.
  */
 #include "api/config.h"
 
@@ -25,7 +25,7 @@
 #define DRIFT_CONSTANT_US_DEFAULT  2000
 #define DRIFT_CONSTANT_US_MAX      1000000
 #define QUEUE_MAX_MAX              1000000
-#define DURATION_MS_MAX            60000 /* of timeouts and of retry delays */
+#define DURATION_MS_MAX            60000 /* of timeouts, delays and intervals */
 
 _Static_assert(REDLOCK_NODES_MAX == RL_NODES_MAX, "public and internal limits agree");
 _Static_assert(REDLOCK_SHARDS_MAX == RL_SHARDS_MAX, "public and internal limits agree");
@@ -39,13 +39,15 @@ void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
     va_end(args);
 }
 
+/* Refuses for lack of memory. Returns REDLOCK_ENOMEM. */
 static int refuse_memory(struct redlock_config *config)
 {
     rl_config_refuse(config, "out of memory");
     return REDLOCK_ENOMEM;
 }
 
-/* A newer caller may know fields that we do not; then they must be unused. */
+/* Returns whether all functions are set. A caller with a newer header may have further fields,
+ * which must be zero. */
 static bool is_complete(const redlock_allocator_t *allocator)
 {
     if (allocator->size < sizeof *allocator || allocator->malloc_fn == NULL ||
@@ -90,6 +92,7 @@ REDLOCK_API int redlock_config_new(redlock_config_t **ret_config,
     return 0;
 }
 
+/* Overwrites and frees a text that may be secret. Sets it to NULL. */
 static void free_secret(struct redlock_config *config, char **text)
 {
     if (*text != NULL)
@@ -115,7 +118,8 @@ REDLOCK_API const char *redlock_config_error(const redlock_config_t *config)
     return config == NULL ? "no configuration given" : config->error;
 }
 
-/* NULL if `text` may be used, else what is wrong with it. */
+/* Returns NULL if `text` has at most `len_max` bytes, all from `lowest` to `highest`; else the
+ * predicate of a sentence that says what is wrong with it. */
 static const char *flaw(const char *text, size_t len_max, unsigned char lowest,
                         unsigned char highest)
 {
@@ -247,7 +251,7 @@ REDLOCK_API int redlock_config_set_owner(redlock_config_t *config, const char *l
     return 0;
 }
 
-/* Refuses a number outside of [min, max]. */
+/* Refuses a value outside of [min, max]. Returns REDLOCK_OK or REDLOCK_EINVAL. */
 static int check_range(struct redlock_config *config, const char *what, const char *unit,
                        uint64_t value, uint64_t min, uint64_t max)
 {
@@ -389,6 +393,7 @@ REDLOCK_API int redlock_config_set_event(redlock_config_t *config, redlock_event
     return 0;
 }
 
+/* Copies the nodes, the user and the password. On failure `to` contains what was copied so far. */
 static int copy_members(struct redlock_config *to, const struct redlock_config *from)
 {
     const struct rl_mem *mem = &from->mem;

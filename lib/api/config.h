@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a client is built from. The client copies it and does not keep the pointer. */
+ * The configuration from which a client is created. The client copies it. */
 #ifndef RL_API_CONFIG_H
 #define RL_API_CONFIG_H
 
@@ -13,47 +13,52 @@
 
 #define RL_SHARD_NAME_MAX 64
 
+/* The nodes of one shard. Owned by config_shards.c; part of struct redlock_config. */
 struct rl_config_shard {
-    char name[RL_SHARD_NAME_MAX + 1]; /* "": the only one, of redlock_config_add_nodes() */
-    unsigned first, count;            /* its nodes */
+    char name[RL_SHARD_NAME_MAX + 1]; /* "": the only shard, of redlock_config_add_nodes() */
+    unsigned first, count;            /* its nodes: `count` from redlock_config.nodes[first] on */
 };
 
+/* One configuration (redlock_config_t). Owned by config.c, the nodes and shards by config_shards.c.
+ * Invariants: every value is in the range that its setter accepts; a setter that fails changes
+ * nothing but `error`; each node belongs to exactly one shard. */
 struct redlock_config {
     struct rl_mem mem;
-    struct rl_node_spec *nodes;
+    struct rl_node_spec *nodes; /* `node_count`, those of one shard next to each other */
     size_t node_count;
-    struct rl_config_shard shards[RL_SHARDS_MAX]; /* in the order of their nodes */
+    struct rl_config_shard shards[RL_SHARDS_MAX]; /* `shard_count`, in the order of their nodes */
     unsigned shard_count;
-    char *user, *password; /* for nodes whose address has none; NULL: none */
-    int mode;              /* enum redlock_mode */
-    char prefix[RL_PREFIX_MAX + 1];
+    char *user, *password;          /* for nodes whose address has none; NULL: none */
+    int mode;                       /* enum redlock_mode */
+    char prefix[RL_PREFIX_MAX + 1]; /* in front of each resource in its key */
     size_t prefix_len;
-    char fence_key[RL_PREFIX_MAX + 1];
+    char fence_key[RL_PREFIX_MAX + 1]; /* the key of the fence record; without the prefix */
     size_t fence_key_len;
-    int fence_records; /* enum redlock_fence_records */
-    char owner[RL_OWNER_MAX + 1];
+    int fence_records;            /* enum redlock_fence_records */
+    char owner[RL_OWNER_MAX + 1]; /* label in the tokens; "": none */
     size_t owner_len;
     uint64_t max_ttl_ms;
     uint32_t connect_timeout_ms;
-    uint32_t node_timeout_ms; /* 0: from measured round trips */
-    uint32_t retry_ms_min, retry_ms_max;
+    uint32_t node_timeout_ms;            /* 0: computed from the measured round trips */
+    uint32_t retry_ms_min, retry_ms_max; /* delay between two attempts of an acquisition */
     struct rl_drift drift;
-    uint32_t heartbeat_ms;
-    uint32_t queue_max;
+    uint32_t heartbeat_ms; /* interval */
+    uint32_t queue_max;    /* longest queue of one resource in this client; 0: no limit */
     bool notifications;
-    uint32_t clock_slack_ms; /* 0: the wall clock is not looked at */
+    uint32_t clock_slack_ms; /* how far the wall clock may run ahead; 0: it is not checked */
     int admission;           /* enum redlock_admission */
     struct rl_log log;
-    redlock_event_fn event_fn;
+    redlock_event_fn event_fn; /* for events of servers; NULL: none */
     void *event_userdata;
-    char error[512]; /* the last refusal, or "" */
+    char error[512]; /* the last refusal; "": none */
 };
 
-/* Sets the text of redlock_config_error(). */
+/* Sets the text of redlock_config_error(), in the form of printf(). */
 void rl_config_refuse(struct redlock_config *config, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A deep copy, with the same allocator; 0 or REDLOCK_ENOMEM. */
+/* Creates a deep copy with the same allocator, which redlock_config_free() frees. Returns
+ * REDLOCK_OK or REDLOCK_ENOMEM. */
 int rl_config_copy(struct redlock_config **ret_config, const struct redlock_config *config);
 
 #endif

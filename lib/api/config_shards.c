@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Nodes and sets of nodes, as they come into a configuration. A list that begins with "name=" is
- * one of sets: whatever begins like that starts another, and ';' is a separator, too. */
+ * Adds nodes and shards to a configuration. A list that begins with "name=" is a list of shards.
+ * Each entry of it that begins with "name=" starts a new shard, and ';' separates entries as ','
+ * does. */
 #include "api/config.h"
 
 #include "api/url.h"
@@ -8,12 +9,14 @@
 
 #include <string.h>
 
+/* Returns whether the byte may be part of a shard's name. */
 static bool is_name_byte(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
            (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
 }
 
+/* Returns the length of the shard's name at the start of `text`. 0: there is none. */
 static size_t name_len(const char *text)
 {
     size_t len = 0;
@@ -23,6 +26,7 @@ static size_t name_len(const char *text)
     return len;
 }
 
+/* Returns whether the entry begins with "name=". */
 static bool begins_shard(const char *entry)
 {
     size_t len = name_len(entry);
@@ -30,11 +34,13 @@ static bool begins_shard(const char *entry)
     return len > 0 && entry[len] == '=';
 }
 
+/* Returns whether the byte separates entries in a list of shards. */
 static bool is_separator(char byte)
 {
     return rl_url_is_separator(byte) || byte == ';';
 }
 
+/* Returns whether the first entry begins with "name=". */
 static bool is_list_of_shards(const char *text)
 {
     while (is_separator(*text))
@@ -42,17 +48,20 @@ static bool is_list_of_shards(const char *text)
     return begins_shard(text);
 }
 
+/* Refuses a shard. Returns REDLOCK_EINVAL. */
 static int refuse(struct redlock_config *config, const char *name, const char *why)
 {
     rl_config_refuse(config, "set '%.*s': %s", RL_SHARD_NAME_MAX, name, why);
     return REDLOCK_EINVAL;
 }
 
+/* Appends the nodes of `urls`, all or none. On failure writes the reason to `error`. */
 static int parse(struct redlock_config *config, const char *urls, char *error, size_t size)
 {
     return rl_url_parse_list(&config->mem, urls, &config->nodes, &config->node_count, error, size);
 }
 
+/* Checks that a shard with this name may be added. */
 static int check_shard(struct redlock_config *config, const char *name)
 {
     size_t len = name_len(name);
@@ -75,6 +84,7 @@ static int check_shard(struct redlock_config *config, const char *name)
     return REDLOCK_OK;
 }
 
+/* Adds a shard with the nodes of `urls`. */
 static int add_shard(struct redlock_config *config, const char *name, const char *urls)
 {
     char why[sizeof config->error - RL_SHARD_NAME_MAX - 16];
@@ -107,13 +117,14 @@ REDLOCK_API int redlock_config_add_shard(redlock_config_t *config, const char *n
     return add_shard(config, name, urls);
 }
 
-/* A list of sets in pieces: each ends with a NUL. */
+/* A list of shards that was cut into strings. On the stack of add_list(); the strings are in its
+ * copy of the list. */
 struct pieces {
     unsigned count;
-    const char *names[RL_SHARDS_MAX], *urls[RL_SHARDS_MAX];
+    const char *names[RL_SHARDS_MAX], *urls[RL_SHARDS_MAX]; /* of each shard, `count` */
 };
 
-/* false: too many. */
+/* Cuts a list of shards into strings, by writing NULs into it. False: more than RL_SHARDS_MAX. */
 static bool cut(char *text, struct pieces *ret)
 {
     bool between = true;
@@ -137,8 +148,9 @@ static bool cut(char *text, struct pieces *ret)
     return true;
 }
 
-/* An address that a separator in its password has cut in two must not be shown in parts, whichever
- * part is found to be wrong. */
+/* Returns the addresses of the first shard in which a password seems to contain a separator; NULL:
+ * there is none. They must be refused first, because an error in another part would show pieces of
+ * the password. */
 static const char *find_torn(const struct pieces *pieces)
 {
     for (unsigned i = 0; i < pieces->count; i++) {
@@ -148,6 +160,7 @@ static const char *find_torn(const struct pieces *pieces)
     return NULL;
 }
 
+/* Adds all shards of a list, or none of them. */
 static int add_pieces(struct redlock_config *config, const struct pieces *pieces)
 {
     size_t nodes = config->node_count;
@@ -157,7 +170,7 @@ static int add_pieces(struct redlock_config *config, const struct pieces *pieces
     const char *torn = find_torn(pieces);
     if (torn != NULL)
         return parse(config, torn, config->error,
-                     sizeof config->error); /* which says what is wrong, and shows nothing of it */
+                     sizeof config->error); /* refuses it with a text that shows nothing of it */
     for (unsigned i = 0; error == REDLOCK_OK && i < pieces->count; i++)
         error = add_shard(config, pieces->names[i], pieces->urls[i]);
     if (error == REDLOCK_OK)
@@ -168,6 +181,7 @@ static int add_pieces(struct redlock_config *config, const struct pieces *pieces
     return error;
 }
 
+/* Adds the shards of a list. The copy is wiped because it may contain passwords. */
 static int add_list(struct redlock_config *config, const char *text)
 {
     struct pieces pieces;

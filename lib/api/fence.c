@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Fences as the user sees them, and the fingerprint of a configuration. */
+ * Computes the fingerprint of a configuration, and returns the fencing token of a lock. */
 #include "api/fence.h"
 
 #include "api/handle.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Of several texts, whose order does not matter. */
+/* Hashes several texts. Sorts `texts` first, so that their order does not matter. */
 static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_LEN + 1])
 {
     char all[RL_NODES_MAX * RL_HASH_TEXT_LEN + 1];
@@ -24,6 +24,7 @@ static void hash_texts(const char **texts, size_t count, char ret[RL_HASH_TEXT_L
     rl_hash_text(all, count * RL_HASH_TEXT_LEN, ret);
 }
 
+/* Hashes the identities of the shard's nodes. */
 static void hash_nodes(const struct redlock_config *config, const struct rl_config_shard *shard,
                        char ret[RL_HASH_TEXT_LEN + 1])
 {
@@ -34,7 +35,8 @@ static void hash_nodes(const struct redlock_config *config, const struct rl_conf
     hash_texts(names, shard->count, ret);
 }
 
-/* Where a resource belongs depends on which sets there are, not on who is in the others. */
+/* Hashes the nodes of the shard and, if there are several shards, its name and the names of all.
+ * The nodes of other shards are left out, because they do not decide where a resource belongs. */
 static void hash_shard(const struct redlock_config *config, const struct rl_config_shard *shard,
                        char ret[RL_HASH_TEXT_LEN + 1])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The handle of a lock: its life, and what can be asked of it without I/O. */
+ * The handle of a lock: creates, references and frees it, and answers what needs no I/O. */
 #include "api/handle.h"
 
 #include "api/break.h"
@@ -101,8 +101,10 @@ void rl_handle_signal_lost(struct redlock_lock *handle)
         RL_ASSERT(errno == EAGAIN); /* readable already */
 }
 
-/* Local on purpose: no mutex, so that it may be asked before each side effect, from any thread. A
- * torn read of the two deadlines gives the earlier one on one of the clocks, which is safe. */
+/* Returns the time until the deadline; 0 if the lock is not held. It takes no mutex, so that a
+ * program can call it before each side effect, on any thread. If an extension changes the deadlines
+ * between the two reads, one of them is still the old one. The earlier one decides, which is safe.
+ * 0 also if the wall clock has run ahead of the boot clock by more than clock_slack_ms. */
 static uint64_t remaining_ns(const redlock_lock_t *handle)
 {
     if (rl_client_is_forked(handle->shard->rl))
@@ -205,7 +207,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
     bool entered = rl_client_enter_untimed(rl) == REDLOCK_OK;
     if (entered) {
         bool held = rl_lock_is_held(&handle->lock);
-        /* Nobody will hear of it any more. */
+        /* No event of the lock is reported any more. */
         handle->owned_by_user = false;
         handle->event_fn = NULL;
         rl_dispatch_end(rl, handle);
@@ -214,7 +216,7 @@ REDLOCK_API void redlock_lock_free(redlock_lock_t *handle)
             rl_review_release(rl, handle, REDLOCK_ECANCELED);
         }
     }
-    rl_handle_drop(handle); /* under the mutex: the engine may be letting go of it as well */
+    rl_handle_drop(handle); /* under the mutex, because this may change the engine */
     if (entered)
         rl_client_leave(rl);
     rl_client_drop(rl);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The names of what is to be locked: one, or several that are taken together. */
+ * Collects and checks the names of the resources of a call, and makes keys from them. */
 #include "api/names.h"
 
 #include "api/handle.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Checks a name and adds it. `what` says in a refusal which argument it is. */
 static int add_name(struct redlock *rl, struct rl_names *names, const char *what, const char *name,
                     redlock_report_t **refusal)
 {
@@ -27,6 +28,7 @@ static int add_name(struct redlock *rl, struct rl_names *names, const char *what
     return REDLOCK_OK;
 }
 
+/* Compares two strings, for qsort(). */
 static int by_bytes(const void *a, const void *b)
 {
     const char *const *left = a, *const *right = b;
@@ -34,6 +36,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*left, *right);
 }
 
+/* Refuses names of which two are equal. */
 static int check_twins(struct redlock *rl, const struct rl_names *names, redlock_report_t **refusal)
 {
     const char *sorted[RL_KEYS_MAX];
@@ -72,7 +75,7 @@ int rl_names_collect(struct redlock *rl, const char *resource, const char *const
     return check_twins(rl, ret, refusal);
 }
 
-/* Returns whether the key of a name, with the prefix, has these bytes. */
+/* Returns whether the prefix and the name together are `key`. */
 static bool is_key_of(const struct redlock *rl, const char *name, size_t len, struct rl_arg key)
 {
     size_t prefix_len = rl->config->prefix_len;
@@ -102,6 +105,7 @@ int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint
     return REDLOCK_OK;
 }
 
+/* Compares two keys, for qsort(). They are never equal. */
 static int by_key(const void *a, const void *b)
 {
     const struct rl_arg *left = a, *right = b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The names of what is locked, and the keys that they become. */
+ * The names of resources, and the keys made from them. */
 #ifndef RL_API_NAMES_H
 #define RL_API_NAMES_H
 
@@ -10,32 +10,39 @@
 
 struct redlock;
 
+/* The names of the resources of one call. Made by names.c on the caller's stack. Invariant: all are
+ * different and have 1 to RL_RESOURCE_MAX bytes. */
 struct rl_names {
-    unsigned count;
-    const char *list[RL_KEYS_MAX]; /* as the caller named them */
-    uint16_t lens[RL_KEYS_MAX];
+    unsigned count;                /* 1 to RL_KEYS_MAX */
+    const char *list[RL_KEYS_MAX]; /* in the order of the call; the strings are the caller's */
+    uint16_t lens[RL_KEYS_MAX];    /* bytes without the NUL */
 };
 
-/* The keys of a lock, in ascending order. */
+/* The keys of a lock, in ascending order. Made by rl_names_keys() on the caller's stack, which must
+ * not copy or move it: `list` may point into `bytes`. */
 struct rl_keys {
-    unsigned count;
-    struct rl_arg list[RL_KEYS_MAX];
-    char bytes[RL_KEY_MAX]; /* of a single one */
-    char *allocated;        /* of several */
+    unsigned count;                  /* 1 to RL_KEYS_MAX */
+    struct rl_arg list[RL_KEYS_MAX]; /* each key with the configured prefix */
+    char bytes[RL_KEY_MAX];          /* the bytes of a single key */
+    char *allocated;                 /* the bytes of several keys; NULL: there is one */
 };
 
-/* EINVAL if there are too many, or one cannot be a name, or is there twice; `refusal` (may be NULL)
- * says so. */
+/* Collects and checks `resource` and the `also_count` names in `also`. Returns REDLOCK_OK, or
+ * REDLOCK_EINVAL if there are too many, one is empty or too long, or two are equal; then `refusal`
+ * (may be NULL) receives a report. Mutex held. */
 int rl_names_collect(struct redlock *rl, const char *resource, const char *const *also,
                      size_t also_count, struct rl_names *ret, redlock_report_t **refusal);
-/* Refuses names whose keys, or the keys of whose slots, are the fence record's: a token under that
- * key makes fenced locks impossible for all clients. permits: 0 where the names are the keys. */
+/* Returns REDLOCK_EINVAL if the key of a name, or of one of its slots, is the key of the fence
+ * record, because a token under that key would make fenced locks impossible for all clients.
+ * `permits`: number of slots of the single name; 0: the names are the keys. */
 int rl_names_check_record(struct redlock *rl, const struct rl_names *names, uint32_t permits,
                           redlock_report_t **refusal);
-/* Makes the keys of the lock's names. false: no memory. */
+/* Makes the keys of the handle's names. False: no memory. rl_names_keys_done() frees them. */
 bool rl_names_keys(const struct redlock_lock *handle, struct rl_keys *ret);
+/* Frees the keys. */
 void rl_names_keys_done(const struct redlock_lock *handle, struct rl_keys *keys);
-/* Returns the name that was taken when an attempt on several failed; NULL: unknown. */
+/* Returns the name that another client held when an attempt on several names failed; NULL: it is
+ * not known which. */
 const char *rl_names_taken(const struct redlock_lock *handle);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The options of an acquisition: filled for callers that cannot use the inline function of the
- * header, and given up when nothing was started with them. */
+ * The options of an acquisition: fills them for callers that cannot use the inline function of the
+ * header, and ends the events of options with which nothing was started. */
 #include "api/opts.h"
 #include "platform/callback.h"
 
+/* The smallest size of the struct that has a TTL. */
 #define OPTS_SIZE_MIN (offsetof(redlock_opts_t, ttl_ms) + sizeof(uint64_t))
 
 REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms)

@@ -5,8 +5,8 @@
 
 #include <redlock/redlock.h>
 
-/* Runs the notice that no event follows, for a call with these options that was refused before it
- * started anything. The mutex is not held. */
+/* Calls event_end_fn, if these options have one, because a call with them was refused and no event
+ * follows. The mutex is not held. */
 void rl_opts_refused(const redlock_opts_t *opts);
 
 #endif

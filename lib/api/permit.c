@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Permits as the user sees them: what is to be acquired, which slot it is, how that is called. */
+ * Permits of a semaphore: checks the options, and returns the number and the name of a slot. */
 #include "api/permit.h"
 
 #include "api/handle.h"
@@ -10,6 +10,7 @@
 
 static_assert(REDLOCK_PERMITS_MAX == RL_PERMITS_MAX, "one limit");
 
+/* Checks the number of permits, and that the name of the last slot is not too long. */
 static int check_permits(struct redlock *rl, const char *resource, uint32_t permits,
                          redlock_report_t **refusal)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reports. */
+ * Reports: fills them with the votes of an operation, formats the texts, and hands them out. */
 #include "api/report.h"
 
 #include "api/break.h"
@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Returns the time to live that was seen on a node; UINT64_MAX: no key, or it never expires. */
 static uint64_t pttl_of(const struct rl_seen *seen)
 {
     return seen->present && seen->pttl_ms >= 0 ? (uint64_t)seen->pttl_ms : UINT64_MAX;
 }
 
+/* Returns the enum redlock_key of what was seen on a node. */
 static uint8_t key_of(const struct rl_seen *seen)
 {
     if (!seen->present)
@@ -24,6 +26,7 @@ static uint8_t key_of(const struct rl_seen *seen)
     return seen->pttl_ms < 0 ? REDLOCK_KEY_PERSISTENT : REDLOCK_KEY_EXPIRES;
 }
 
+/* Returns the enum redlock_record for the state of a fence record. */
 static uint8_t record_of(enum rl_record_state state)
 {
     switch (state) {
@@ -44,7 +47,8 @@ static uint8_t record_of(enum rl_record_state state)
     return REDLOCK_RECORD_UNKNOWN;
 }
 
-/* The label behind the '@' of one of our tokens; nothing of a foreign token is shown. */
+/* Copies the owner label of a token, which follows the '@'. Copies an empty label if the token was
+ * not made by this library, so that nothing of it is shown. */
 static void copy_owner(char *to, const struct rl_seen *seen)
 {
     size_t at = 0;
@@ -57,6 +61,7 @@ static void copy_owner(char *to, const struct rl_seen *seen)
     to[at] = '\0';
 }
 
+/* Writes what an inspection has found on a node. */
 static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_ttl_ms)
 {
     if (!seen->present)
@@ -72,7 +77,7 @@ static void describe_seen(char *text, const struct rl_seen *seen, uint64_t max_t
                      : "");
 }
 
-/* What a verification has found on a node. */
+/* Writes what a verification has found on a node. */
 static void describe_verified(char *text, const struct rl_seen *seen)
 {
     if (!seen->ours)
@@ -84,7 +89,7 @@ static void describe_verified(char *text, const struct rl_seen *seen)
         snprintf(text, RL_TEXT_MAX, "ours, expires in %lld ms", (long long)seen->pttl_ms);
 }
 
-/* Granted, or not even asked: this node would not have been counted. */
+/* Returns whether the node was excluded: its grant was not counted, or it was not asked. */
 static bool is_uncounted(const struct rl_round *round, unsigned i)
 {
     rl_nodes bit = RL_NODE(i);
@@ -92,12 +97,14 @@ static bool is_uncounted(const struct rl_round *round, unsigned i)
     return (round->excluded & bit) != 0 && (round->denied & bit) == 0 && round->cause[i] != 0;
 }
 
+/* Returns the text for a node without a vote. */
 static const char *unanswered_text(const struct rl_round *round, unsigned i)
 {
     return (round->requested & RL_NODE(i)) != 0 ? "had not answered yet" : "not asked";
 }
 
-/* Writes why the node is excluded, as long as that still holds; its end is counted from now. */
+/* Writes why the node was excluded and for how long its quarantine still lasts. Returns false if
+ * the node was not excluded or the reason has changed since. */
 static bool describe_exclusion(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
@@ -108,6 +115,7 @@ static bool describe_exclusion(char *text, struct redlock_report *report, unsign
                                     &report->quarantine_ms[i]);
 }
 
+/* Writes what the node's vote was. */
 static void describe_vote(char *text, struct redlock_report *report, unsigned i)
 {
     const struct rl_round *round = &report->round;
@@ -131,6 +139,7 @@ static void describe_vote(char *text, struct redlock_report *report, unsigned i)
     }
 }
 
+/* Allocates and writes the texts of all nodes. Without memory `texts` stays NULL. */
 static void fill_texts(struct redlock_report *report, const struct redlock_lock *handle)
 {
     unsigned nodes = report->round.nodes;
@@ -138,7 +147,7 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
 
     report->texts = rl_alloc(&report->mem, (size_t)nodes * RL_TEXT_MAX);
     if (report->texts == NULL)
-        return; /* plain words do */
+        return;
     for (unsigned i = 0; i < nodes; i++) {
         char *text = report->texts + (size_t)i * RL_TEXT_MAX;
         bool probed = seen != NULL && report->round.verb == RL_VERB_GET &&
@@ -152,7 +161,8 @@ static void fill_texts(struct redlock_report *report, const struct redlock_lock 
     }
 }
 
-/* Held: one value on a majority. Free: no value can be on a majority. */
+/* Returns the enum redlock_state that an inspection has found. Held: a quorum of nodes has the same
+ * value. Free: no value can be on a quorum, whatever the nodes without a reply have. */
 static int32_t judge_state(const struct rl_round *round, const struct rl_seen *seen)
 {
     unsigned best = 0;
@@ -170,7 +180,7 @@ static int32_t judge_state(const struct rl_round *round, const struct rl_seen *s
                                                             : REDLOCK_STATE_UNKNOWN;
 }
 
-/* Notes the states of the fence records that stood in the way. */
+/* Fills in the states of the fence records that were the cause of a failed vote. */
 static void fill_records(struct redlock_report *report)
 {
     const struct rl_round *round = &report->round;
@@ -180,6 +190,8 @@ static void fill_records(struct redlock_report *report)
             report->record[i] = record_of(rl_records_state(&report->shard->engine, i));
 }
 
+/* Fills in the keys, their times to live and owners that were seen, and the state of an inspection.
+ */
 static void fill_seen(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_seen *seen = rl_lock_seen(&handle->lock);
@@ -199,7 +211,7 @@ static void fill_seen(struct redlock_report *report, const struct redlock_lock *
         copy_owner(report->owners + (size_t)i * (RL_OWNER_MAX + 1), &seen[i]);
 }
 
-/* What became of a lock or a question that went well. */
+/* Returns the text for an operation that succeeded. */
 static const char *success_text(const struct redlock_report *report, bool breaking)
 {
     switch (report->round.verb) {
@@ -216,7 +228,7 @@ static const char *success_text(const struct redlock_report *report, bool breaki
     }
 }
 
-/* Writes how many servers did what was asked; returns the length as snprintf() does. */
+/* Writes how many servers granted the request. Returns the length as snprintf() does. */
 static int print_votes(char *to, size_t size, const struct redlock_report *report, bool breaking)
 {
     const struct rl_round *round = &report->round;
@@ -240,7 +252,8 @@ static int print_votes(char *to, size_t size, const struct redlock_report *repor
     return len + snprintf(to + len, size - (size_t)len, ", %u required", report->info.quorum);
 }
 
-/* Writes the subject of the line: what happened, and to which of several locks. */
+/* Writes the first part of the line: the result, and which resource or slot it is about. Returns
+ * the length as snprintf() does. */
 static int print_status(char *to, size_t size, const struct redlock_report *report,
                         const struct redlock_lock *handle)
 {
@@ -263,7 +276,8 @@ static int print_status(char *to, size_t size, const struct redlock_report *repo
     return snprintf(to, size, "%s%s", text, which);
 }
 
-/* Names the nodes that stood in the way, as many as fit. */
+/* Writes the line: the result, the count of votes, and the nodes whose votes are missing, as many
+ * as fit. */
 static void fill_line(struct redlock_report *report, const struct redlock_lock *handle)
 {
     const struct rl_round *round = &report->round;
@@ -331,7 +345,8 @@ void rl_report_fill(struct redlock_report *report, struct redlock *rl,
     report->info.validity_ms = remaining_ns / RL_MS;
     fill_seen(report, handle);
     fill_records(report);
-    /* Formatting the whole line would be a quarter of what an acquire and a release compute. */
+    /* A success gets a short line: formatting the whole one would cost a quarter of the time that
+     * an acquire and a release need. */
     if (status == REDLOCK_OK && rl_lock_seen(&handle->lock) == NULL && handle->breaking == NULL) {
         const char *text = success_text(report, false);
         memcpy(report->line, text, strlen(text) + 1);
@@ -384,7 +399,7 @@ int rl_report_refuse(struct redlock *rl, redlock_report_t **ret, int status, con
     va_list args;
 
     if (ret == NULL) {
-        /* Whoever starts a call without waiting has no report to read. */
+        /* An asynchronous call returns no report, so the reason goes to the log. */
         char line[sizeof((struct redlock_report *)0)->line];
         va_start(args, fmt);
         vsnprintf(line, sizeof line, fmt, args);
@@ -415,6 +430,7 @@ REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
     return rl_copy_out(ret_info, size, &report->info, sizeof report->info);
 }
 
+/* Returns the enum redlock_vote of a node. */
 static int32_t vote_of(const struct rl_round *round, unsigned i)
 {
     rl_nodes bit = RL_NODE(i);
@@ -500,7 +516,7 @@ REDLOCK_API redlock_report_t *redlock_report_ref(const redlock_report_t *report)
     struct redlock_report *counted = (struct redlock_report *)(uintptr_t)report;
 
     if (report == NULL || report->rl == NULL)
-        return counted; /* constants need no count */
+        return counted; /* a constant is never freed */
     if (atomic_load_explicit(&report->refs, memory_order_relaxed) == 0)
         return copy_report(report);
     atomic_fetch_add_explicit(&counted->refs, 1, memory_order_relaxed);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Operations of the client itself, waiting until it is ready and shutting down, and cancellation:
- * looked at after every tick. */
+ * Reviews client operations and cancels after each tick, and ends those that are complete, canceled
+ * or out of time. */
 #include "api/review.h"
 
 #include "api/client.h"
 #include "api/handle.h"
 
+/* Ends a client operation that is not in the list any more: wakes its waiter, or queues its
+ * callback. */
 static void finish(struct redlock *rl, struct rl_client_op *item, int status)
 {
     struct rl_waiter *waiter = item->op.waiter;
@@ -21,7 +23,7 @@ static void finish(struct redlock *rl, struct rl_client_op *item, int status)
     rl_leader_tell(rl, waiter, status);
 }
 
-/* 1: not over yet. */
+/* Returns the result of a shutdown, or 1 if it continues. `late`: its time limit is reached. */
 static int judge_shutdown(const struct redlock *rl, bool late)
 {
     bool settled = true, dropped = false;
@@ -35,7 +37,8 @@ static int judge_shutdown(const struct redlock *rl, bool late)
     return late ? REDLOCK_ENOQUORUM : 1;
 }
 
-/* Of one set; 1: not over yet. */
+/* Returns the result of a client operation of this kind on one shard, or 1 if it continues. `late`:
+ * its time limit is reached. */
 static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
 {
     int status;
@@ -51,7 +54,7 @@ static int judge_shard(const struct rl_engine *engine, uint8_t kind, bool late)
     return late ? rl_engine_unready_status(engine) : 1;
 }
 
-/* 1: not over yet. */
+/* Returns the result of a client operation, or 1 if it continues. */
 static int judge(const struct redlock *rl, const struct rl_client_op *item)
 {
     bool late = rl_remaining_ns(item->until, rl_client_now(rl)) == 0;
@@ -62,7 +65,7 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         return REDLOCK_ECANCELED;
     if (rl->draining)
         return REDLOCK_ECLOSED;
-    /* Good when all sets are. Who waits to be ready is told of the first that cannot be. */
+    /* Succeeds once every shard has succeeded. A wait for readiness fails with the first shard. */
     int failed = REDLOCK_OK;
     bool pending = false;
     for (unsigned i = 0; i < rl->shard_count; i++) {
@@ -72,8 +75,8 @@ static int judge(const struct redlock *rl, const struct rl_client_op *item)
         else if (failed == REDLOCK_OK)
             failed = status;
     }
-    bool told = !pending || (failed != REDLOCK_OK && item->op.kind == RL_OP_READY);
-    return told ? failed : 1;
+    bool ended = !pending || (failed != REDLOCK_OK && item->op.kind == RL_OP_READY);
+    return ended ? failed : 1;
 }
 
 void rl_review_add(struct redlock *rl, struct rl_client_op *item)
@@ -85,6 +88,7 @@ void rl_review_add(struct redlock *rl, struct rl_client_op *item)
     rl_io_wake(&rl->io); /* reviewed by the next turn of the loop */
 }
 
+/* Ends the client operations that have a result. */
 static void review_client_ops(struct redlock *rl)
 {
     struct rl_client_op **at = &rl->client_ops;
@@ -101,6 +105,7 @@ static void review_client_ops(struct redlock *rl)
     }
 }
 
+/* Cancels the operations on locks of one shard whose cancel was triggered. */
 static void review_cancels(struct rl_engine *engine)
 {
     struct rl_lock *next;
@@ -141,7 +146,7 @@ void rl_review_abandon(struct redlock *rl, struct rl_client_op *item)
         if (item->op.cancel != NULL)
             rl_cancel_drop(item->op.cancel);
         if (item->op.waiter != NULL)
-            rl_client_drop(rl); /* of the thread that slept in it */
+            rl_client_drop(rl); /* the reference of the thread that waited in the parent */
         rl_free(&rl->mem, item);
         item = next;
     }
@@ -162,16 +167,17 @@ void rl_review_arm(struct redlock *rl)
         rl_io_wake_at(&rl->io, rl_review_wake_ns(rl));
 }
 
-/* The extension ends first, so that the answer to the release is not taken for its own. */
+/* The extension ends first, so that it does not receive the result of the release. */
 void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status)
 {
     if (handle->op.kind == RL_OP_EXTEND)
         rl_dispatch_done(rl, handle, status);
     if (status == REDLOCK_ECLOSED)
-        rl_handle_signal_lost(handle); /* its holder has not asked for this */
+        rl_handle_signal_lost(handle); /* the user still relies on the lock */
     rl_lock_event(&handle->shard->engine, &handle->lock, RL_EVENT_RELEASE, 0, 0);
 }
 
+/* Ends the acquisitions and releases the held locks of one shard. */
 static void end_locks(struct redlock *rl, struct rl_engine *engine)
 {
     struct rl_lock *next;

@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * Operations of the client itself, and cancellation. The client's mutex is held throughout. */
+ * Operations on the whole client (readiness, shutdown, initialization of fence records) and
+ * cancellation. The client's mutex is held in all functions. */
 #ifndef RL_API_REVIEW_H
 #define RL_API_REVIEW_H
 
 #include "api/operation.h"
 
-/* Begins an operation of the client, and takes the item. */
+/* Adds a client operation, which the next review examines. Takes ownership of `item`. */
 void rl_review_add(struct redlock *rl, struct rl_client_op *item);
-/* Ends operations whose cancel was triggered, and operations of the client that are due. */
+/* Ends the operations whose cancel was triggered, and the client operations that have reached their
+ * goal or their time limit. Called after each tick. */
 void rl_review(struct redlock *rl);
-/* Returns when the next operation of the client runs out of time (boot clock). */
+/* Returns the earliest time limit of the client operations on the boot clock; RL_NEVER: none. */
 uint64_t rl_review_wake_ns(const struct redlock *rl);
-/* Has the poller return at that time at the latest. */
+/* Makes the poller return at rl_review_wake_ns() at the latest. */
 void rl_review_arm(struct redlock *rl);
-/* Ends all operations of the client with `status`. */
+/* Ends all client operations with `status`; a shutdown ends with ENOQUORUM. */
 void rl_review_end_all(struct redlock *rl, int status);
-/* In a forked child: frees a list of operations of the client, and the references of their waiters.
- */
+/* Frees a list of client operations in a forked child, and drops the references to the client that
+ * their waiters hold. `item` is the first one, or NULL. */
 void rl_review_abandon(struct redlock *rl, struct rl_client_op *item);
 
-/* Begins the shutdown: ends what waits, releases what is held; nothing new starts. */
+/* Begins the shutdown: ends acquisitions with ECLOSED and releases held locks. From now on no new
+ * operation starts. Does nothing if the shutdown has begun. */
 void rl_review_begin_shutdown(struct redlock *rl);
-/* Releases a held lock on behalf of the client. An extension that runs on it ends with `status`. */
+/* Releases a held lock for which the user did not call redlock_release(). A running extension ends
+ * with `status`. If that is ECLOSED, the descriptor of redlock_lock_fd() becomes readable. */
 void rl_review_release(struct redlock *rl, struct redlock_lock *handle, int status);
 
 #endif

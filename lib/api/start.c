@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Starts operations: checks the arguments, makes the handle and sets the engine to work. The mutex
- * is held throughout. */
+ * Starts operations: checks the arguments, creates the handle and starts the lock in the engine.
+ * The client's mutex is held in all functions. */
 #include "api/operation.h"
 
 #include "api/check.h"
@@ -11,11 +11,13 @@
 
 #include <string.h>
 
+/* Converts milliseconds; RL_NEVER if the result is too large. */
 static uint64_t ms_to_ns(uint64_t ms)
 {
     return ms > UINT64_MAX / RL_MS ? RL_NEVER : ms * RL_MS;
 }
 
+/* Returns the parameters of a lease of this kind (RL_LEASE_*) with these options. */
 static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t kind,
                                            const redlock_opts_t *opts)
 {
@@ -45,6 +47,7 @@ static struct rl_lease_params lease_params(const struct rl_shard *shard, uint8_t
     return params;
 }
 
+/* Fills an operation from the call, and references its cancel object. */
 static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
 {
     *op = (struct rl_op){
@@ -56,8 +59,8 @@ static void begin_op(struct rl_op *op, uint8_t kind, const struct rl_call *call)
     };
 }
 
-/* Sets the engine to work on a new lock with the keys of its names. On failure the lock is freed.
- */
+/* Starts the lock of a new handle in the engine, with the keys of its names. `token`: NULL for a
+ * random one. On failure the handle is freed. */
 static int launch(struct redlock_lock *handle, const struct rl_lease_params *params,
                   const struct rl_storage *storage, const char *token)
 {
@@ -78,6 +81,7 @@ static int launch(struct redlock_lock *handle, const struct rl_lease_params *par
     return error;
 }
 
+/* Refuses a new operation during the shutdown, or with a wrong or triggered cancel object. */
 static int check_call(struct redlock *rl, const struct rl_call *call)
 {
     if (rl->draining)
@@ -139,7 +143,7 @@ int rl_start_acquire(struct redlock *rl, const char *resource, const char *token
     return launch(handle, &params, &storage, adopt ? token : own.token);
 }
 
-/* May this call of the user touch the lock now? */
+/* Returns REDLOCK_OK if the lock is held and no operation runs on it, else EBUSY or ELOST. */
 static int check_handle(struct redlock_lock *handle)
 {
     if (handle->op.kind != RL_OP_NONE)
@@ -261,7 +265,8 @@ int rl_start_verify(struct redlock_lock *subject, const struct rl_call *call,
     return error;
 }
 
-/* An operator's decision is one about all sets: memory for them comes first. */
+/* Starts the initialization of the fence records of all shards. It first allocates what each shard
+ * needs, so that it does not start on some of them only. False: no memory. */
 static bool init_records(struct redlock *rl, uint64_t wait_ns)
 {
     for (unsigned i = 1; i < rl->shard_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Statistics: copies taken under the mutex. */
+ * Statistics: adds up those of the shards under the mutex and copies them to the user. */
 #include "api/stats.h"
 
 #include "api/client.h"
@@ -16,6 +16,7 @@ int rl_copy_out(void *to, size_t size, const void *from, size_t known)
     return REDLOCK_OK;
 }
 
+/* Adds the statistics of one engine to `to`. */
 static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
 {
     to->acquired += from->acquired;
@@ -45,7 +46,7 @@ static void add_stats(redlock_stats_t *to, const struct rl_engine_stats *from)
         to->wait_us_hist[i] += from->wait_us_hist[i];
 }
 
-/* Of `count` sets from `first` on. */
+/* Copies the sum of the statistics of `count` shards, from the one with index `first` on. */
 static int get_stats(redlock_t *rl, size_t first, size_t count, redlock_stats_t *ret_stats,
                      size_t size)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Structs that the user receives. */
+ * Copies structs to the user, whose version of the header may be older or newer. */
 #ifndef RL_API_STATS_H
 #define RL_API_STATS_H
 
 #include <stddef.h>
 
-/* Fills a struct of the user, which has `size` bytes: copies what both sides know, zeroes the rest.
- * EINVAL: NULL or no size. */
+/* Copies the first bytes of `from`, which has `known` bytes, to the user's struct of `size` bytes,
+ * and zeroes the rest of that. Returns REDLOCK_OK, or REDLOCK_EINVAL if `to` is NULL or `size` is
+ * 0. */
 int rl_copy_out(void *to, size_t size, const void *from, size_t known);
 
 #endif

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Calls that block: enter, start, sleep until told. The waiting thread builds its own report and
- * looks at the clock once more before it believes a grant. */
+ * Calls that block: each enters the client, starts an operation, and waits until it is done. The
+ * waiting thread creates the report itself. It also checks the deadline of a new lock again when it
+ * wakes up, because the lock may have expired since the quorum was reached. */
 #include "api/handle.h"
 #include "api/operation.h"
 #include "api/opts.h"
 #include "api/report.h"
 #include "platform/callback.h"
 
-/* Mutex held. Sleeps until the operation of the waiter is done. */
+/* Blocks until the operation of the waiter is done. Mutex held; it is released meanwhile. */
 static void sleep_until_done(struct redlock *rl, struct rl_waiter *waiter)
 {
     rl_client_send(rl);
     rl_leader_wait(rl, waiter);
 }
 
-/* A grant counts if it is still good now, not when the vote came in. */
+/* Waits for the end of an acquisition. A granted lock must still be valid when this thread wakes
+ * up; if not, the engine continues with the next attempt and this function waits again. The result
+ * is in waiter->status. Mutex held; it is released meanwhile. */
 static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter)
 {
     for (;;) {
@@ -29,12 +32,13 @@ static void confirm(struct redlock *rl, struct redlock_lock *handle, struct rl_w
         waiter->done = false;
         if (rl_dispatch_confirm(rl, handle)) {
             waiter->done = true;
-            return; /* confirmed, or given up for good; the status says which */
+            return; /* the status says whether the lock is confirmed or the acquisition failed */
         }
     }
 }
 
-/* Mutex held: takes the operation off the lock and gives its reference back. */
+/* Removes the ended operation from the handle and creates its report, if `ret_report` is not NULL.
+ * Returns the result. The operation's reference to the handle passes to the caller. Mutex held. */
 static int finish(struct redlock *rl, struct redlock_lock *handle, struct rl_waiter *waiter,
                   redlock_report_t **ret_report)
 {
@@ -49,6 +53,8 @@ static int finish(struct redlock *rl, struct redlock_lock *handle, struct rl_wai
     return status;
 }
 
+/* Enters the client for a blocking call and adds a reference to it. On failure *ret_report receives
+ * a constant, or NULL. leave_blocking() ends the call. */
 static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
 {
     if (ret_report != NULL)
@@ -57,19 +63,20 @@ static int enter_blocking(struct redlock *rl, redlock_report_t **ret_report)
         return REDLOCK_EINVAL;
     int error = rl_client_enter_blocking(rl);
     if (error == REDLOCK_OK)
-        rl_client_ref(rl); /* redlock_free() may come while this thread sleeps */
+        rl_client_ref(rl); /* redlock_free() may be called while this thread sleeps */
     else if (ret_report != NULL)
         *ret_report = rl_report_of_entry(error);
     return error;
 }
 
+/* Leaves the client and drops the reference of enter_blocking(). */
 static void leave_blocking(struct redlock *rl)
 {
     rl_client_leave(rl);
     rl_client_drop(rl);
 }
 
-/* Without a token: acquire; with one: adopt. */
+/* Acquires a lock; adopts the one that has `token` if that is not NULL. */
 static int acquire(redlock_t *rl, const char *resource, const char *token,
                    const redlock_opts_t *opts, redlock_lock_t **ret_lock,
                    redlock_report_t **ret_report)
@@ -118,7 +125,8 @@ REDLOCK_API int redlock_adopt(redlock_t *rl, const char *resource, const char *t
     return acquire(rl, resource, token != NULL ? token : "", opts, ret_lock, ret_report);
 }
 
-/* Operations on a lock that the user holds a handle of. */
+/* Ends a blocking call on `handle`, whose start has returned `error`: waits for the result if the
+ * operation was started, and leaves the client. Returns the result. */
 static int wait_on_handle(struct redlock_lock *handle, struct rl_waiter *waiter, int error,
                           redlock_report_t **ret_report)
 {
@@ -145,6 +153,7 @@ REDLOCK_API int redlock_extend(redlock_lock_t *handle, uint64_t ttl_ms,
     return wait_on_handle(handle, &waiter, rl_start_extend(handle, ttl_ms, &call), ret_report);
 }
 
+/* Releases a lock. `keep`: its keys expire after `delay_ms` instead. */
 static int release(redlock_lock_t *handle, bool keep, uint64_t delay_ms,
                    redlock_report_t **ret_report)
 {
@@ -169,6 +178,7 @@ REDLOCK_API int redlock_release_after(redlock_lock_t *handle, uint64_t delay_ms,
     return release(handle, true, delay_ms, ret_report);
 }
 
+/* Runs a release by token, an inspection or a break (`kind`). */
 static int query(redlock_t *rl, const char *const *resources, size_t count, const char *token,
                  uint8_t kind, redlock_report_t **ret_report)
 {
@@ -214,19 +224,20 @@ REDLOCK_API int redlock_verify(redlock_lock_t *handle, redlock_report_t **ret_re
     struct rl_waiter waiter = {.done = false};
     const struct rl_call call = {.waiter = &waiter, .ret_refusal = ret_report};
     struct redlock *rl = handle != NULL ? handle->shard->rl : NULL;
-    struct redlock_lock *asked;
+    struct redlock_lock *verification;
 
     int error = enter_blocking(rl, ret_report);
     if (error != REDLOCK_OK)
         return error;
-    error = rl_start_verify(handle, &call, &asked);
+    error = rl_start_verify(handle, &call, &verification);
     if (error != REDLOCK_OK) {
         leave_blocking(rl);
         return error;
     }
-    return wait_on_handle(asked, &waiter, error, ret_report);
+    return wait_on_handle(verification, &waiter, error, ret_report);
 }
 
+/* Runs an operation on the whole client. */
 static int client_op(redlock_t *rl, uint8_t kind, uint64_t budget_ms)
 {
     struct rl_waiter waiter = {.done = false};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Node addresses as people write them. */
+ * Parses node addresses. Each parse_ function returns 0, or REDLOCK_EINVAL or REDLOCK_ENOMEM after
+ * it has written the reason. */
 #include "api/url.h"
 
 #include "api/url_mask.h"
@@ -11,27 +12,28 @@
 #include <string.h>
 #include <strings.h>
 
-/* A piece of the text; not terminated. */
+/* A part of the list; not terminated by a NUL. */
 struct piece {
     const char *at;
     size_t len;
 };
 
-/* One entry that is being parsed. */
+/* The state of parsing one list. On the stack of rl_url_parse_list(). */
 struct parse {
     const struct rl_mem *mem;
-    const char *list;
-    struct piece entry;
-    unsigned number; /* of the entry in its list, from 1 */
-    struct rl_node_spec *spec;
-    char *error;
+    const char *list;          /* the whole list */
+    struct piece entry;        /* the entry that is being parsed */
+    unsigned number;           /* of the entry in the list, from 1 */
+    struct rl_node_spec *spec; /* receives the entry */
+    char *error;               /* receives the reason of a refusal */
     size_t error_size;
 };
 
 static int refuse(const struct parse *parse, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Says what is wrong with the entry. The format's arguments must not be parts of the entry. */
+/* Writes what is wrong with the entry. Returns REDLOCK_EINVAL. The format's arguments must not be
+ * parts of the entry, which may be secret. */
 static int refuse(const struct parse *parse, const char *fmt, ...)
 {
     char shown[RL_URL_SHOWN_MAX];
@@ -47,14 +49,15 @@ static int refuse(const struct parse *parse, const char *fmt, ...)
     return REDLOCK_EINVAL;
 }
 
+/* Refuses for lack of memory. Returns REDLOCK_ENOMEM. */
 static int refuse_memory(const struct parse *parse)
 {
     snprintf(parse->error, parse->error_size, "out of memory while reading node addresses");
     return REDLOCK_ENOMEM;
 }
 
-/* Splits `whole` at the first byte that is in `any`: *head lies before it; *tail begins with it,
- * and is empty if there is none. */
+/* Splits `whole` at the first byte that is in `any`. *head ends before that byte, *tail begins with
+ * it. If there is none, *tail is empty. */
 static void split(struct piece whole, const char *any, struct piece *head, struct piece *tail)
 {
     size_t len = 0;
@@ -64,12 +67,13 @@ static void split(struct piece whole, const char *any, struct piece *head, struc
     *tail = (struct piece){whole.at + len, whole.len - len};
 }
 
+/* Returns the piece without its first bytes. */
 static struct piece skip(struct piece piece, size_t bytes)
 {
     return (struct piece){piece.at + bytes, piece.len - bytes};
 }
 
-/* What lies before the last `byte`; no piece at all (at is NULL) if there is none. */
+/* Returns the part before the last `byte`; its `at` is NULL if there is none. */
 static struct piece up_to_last(struct piece whole, char byte)
 {
     for (size_t len = whole.len; len > 0; len--)
@@ -78,12 +82,13 @@ static struct piece up_to_last(struct piece whole, char byte)
     return (struct piece){NULL, 0};
 }
 
+/* Returns whether the piece is `word`, regardless of case. */
 static bool is_word(struct piece piece, const char *word)
 {
     return piece.len == strlen(word) && strncasecmp(piece.at, word, piece.len) == 0;
 }
 
-/* Decimal digits only. False if there is none, another byte, or a value above `max`. */
+/* Parses decimal digits. False if the piece is empty, has another byte, or is above `max`. */
 static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
 {
     uint64_t value = 0;
@@ -100,6 +105,7 @@ static bool parse_number(struct piece piece, uint64_t max, uint64_t *ret)
     return true;
 }
 
+/* Returns the value of a hex digit; -1 if it is none. */
 static int hex_value(char digit)
 {
     if (digit >= '0' && digit <= '9')
@@ -111,8 +117,8 @@ static int hex_value(char digit)
     return -1;
 }
 
-/* Percent-decodes into out[max + 1]. `what` names the part in a refusal, `lowest` is the smallest
- * byte that it may hold. */
+/* Percent-decodes `from` into out[max + 1]. `what` names the part in a refusal. `lowest` is the
+ * smallest byte that is allowed in it. */
 static int decode(const struct parse *parse, const char *what, struct piece from, unsigned lowest,
                   char *out, size_t max)
 {
@@ -141,17 +147,18 @@ static int decode(const struct parse *parse, const char *what, struct piece from
     return 0;
 }
 
+/* Decodes `from` into a new string of at most `max` bytes in *ret. */
 static int parse_text(const struct parse *parse, const char *what, struct piece from,
                       unsigned lowest, size_t max, char **ret)
 {
     char *text = rl_alloc(parse->mem, (from.len < max ? from.len : max) + 1);
     if (text == NULL)
         return refuse_memory(parse);
-    *ret = text; /* the spec owns it from here on, also when it is refused */
+    *ret = text; /* freed with the spec, also if decode() refuses it */
     return decode(parse, what, from, lowest, text, max);
 }
 
-/* "user:password" before an '@'. */
+/* Parses "user:password" or ":password", the part before an '@'. */
 static int parse_userinfo(const struct parse *parse, struct piece userinfo)
 {
     struct piece user, password;
@@ -172,19 +179,21 @@ static int parse_userinfo(const struct parse *parse, struct piece userinfo)
     return parse_text(parse, "password", password, ' ', RL_PASSWORD_MAX, &parse->spec->password);
 }
 
+/* Returns whether a host name may contain this byte, which is in lower case. */
 static bool is_host_byte(char byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') || byte == '-' ||
            byte == '_' || byte == '.';
 }
 
+/* Returns the byte in lower case. */
 static char lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
 }
 
-/* What stands between brackets, in its shortest spelling. A zone ("%eth0", in a URL "%25eth0")
- * stays as it is: names of interfaces are case-sensitive. */
+/* Parses the IPv6 address between brackets and stores its shortest form. A zone ("%eth0", in a URL
+ * "%25eth0") keeps its case, because names of interfaces are case-sensitive. */
 static int parse_ipv6(const struct parse *parse, struct piece inside)
 {
     char *host = parse->spec->host;
@@ -218,6 +227,7 @@ static int parse_ipv6(const struct parse *parse, struct piece inside)
     return 0;
 }
 
+/* Parses a host name or an IPv4 address and stores it in lower case. */
 static int parse_host_name(const struct parse *parse, struct piece host)
 {
     if (host.len > RL_HOST_MAX)
@@ -232,7 +242,7 @@ static int parse_host_name(const struct parse *parse, struct piece host)
     return 0;
 }
 
-/* "host", "host:port", "[::1]", "[::1]:port", ":port" and "". */
+/* Parses "host", "host:port", "[::1]", "[::1]:port", ":port" or "". */
 static int parse_host_port(const struct parse *parse, struct piece place)
 {
     struct piece host, port;
@@ -264,6 +274,7 @@ static int parse_host_port(const struct parse *parse, struct piece place)
     return 0;
 }
 
+/* Parses the number of a database. */
 static int parse_db(const struct parse *parse, struct piece digits)
 {
     uint64_t db;
@@ -273,7 +284,7 @@ static int parse_db(const struct parse *parse, struct piece digits)
     return 0;
 }
 
-/* Parameters after the '?', joined by '&'. */
+/* Parses the parameters after the '?', which '&' separates. */
 static int parse_query(const struct parse *parse, struct piece query)
 {
     struct rl_node_spec *spec = parse->spec;
@@ -314,7 +325,7 @@ static int parse_query(const struct parse *parse, struct piece query)
     return 0;
 }
 
-/* Everything after "redis://". */
+/* Parses what follows "redis://". */
 static int parse_tcp(const struct parse *parse, struct piece rest)
 {
     struct piece authority, path, query;
@@ -343,7 +354,7 @@ static int parse_tcp(const struct parse *parse, struct piece rest)
     return rc;
 }
 
-/* Everything after "unix://" or "unix:"; what precedes the path can only be a login. */
+/* Parses what follows "unix://" or "unix:". Before the path only user and password are allowed. */
 static int parse_unix(const struct parse *parse, struct piece rest)
 {
     struct piece login, path, query;
@@ -370,7 +381,7 @@ static int parse_unix(const struct parse *parse, struct piece rest)
     return rc;
 }
 
-/* A bare path: taken as it is, without decoding. */
+/* Parses a bare path of a socket, which is not decoded. */
 static int parse_path(const struct parse *parse, struct piece path)
 {
     if (memchr(path.at, '?', path.len) != NULL)
@@ -383,6 +394,7 @@ static int parse_path(const struct parse *parse, struct piece path)
     return 0;
 }
 
+/* Parses the entry in any of its forms into the spec. */
 static int parse_entry(const struct parse *parse)
 {
     struct piece entry = parse->entry;
@@ -409,6 +421,7 @@ static int parse_entry(const struct parse *parse)
     return refuse(parse, "unknown scheme; use redis://, valkey:// or unix://");
 }
 
+/* Refuses an entry that has the id or the server of one of the `count` nodes before it. */
 static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nodes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -423,7 +436,8 @@ static int refuse_twin(const struct parse *parse, const struct rl_node_spec *nod
     return 0;
 }
 
-/* One entry into the free place after *node_count. */
+/* Parses the entry and appends it to the array. On failure the array keeps its *node_count nodes.
+ */
 static int append_entry(struct parse *parse, struct rl_node_spec **nodes, size_t *node_count)
 {
     if (*node_count == RL_NODES_MAX)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Prints addresses without their secrets. */
+ * Shows addresses in messages without their secrets. */
 #include "api/url_mask.h"
 
 #include <string.h>
@@ -35,6 +35,7 @@ size_t rl_url_scheme_len(const char *entry, size_t len)
     return 0;
 }
 
+/* Returns whether the first bytes of the entry are a scheme that addresses can have. */
 static bool is_known_scheme(const char *entry, size_t scheme_len)
 {
     static const char *const KNOWN[] = {"redis://",   "rediss://", "valkey://",
@@ -60,25 +61,29 @@ bool rl_url_is_torn(const char *list)
     return false;
 }
 
+/* The text that is being written. On the stack of rl_url_mask(). */
 struct shown {
-    char *out;
-    size_t len;
+    char *out;  /* RL_URL_SHOWN_MAX bytes */
+    size_t len; /* bytes written; RL_URL_SHOWN_MAX - 1: the text was cut, nothing is added */
 };
 
+/* Adds a byte, or '?' for a control byte. */
 static void show_byte(struct shown *shown, char byte)
 {
     if (shown->len < RL_URL_SHOWN_MAX - 4)
         shown->out[shown->len++] = (unsigned char)byte < ' ' || byte == 0x7f ? '?' : byte;
     else
-        shown->len = RL_URL_SHOWN_MAX - 1; /* cut; finish() writes the dots */
+        shown->len = RL_URL_SHOWN_MAX - 1; /* cut: finish() writes the dots */
 }
 
+/* Adds `len` bytes. */
 static void show(struct shown *shown, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         show_byte(shown, text[i]);
 }
 
+/* Ends the text with a NUL, after dots if it was cut. */
 static void finish(struct shown *shown)
 {
     if (shown->len == RL_URL_SHOWN_MAX - 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The end of a verification: what its outcome means for the lock that it is about. */
+ * Ends a verification and applies its result to the verified lock. */
 #include "api/verify.h"
 
 #include "api/handle.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The end of a verification. */
+ * Ends a verification. */
 #ifndef RL_API_VERIFY_H
 #define RL_API_VERIFY_H
 
 struct redlock;
 struct redlock_lock;
 
-/* Ends a verification. A lock that no majority can have any more is lost now, because another
- * client may hold it. A lock that has ended here meanwhile is not held, whatever the servers
- * answer. */
+/* Ends the verification `handle`, whose round has ended with `status`. The verified lock is lost at
+ * once if so many servers lack it that another client can acquire it. If the lock has reached its
+ * deadline or was released meanwhile, the result is ELOST regardless of the replies. Mutex held. */
 void rl_verify_done(struct redlock *rl, struct redlock_lock *handle, int status);
 
 #endif
