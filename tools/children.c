@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finds children by asking waitid() for each pid that may be one of them.
+ * Finds children by calling waitid() for each pid that may be one of them.
  */
 #include "children.h"
 
@@ -10,6 +10,7 @@
 
 #define PID_LAST 4194304 /* the largest pid_max that Linux knows */
 
+/* Returns true if waitid() finds a matching child that has not ended. The child is not reaped. */
 static bool runs(idtype_t which, pid_t pid)
 {
     siginfo_t info = {0};
@@ -22,20 +23,22 @@ bool child_runs(pid_t pid)
     return runs(P_PID, pid);
 }
 
+/* Sends `sig` to the children with pids from `first` to `last`. Returns how many there are. */
 static unsigned signal_between(pid_t first, pid_t last, pid_t spare, int sig)
 {
     unsigned found = 0;
 
     for (pid_t pid = first; pid <= last; pid++) {
-        /* If it has ended in between, the pid is not in use: it is not given again so soon. */
+        /* A child that ends between the two calls leaves its pid unused: the kernel does not
+         * reuse a pid at once. */
         if (pid != spare && child_runs(pid) && (kill(pid, sig) == 0 || errno != EPERM))
             found++;
     }
     return found;
 }
 
-/* Returns the pid that a new process gets; -1 if there can be none. Pids are given in ascending
- * order, and after the last one again from the first on. */
+/* Returns the pid that a new process gets, or -1 if none can be made. The kernel assigns pids in
+ * ascending order and starts again from the first after the last one. */
 static pid_t newest_pid(void)
 {
     pid_t pid = fork();
@@ -56,7 +59,7 @@ unsigned children_signal(pid_t spare, pid_t since, int sig)
         found = signal_between(first, newest, spare, sig);
     else
         found = signal_between(first, PID_LAST, spare, sig) + signal_between(1, newest, spare, sig);
-    /* There are children with other pids if these were given more than once in the meantime. */
+    /* Children with other pids exist if all pids were assigned more than once in the meantime. */
     if (found == 0 && !spare && !since && runs(P_ALL, 0))
         found = signal_between(1, PID_LAST, spare, sig);
     return found;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The children of the calling process, found without /proc. A subreaper gets the orphans among its
- * descendants as children, so where each child that is found is killed, all descendants come up.
+ * Finds the children of the calling process without /proc. A subreaper gets the orphans among
+ * its descendants as children. Killing each child that is found therefore reaches all
+ * descendants, one generation after the other.
  */
 #ifndef TOOLS_CHILDREN_H
 #define TOOLS_CHILDREN_H
@@ -8,12 +9,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Tells whether it is a child of the calling process that has not ended. */
+/* Returns true if `pid` is a child of the calling process that has not ended. */
 bool child_runs(pid_t pid);
 
-/* Sends `sig` (0: only look) to each child that runs, except `spare` (0: none). `since`: unless 0,
- * only to children that are not older than that process. Returns how many run, without those of
- * other users, which may not be signalled. */
+/* Sends `sig` to each running child except `spare`; signal 0 sends nothing and only counts. If
+ * `since` is not 0, children that are older than that process are excluded. Returns how many
+ * children run, without those of other users, which may not be signalled. */
 unsigned children_signal(pid_t spare, pid_t since, int sig);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The wrapper's side of the guardian: start it, feed it, end it.
+ * The wrapper's side of the guardian: starts it, sends it orders and ends it.
  */
 #include "guardian.h"
 
@@ -20,8 +20,9 @@ static void close_pipe(int fds[2])
     close(fds[1]);
 }
 
-/* Runs in the guardian. The starter is forked before setsid(), so it stays in the session of the
- * wrapper; the subreaper flag is set first, so no descendant can slip past it. */
+/* Turns the forked child into the guardian and forks the starter. The starter is forked before
+ * setsid(), so that it stays in the session of the wrapper. The subreaper flag is set before the
+ * fork, so that no orphan can become a child of another process. */
 static _Noreturn void become_guardian(int feed[2], int request[2], int report[2],
                                       const char *remove_dir)
 {
@@ -34,7 +35,8 @@ static _Noreturn void become_guardian(int feed[2], int request[2], int report[2]
     title_set(GUARDIAN_TITLE);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L) != 0 || pipe2(gate, O_CLOEXEC) != 0)
         _exit(GUARDIAN_ORPHANED);
-    /* Ignored: the kernel reaps the orphans that come to us, and the starter. */
+    /* With SIGCHLD ignored, the kernel reaps the starter and the orphans that become our
+     * children. */
     signal(SIGCHLD, SIG_IGN);
     pid_t starter = fork();
     if (starter < 0)
@@ -77,7 +79,8 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
         close(report[0]);
         return -1;
     }
-    /* A stopped guardian must not stop the wrapper too: a full pipe is an error, not a wait. */
+    /* A stopped guardian does not read. A full pipe must then be an error and not block the
+     * wrapper. */
     fcntl(feed[1], F_SETFL, O_NONBLOCK);
     *ret_guardian = (struct guardian){.pid = pid,
                                       .started_ticks = descendants_started(pid),
@@ -87,6 +90,8 @@ int guardian_start(struct guardian *ret_guardian, const char *remove_dir)
     return 0;
 }
 
+/* Sends one order. An error is ignored, because it means that the guardian has ended or is
+ * stopped. */
 static void feed(struct guardian *guardian, struct guardian_message message)
 {
     if (write(guardian->feed_fd, &message, sizeof message) < 0)
@@ -124,8 +129,9 @@ void guardian_reap(struct guardian *guardian)
     }
 }
 
-/* What came to the wrapper with the end of the guardian. Children that the process had before it
- * became `redlock`, by exec() in a shell, are older than the guardian. */
+/* Returns the scope of the processes that became children of the wrapper when the guardian
+ * ended. Older children are excluded: the process may have had them before it executed
+ * `redlock`. */
 static struct descendants_scope orphans(const struct guardian *guardian, pid_t starter)
 {
     return (struct descendants_scope){.ancestor = getpid(),
@@ -157,15 +163,15 @@ void guardian_continue(const struct guardian *guardian)
 
 bool guardian_end(struct guardian *guardian, bool kill_rest)
 {
-    if (guardian->pid <= 0 || guardian->is_expired)
+    if (guardian->pid <= 0 || guardian->end_requested)
         return false;
-    guardian->is_expired = true;
+    guardian->end_requested = true;
     guardian_close_requests(guardian);
     feed(guardian, (struct guardian_message){.order = kill_rest ? ORDER_KILL : ORDER_LEAVE});
     close(guardian->feed_fd);
     close(guardian->report_fd);
     guardian->feed_fd = guardian->report_fd = -1;
-    /* It may have been stopped; it must go on to be able to end. */
+    /* A stopped guardian cannot end. */
     guardian_continue(guardian);
     while (!guardian->ended) {
         pid_t pid = waitpid(guardian->pid, &guardian->status, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The guardian's own process: waits for the kill time or the end of the pipe, then kills whatever
- * descends from it. It holds two descriptors, prints nothing and leaves nothing behind.
+ * The guardian's own process: waits for the kill time or the end of the pipe, then kills all of
+ * its descendants. It keeps two descriptors, prints nothing and leaves no files behind.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,11 +25,13 @@
 #define REPORT_TIMEOUT_NS (500 * NS_PER_MS)
 #define END_TIMEOUT_NS    (3 * UINT64_C(1000000000))
 
+/* The state of the guardian's process. guardian_main() fills it; handle_order() changes
+ * `command` and `own_group`. */
 struct watch {
-    int feed_fd, timer_fd;
-    pid_t starter, command;
-    bool own_group; /* the pid of the command is also its process group */
-    const char *remove_dir;
+    int feed_fd, timer_fd;  /* orders from the wrapper; the timer that expires at the kill time */
+    pid_t starter, command; /* command: 0 until the wrapper has sent its pid */
+    bool own_group;         /* the pid of the command is also its process group */
+    const char *remove_dir; /* removed at the end; NULL: none */
 };
 
 static void pause_ms(long ms)
@@ -39,9 +41,9 @@ static void pause_ms(long ms)
     nanosleep(&delay, NULL);
 }
 
-/* Kills the command and its group before anything else: that is nearly always all there is, and to
- * read all of /proc takes hundreds of milliseconds where many processes want the processor. While
- * the command is the starter's child, the pid is not that of another process. */
+/* Kills the command and its group before anything else. These are nearly always all processes
+ * there are, and reading all of /proc takes hundreds of milliseconds on a busy machine. As long
+ * as the command is a child of the starter, its pid cannot belong to another process. */
 static void kill_command(const struct watch *watch)
 {
     if (watch->command > 1 &&
@@ -49,29 +51,31 @@ static void kill_command(const struct watch *watch)
         kill(watch->own_group ? -watch->command : watch->command, SIGKILL);
 }
 
+/* Kills the command and all descendants except the starter, which has to report the end. */
 static void kill_all(const struct watch *watch)
 {
     const struct descendants_scope scope = {.ancestor = getpid(), .spare = watch->starter};
 
     kill_command(watch);
     struct descendants_pass pass = descendants_signal(&scope, SIGKILL);
-    /* A starter that has started nothing must not begin now: a wrapper that was stopped right
-     * before it asked for that may go on at any moment. One that has must report the end. */
+    /* A starter that has started nothing is killed, because it must not start anything now.
+     * Otherwise a wrapper that was stopped just before its request could go on and send it. */
     if (watch->command <= 1 && pass.alive == 0)
         kill(watch->starter, SIGKILL);
     descendants_end(&scope);
 }
 
-static void wait_for_starter(const struct watch *watch, uint64_t timeout_ns_of)
+/* Waits until the starter has ended, at most for `timeout_ns` ns. */
+static void wait_for_starter(const struct watch *watch, uint64_t timeout_ns)
 {
-    uint64_t give_up_ns = boottime_ns() + timeout_ns_of;
+    uint64_t give_up_ns = boottime_ns() + timeout_ns;
 
     while (boottime_ns() < give_up_ns && child_runs(watch->starter))
         pause_ms(1);
 }
 
-/* Returns only when the starter has ended: a `redlock run` around this one would take it for a
- * process that the command has left behind. */
+/* Kills the starter and waits for its end. Without the wait, an outer `redlock run` would take
+ * the starter for a process that its command has left behind. */
 static void end_starter(const struct watch *watch)
 {
     if (child_runs(watch->starter))
@@ -79,17 +83,19 @@ static void end_starter(const struct watch *watch)
     wait_for_starter(watch, END_TIMEOUT_NS);
 }
 
+/* Ends the guardian with exit code `code`. With `kill_rest`, all descendants are killed first.
+ * Removes the directory if there is one. */
 static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guardian_exit code)
 {
     const struct descendants_scope all = {.ancestor = getpid()};
 
     if (kill_rest) {
         kill_all(watch);
-        /* It reports the end of the command, and ends by itself. */
+        /* The starter reports the end of the command, and then ends by itself. */
         wait_for_starter(watch, REPORT_TIMEOUT_NS);
     }
     end_starter(watch);
-    /* The children of the starter that were not found without /proc are now our own. */
+    /* Without /proc, the children of the starter were not found. They are our own children now. */
     if (kill_rest && !descendants_visible())
         descendants_end(&all);
     if (watch->remove_dir)
@@ -97,12 +103,13 @@ static _Noreturn void leave(const struct watch *watch, bool kill_rest, enum guar
     _exit((int)code);
 }
 
+/* Sets the timer to `at_ns` of CLOCK_BOOTTIME; NEVER_NS disarms it. */
 static void arm(const struct watch *watch, uint64_t at_ns)
 {
     struct itimerspec when = {0};
 
     if (at_ns != NEVER_NS) {
-        /* 0 would disarm the timer: a time in the past must fire at once. */
+        /* A value of 0 would disarm the timer, but a time in the past must expire at once. */
         if (at_ns == 0)
             at_ns = 1;
         when.it_value.tv_sec = (time_t)(at_ns / UINT64_C(1000000000));
@@ -111,7 +118,9 @@ static void arm(const struct watch *watch, uint64_t at_ns)
     timerfd_settime(watch->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-static void obey(struct watch *watch)
+/* Reads and executes one order of the wrapper. The end of the pipe means that the wrapper has
+ * ended, so everything is killed. */
+static void handle_order(struct watch *watch)
 {
     struct guardian_message message;
     ssize_t len = read(watch->feed_fd, &message, sizeof message);
@@ -135,9 +144,9 @@ static void obey(struct watch *watch)
     }
 }
 
-/* Where many processes want the processor, whoever wakes up waits for its turn; one that only wakes
- * up to kill must not. Where it may not have that, it has to wait as all others do. */
-static void go_first(void)
+/* Gives the guardian real-time priority, so that it kills in time on a busy machine. Without the
+ * permission it keeps the normal priority. */
+static void raise_priority(void)
 {
     const struct sched_param param = {.sched_priority = sched_get_priority_min(SCHED_RR)};
 
@@ -145,7 +154,8 @@ static void go_first(void)
         errno = 0;
 }
 
-/* Closes all descriptors but these; a held one would keep somebody else's pipe open. */
+/* Closes all descriptors except these three. An inherited one would keep another process's pipe
+ * open. */
 static void drop_descriptors(int keep_a, int keep_b, int keep_c)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -174,7 +184,7 @@ _Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char
     if (watch.timer_fd < 0)
         leave(&watch, true, GUARDIAN_ORPHANED);
     drop_descriptors(feed_fd, watch.timer_fd, gate_fd);
-    go_first();
+    raise_priority();
     if (chdir("/") != 0 || write(gate_fd, "", 1) != 1)
         _exit(GUARDIAN_ORPHANED);
     close(gate_fd);
@@ -183,9 +193,9 @@ _Noreturn void guardian_main(int feed_fd, int gate_fd, pid_t starter, const char
                                 {.fd = watch.timer_fd, .events = POLLIN}};
         if (poll(fds, 2, -1) < 0)
             continue;
-        /* Orders first: a new kill time that is already here replaces the one that has come. */
+        /* Orders come first: a new kill time that has already arrived replaces the expired one. */
         if (fds[0].revents) {
-            obey(&watch);
+            handle_order(&watch);
             continue;
         }
         uint64_t expirations;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Both sides of the pipe to the starter, and its loop. A request travels as one block: a header and
- * then strings, each with its zero byte.
+ * The starter: both sides of its pipes, and the loop of its process. A request travels as one
+ * block: a header, and then the strings, each with its terminating NUL byte.
  */
 #include "starter.h"
 
@@ -18,12 +18,16 @@
 #include "say.h"
 #include "title.h"
 
+/* Precedes the strings of one request: path, directory, log, arguments and environment, in this
+ * order. */
 struct request_header {
-    uint64_t bytes; /* of the strings */
+    uint64_t bytes; /* length of all strings together, with their NUL bytes */
+    /* enum start_flags; numbers of arguments and of environment entries */
     uint32_t flags, argc, envc;
-    int32_t group;
+    int32_t group; /* start_request.group */
 };
 
+/* Reads exactly `len` bytes. Returns false at the end of file or on an error. */
 static bool read_all(int fd, void *buffer, size_t len)
 {
     char *at = buffer;
@@ -40,6 +44,7 @@ static bool read_all(int fd, void *buffer, size_t len)
     return true;
 }
 
+/* Writes exactly `len` bytes. Returns false on an error. */
 static bool write_all(int fd, const void *buffer, size_t len)
 {
     const char *at = buffer;
@@ -65,6 +70,8 @@ static uint32_t vector_count(char *const *vector)
     return count;
 }
 
+/* Copies `text` (NULL: an empty string) with its NUL byte to `at`, and returns the address after
+ * it. */
 static char *append(char *at, const char *text)
 {
     return stpcpy(at, text ? text : "") + 1;
@@ -111,6 +118,7 @@ static void report(int report_fd, enum report_kind kind, pid_t pid, int value)
     write_all(report_fd, &message, sizeof message);
 }
 
+/* Returns the string at *at and moves *at to the next one. */
 static const char *next_string(char **at)
 {
     const char *text = *at;
@@ -119,6 +127,7 @@ static const char *next_string(char **at)
     return text;
 }
 
+/* Returns the next string, or NULL if it is empty. */
 static const char *next_optional(char **at)
 {
     const char *text = next_string(at);
@@ -126,6 +135,7 @@ static const char *next_optional(char **at)
     return *text ? text : NULL;
 }
 
+/* Returns the next `count` strings as a vector that ends with NULL. The vector is to be freed. */
 static char **next_vector(char **at, uint32_t count)
 {
     char **vector = must(calloc(count + 1, sizeof *vector));
@@ -137,7 +147,8 @@ static char **next_vector(char **at, uint32_t count)
     return vector;
 }
 
-/* False: no further requests. */
+/* Reads one request, starts the command and reports the result. Returns false if the pipe of
+ * requests was closed. */
 static bool serve(int request_fd, int report_fd, unsigned *children)
 {
     struct request_header header;
@@ -172,6 +183,8 @@ static bool serve(int request_fd, int report_fd, unsigned *children)
     return true;
 }
 
+/* Reports every child that has stopped, continued or ended, and counts down *children for each
+ * end. */
 static void reap(int report_fd, unsigned *children)
 {
     int status;
@@ -196,11 +209,12 @@ _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int rep
     sigset_t child_ended;
 
     title_set(STARTER_TITLE);
-    /* A group outside of our PID namespace can be shared with the command by inheritance only. */
+    /* A process group of 0 is outside of our PID namespace. The command can only share it by
+     * inheritance, so the starter stays in it. */
     if (getpgrp() != 0)
         setpgid(0, 0);
     signal(SIGCHLD, SIG_DFL);
-    /* If the guardian dies, everything that it watches has to end. */
+    /* If the guardian dies, the kernel kills the starter, and the commands with it. */
     if (prctl(PR_SET_PDEATHSIG, (long)SIGKILL) != 0 || getppid() != guardian)
         _exit(1);
     sigemptyset(&child_ended);

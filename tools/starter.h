@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The starter: the parent of every command. It runs below the guardian but in the session of the
- * wrapper, starts what it is asked to start and reports what becomes of it.
+ * The starter: the parent of every command. It is a child of the guardian, but stays in the
+ * session of the wrapper. It starts what the wrapper requests and reports what happens to it.
+ * See guardian.h for the processes, their signals and the invariants.
  */
 #ifndef TOOLS_STARTER_H
 #define TOOLS_STARTER_H
@@ -14,42 +15,51 @@ enum start_flags {
     START_TERMINAL = 1u << 1   /* make that group the foreground group of the terminal */
 };
 
+/* What to execute. The strings are borrowed; starter_request() sends copies. */
 struct start_request {
-    const char *path; /* an executable file; argv[0] may differ */
-    char *const *argv, *const *envp;
-    const char *directory; /* NULL: stay */
-    const char *log;       /* NULL: inherit; else stdout and stderr are appended to this file */
-    uint32_t flags;
-    pid_t group; /* without START_NEW_GROUP: the process group to join; 0: the starter's */
+    const char *path;                /* an executable file; argv[0] may differ */
+    char *const *argv, *const *envp; /* both end with NULL */
+    const char *directory; /* working directory of the command; NULL: that of the starter */
+    /* stdout and stderr are appended to this file, stdin is /dev/null; NULL: all three are
+     * inherited */
+    const char *log;
+    uint32_t flags; /* enum start_flags */
+    pid_t group;    /* without START_NEW_GROUP: the process group to join; 0: the starter's */
 };
 
+/* What the starter reports about one process. REPORT_NO_PROCESS means that the system had no
+ * process or descriptor left, so that nothing was executed. */
 enum report_kind {
-    REPORT_STARTED = 1,
-    REPORT_FAILED = 2, /* value: errno of the exec */
-    REPORT_STOPPED = 3,
+    REPORT_STARTED = 1, /* the exec has succeeded */
+    REPORT_FAILED = 2,  /* value: errno of the exec */
+    REPORT_STOPPED = 3, /* value: the signal */
     REPORT_CONTINUED = 4,
     REPORT_ENDED = 5,     /* value: wait status */
-    REPORT_NO_PROCESS = 6 /* value: errno; the system had no process or descriptor to spare */
+    REPORT_NO_PROCESS = 6 /* value: errno */
 };
 
+/* One report on the pipe from the starter to the wrapper. */
 struct start_report {
+    /* kind: enum report_kind; pid: -1 if there is no process; value: see enum report_kind */
     int32_t kind, pid, value;
-    int32_t starter; /* who reports */
+    int32_t starter; /* pid of the starter */
 };
 
-/* Sends a request; 0, or -1 if the starter is gone. STARTED, FAILED or NO_PROCESS
- * answers each. */
+/* Sends a request to the starter. Exactly one report STARTED, FAILED or NO_PROCESS follows.
+ * Returns 0, or -1 if the starter has ended. */
 int starter_request(int request_fd, const struct start_request *request);
 
-/* Reads one report, waiting for it; false: the starter is gone. */
+/* Reads one report; blocks until there is one. Returns false if the starter has ended. */
 bool starter_read(int report_fd, struct start_report *ret_report);
 
-/* Inside the starter's own process: ends when requests end and no command is left. It starts
- * nothing until a byte has come through the gate: the guardian is on watch then. */
+/* Runs the starter's own process; never returns. Ends when the pipe of requests is closed and no
+ * command is left. Starts nothing before a byte has come through `gate_fd`, which the guardian
+ * writes when it is ready to kill. If the guardian ends first, the kernel kills the starter. */
 _Noreturn void starter_main(pid_t guardian, int gate_fd, int request_fd, int report_fd);
 
-/* Forks and executes; 0, or the errno of what failed: the exec if *ret_pid is set, else what comes
- * before it. Called in the starter. */
+/* Forks and executes one command; called in the starter. Returns 0 after a successful exec, else
+ * an errno. After an error, *ret_pid is set if the exec failed, and unchanged if no process
+ * could be made. */
 int spawn_command(const struct start_request *request, pid_t *ret_pid);
 
 #endif
