@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * `redlock run`: checks everything that can be checked without the servers, starts the guardian
- * before the library starts a thread, takes the lock, runs the command.
+ * before the library starts a thread, acquires the lock, and runs the command.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,8 +23,10 @@
 #include "wait.h"
 
 #define CLOSE_BUDGET_MS 1000
-#define TRY_MS          250
+/* Time for one more try to renew, if no node timeout is configured. */
+#define TRY_MS 250
 
+/* Checks NAME and CMD, and collects the names. Returns -1, or an exit code after a message. */
 static int check_operands(struct run *run)
 {
     const struct options *options = run->options;
@@ -50,7 +52,8 @@ static int check_operands(struct run *run)
     return result;
 }
 
-/* One of our names is held already: REDLOCK_NAMES has one in each line, if they are several. */
+/* Returns true if one of our names is held by an enclosing `redlock run`, whose first name is
+ * `name`. REDLOCK_NAMES has one name in each line if there are several. */
 static bool is_held(const struct run *run, const char *name)
 {
     const char *at = getenv("REDLOCK_NAMES");
@@ -64,8 +67,8 @@ static bool is_held(const struct run *run, const char *name)
     return found;
 }
 
-/* What we run under: the name of a lock is not that of a semaphore. What a permit holds is the lock
- * of its slot. */
+/* Returns true if an enclosing `redlock run` holds the resource that this one would wait for.
+ * The name of a lock differs from that of a semaphore; a permit holds the lock of its slot. */
 static bool is_inside(const struct run *run)
 {
     const char *held = getenv("REDLOCK_HELD"), *name = getenv("REDLOCK_NAME");
@@ -82,6 +85,7 @@ static bool is_inside(const struct run *run)
     return found;
 }
 
+/* Refuses to wait for a lock that an enclosing `redlock run` holds. Returns -1 or an exit code. */
 static int check_nested(const struct run *run)
 {
     bool permit = run->options->slots != 0;
@@ -97,6 +101,7 @@ static int check_nested(const struct run *run)
     return EXIT_USAGE;
 }
 
+/* Fills in run->timing and checks that the durations fit together. Returns -1 or an exit code. */
 static int check_timing(struct run *run)
 {
     const struct settings *settings = &run->settings;
@@ -120,6 +125,7 @@ static int check_timing(struct run *run)
     return EXIT_CONFIG;
 }
 
+/* Sets run->argv and run->path. Returns -1, or an exit code after a message. */
 static int find_command(struct run *run)
 {
     static const char *shell[] = {"/bin/sh", "-c", NULL, NULL};
@@ -146,6 +152,7 @@ static int find_command(struct run *run)
     return result;
 }
 
+/* Sets a variable of the environment to a decimal number. */
 static void set_number(struct environment *environment, const char *name, uint64_t value)
 {
     char text[24];
@@ -154,7 +161,7 @@ static void set_number(struct environment *environment, const char *name, uint64
     environment_set(environment, name, text);
 }
 
-/* One in each line, if they are several. */
+/* Sets REDLOCK_NAMES to the names, one in each line, if there are several; else removes it. */
 static void set_names(struct environment *environment, const struct names *names)
 {
     char *text = text_copy(names->list[0]);
@@ -170,6 +177,8 @@ static void set_names(struct environment *environment, const struct names *names
     free(text);
 }
 
+/* Makes the environment of the command: a copy of ours, without passwords and with the variables
+ * that describe the lock. */
 static void fill_environment(struct run *run)
 {
     struct environment *environment = &run->environment;
@@ -195,7 +204,8 @@ static void fill_environment(struct run *run)
         environment_set(environment, "REDLOCK_TOKEN", redlock_lock_token(run->lock));
 }
 
-/* Grants that leave no time to work are given back by the library. */
+/* Returns the options of the acquisition. The library undoes grants that leave no time to work
+ * before the command would have to be stopped. */
 static redlock_opts_t lock_options(const struct run *run)
 {
     const struct timing *timing = &run->timing;
@@ -207,7 +217,7 @@ static redlock_opts_t lock_options(const struct run *run)
         opts.flags |= REDLOCK_FLAG_FENCE;
     opts.validity_ms_min = end_ms + 1;
     opts.hold_ms_max = timing->max_hold_ms;
-    /* Endangered comes before the command is stopped, so that it can be told apart. */
+    /* The event "endangered" has to come before the stop of the command, as an event of its own. */
     opts.margin_ms = end_ms + timing->ttl_ms / 10;
     if (timing->renew_ms) {
         opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
@@ -216,6 +226,7 @@ static redlock_opts_t lock_options(const struct run *run)
     return opts;
 }
 
+/* Acquires the lock and reports it. Returns -1 with run->lock, or an exit code after a message. */
 static int acquire_lock(struct run *run)
 {
     struct wait wait = {.session = &run->session,
@@ -251,11 +262,12 @@ static int acquire_lock(struct run *run)
     return result;
 }
 
+/* Starts the command under the lock, runs the loop and does what follows. Returns the exit code. */
 static int run_locked(struct run *run)
 {
     run->acquired_ns = boottime_ns();
     run_refresh_deadline(run);
-    /* The guardian knows the end before there is anything to end. */
+    /* The guardian has the kill time before there is a process to kill. */
     run_feed_guardian(run);
     run->key = client_key(&run->settings, run->names.list[0], run->lock);
     fill_environment(run);
@@ -267,6 +279,8 @@ static int run_locked(struct run *run)
     return run_end(run);
 }
 
+/* Starts guardian and client, runs the command under the lock, and ends both. Returns the exit
+ * code. */
 static int run_guarded(struct run *run, redlock_config_t *config)
 {
     redlock_t *rl = NULL;
@@ -299,7 +313,8 @@ static int run_guarded(struct run *run, redlock_config_t *config)
     }
     bool killed = guardian_end(&run->job.guardian, run->stop == STOP_INTERNAL);
     close(run->signal_fd);
-    /* Not by our order: nobody was there to give one. */
+    /* The guardian killed although this process never sent the stop signal: it was stopped
+     * itself. */
     if (killed && !run->stop && run->end_signals < 2 && result == EXIT_SIGNAL_BASE + SIGKILL) {
         say(SAY_ERROR, "%s: redlock was stopped for too long; its guardian killed the command",
             run->name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Walks /proc and signals the descendants of a process. Before a process is signalled, it is pinned
- * with a pidfd where the kernel allows that, and its start time is read again: a pid that was given
- * to another process in between is left alone.
+ * Reads /proc and signals the descendants of a process. Before a process is signalled, a pidfd
+ * pins it where the kernel allows that, and its start time is read again. So a pid that the
+ * kernel has given to another process in the meantime gets no signal.
  */
 #include "descendants.h"
 
@@ -22,22 +22,25 @@
 #include "clock.h"
 
 #define KILL_TIMEOUT_NS (30 * UINT64_C(1000000000))
-/* Between two looks: short at first, longer for processes that resist. */
+/* Pause between two searches; it doubles while processes survive. */
 #define PAUSE_NS_MIN ((long)NS_PER_MS)
 #define PAUSE_NS_MAX (64 * (long)NS_PER_MS)
 
+/* One process as /proc shows it. */
 struct process {
     pid_t pid, parent, group;
-    bool runs; /* a thread of it does; the state alone is that of its first thread */
-    bool descends;
+    bool runs;     /* any thread of it does; the state in /proc is only that of the first thread */
+    bool descends; /* it belongs to the scope; set by mark() */
     uint64_t started; /* clock ticks since boot */
 };
 
+/* All processes, sorted by pid after list_read(). The list is local to one search. */
 struct process_list {
     struct process *items;
-    size_t count, room;
+    size_t count, room; /* used and allocated items */
 };
 
+/* Reads /proc/PID/stat. Returns false if the process does not exist or cannot be read. */
 static bool read_process(int proc_fd, pid_t pid, struct process *ret)
 {
     char path[32], text[1024];
@@ -54,7 +57,8 @@ static bool read_process(int proc_fd, pid_t pid, struct process *ret)
     if (len <= 0)
         return false;
     text[len] = '\0';
-    /* The name in parentheses may itself hold blanks and parentheses: go on behind the last one. */
+    /* The name in parentheses may contain blanks and parentheses, so the fields begin after the
+     * last one. */
     const char *rest = strrchr(text, ')');
     if (!rest || sscanf(rest + 1,
                         " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d "
@@ -69,6 +73,7 @@ static bool read_process(int proc_fd, pid_t pid, struct process *ret)
     return true;
 }
 
+/* Appends an item. Returns false if there is no memory. */
 static bool list_add(struct process_list *list, struct process item)
 {
     if (list->count == list->room) {
@@ -89,6 +94,7 @@ static int by_pid(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* Reads all processes and sorts them by pid. Returns false if there is no memory. */
 static bool list_read(struct process_list *list, DIR *proc)
 {
     const struct dirent *entry;
@@ -107,6 +113,7 @@ static bool list_read(struct process_list *list, DIR *proc)
     return true;
 }
 
+/* Returns true if the process is a child of the ancestor and not older than scope->since. */
 static bool is_child(const struct process *item, const struct descendants_scope *scope)
 {
     if (item->parent != scope->ancestor)
@@ -115,6 +122,8 @@ static bool is_child(const struct process *item, const struct descendants_scope 
            (item->started == scope->since_ticks && item->pid >= scope->since);
 }
 
+/* Sets `descends` for all processes of the scope. Repeats until nothing changes, because a child
+ * may have a smaller pid than its parent. */
 static void mark(struct process_list *list, const struct descendants_scope *scope)
 {
     bool more = true;
@@ -136,9 +145,9 @@ static void mark(struct process_list *list, const struct descendants_scope *scop
     }
 }
 
-/* Sends the signal to that very process, unless it has ended. The system calls for pidfds are newer
- * than many kernels and seccomp profiles, and descriptors may run out: any error but ESRCH only
- * means that the process is not pinned, and kill() is used instead. */
+/* Sends the signal to exactly this process, unless it has ended. Many kernels and seccomp
+ * profiles lack the system calls for pidfds, and descriptors may be used up. So after any error
+ * but ESRCH, kill() is used without pinning. */
 static void signal_pinned(int proc_fd, const struct process *item, int sig)
 {
     struct process again;
@@ -161,11 +170,13 @@ bool descendants_visible(void)
     return readlink("/proc/self", text, sizeof text - 1) > 0 && atol(text) == (long)getpid();
 }
 
+/* Opens /proc, or returns NULL if it cannot be used. */
 static DIR *open_proc(void)
 {
     return descendants_visible() ? opendir("/proc") : NULL;
 }
 
+/* Counts the process as alive or, if it may not be signalled, as foreign. */
 static void count(struct descendants_pass *pass, const struct process *item)
 {
     if (kill(item->pid, 0) != 0 && errno == EPERM)
@@ -217,7 +228,7 @@ void descendants_end(const struct descendants_scope *scope)
     }
 }
 
-/* Reads one process of our own PID namespace. */
+/* Reads one process of our own PID namespace. Returns false if that is not possible. */
 static bool read_visible(pid_t pid, struct process *ret)
 {
     int proc_fd = descendants_visible() ? open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Start, signals, terminal and exit status of one command.
+ * Starts one command, passes signals on to it, and moves the terminal between command and shell.
  */
 #include "job.h"
 
@@ -14,7 +14,7 @@
 #include "terminal.h"
 
 #define WATCH_NS (100 * NS_PER_MS)
-/* How often a shell that gets no processor is waited for. */
+/* How many times to offer the terminal to a shell that gets no processor time. */
 #define YIELDS_MAX 5
 
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
@@ -23,7 +23,7 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     struct start_request request = {.path = path, .argv = argv, .envp = envp};
 
     job->terminal_fd = terminal_open();
-    /* Our group is outside of our PID namespace: it could never get the terminal back. */
+    /* Our group is outside of our PID namespace, so it could never get the terminal back. */
     if (job->terminal_fd >= 0 && getpgrp() == 0) {
         share_group = true;
         close(job->terminal_fd);
@@ -33,8 +33,8 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     request.group = share_group ? getpgrp() : 0;
     if (!share_group)
         request.flags |= START_NEW_GROUP;
-    /* Only a foreground group may give its terminal away; a background one never had it. One that
-     * is in the background of a script shares the group of the script, which needs its terminal. */
+    /* Only a foreground group may pass its terminal on. A command in the background of a script
+     * is in the group of the script, which needs the terminal. */
     bool ours = terminal_is_ours(job->terminal_fd);
     bool gives_terminal = !share_group && ours && !signals_of_background();
     if (gives_terminal)
@@ -42,12 +42,14 @@ int job_start(struct job *job, const char *path, char *const *argv, char *const 
     if (starter_request(job->guardian.request_fd, &request) != 0)
         return -1;
     job->has_terminal = gives_terminal;
-    /* As it was before the command began: the shell may have brought us back since. */
+    /* Uses the value from before the request: the shell may have put us into the foreground
+     * since. */
     job->away = !ours && !signals_of_background();
     job->state = JOB_STARTING;
     return 0;
 }
 
+/* Makes the group of the command the foreground group of the terminal. */
 static void give_terminal(struct job *job)
 {
     if (!job->has_terminal && !job->shares_group)
@@ -77,16 +79,18 @@ void job_signal(struct job *job, int sig)
     kill(job->shares_group ? job->pid : -job->pid, sig);
 }
 
+/* Handles the suspension of the command by signal `sig`: takes the terminal, and then either
+ * continues the command or prepares to offer the terminal to the shell. */
 static void suspended(struct job *job, int sig)
 {
     job->state = JOB_SUSPENDED;
     job->yields_left = 0;
     job_take_terminal(job);
-    /* The shell may bring us back before job_watch() looks, without a signal. */
+    /* The shell may put us into the foreground before job_watch() looks, without a signal. */
     job->away = !terminal_is_ours(job->terminal_fd);
     if (job->away)
         return;
-    /* It asked for the terminal, and the shell has lent it to us. */
+    /* The command wanted the terminal, and our group has it. */
     if (sig == SIGTTIN || sig == SIGTTOU)
         job_signal(job, SIGCONT);
     else
@@ -101,7 +105,8 @@ bool job_control_signal(struct job *job, int sig)
     }
     if (sig != SIGTTIN && sig != SIGTTOU)
         return false;
-    /* A process of our own group, such as a pager behind the command, asked for the terminal. */
+    /* A process of our own group, such as a pager after the command in a pipeline, wants the
+     * terminal. */
     if (job->has_terminal) {
         job_take_terminal(job);
         kill(0, SIGCONT);
@@ -109,8 +114,9 @@ bool job_control_signal(struct job *job, int sig)
     return true;
 }
 
-/* A command that runs is watched, too, while the shell has the terminal: another `redlock run` is
- * suspended only for a moment, and needs the terminal when the shell brings us back. */
+/* Returns true if job_watch() has something to do. A running command is watched, too, while the
+ * shell has the terminal: a nested `redlock run` is suspended only for a moment, and needs the
+ * terminal when the shell puts us into the foreground. */
 static bool is_watched(const struct job *job)
 {
     if (job->terminal_fd < 0 || job->has_terminal)
@@ -139,9 +145,11 @@ void job_watch(struct job *job)
     if (job->away)
         job->yields_left = 0;
     if (job->away && terminal_is_ours(job->terminal_fd))
-        kill(0, SIGCONT); /* to the whole group, as a shell does; our own is passed on */
+        /* to the whole group, as a shell does; ours is passed on to the command */
+        kill(0, SIGCONT);
 }
 
+/* Sends the signals that arrived before the command had a pid. */
 static void send_pending(struct job *job)
 {
     for (int sig = 1; sig <= 64; sig++)
@@ -185,7 +193,7 @@ bool job_group_alive(const struct job *job)
 {
     if (!job->pid || job->shares_group || (kill(-job->pid, 0) != 0 && errno != EPERM))
         return false;
-    /* kill() finds zombies, too. */
+    /* kill() counts zombies as members of the group. */
     struct descendants_pass pass = descendants_in_group(job->pid);
     return !pass.seen || pass.alive + pass.foreign > 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One command under a guardian: its process group, its terminal and its end.
+ * A job: one command under a guardian, with its process group, its terminal and its end. The
+ * caller is the wrapper (guardian.h), which passes reports and signals to these functions.
  */
 #ifndef TOOLS_JOB_H
 #define TOOLS_JOB_H
@@ -11,55 +12,68 @@
 #include "guardian.h"
 #include "starter.h"
 
+/* JOB_STARTING: requested, not reported yet. JOB_FAILED: the exec failed. JOB_SUSPENDED: stopped
+ * by a signal. */
 enum job_state { JOB_NONE = 0, JOB_STARTING, JOB_RUNNING, JOB_SUSPENDED, JOB_ENDED, JOB_FAILED };
 
+/* The state of the command. job_start() begins it; only job.c changes it after that, except that
+ * the caller drives `guardian` through guardian.h. The command has the terminal only if
+ * `has_terminal`. */
 struct job {
-    struct guardian guardian;
+    struct guardian guardian; /* started by the caller before job_start() */
     enum job_state state;
-    pid_t pid;         /* also the process group, unless `shares_group` */
-    pid_t starter;     /* its parent */
-    bool shares_group; /* the command is in our own process group: --foreground, or job_start() */
+    pid_t pid; /* 0 until the start is reported; also the process group, unless `shares_group` */
+    pid_t starter; /* its parent; 0 until the start is reported */
+    /* the command is in our own process group: --foreground, or decided by job_start() */
+    bool shares_group;
     int terminal_fd;   /* from job_start() on; -1: no terminal to share */
-    bool has_terminal; /* its group was made the foreground group of the terminal */
-    unsigned yields_left; /* how often to offer the terminal to the shell after a suspension */
-    bool away;            /* the shell has taken the terminal; our group is in the background */
-    uint64_t pending;     /* bit n-1: signal n came before the command had a pid */
-    int status;           /* JOB_ENDED: wait status; JOB_FAILED: errno */
-    bool no_process;      /* JOB_FAILED: it failed before the exec */
+    bool has_terminal; /* the group of the command was made the foreground group of the terminal */
+    /* how many more times to offer the terminal to the shell after a suspension */
+    unsigned yields_left;
+    bool away;        /* the shell has the terminal, and our group is in the background */
+    uint64_t pending; /* bit n-1: signal n arrived before the command had a pid */
+    int status;       /* JOB_ENDED: wait status; JOB_FAILED: errno */
+    bool no_process;  /* JOB_FAILED: there was no process to execute the command in */
 };
 
-/* Asks the starter to start the command. 0, or -1 if there is no starter any more. */
+/* Requests the start of the command from the starter. The strings are copied. `share_group`:
+ * keep the command in our own process group. Returns 0, or -1 if the starter has ended. */
 int job_start(struct job *job, const char *path, char *const *argv, char *const *envp,
               bool share_group);
 
-/* Takes in what the starter reported about this job; false if it is about another process. */
+/* Applies a report of the starter to the job. Returns false if the report is about another
+ * process. */
 bool job_report(struct job *job, const struct start_report *report);
 
-/* Passes a signal on: to the group, or with `shares_group` to the command alone. A CONT also gives
- * the terminal to a command that is suspended or was in the background, if we are in the
+/* Passes a signal on to the group of the command, or with `shares_group` to the command alone.
+ * Before the command has a pid, the signal is kept and sent later. SIGCONT also gives the
+ * terminal to a command that is suspended or was in the background, if our group is in the
  * foreground. */
 void job_signal(struct job *job, int sig);
 
-/* Takes in a signal of job control that this process got; false: it is another signal. */
+/* Handles a job-control signal that this process received. Returns false if `sig` is another
+ * signal. */
 bool job_control_signal(struct job *job, int sig);
 
-/* Gives the terminal to the shell when the command was suspended. Gives it to the command, and
- * continues the command, when the shell has brought us back to the foreground: a shell that takes
- * us for running sends no signal then. To be called after each wait. */
+/* Gives the terminal to the shell after a suspension of the command. Gives it back to the
+ * command, and continues the command, when the shell has made our group the foreground group
+ * again. Polling is necessary, because a shell that believes us to be running sends no signal
+ * then. Call it after each wait. */
 void job_watch(struct job *job);
 
-/* `at_ns`, or the earlier time at which job_watch() has to look again. */
+/* Returns `at_ns`, or an earlier time if job_watch() has to be called by then. In ns of
+ * CLOCK_BOOTTIME. */
 uint64_t job_wake_ns(const struct job *job, uint64_t at_ns);
 
-/* Tells whether a process of the group runs; zombies do not. Where /proc cannot be read, zombies
- * count. Always false with `shares_group`: that group is ours. */
+/* Returns true if a process of the command's group runs. Zombies count only where /proc cannot
+ * be read. Always false with `shares_group`, because that group is our own. */
 bool job_group_alive(const struct job *job);
 
-/* The terminal back to our own group, if the command has it. */
+/* Makes our own group the foreground group of the terminal, if the command's group is. */
 void job_take_terminal(struct job *job);
 
-/* 0-255 as a shell would say it: 128+n for death by signal n, 126/127 if the program could not be
- * executed, 71 if there was no process to execute it in. */
+/* Returns the exit code, 0 to 255, as a shell would: the command's own, 128+n for death by
+ * signal n, 126 or 127 if the program could not be executed, 71 if no process could be made. */
 int job_exit_code(const struct job *job);
 
 #endif

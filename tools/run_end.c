@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run` after the end of the command: nothing of it may outlive a lost lock, the lock is
- * held for --min-hold, then released.
+ * `redlock run` after the end of the command: ends processes that would outlive a lost lock,
+ * holds the lock for --min-hold, and releases it.
  */
 #include <signal.h>
 #include <string.h>
@@ -13,15 +13,18 @@
 #include "say.h"
 #include "signals.h"
 
+/* How long to wait for the release, and for processes that survive their KILL. */
 #define RELEASE_WAIT_NS (3 * UINT64_C(1000000000))
 
+/* Returns true if the command was stopped because of the lock or of --max-hold. */
 static bool is_lost(const struct run *run)
 {
     return run->stop == STOP_LOSS || run->stop == STOP_MAX_HOLD;
 }
 
-/* The command was told to stop: what it started gets the rest of the grace, the guardian ends it.
- * Processes of other users, which it cannot end, are not waited for any longer. */
+/* Waits after a stop until the processes that the command started have ended. They have the rest
+ * of the grace; at the kill time the guardian kills them. After that, processes of other users,
+ * which the guardian cannot kill, are not waited for. */
 static void wait_for_descendants(struct run *run)
 {
     uint64_t give_up_ns = run->sent_kill_ns + RELEASE_WAIT_NS;
@@ -29,7 +32,7 @@ static void wait_for_descendants(struct run *run)
     while (boottime_ns() < give_up_ns) {
         struct descendants_pass pass =
             guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
-        /* Only the guardian finds what is left: it ends that at once. */
+        /* Without /proc only the guardian can find what is left. It kills that at once. */
         if (!pass.seen)
             guardian_end(&run->job.guardian, true);
         bool grace_is_over = boottime_ns() >= run->sent_kill_ns;
@@ -39,7 +42,8 @@ static void wait_for_descendants(struct run *run)
     }
 }
 
-/* Somebody ended the job with a signal: its process group gets the grace, and then KILL. */
+/* Waits after a signal that ended the command until its process group has ended. The group has
+ * the grace, and then gets KILL. */
 static void wait_for_group(struct run *run)
 {
     uint64_t kill_ns = boottime_ns() + run->timing.grace_ms * NS_PER_MS;
@@ -57,6 +61,7 @@ static void wait_for_group(struct run *run)
     }
 }
 
+/* Warns if processes that the command started still run. */
 static void warn_about_leftovers(struct run *run)
 {
     struct descendants_pass pass = guardian_signal_rest(&run->job.guardian, run->job.starter, 0);
@@ -67,6 +72,8 @@ static void warn_about_leftovers(struct run *run)
             pass.alive + pass.foreign);
 }
 
+/* Ends what the command left behind, as the reason of its end demands: after an internal error
+ * at once, after a stop or a signal with a grace, after a normal end not at all. */
 static void settle_leftovers(struct run *run)
 {
     if (run->stop == STOP_INTERNAL) {
@@ -85,6 +92,7 @@ static void settle_leftovers(struct run *run)
     warn_about_leftovers(run);
 }
 
+/* Reports the exit status of the command, or why it could not be executed. */
 static void report_ended(struct run *run)
 {
     int code = job_exit_code(&run->job);
@@ -101,7 +109,7 @@ static void report_ended(struct run *run)
     event_emit(&run->events, "child_exited", fields);
 }
 
-/* What of --min-hold is left, in ms. */
+/* Returns what is left of --min-hold, in ms. */
 static uint64_t hold_left_ms(const struct run *run)
 {
     uint64_t until_ns = run->acquired_ns + run->timing.min_hold_ms * NS_PER_MS;
@@ -110,8 +118,9 @@ static uint64_t hold_left_ms(const struct run *run)
     return now_ns < until_ns ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
 }
 
-/* The key can be left behind with exactly the rest of the time, so nobody has to wait for it. The
- * rest is never longer than what is still ours. */
+/* Waits until the rest of --min-hold fits into the validity of the lock, and returns that rest
+ * in ms. The release then leaves the key on the servers for the rest, so the process need not
+ * wait for it. A signal ends the wait early. Returns 0 if nothing is left or the lock is lost. */
 static uint64_t wait_for_min_hold(struct run *run)
 {
     unsigned signals = run->end_signals;
@@ -128,6 +137,7 @@ static uint64_t wait_for_min_hold(struct run *run)
     return 0;
 }
 
+/* Warns that the release found the lock not held. */
 static void report_not_held(const struct run *run)
 {
     say(SAY_WARNING,
@@ -135,6 +145,8 @@ static void report_not_held(const struct run *run)
         run->name);
 }
 
+/* Releases the lock after --min-hold and waits up to three seconds for the result. With --keep,
+ * the lock is detached instead and expires with its TTL. */
 static void release(struct run *run)
 {
     uint64_t after_ms = wait_for_min_hold(run);
@@ -148,7 +160,7 @@ static void release(struct run *run)
     }
     int error = session_release(&run->session, run->lock, after_ms);
     if (error == REDLOCK_ELOST) {
-        /* The library has removed what was left of it. */
+        /* The lock had expired or was lost. The library has undone what was left of it. */
         if (!run->lost)
             report_not_held(run);
         return;
@@ -165,15 +177,15 @@ static void release(struct run *run)
     run->released = true;
 }
 
-/* A release that too few servers have confirmed in time is repeated by the library until the client
- * is closed; only if it still owes something then is it a failure. */
-void run_report_release(struct run *run, bool owing)
+/* A release without a quorum of confirmations is repeated by the library until the client is
+ * closed. It has failed only if undos are still pending then. */
+void run_report_release(struct run *run, bool undo_pending)
 {
     int status = run->release_status;
 
     if (!run->released)
         return;
-    if (status != REDLOCK_ELOST && !owing)
+    if (status != REDLOCK_ELOST && !undo_pending)
         status = REDLOCK_OK;
     event_emit(&run->events, status == REDLOCK_OK ? "released" : "release_failed",
                json_pack("{s:s}", "error", status == REDLOCK_OK ? "" : redlock_error_name(status)));
@@ -193,7 +205,7 @@ int run_not_started(const struct run *run)
             run->name);
         return EXIT_INTERNAL;
     }
-    /* The guardian's time had come: we were stopped, or got no processor. */
+    /* The kill time has passed: this process was stopped, or got no processor time. */
     say(SAY_ERROR,
         "%s: the lock was over before the command could be started: redlock was stopped, or the "
         "machine is too busy for a TTL this short",

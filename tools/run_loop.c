@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock run` while the command runs: renewals move the deadline, signals are passed on, and the
- * command is told to stop before the lock can be lost. Killing is the guardian's job.
+ * `redlock run` while the command runs. Renewals move the deadline, signals are passed on, and
+ * the command gets the stop signal before the lock can be lost. Killing is the guardian's job.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -15,19 +15,22 @@
 #include "say.h"
 #include "signals.h"
 
+/* Shortest time between two warnings about failed renewals. */
 #define REPEAT_NS (10 * UINT64_C(1000000000))
-/* How long after the kill time the wrapper acts in place of the guardian; part of KILL_RESERVE_MS.
- */
+/* How long after the kill time the wrapper acts in place of the guardian. Part of
+ * KILL_RESERVE_MS. */
 #define GUARDIAN_LATE_NS (50 * NS_PER_MS)
 
-static bool on_job_end(const struct run *run)
+/* Returns true if the command has ended or failed, or if its end cannot be learnt any more. */
+static bool has_job_ended(const struct run *run)
 {
     return run->job.state == JOB_ENDED || run->job.state == JOB_FAILED || run->reports_end;
 }
 
 void run_refresh_deadline(struct run *run)
 {
-    /* Clock first: what passes in between makes the deadline earlier than it is, never later. */
+    /* The clock is read first: time that passes in between makes the deadline too early, never too
+     * late. */
     uint64_t now_ns = boottime_ns();
     uint64_t remaining_ms = redlock_lock_remaining_ms(run->lock);
 
@@ -46,7 +49,7 @@ void run_feed_guardian(struct run *run)
     uint64_t grace_ms = run->timing.grace_ms;
     uint64_t kill_ns = timing_kill_ns(run->deadline_ns, run->stopped_ns, grace_ms);
 
-    /* With --on-loss warn only a second signal sets a time. */
+    /* With --on-loss warn, only a second signal sets a kill time. */
     if (run->options->warn_on_loss && run->stop != STOP_MAX_HOLD)
         kill_ns = run->stopped_ns ? run->stopped_ns + grace_ms * NS_PER_MS : NEVER_NS;
     if (run->settled)
@@ -54,10 +57,11 @@ void run_feed_guardian(struct run *run)
     if (kill_ns == run->sent_kill_ns)
         return;
     run->sent_kill_ns = kill_ns;
-    /* If there is no guardian any more, the starter's end of the pipe will say so. */
+    /* If the guardian has ended, the end of the starter's reports shows that. */
     guardian_set_kill_time(&run->job.guardian, kill_ns);
 }
 
+/* Returns the time at which the command gets the stop signal: the deadline minus the grace. */
 static uint64_t term_ns(const struct run *run)
 {
     uint64_t grace_ns = run->timing.grace_ms * NS_PER_MS;
@@ -65,6 +69,7 @@ static uint64_t term_ns(const struct run *run)
     return run->deadline_ns > grace_ns ? run->deadline_ns - grace_ns : 0;
 }
 
+/* Prints why the command is stopped, and emits the event "stopping". */
 static void report_stop(struct run *run)
 {
     char left[DURATION_TEXT], hold[DURATION_TEXT];
@@ -88,6 +93,7 @@ static void report_stop(struct run *run)
                          "remaining_ms", (json_int_t)left_ms));
 }
 
+/* Reports the loss of the lock, once. */
 static void report_lost(struct run *run)
 {
     if (!run->lost || run->lost_reported)
@@ -99,18 +105,19 @@ static void report_lost(struct run *run)
             run->name);
 }
 
-/* Is it time to tell the command to stop? */
+/* Sends the stop signal to the command if its time has come. With --on-loss warn that happens
+ * only for --max-hold. */
 static void check_deadline(struct run *run)
 {
-    if (run->stop || on_job_end(run) || boottime_ns() < term_ns(run))
+    if (run->stop || has_job_ended(run) || boottime_ns() < term_ns(run))
         return;
-    /* A renewal may have succeeded whose note is still under way. */
+    /* A renewal may have succeeded whose note has not arrived yet. */
     run_refresh_deadline(run);
     report_lost(run);
     if (boottime_ns() < term_ns(run))
         return;
     uint64_t most_ns = run->acquired_ns + run->timing.max_hold_ms * NS_PER_MS;
-    /* The library knows --max-hold too and ends the lock a little before it. */
+    /* The library ends the lock a little before --max-hold, by the drift at most. */
     bool max_hold = run->timing.max_hold_ms &&
                     run->deadline_ns + timing_drift_ms(&run->timing) * NS_PER_MS >= most_ns;
     if (run->options->warn_on_loss && !max_hold)
@@ -120,10 +127,11 @@ static void check_deadline(struct run *run)
         run->stopped_ns = boottime_ns();
     report_stop(run);
     job_signal(&run->job, run->options->stop_signal);
-    job_signal(&run->job, SIGCONT); /* what is suspended cannot take the signal */
+    job_signal(&run->job, SIGCONT); /* a suspended process does not handle the stop signal */
     run_feed_guardian(run);
 }
 
+/* Emits the event, and prints a warning at most every ten seconds. */
 static void renewal_failed(struct run *run, const struct note *note)
 {
     struct votes votes = report_votes(note->report);
@@ -143,6 +151,7 @@ static void renewal_failed(struct run *run, const struct note *note)
         duration_text(note->remaining_ms, left), report_reason(note->report, note->status));
 }
 
+/* Handles an event of the lock. */
 static void lock_event(struct run *run, const struct note *note)
 {
     struct votes votes = report_votes(note->report);
@@ -172,6 +181,7 @@ static void lock_event(struct run *run, const struct note *note)
     }
 }
 
+/* Handles one note of the session, and frees it. */
 static void take_note(struct run *run, struct note *note)
 {
     if (note->kind == NOTE_EVENT)
@@ -185,6 +195,8 @@ static void take_note(struct run *run, struct note *note)
     note_free(note);
 }
 
+/* Handles one signal of this process: passes it on to the command. The second signal that ends a
+ * command starts the grace, after which the guardian kills. */
 static void take_signal(struct run *run, const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;
@@ -194,7 +206,7 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
         guardian_reap(&run->job.guardian);
     if (sig == SIGCHLD || job_control_signal(&run->job, sig))
         return;
-    /* In a shared group the terminal has sent it to the command too. */
+    /* In a shared group, the terminal has already sent the signal to the command. */
     if (!(run->job.shares_group && signal_from_terminal(info)))
         job_signal(&run->job, sig);
     if (ends && run->job.state == JOB_SUSPENDED)
@@ -208,25 +220,28 @@ static void take_signal(struct run *run, const struct signalfd_siginfo *info)
     }
 }
 
+/* Returns the time at which the wrapper kills in place of the guardian. */
 static uint64_t enforce_at_ns(const struct run *run)
 {
     return run->sent_kill_ns == NEVER_NS ? NEVER_NS : run->sent_kill_ns + GUARDIAN_LATE_NS;
 }
 
-/* Does what the guardian should have done by now: it may have been stopped or killed. */
+/* Kills what the guardian should have killed by now. The guardian may have been stopped or
+ * killed. */
 static void enforce_kill_time(struct run *run)
 {
     if (boottime_ns() < enforce_at_ns(run))
         return;
-    /* The command's group is nearly all there is, and a look at all processes takes its time. */
+    /* The command's group comes first: it is nearly all there is, and reading /proc takes time. */
     job_signal(&run->job, SIGKILL);
     struct descendants_pass pass =
         guardian_signal_rest(&run->job.guardian, run->job.starter, SIGKILL);
-    /* What is missing is the report of the end, for which guardian and starter have to run. */
+    /* Only the report of the end is missing now. Guardian and starter have to run for that. */
     if (pass.alive == 0)
         guardian_continue(&run->job.guardian);
 }
 
+/* Reads and handles one report of the starter. */
 static void take_report(struct run *run)
 {
     struct start_report report;
@@ -269,17 +284,19 @@ void run_turn(struct run *run, uint64_t at_ns)
     enforce_kill_time(run);
 }
 
+/* Returns the next time at which check_deadline() has something to do. */
 static uint64_t stop_at_ns(const struct run *run)
 {
     if (run->stop || run->lost)
         return NEVER_NS;
-    /* With --on-loss warn the time of the stop passes by; the next is the loss itself. */
+    /* With --on-loss warn, the time of the stop passes without a stop. The loss itself comes
+     * next. */
     if (run->options->warn_on_loss && boottime_ns() >= term_ns(run))
         return run->deadline_ns + NS_PER_MS;
     return term_ns(run);
 }
 
-/* When something has to be done even if nothing happens. */
+/* Returns the time at which the loop has to run even if no signal, note or report arrives. */
 static uint64_t next_wake_ns(const struct run *run)
 {
     uint64_t now_ns = boottime_ns();
@@ -292,6 +309,6 @@ static uint64_t next_wake_ns(const struct run *run)
 
 void run_job(struct run *run)
 {
-    while (!on_job_end(run))
+    while (!has_job_ended(run))
         run_turn(run, next_wake_ns(run));
 }

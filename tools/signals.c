@@ -14,7 +14,8 @@
 #include "exits.h"
 #include "say.h"
 
-/* All signals but those that report a fault of this process, and those that are ignored. */
+/* Fills `set` with the signals that are read as events: all but those that report a fault of
+ * this process and those that are ignored. */
 static void handled_set(sigset_t *set)
 {
     static const int others[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGPIPE, SIGXFSZ};
@@ -30,10 +31,10 @@ void signals_block(void)
 
     handled_set(&set);
     sigprocmask(SIG_SETMASK, &set, NULL);
-    /* A message that cannot be written must not end what holds the lock. */
+    /* A message that cannot be written must not end the process that holds the lock. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
-    /* Somebody may have started us with SIGCHLD ignored: then no end of a child would be seen. */
+    /* An inherited disposition of "ignore" would hide the end of children. */
     signal(SIGCHLD, SIG_DFL);
 }
 

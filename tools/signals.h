@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Signals as events: blocked everywhere and read from a descriptor, so that no handler runs.
+ * Signals as events: they are blocked in all threads and read from a descriptor. No handler
+ * runs.
  */
 #ifndef TOOLS_SIGNALS_H
 #define TOOLS_SIGNALS_H
@@ -7,32 +8,34 @@
 #include <stdbool.h>
 #include <sys/signalfd.h>
 
-/* Blocks all signals but those that report a fault of this process (SEGV, BUS, FPE, ILL, TRAP), and
- * ignores SIGPIPE and SIGXFSZ. Call before any thread or fork. */
+/* Blocks all signals except those that report a fault of this process (SEGV, BUS, FPE, ILL,
+ * TRAP). Ignores SIGPIPE and SIGXFSZ. Call it before any thread or fork. */
 void signals_block(void);
 
-/* A close-on-exec, non-blocking descriptor for the blocked signals; exits the process on failure.
- */
+/* Returns a close-on-exec, non-blocking descriptor for the blocked signals. Ends the process
+ * with EXIT_SYSTEM if that is not possible. */
 int signals_open(void);
 
-/* False: nothing pending. */
+/* Reads one pending signal. Returns false if there is none. */
 bool signals_next(int signal_fd, struct signalfd_siginfo *ret_info);
 
-/* True for signals that end a wait, and a command if they come twice: all blocked signals that end
- * a process by default, except USR1, USR2 and the real-time signals: only the command knows what
- * those mean. */
+/* Returns true if the signal ends a wait, and a command if it comes twice. These are all blocked
+ * signals that end a process by default, except USR1, USR2 and the real-time signals, whose
+ * meaning only the command knows. */
 bool signal_ends(int sig);
 
-/* True if the caller of this program ignored INT: `cmd &` in a shell without job control does. */
+/* Returns true if this program was started with INT ignored, as `cmd &` does in a shell without
+ * job control. */
 bool signals_of_background(void);
 
-/* True if the kernel sent the signal to the whole foreground group of a terminal. */
+/* Returns true if the kernel sent the signal to the whole foreground group of a terminal. */
 bool signal_from_terminal(const struct signalfd_siginfo *info);
 
-/* "TERM", "SIGTERM", "term" or "15"; 0 if it is none. */
+/* Returns the number of a signal written as "TERM", "SIGTERM", "term" or "15"; 0 if it is none. */
 int signal_parse(const char *text);
 
-/* "TERM"; for unnamed numbers the number. Static, valid until the next call. */
+/* Returns the name, such as "TERM", or the number as text. Static storage, valid until the next
+ * call. */
 const char *signal_text(int sig);
 
 #endif

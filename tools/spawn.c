@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Forks and executes one command with a clean slate: own process group, no blocked signals, default
- * dispositions, and death with its parent.
+ * Forks and executes one command with clean state: its process group, no blocked signals,
+ * default dispositions, and death with its parent.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,8 @@
 #include "starter.h"
 #include "terminal.h"
 
-/* HUP, INT and QUIT stay ignored if they were: nohup and `cmd &` in a script rely on that. */
+/* Resets all dispositions to the default and unblocks all signals. HUP, INT and QUIT stay
+ * ignored if they were, because nohup and `cmd &` in a script rely on that. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -23,14 +24,16 @@ static void reset_signals(void)
     for (int sig = 1; sig < NSIG; sig++) {
         if (sigaction(sig, NULL, &now) != 0)
             continue;
-        bool habit = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
-        if (now.sa_handler != SIG_DFL && !(habit && now.sa_handler == SIG_IGN))
+        bool kept = sig == SIGHUP || sig == SIGINT || sig == SIGQUIT;
+        if (now.sa_handler != SIG_DFL && !(kept && now.sa_handler == SIG_IGN))
             signal(sig, SIG_DFL);
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* Makes stdin /dev/null, and appends stdout and stderr to the file `log`. Returns false with
+ * errno. */
 static bool redirect(const char *log)
 {
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -40,7 +43,8 @@ static bool redirect(const char *log)
            dup2(out, STDERR_FILENO) >= 0;
 }
 
-/* A script without a #! line is run by the shell, as execvp() and every shell do. */
+/* Executes the program; returns only after a failure, with errno. A script without a #! line is
+ * run by the shell, as execvp() does. */
 static void execute(const struct start_request *request)
 {
     execve(request->path, request->argv, request->envp);
@@ -58,6 +62,7 @@ static void execute(const struct start_request *request)
     free(argv);
 }
 
+/* Turns the forked child into the command. If that fails, writes errno to `error_fd` and ends. */
 static _Noreturn void become_command(const struct start_request *request, pid_t parent,
                                      int error_fd)
 {
@@ -108,7 +113,7 @@ int spawn_command(const struct start_request *request, pid_t *ret_pid)
     while (len < 0 && errno == EINTR);
     close(fds[0]);
     *ret_pid = pid;
-    /* An end without an error number is a successful exec. */
+    /* The pipe closes without an error number when the exec succeeds. */
     if (len != (ssize_t)sizeof error)
         return 0;
     waitpid(pid, NULL, 0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The controlling terminal and the shell that lends it.
+ * The controlling terminal, and how to pass it to the shell and back.
  *
- * A shell shows its prompt again when the job in the foreground stops. A process that holds a lock
- * must not stay stopped, because the lock would expire. So it stops for a moment: a child continues
- * it when the shell has made another group the foreground group.
+ * A shell shows its prompt again when the job in the foreground stops. A process that holds a
+ * lock must not stay stopped, because the lock would expire. So it stops for a moment: a child
+ * continues it when the shell has made another group the foreground group.
  */
 #include "terminal.h"
 
@@ -33,9 +33,10 @@ bool terminal_is_ours(int fd)
     return fd >= 0 && tcgetpgrp(fd) == getpgrp();
 }
 
-/* Runs in the child of a process that has threads: system calls only. It repeats SIGCONT, because
- * the first one may come before its parent has stopped. The value says whether the shell has the
- * terminal. */
+/* Runs in the child: continues the parent by SIGCONT when the shell has the terminal, or after
+ * YIELD_MS. Repeats the signal, because the first one may arrive before the parent has stopped.
+ * The value sent with it is 1 if the shell has the terminal. Makes system calls only, because
+ * the parent has threads. */
 static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
 {
     const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
@@ -53,7 +54,7 @@ static _Noreturn void wake_parent(int fd, pid_t parent, pid_t group)
     _exit(0);
 }
 
-/* Takes a pending signal; false if there is none. */
+/* Removes a pending signal. Returns false if there is none. */
 static bool take_pending(int sig, siginfo_t *ret_info)
 {
     const struct timespec now = {0};
@@ -69,14 +70,15 @@ bool terminal_yield(int fd)
     pid_t parent = getpid(), group = getpgrp();
     siginfo_t info;
 
-    if (getsid(0) == parent) /* there is no shell around it */
+    if (getsid(0) == parent) /* no shell is around this process */
         return false;
     pid_t child = fork();
     if (child < 0)
         return false;
     if (child == 0)
         wake_parent(fd, parent, group);
-    /* A shell waits until all processes of its job have stopped. */
+    /* The whole group is stopped, because a shell waits until all processes of its job have
+     * stopped. */
     kill(0, SIGTSTP);
     take_pending(SIGTSTP, &info);
     raise(SIGSTOP);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The controlling terminal and the shell that lends it.
+ * The controlling terminal, and how to pass it to the shell and back.
  */
 #ifndef TOOLS_TERMINAL_H
 #define TOOLS_TERMINAL_H
 
 #include <stdbool.h>
 
-/* Opens the controlling terminal, whatever stdin is. Close-on-exec; -1 if there is none. */
+/* Returns a close-on-exec descriptor of the controlling terminal, whatever stdin is; -1 if there
+ * is none. */
 int terminal_open(void);
 
-/* True if our process group is the foreground group of the terminal. False for fd -1. */
+/* Returns true if our process group is the foreground group of the terminal. False if fd is -1. */
 bool terminal_is_ours(int fd);
 
-/* Stops our process group, so that a shell with job control takes the terminal back, and continues
- * this process alone as soon as the shell has it, or half a second later. True if the shell has
- * taken it; it may have given it back already. A SIGCONT of another process that comes meanwhile
- * stays pending, unless it comes together with the one of the child. To be called from the
- * foreground, with TSTP and CONT blocked. */
+/* Offers the terminal to the shell. Stops our process group, so that a shell with job control
+ * takes the terminal. A child continues this process alone once the shell has taken it, or after
+ * half a second. Returns true if the shell has taken the terminal, even if it has put us into
+ * the foreground since. A SIGCONT of another process stays pending, unless it arrives together
+ * with the child's. Call it in the foreground, with TSTP and CONT blocked. */
 bool terminal_yield(int fd);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The arithmetic of stopping in time; pure functions.
+ * The arithmetic of stopping a command in time.
  */
 #include "timing.h"
 
@@ -46,7 +46,8 @@ bool timing_check_ttl(const struct timing *timing, char *why, size_t size)
     return true;
 }
 
-/* The grace covers the last 250 ms too; a shorter one is overruled by them. */
+/* Checks that one renewal, one more try, the grace and the drift fit into the TTL. A grace below
+ * KILL_RESERVE_MS counts as that. */
 static bool check_sum(const struct timing *timing, char *why, size_t size)
 {
     char ttl[DURATION_TEXT], renew[DURATION_TEXT], once[DURATION_TEXT], end[DURATION_TEXT];
@@ -74,6 +75,7 @@ static bool check_sum(const struct timing *timing, char *why, size_t size)
                   drift, sum);
 }
 
+/* Checks --min-hold and --max-hold against the other durations. */
 static bool check_holds(const struct timing *timing, char *why, size_t size)
 {
     char hold[DURATION_TEXT], other[DURATION_TEXT];
@@ -109,7 +111,7 @@ bool timing_check(const struct timing *timing, char *why, size_t size)
 
 uint64_t timing_extend_at_ms(const struct timing *timing)
 {
-    /* Validity starts at ttl - drift; `renew` later this much is left of it. */
+    /* The validity begins as ttl - drift. This much is left of it when `renew` has passed. */
     uint64_t spent_ms = timing_drift_ms(timing) + timing->renew_ms;
 
     return spent_ms < timing->ttl_ms ? timing->ttl_ms - spent_ms : 1;

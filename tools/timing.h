@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * When a command under a lock is told to stop, when it is killed, and whether the given durations
- * leave room for that.
+ * Computes when a command under a lock gets its stop signal and when it is killed, and checks
+ * whether the configured durations leave room for that. Pure functions.
  */
 #ifndef TOOLS_TIMING_H
 #define TOOLS_TIMING_H
@@ -9,32 +9,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Killing and reaping must be over before another client can get the lock. */
+/* Time before the deadline at which everything is killed, so that killing and reaping have ended
+ * before another client can get the lock. */
 #define KILL_RESERVE_MS 250
 
+/* The durations of one `redlock run`, filled in by the caller. */
 struct timing {
     uint64_t ttl_ms, max_ttl_ms;
-    uint64_t validity_ms; /* of a lock with this TTL that is granted at once */
-    uint64_t renew_ms;    /* renewed so long after the last success; 0: never */
-    uint64_t grace_ms;
+    uint64_t validity_ms; /* validity of a lock with this TTL that is granted at once */
+    uint64_t renew_ms;    /* time from one success to the next renewal; 0: no renewals */
+    uint64_t grace_ms;    /* time between the stop signal and KILL */
     uint64_t min_hold_ms, max_hold_ms; /* 0: none */
-    uint64_t try_ms;                   /* room for one more renewal if the first one fails */
+    uint64_t try_ms;                   /* time for one more renewal if the first one fails */
 };
 
-/* Returns what drift and loss margin take from the TTL. */
+/* Returns the part of the TTL that drift takes from the validity, in ms. */
 uint64_t timing_drift_ms(const struct timing *timing);
 
-/* The TTL alone: long enough for the library, at most max_ttl. */
+/* Returns true if the TTL is long enough for the library and at most max_ttl. Else writes the
+ * reason to `why`. */
 bool timing_check_ttl(const struct timing *timing, char *why, size_t size);
 
-/* False, with the sum spelled out in `why`, if the durations contradict each other. */
+/* Returns true if the durations fit together. Else writes the reason, with the sum, to `why`. */
 bool timing_check(const struct timing *timing, char *why, size_t size);
 
-/* Validity left at which the library starts to renew. */
+/* Returns the remaining validity, in ms, at which the library starts to renew. */
 uint64_t timing_extend_at_ms(const struct timing *timing);
 
-/* The earliest of the kill times: deadline minus the reserve, and each stop plus the grace.
- * `stopped_ns` is 0 while nobody has told the command to stop. */
+/* Returns the kill time: the deadline minus the reserve, or the stop plus the grace if that is
+ * earlier. `stopped_ns` is 0 if the command has had no stop signal. Times are ns of
+ * CLOCK_BOOTTIME. */
 uint64_t timing_kill_ns(uint64_t deadline_ns, uint64_t stopped_ns, uint64_t grace_ms);
 
 #endif

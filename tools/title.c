@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Names a process by its comm and by overwriting its arguments in place.
+ * Changes the name of a process: its comm, and its arguments in place.
  */
 #include "title.h"
 
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+/* The memory of main()'s arguments, without gaps; empty before title_remember(). */
 static char *arguments;
 static size_t arguments_size;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The loop of a wait.
+ * The loop of a wait for a lock.
  */
 #include "wait.h"
 
@@ -17,31 +17,37 @@
 #include "signals.h"
 #include "stuck.h"
 
-#define REPEAT_NS       (10 * UINT64_C(1000000000))
-#define LONG_WAIT_NS    (60 * UINT64_C(1000000000))
-#define END_WAIT_NS     (UINT64_C(1000000000))
+/* Time between two lines about waiting. */
+#define REPEAT_NS (10 * UINT64_C(1000000000))
+/* Time before a key is inspected, unless max_ttl is shorter; and time between two inspections. */
+#define LONG_WAIT_NS (60 * UINT64_C(1000000000))
+/* Time that a canceled acquisition has to end. */
+#define END_WAIT_NS (UINT64_C(1000000000))
+/* How long, and with what pause, an attempt without a wait is repeated on slow servers. */
 #define SLOW_TIMEOUT_NS (500 * NS_PER_MS)
 #define SLOW_PAUSE_MS   20
 
+/* The state of one call of wait_for_lock(). */
 struct waiting {
     struct wait *wait;
-    int signal_code;
-    uint64_t give_up_ns;   /* once canceled: the end should come at once */
-    uint64_t report_at_ns; /* next time that a line about waiting is due */
-    uint64_t probe_at_ns;  /* next time that the key is looked at */
-    bool probing;          /* at the key: the answer is under way */
-    size_t probes;
-    bool is_expired, gone;
-    char stuck[STUCK_TEXT_MAX]; /* what was found then */
-    int status;
+    int signal_code;       /* 128+n once signal n has ended the wait; 0: none has */
+    uint64_t give_up_ns;   /* end of the wait for a canceled acquisition; NEVER_NS until then */
+    uint64_t report_at_ns; /* when the next line about waiting is due */
+    uint64_t probe_at_ns;  /* when the next inspection of the key is due */
+    bool probing;          /* an inspection is under way */
+    size_t probes;         /* number of inspections that were started */
+    bool finished, gone;   /* the acquisition has ended; the guardian has ended */
+    char stuck[STUCK_TEXT_MAX]; /* what the inspection found, "" if nothing */
+    int status;                 /* error code of the acquisition, once `finished` */
 };
 
-/* "" unless the lock is held by a key that may never end. */
+/* Returns the text about a stuck key, or "" if the lock is not held by one. */
 static const char *stuck_of(const struct waiting *waiting, int status)
 {
     return status == REDLOCK_ECONTENDED ? waiting->stuck : "";
 }
 
+/* Returns the fields of an event: error, votes and stuck key. */
 static json_t *cause_json(const struct waiting *waiting, const redlock_report_t *report, int status)
 {
     json_t *fields = must(json_pack("{s:s, s:s}", "error", redlock_error_name(status), "reason",
@@ -59,38 +65,42 @@ static json_t *cause_json(const struct waiting *waiting, const redlock_report_t 
     return fields;
 }
 
-static void report_cause(const struct waiting *waiting, enum say_level level, bool over,
+/* Prints one line: why the lock is waited for or, if `final`, why it was not acquired. */
+static void report_cause(const struct waiting *waiting, enum say_level level, bool final,
                          const redlock_report_t *report, int status)
 {
     const char *stuck = stuck_of(waiting, status);
 
-    say(level, "%s%s: %s%s%s%s", over ? "" : "waiting for ", waiting->wait->names->text,
-        over ? "not acquired: " : "", report_reason(report, status), *stuck ? "; its key " : "",
+    say(level, "%s%s: %s%s%s%s", final ? "" : "waiting for ", waiting->wait->names->text,
+        final ? "not acquired: " : "", report_reason(report, status), *stuck ? "; its key " : "",
         stuck);
 }
 
-/* Within max_ttl each key ends or is renewed: to have waited for longer says something. */
+/* Returns how long to wait before the key is inspected. Within max_ttl every key expires or is
+ * extended, so a longer wait may mean that the key is stuck. */
 static uint64_t long_wait_ns(const struct wait *wait)
 {
     return wait->max_ttl_ms < LONG_WAIT_NS / NS_PER_MS ? wait->max_ttl_ms * NS_PER_MS
                                                        : LONG_WAIT_NS;
 }
 
+/* Starts an inspection of the key if one is due. The keys of several names are inspected in
+ * turn. */
 static void probe_key(struct waiting *waiting, int status)
 {
     uint64_t now_ns = boottime_ns();
 
     if (status != REDLOCK_ECONTENDED || waiting->probing || now_ns < waiting->probe_at_ns ||
-        waiting->wait->slots) /* no key of that name */
+        waiting->wait->slots) /* a semaphore has no key of its own name */
         return;
     waiting->probe_at_ns = now_ns + LONG_WAIT_NS;
-    /* Of several, one after the other. */
     const struct names *names = waiting->wait->names;
     const char *name = names->list[waiting->probes++ % names->count];
     waiting->probing = session_inspect(waiting->wait->session, name) == REDLOCK_OK;
 }
 
-/* What is new is said with the next attempt. */
+/* Handles the result of an inspection. A newly found stuck key is reported with the next
+ * attempt. */
 static void take_probe(struct waiting *waiting, const struct note *note)
 {
     bool known = *waiting->stuck != '\0';
@@ -104,6 +114,7 @@ static void take_probe(struct waiting *waiting, const struct note *note)
         waiting->report_at_ns = 0;
 }
 
+/* Prints why the lock is waited for, if a line is due. */
 static void report_waiting(struct waiting *waiting, const struct note *note)
 {
     uint64_t now_ns = boottime_ns();
@@ -115,6 +126,7 @@ static void report_waiting(struct waiting *waiting, const struct note *note)
     event_emit(waiting->wait->events, "waiting", cause_json(waiting, note->report, note->status));
 }
 
+/* Handles one note of the session, and frees it. */
 static void take_note(struct waiting *waiting, struct note *note)
 {
     struct wait *wait = waiting->wait;
@@ -126,7 +138,7 @@ static void take_note(struct waiting *waiting, struct note *note)
     if (note->kind == NOTE_INSPECTED)
         take_probe(waiting, note);
     if (note->kind == NOTE_ACQUIRED) {
-        waiting->is_expired = true;
+        waiting->finished = true;
         waiting->status = note->status;
         wait->lock = note->status == REDLOCK_OK ? note->lock : NULL;
         redlock_report_free(wait->report);
@@ -136,6 +148,7 @@ static void take_note(struct waiting *waiting, struct note *note)
     note_free(note);
 }
 
+/* Handles all pending signals. The first one that ends a wait cancels the acquisition. */
 static void take_signals(struct waiting *waiting)
 {
     struct signalfd_siginfo info;
@@ -147,12 +160,14 @@ static void take_signals(struct waiting *waiting)
             waiting->give_up_ns = boottime_ns() + END_WAIT_NS;
             redlock_cancel_trigger(waiting->wait->session->cancel);
         }
-        /* Nothing is held yet, so stopping is harmless; validity is checked again afterwards. */
+        /* No lock is held yet, so stopping is harmless. The validity is checked again afterwards.
+         */
         if (sig == SIGTSTP)
             raise(SIGSTOP);
     }
 }
 
+/* Waits for the next signal, note or end of the guardian, and handles all that has arrived. */
 static void turn(struct waiting *waiting)
 {
     struct wait *wait = waiting->wait;
@@ -169,9 +184,10 @@ static void turn(struct waiting *waiting)
     if (wait->watch_fd >= 0 && fds[2].revents)
         waiting->gone = true;
     if (boottime_ns() >= waiting->give_up_ns)
-        waiting->is_expired = true;
+        waiting->finished = true;
 }
 
+/* Reports why the lock was not acquired. Returns the exit code. */
 static int explain(const struct waiting *waiting)
 {
     const struct wait *wait = waiting->wait;
@@ -187,8 +203,9 @@ static int explain(const struct waiting *waiting)
     return code;
 }
 
-/* Without a budget there is one attempt, and servers that are slow for once would fail it. They are
- * asked again for a moment; a lock that is held by another is not waited for. */
+/* Returns true, after a short pause, if an attempt without a wait should be repeated: within
+ * half a second, when the servers were too slow. A lock that another client holds is not waited
+ * for. */
 static bool request_again(struct waiting *waiting, uint64_t start_ns)
 {
     struct pollfd signals = {.fd = waiting->wait->signal_fd, .events = POLLIN};
@@ -212,14 +229,14 @@ int wait_for_lock(struct wait *wait, redlock_opts_t opts)
     opts.kind = wait->slots ? REDLOCK_KIND_PERMIT : REDLOCK_KIND_EXCLUSIVE;
     opts.permits = wait->slots;
     do {
-        waiting.is_expired = false;
+        waiting.finished = false;
         waiting.status = session_acquire(wait->session, wait->names->list[0], opts);
         if (waiting.status != REDLOCK_OK)
             return explain(&waiting);
-        while (!waiting.is_expired && !waiting.gone)
+        while (!waiting.finished && !waiting.gone)
             turn(&waiting);
     } while (opts.wait_ms == 0 && request_again(&waiting, start_ns));
-    /* A signal that came with the lock still wins: the command is never started after it. */
+    /* A signal that arrived together with the lock is decisive: the command is not started. */
     take_signals(&waiting);
     wait->waited_ms = (boottime_ns() - start_ns) / NS_PER_MS;
     if (waiting.gone) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Taking a lock with patience: says at once and every ten seconds why it waits; a signal ends it.
- * Who waits for long looks whether the key will ever end.
+ * Acquires a lock and waits for it as long as the user wants. Prints the reason for waiting at
+ * once and every ten seconds. A signal ends the wait. After a long wait it inspects the key,
+ * which may never expire.
  */
 #ifndef TOOLS_WAIT_H
 #define TOOLS_WAIT_H
@@ -9,23 +10,25 @@
 #include "names.h"
 #include "session.h"
 
+/* Parameters and results of one wait. The caller fills in the parameters and owns the results. */
 struct wait {
     struct session *session;
     struct events *events;
     const struct names *names;
-    uint64_t max_ttl_ms; /* a key that outlives it is stuck */
-    int conflict_code;
-    unsigned slots; /* permits of which one is wanted; 0: the lock itself */
-    int signal_fd;
-    int watch_fd; /* readable: somebody whom the lock is for has gone; -1: none */
-    /* results */
-    redlock_lock_t *lock;
-    redlock_report_t *report;
+    uint64_t max_ttl_ms; /* a key with more time left than this is stuck */
+    int conflict_code;   /* exit code if another client holds the lock */
+    unsigned slots;      /* number of permits of which one is acquired; 0: the lock itself */
+    int signal_fd;       /* from signals_open() */
+    /* the wait ends with an error when it becomes readable: the guardian has ended; -1: none */
+    int watch_fd;
+    /* Results; all zero before the call. */
+    redlock_lock_t *lock;     /* NULL unless it was acquired */
+    redlock_report_t *report; /* of the last attempt, to be freed by the caller; may be NULL */
     uint64_t waited_ms;
 };
 
-/* -1 and wait->lock, or the exit code (0 is possible: -E 0); the reason was said. The report is
- * the caller's to free. */
+/* Acquires the lock of wait->names. Returns -1 with wait->lock, or an exit code after a message.
+ * The exit code may be 0, because of -E 0. */
 int wait_for_lock(struct wait *wait, redlock_opts_t opts);
 
 #endif
