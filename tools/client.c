@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Builds the client; the only place that hands settings to the library.
+ * Makes the client. This is the only file that passes settings to the library.
  */
 #include "client.h"
 
@@ -35,6 +35,7 @@ const char *client_owner(void)
     return label;
 }
 
+/* Prints a message of the library. */
 static void on_log(int level, const char *message, void *userdata)
 {
     (void)userdata;
@@ -44,6 +45,8 @@ static void on_log(int level, const char *message, void *userdata)
         say(level == REDLOCK_LOG_WARN ? SAY_INFO : SAY_DEBUG, "%s", message);
 }
 
+/* Reports the setting that the library has refused, and frees the configuration. Returns
+ * EXIT_CONFIG. */
 static int refuse(redlock_config_t *config, const char *origin)
 {
     say(SAY_ERROR, "%s: %s", origin, redlock_config_error(config));
@@ -51,6 +54,8 @@ static int refuse(redlock_config_t *config, const char *origin)
     return EXIT_CONFIG;
 }
 
+/* Passes all settings to the library. Returns -1, or an exit code after a message; then the
+ * configuration is freed. */
 static int set_all(const struct settings *settings, redlock_config_t *config)
 {
     const struct setting *values = settings->values;
@@ -105,7 +110,8 @@ uint64_t client_validity_ms(const struct settings *settings)
     return validity_ms;
 }
 
-/* Refuses to log in with what the `redlock run` around this command has removed. */
+/* Refuses to connect without the password that an enclosing `redlock run` removed from the
+ * environment. Returns -1, or an exit code after a message. */
 static int check_removed(const struct settings *settings)
 {
     const struct setting *servers = &settings->values[SET_SERVERS];
@@ -155,6 +161,7 @@ int client_configure(const struct settings *settings, redlock_config_t **ret_con
     return -1;
 }
 
+/* Returns the number of servers of one shard. */
 static size_t count_of_shard(redlock_t *rl, size_t set)
 {
     redlock_node_stats_t node;
@@ -202,6 +209,7 @@ int client_start(redlock_config_t *config, redlock_t **ret_rl)
     return -1;
 }
 
+/* Returns true if each node is eligible or has a cause why it is not. */
 static bool all_answered(redlock_t *rl)
 {
     redlock_node_stats_t stats;
@@ -240,7 +248,7 @@ int client_open(const struct options *options, struct settings *ret_settings, re
         settings_free(ret_settings);
         return result;
     }
-    /* `nodes` says it in its verdict. */
+    /* `nodes` reports the number of servers as a finding. */
     if (options->command != CMD_NODES)
         client_warn_count(ret_settings, *ret_rl);
     return result;

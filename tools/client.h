@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From settings to a client of the library, and from its errors to exit codes.
+ * Makes a client of the library out of the settings, and exit codes out of its errors.
  */
 #ifndef TOOLS_CLIENT_H
 #define TOOLS_CLIENT_H
@@ -7,46 +7,54 @@
 #include "redlock/redlock.h"
 #include "settings.h"
 
-/* Checks servers and settings. -1, or an exit code whose reason was said. */
+/* Checks the settings and makes a configuration of them, to be freed by the caller. Returns -1,
+ * or an exit code after a message. */
 int client_configure(const struct settings *settings, redlock_config_t **ret_config);
 
-/* Returns how long a lock with the configured TTL is valid if it is granted at once. */
+/* Returns the validity, in ms, of a lock with the configured TTL that is granted at once. */
 uint64_t client_validity_ms(const struct settings *settings);
 
-/* Starts the client. -1 or an exit code that was said. */
+/* Starts the client. Returns -1, or an exit code after a message. The configuration stays the
+ * caller's. */
 int client_start(redlock_config_t *config, redlock_t **ret_rl);
 
-/* One server or an even count of them. */
+/* Warns if a shard has one server or an even number of servers. */
 void client_warn_count(const struct settings *settings, redlock_t *rl);
 
-/* Gives the connections time to be made, until every server has said something. A lock needs no
- * more than a blink, CLIENT_SETTLE_MS, and not even that; but a server that is listed twice is
- * found before the first lock this way. */
+/* How long a command that acquires a lock waits in client_settle(). The lock does not need it,
+ * but a server that is listed twice is found before the first lock this way. */
 #define CLIENT_SETTLE_MS 150
+/* Waits until each node is eligible or has a cause why it is not, at most for `patience_ms`. */
 void client_settle(redlock_t *rl, uint64_t patience_ms);
-/* What a command that wants to hear every server grants them: a name is resolved, a connection made
- * and tried once more. */
+/* Returns how long a command waits that needs a reply of every server: time to resolve a name,
+ * to connect, and to try that once more. */
 uint64_t client_timeout_ms(const struct settings *settings);
 
-/* Settings and client at once, for commands that only ask. On a refusal nothing is left to free. */
+/* Loads the settings and starts a client. Returns -1, or an exit code after a message; then
+ * nothing is left to free. */
 int client_open(const struct options *options, struct settings *ret_settings, redlock_t **ret_rl);
 
-/* Releases what is held, sends what is owed, within the budget. REDLOCK_OK: nothing is owed. */
+/* Releases what is held, sends pending undos within `budget_ms`, and frees the client. Returns
+ * REDLOCK_OK if no undo is left pending. `rl` may be NULL. */
 int client_close(redlock_t *rl, uint64_t budget_ms);
 
-/* The label of this process in tokens: "host/pid/start". Static. */
+/* Returns the label of this process in tokens: "host/pid/start". Static storage. */
 const char *client_owner(void);
 
-/* Checks the name of a lock: -1 or EXIT_USAGE, said. */
+/* Checks the length of a name. Returns -1, or EXIT_USAGE after a message. */
 int client_check_name(const char *command, const char *name);
-/* The same of one that has so many permits (0: it is no semaphore), each of them a lock whose name
- * is longer. */
+/* Checks that the names of all slots of a semaphore are short enough. `slots` is the number of
+ * permits; 0: `name` is a lock. Returns -1, or EXIT_USAGE after a message. */
 int client_check_slots(const char *command, const char *name, unsigned slots);
 
-/* How the slot of a permit is called, or `name` if the lock is none; and its key. To be freed. */
+/* Returns the name of the slot that a permit holds, or `name` if the lock is no permit. To be
+ * freed. */
 char *client_slot_name(const char *name, const redlock_lock_t *lock);
+/* Returns the key on the servers: the prefix and client_slot_name(). To be freed. */
 char *client_key(const struct settings *settings, const char *name, const redlock_lock_t *lock);
 
+/* Returns the exit code for an error code of the library; `conflict_code` if another client
+ * holds the lock. */
 int exit_of_error(int error, int conflict_code);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reads clocks; nothing else in tools/ does.
+ * Reads clocks. No other file of the command does.
  */
 #include "clock.h"
 

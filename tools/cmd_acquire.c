@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock acquire`: a lock that no process holds; its token goes to stdout.
+ * `redlock acquire`: acquires a lock that outlives the process, and prints its token to stdout.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +18,7 @@
 
 #define CLOSE_BUDGET_MS 1000
 
+/* Returns the JSON object that describes the acquired lock. */
 static json_t *acquired_json(const struct settings *settings, const struct wait *wait,
                              const char *token)
 {
@@ -42,7 +43,8 @@ static json_t *acquired_json(const struct settings *settings, const struct wait 
     return object;
 }
 
-/* Of a permit the name of its slot comes first: that is what is extended and released. */
+/* Prints token and fence; of a permit also the name of its slot, first, because that name is
+ * what `extend` and `release` need. Returns false if stdout could not be written. */
 static bool print_words(const struct options *options, const struct wait *wait)
 {
     const char *token = redlock_lock_token(wait->lock);
@@ -57,7 +59,9 @@ static bool print_words(const struct options *options, const struct wait *wait)
     return fflush(stdout) == 0 && written;
 }
 
-/* The token is written before the lock is given up to it: if nobody can read it, it is released. */
+/* Prints the token, then detaches the lock, so that it is held by its token alone. If the token
+ * could not be written, the lock stays attached, and the caller releases it. Returns the exit
+ * code. */
 static int hand_out(const struct options *options, const struct settings *settings,
                     const struct wait *wait)
 {
@@ -79,6 +83,8 @@ static int hand_out(const struct options *options, const struct settings *settin
     return exit_of_error(error, options->conflict_code);
 }
 
+/* Acquires the lock with a started client and prints its token. Closes the client. Returns the
+ * exit code. */
 static int acquire_with(const struct options *options, const struct settings *settings,
                         const struct names *names, redlock_t *rl)
 {
@@ -110,6 +116,7 @@ static int acquire_with(const struct options *options, const struct settings *se
     return result;
 }
 
+/* Checks the TTL. Returns -1, or an exit code after a message. */
 static int check(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
@@ -143,7 +150,7 @@ int cmd_acquire(const struct options *options)
     if (result < 0)
         result = client_configure(&settings, &config);
     if (result < 0) {
-        /* Before the client starts its thread: it inherits the mask. */
+        /* The signals are blocked before the client starts its thread, which inherits the mask. */
         signals_block();
         result = client_start(config, &rl);
         redlock_config_free(config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock config`: what is in effect, and where each value comes from.
+ * `redlock config`: prints the settings in effect, and where each value comes from.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "shown.h"
 #include "timing.h"
 
+/* Returns where the value comes from, as the user knows it. */
 static const char *origin_of(const struct setting *setting)
 {
     return setting->origin ? setting->origin : "default";
@@ -45,7 +46,8 @@ static bool print_json(const struct settings *settings)
     return json_print(json_pack("{s:s, s:o}", "schema", "redlock.config/1", "settings", values));
 }
 
-/* Refuses durations that `acquire` would refuse, and of those that only `run` takes what is set. */
+/* Refuses durations that `acquire` would refuse. If settings that only `run` uses are set,
+ * refuses what `run` would refuse, too. Returns EXIT_OK, or an exit code after a message. */
 static int check_timing(const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms,
@@ -81,7 +83,7 @@ int cmd_config(const struct options *options)
         print_json(&settings);
     else
         print_text(&settings);
-    /* What cannot be used is refused here too, after it was shown. */
+    /* Invalid settings are refused after they were printed, so that the user sees them. */
     result = check_timing(&settings);
     if (result == EXIT_OK && settings.values[SET_SERVERS].text) {
         result = client_configure(&settings, &config);

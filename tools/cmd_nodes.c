@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes`: are these servers fit to hold locks?
+ * `redlock nodes`: checks whether the servers are fit to hold locks, and prints the findings.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -19,27 +19,30 @@
 #include "shown.h"
 
 #define CLOSE_BUDGET_MS 200
-#define MEASURE_ROUNDS  5
-#define WAIT_STEP_MS    50
+/* Number of requests whose round trips are measured. */
+#define MEASURE_ROUNDS 5
+/* Pause between two looks at the nodes while `--wait` waits. */
+#define WAIT_STEP_MS 50
 
+/* Reads the present state of the nodes of one shard. */
 static void read_nodes(redlock_t *rl, struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
         redlock_get_node_stats(rl, exam->first + i, &exam->nodes[i], sizeof exam->nodes[i]);
 }
 
-/* A name needs time to be resolved and a connection to be made; then every node has said
- * something, or the time is over. */
+/* Waits until every node is connected or has a cause why it is not, then reads the state of all
+ * nodes. */
 static void wait_for_answers(redlock_t *rl, const struct settings *settings,
-                             struct examination *exams, size_t sets)
+                             struct examination *exams, size_t shards)
 {
     uint64_t patience_ms = client_timeout_ms(settings);
 
-    /* The result shows in the nodes' own state. */
+    /* The result is not needed: the state of the nodes shows it. */
     int ready = redlock_wait_ready(rl, patience_ms);
     say(SAY_DEBUG, "ready: %s", redlock_strerror(ready));
     client_settle(rl, patience_ms);
-    for (size_t i = 0; i < sets; i++)
+    for (size_t i = 0; i < shards; i++)
         read_nodes(rl, &exams[i]);
 }
 
@@ -54,6 +57,7 @@ char *nodes_name_in(redlock_t *rl, const struct examination *exam, const char *s
     return name;
 }
 
+/* Returns true if the node is excluded because its server did not reply in time. */
 static bool is_late(redlock_t *rl, size_t number)
 {
     redlock_node_stats_t node;
@@ -62,8 +66,8 @@ static bool is_late(redlock_t *rl, size_t number)
            node.cause == REDLOCK_CAUSE_TIMEOUT;
 }
 
-/* For locks, who has not answered for a few milliseconds is silent, for the moment: others do. That
- * is no finding. Whoever has answered before has time to do so again. */
+/* Waits for servers that were eligible and are late now. A server that does not reply for a few
+ * milliseconds is excluded for the moment, which is no finding, because others reply. */
 static void wait_for_late(redlock_t *rl, const struct examination *exam, uint64_t give_up_ns)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -72,8 +76,9 @@ static void wait_for_late(redlock_t *rl, const struct examination *exam, uint64_
             poll(NULL, 0, 1);
 }
 
-/* A few questions to all, of the kind that locks need. The middle one of the times counts: single
- * ones, and the long greeting that the library has measured, say more about this process. */
+/* Measures the round trip of each server by several inspections, and takes the median. A single
+ * value, and the first connection that the library has measured, depend more on this process
+ * than on the server. */
 static void measure(redlock_t *rl, const struct settings *settings, struct examination *exam)
 {
     uint64_t give_up_ns = boottime_ns() + client_timeout_ms(settings) * NS_PER_MS;
@@ -99,19 +104,21 @@ static void measure(redlock_t *rl, const struct settings *settings, struct exami
     }
 }
 
-/* One line for each server that keeps the others waiting, when what stands in its way changes. */
-static void report_waiting(const struct examination *exam, int told[REDLOCK_NODES_MAX])
+/* Prints one line for each server whose reason for not voting has changed. `reported` holds what
+ * was printed last for each: 0 if the node is eligible, else its cause plus 1. */
+static void report_waiting(const struct examination *exam, int reported[REDLOCK_NODES_MAX])
 {
     for (size_t i = 0; i < exam->count; i++) {
         const redlock_node_stats_t *node = &exam->nodes[i];
         int state = node->eligible ? 0 : node->cause + 1;
-        if (state == told[i])
+        if (state == reported[i])
             continue;
-        told[i] = state;
+        reported[i] = state;
         say(SAY_NOTE, "nodes: %s: %s", node->node, node->eligible ? "votes" : node->text);
     }
 }
 
+/* Returns true if all nodes of the shard are eligible. */
 static bool all_vote(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -120,26 +127,28 @@ static bool all_vote(const struct examination *exam)
     return true;
 }
 
-static bool shards_vote(redlock_t *rl, struct examination *exams, size_t sets,
-                        int told[REDLOCK_NODES_MAX])
+/* Reads the state of all nodes, prints changes, and returns true if all are eligible. */
+static bool shards_vote(redlock_t *rl, struct examination *exams, size_t shards,
+                        int reported[REDLOCK_NODES_MAX])
 {
     bool all = true;
 
-    for (size_t i = 0; i < sets; i++) {
+    for (size_t i = 0; i < shards; i++) {
         read_nodes(rl, &exams[i]);
         all = all_vote(&exams[i]) && all;
-        report_waiting(&exams[i], told + exams[i].first);
+        report_waiting(&exams[i], reported + exams[i].first);
     }
     return all;
 }
 
-/* Until all vote, or the time is over. */
-static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exams, size_t sets)
+/* Waits until all nodes are eligible, at most for `wait_ms`. */
+static void wait_for_votes(redlock_t *rl, uint64_t wait_ms, struct examination *exams,
+                           size_t shards)
 {
-    int told[REDLOCK_NODES_MAX] = {0};
+    int reported[REDLOCK_NODES_MAX] = {0};
     uint64_t start_ns = boottime_ns();
 
-    while (!shards_vote(rl, exams, sets, told)) {
+    while (!shards_vote(rl, exams, shards, reported)) {
         if (wait_ms != REDLOCK_WAIT_FOREVER && boottime_ns() - start_ns >= wait_ms * NS_PER_MS)
             return;
         poll(NULL, 0, WAIT_STEP_MS);
@@ -153,13 +162,15 @@ static const char *health_name(enum health_exit health)
     return names[health];
 }
 
+/* Returns true if two findings differ at most in the server. */
 static bool is_same(const struct finding *a, const struct finding *b)
 {
     return a->severity == b->severity && !strcmp(a->code, b->code) && !strcmp(a->cause, b->cause) &&
            (a->node < 0) == (b->node < 0);
 }
 
-/* Whom it is about: what holds for several servers is said once. */
+/* Prints which servers the finding is about. The same finding about several servers is printed
+ * once. */
 static void print_subject(const struct examination *exam, size_t first)
 {
     const struct finding *finding = &exam->findings[first];
@@ -179,6 +190,7 @@ static void print_subject(const struct examination *exam, size_t first)
     show(": ");
 }
 
+/* Prints the findings of one shard, each with its advice. */
 static void print_findings(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->finding_count; i++) {
@@ -195,6 +207,7 @@ static void print_findings(const struct examination *exam)
     }
 }
 
+/* Prints one shard for people: a table of the servers, the findings and the verdict. */
 static void print_text(const struct examination *exam)
 {
     char text[160], rtt[24];
@@ -217,6 +230,7 @@ static void print_text(const struct examination *exam)
     show("%s: %s\n", health_name(exam->health), text);
 }
 
+/* Returns the JSON object for one server. */
 static json_t *json_of_node(const struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -234,6 +248,7 @@ static json_t *json_of_node(const struct examination *exam, size_t i)
         notify_result_name(exam->notify[i].state), "text", json_text(node->text)));
 }
 
+/* Returns the JSON object for one finding. */
 static json_t *json_of_finding(const struct examination *exam, const struct finding *finding)
 {
     return must(json_pack(
@@ -242,6 +257,7 @@ static json_t *json_of_finding(const struct examination *exam, const struct find
         finding->code, "cause", json_text(finding->cause), "advice", finding->advice));
 }
 
+/* Returns the JSON object for one shard. */
 static json_t *json_of_shard(const struct examination *exam)
 {
     json_t *nodes = must(json_array()), *findings = must(json_array());
@@ -257,29 +273,31 @@ static json_t *json_of_shard(const struct examination *exam)
                           "eligible", (int)exam->eligible, "nodes", nodes, "findings", findings));
 }
 
-static enum health_exit worst_of(const struct examination *exams, size_t sets)
+/* Returns the worst health of all shards. */
+static enum health_exit worst_of(const struct examination *exams, size_t shards)
 {
     enum health_exit worst = HEALTH_OK;
 
-    for (size_t i = 0; i < sets; i++)
+    for (size_t i = 0; i < shards; i++)
         worst = exams[i].health > worst ? exams[i].health : worst;
     return worst;
 }
 
-static void print_json(const struct examination *exams, size_t sets)
+/* Prints all shards as one JSON object. A single shard is printed without the level of shards. */
+static void print_json(const struct examination *exams, size_t shards)
 {
     json_t *object = must(json_pack("{s:s}", "schema", "redlock.nodes/1"));
-    json_t *only = sets == 1 ? json_of_shard(&exams[0]) : NULL, *list = must(json_array());
+    json_t *only = shards == 1 ? json_of_shard(&exams[0]) : NULL, *list = must(json_array());
 
-    for (size_t i = 0; !only && i < sets; i++) {
-        json_t *set = json_of_shard(&exams[i]);
-        json_object_set_new(set, "shard", json_string(exams[i].shard_name));
-        json_array_append_new(list, set);
+    for (size_t i = 0; !only && i < shards; i++) {
+        json_t *shard = json_of_shard(&exams[i]);
+        json_object_set_new(shard, "shard", json_string(exams[i].shard_name));
+        json_array_append_new(list, shard);
     }
     if (only) {
         json_object_update(object, only);
     } else {
-        json_object_set_new(object, "state", json_string(health_name(worst_of(exams, sets))));
+        json_object_set_new(object, "state", json_string(health_name(worst_of(exams, shards))));
         json_object_set(object, "shards", list);
     }
     json_decref(only);
@@ -287,19 +305,20 @@ static void print_json(const struct examination *exams, size_t sets)
     json_print(object);
 }
 
-static void print_all(const struct options *options, const struct examination *exams, size_t sets)
+/* Prints all shards, as text or as JSON. */
+static void print_all(const struct options *options, const struct examination *exams, size_t shards)
 {
     if (options->json)
-        print_json(exams, sets);
-    for (size_t i = 0; !options->json && i < sets; i++)
+        print_json(exams, shards);
+    for (size_t i = 0; !options->json && i < shards; i++)
         print_text(&exams[i]);
 }
 
-/* Which servers belong to which set. */
+/* Returns one examination for each shard, with its servers assigned. To be freed. */
 static struct examination *lay_out(redlock_t *rl)
 {
-    size_t sets = redlock_shard_count(rl), count = redlock_node_count(rl);
-    struct examination *exams = must(calloc(sets, sizeof *exams));
+    size_t shards = redlock_shard_count(rl), count = redlock_node_count(rl);
+    struct examination *exams = must(calloc(shards, sizeof *exams));
     redlock_node_stats_t node;
 
     for (size_t i = 0; i < count; i++) {
@@ -331,22 +350,22 @@ int cmd_nodes(const struct options *options)
         return HEALTH_UNKNOWN;
     if (result >= 0)
         return result;
-    size_t sets = redlock_shard_count(rl);
+    size_t shards = redlock_shard_count(rl);
     struct examination *exams = lay_out(rl);
-    wait_for_answers(rl, &settings, exams, sets);
+    wait_for_answers(rl, &settings, exams, shards);
     if (options->wait_all)
-        wait_for_votes(rl, settings.wait_ms, exams, sets);
-    for (size_t i = 0; i < sets; i++) {
+        wait_for_votes(rl, settings.wait_ms, exams, shards);
+    for (size_t i = 0; i < shards; i++) {
         measure(rl, &settings, &exams[i]);
         nodes_probe(&settings, &exams[i]);
         if (options->fence)
             nodes_fence(rl, &settings, &exams[i]);
     }
-    doctor_compare(exams, sets);
-    for (size_t i = 0; i < sets; i++)
+    doctor_compare(exams, shards);
+    for (size_t i = 0; i < shards; i++)
         doctor_judge(&exams[i]);
-    print_all(options, exams, sets);
-    result = (int)worst_of(exams, sets);
+    print_all(options, exams, shards);
+    result = (int)worst_of(exams, shards);
     free(exams);
     client_close(rl, CLOSE_BUDGET_MS);
     settings_free(&settings);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock status` and `redlock break`: who holds a lock, and taking it away.
+ * `redlock status` and `redlock break`: show who holds a lock, and delete its key.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,12 +18,15 @@
 
 #define CLOSE_BUDGET_MS 1000
 
+/* What a report says about the holder of one lock. Borrows from the report. */
 struct holding {
-    const char *owner; /* "" if it has no label */
+    const char *owner; /* label of the holder that most servers name; "" if there is none */
     struct votes votes;
-    uint64_t pttl_min_ms, pttl_max_ms; /* UINT64_MAX: not known */
+    /* shortest and longest TTL on a server; UINT64_MAX: not known */
+    uint64_t pttl_min_ms, pttl_max_ms;
 };
 
+/* Reads the holder out of a report. */
 static struct holding holding_of(const redlock_report_t *report)
 {
     struct holding holding = {.owner = report_owner(report),
@@ -43,6 +46,7 @@ static struct holding holding_of(const redlock_report_t *report)
     return holding;
 }
 
+/* Returns the name of an enum redlock_state. */
 static const char *state_name(int state)
 {
     if (state == REDLOCK_STATE_HELD)
@@ -50,9 +54,10 @@ static const char *state_name(int state)
     return state == REDLOCK_STATE_FREE ? "free" : "unknown";
 }
 
-/* What a server has under the name, compared with the holder that most servers name. */
+/* The key on one server, compared with the holder that most servers name. */
 enum value { VALUE_NONE = 0, VALUE_MATCH, VALUE_OTHER, VALUE_ERROR };
 
+/* Compares the key on one server with the label `owner`. */
 static enum value value_of(const redlock_node_report_t *node, const char *owner)
 {
     if (node->vote == REDLOCK_VOTE_GRANTED)
@@ -60,6 +65,7 @@ static enum value value_of(const redlock_node_report_t *node, const char *owner)
     return node->vote == REDLOCK_VOTE_DENIED ? VALUE_NONE : VALUE_ERROR;
 }
 
+/* Returns the array of what each server has under the name. */
 static json_t *nodes_json(const redlock_report_t *report, const char *owner)
 {
     static const char *const names[] = {"none", "match", "other", "error"};
@@ -81,6 +87,7 @@ static json_t *nodes_json(const redlock_report_t *report, const char *owner)
     return array;
 }
 
+/* Returns the JSON object for one lock. */
 static json_t *holding_json(const char *schema, const char *name, const redlock_report_t *report)
 {
     struct holding holding = holding_of(report);
@@ -100,6 +107,7 @@ static json_t *holding_json(const char *schema, const char *name, const redlock_
     return object;
 }
 
+/* Prints the holder, and what each server has under the name. */
 static void print_holding(const char *name, const redlock_report_t *report)
 {
     static const char *const values[] = {"free", "held", "other", "error"};
@@ -127,6 +135,7 @@ static void print_holding(const char *name, const redlock_report_t *report)
         show("  (%zu of %zu servers answered; this is what they know)\n", answered, count);
 }
 
+/* Inspects one lock. Returns the report, to be freed, or NULL; *ret_error is its error code. */
 static redlock_report_t *inspect(redlock_t *rl, const char *name, int *ret_error)
 {
     struct inspection inspection = {.name = text_copy(name)};
@@ -137,6 +146,7 @@ static redlock_report_t *inspect(redlock_t *rl, const char *name, int *ret_error
     return inspection.report;
 }
 
+/* Returns the exit code for one inspected lock. */
 static int status_exit(int error, const redlock_report_t *report)
 {
     if (error == REDLOCK_EAUTH || error == REDLOCK_EINVAL)
@@ -147,6 +157,7 @@ static int status_exit(int error, const redlock_report_t *report)
     return state == REDLOCK_STATE_HELD ? STATUS_HELD : STATUS_FREE;
 }
 
+/* Warns if the key of the lock never expires, or not within max_ttl. */
 static void warn_if_stuck(const struct settings *settings, const char *name,
                           const redlock_report_t *report)
 {
@@ -156,6 +167,7 @@ static void warn_if_stuck(const struct settings *settings, const char *name,
         say(SAY_WARNING, "%s: %s", name, text);
 }
 
+/* Inspects and prints one lock. Returns its exit code. */
 static int show_one(const struct options *options, const struct settings *settings, redlock_t *rl,
                     const char *name)
 {
@@ -176,10 +188,10 @@ static int show_one(const struct options *options, const struct settings *settin
     return result;
 }
 
-/* The permits of a semaphore. */
+/* How many permits of a semaphore are held, free and unknown. */
 struct permits {
     unsigned held, free, unknown;
-    int error; /* of the last slot that is not known */
+    int error; /* of the last slot whose inspection failed; REDLOCK_OK: none */
 };
 
 static json_t *slot_json(const char *name, unsigned slot, const redlock_report_t *report)
@@ -204,6 +216,7 @@ static void print_slot(unsigned slot, const redlock_report_t *report)
     show("\n");
 }
 
+/* Returns the exit code for a semaphore. */
 static int permits_exit(const struct permits *permits)
 {
     if (permits->error == REDLOCK_EAUTH || permits->error == REDLOCK_EINVAL)
@@ -213,7 +226,7 @@ static int permits_exit(const struct permits *permits)
     return permits->unknown > 0 ? STATUS_UNKNOWN : STATUS_HELD;
 }
 
-/* The slots of the semaphore, and what was seen of them. */
+/* Inspects all slots of a semaphore. The array, its names and its reports are to be freed. */
 static struct inspection *inspect_slots(redlock_t *rl, const char *name, unsigned slots)
 {
     struct inspection *seen = must(calloc(slots, sizeof *seen));
@@ -224,6 +237,7 @@ static struct inspection *inspect_slots(redlock_t *rl, const char *name, unsigne
     return seen;
 }
 
+/* Counts the slots by their state. */
 static struct permits count_permits(const struct inspection *seen, unsigned slots)
 {
     struct permits permits = {.error = REDLOCK_OK};
@@ -238,6 +252,7 @@ static struct permits count_permits(const struct inspection *seen, unsigned slot
     return permits;
 }
 
+/* Prints the semaphore as JSON. */
 static void permits_json(const char *name, const struct permits *permits,
                          const struct inspection *seen, unsigned slots)
 {
@@ -251,6 +266,7 @@ static void permits_json(const char *name, const struct permits *permits,
                        (int)permits->free, "unknown", (int)permits->unknown, "slots", list)));
 }
 
+/* Inspects and prints one semaphore. Returns its exit code. */
 static int show_permits(const struct options *options, const struct settings *settings,
                         redlock_t *rl, const char *name)
 {
@@ -308,6 +324,7 @@ int cmd_status(const struct options *options)
     return worst;
 }
 
+/* Prints who holds the lock, and then deletes its key on all servers. Returns the exit code. */
 static int break_it(const struct options *options, redlock_t *rl, const char *name)
 {
     int error;

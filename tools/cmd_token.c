@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock extend` and `redlock release`: what the owner of a token may do.
+ * `redlock extend` and `redlock release`: extend or release a lock by means of its token.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +24,10 @@
 #include "timing.h"
 
 #define CLOSE_BUDGET_MS 1000
-#define TIME_LIMIT_MS   1000
+/* How long to repeat a request to slow servers. */
+#define TIME_LIMIT_MS 1000
 
-/* What `acquire --fence` has printed: the fence behind the token is not part of it. */
+/* Removes the fence after the token from a line that `acquire --fence` has printed. */
 static void cut_fence(char *line)
 {
     char *blank = strrchr(line, ' ');
@@ -35,7 +36,8 @@ static void cut_fence(char *line)
         *blank = '\0';
 }
 
-/* The first line of the file, "-" is stdin. */
+/* Reads the token from the first line of the file; the path "-" means stdin. Returns -1, or an
+ * exit code after a message. The token is to be freed. */
 static int read_token_file(const char *command, const char *path, char **ret_token)
 {
     bool standard = !strcmp(path, "-");
@@ -52,7 +54,8 @@ static int read_token_file(const char *command, const char *path, char **ret_tok
     return *ret_token ? -1 : EXIT_USAGE;
 }
 
-/* The token is the last word, or in a file. */
+/* Reads the token, from the last operand or from a file, and collects the names. Returns -1, or
+ * an exit code after a message. */
 static int get_token(const struct options *options, struct names *ret_names, char **ret_token)
 {
     size_t words = options->token_file ? 0 : 1;
@@ -77,6 +80,7 @@ static int get_token(const struct options *options, struct names *ret_names, cha
     return result < 0 ? names_collect(ret_names, options, options->operand_count - words) : result;
 }
 
+/* Reports why the request failed. Returns the exit code. */
 static int explain(const struct options *options, const struct names *names, int error,
                    const redlock_report_t *report)
 {
@@ -89,6 +93,7 @@ static int explain(const struct options *options, const struct names *names, int
     return code;
 }
 
+/* Prints the result as JSON. Returns false if stdout could not be written. */
 static bool print_result(const struct options *options, const struct names *names, int error,
                          uint64_t validity_ms, const redlock_report_t *report)
 {
@@ -107,6 +112,8 @@ static bool print_result(const struct options *options, const struct names *name
     return json_print(object);
 }
 
+/* Extends the lock: adopts it with its token, which resets its TTL, and detaches it again.
+ * Returns the exit code. */
 static int extend(const struct options *options, const struct settings *settings,
                   const struct names *names, redlock_t *rl, const char *token)
 {
@@ -133,8 +140,8 @@ static int extend(const struct options *options, const struct settings *settings
     return result;
 }
 
-/* Servers that are slow for once are asked again. A lock that is gone by then went with the first
- * question. */
+/* Releases the keys. Repeats the request for TIME_LIMIT_MS if too few servers reply. A lock that
+ * a repetition does not find was released by the first request, so that counts as success. */
 static int release_patiently(redlock_t *rl, const struct names *names, const char *token,
                              redlock_report_t **ret_report)
 {
@@ -153,6 +160,7 @@ static int release_patiently(redlock_t *rl, const struct names *names, const cha
     }
 }
 
+/* Releases the lock and reports the result. Returns the exit code. */
 static int release(const struct options *options, const struct names *names, redlock_t *rl,
                    const char *token)
 {
@@ -176,6 +184,7 @@ static int release(const struct options *options, const struct names *names, red
     return result;
 }
 
+/* Checks the TTL of `extend`. Returns -1, or an exit code after a message. */
 static int check_ttl(const struct options *options, const struct settings *settings)
 {
     struct timing timing = {.ttl_ms = settings->ttl_ms, .max_ttl_ms = settings->max_ttl_ms};
@@ -187,6 +196,7 @@ static int check_ttl(const struct options *options, const struct settings *setti
     return EXIT_CONFIG;
 }
 
+/* Runs `extend` or `release`. Returns the exit code. */
 static int with_token(const struct options *options)
 {
     struct settings settings = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock watch`: who holds a lock from now on, a line of JSON for each change. It looks again and
- * again; what comes and goes between two looks is not seen.
+ * `redlock watch`: prints who holds each lock, and a line of JSON for each change. It inspects
+ * the locks periodically, so it misses a change that is reverted between two inspections.
  */
 #include <poll.h>
 #include <stdlib.h>
@@ -18,21 +18,23 @@
 
 #define CLOSE_BUDGET_MS 1000
 #define INTERVAL_MIN_MS 10
-#define AGAIN_MS        50 /* who is unknown for once was met in the middle of a change */
-#define DOUBTS_MAX      3
+#define AGAIN_MS        50 /* pause after an inspection without a clear result */
+#define DOUBTS_MAX      3  /* unclear inspections in a row until the state counts as unknown */
 
+/* One lock that is watched, and what was printed about it last. */
 struct watched {
     const char *name;
-    int state;              /* enum redlock_state */
-    char owner[132];        /* a label, at most 128 bytes */
-    bool reported;          /* the first look is always told */
-    unsigned failed_probes; /* looks in a row that did not tell who holds it */
+    int state;              /* enum redlock_state, as printed last */
+    char owner[132];        /* label of the holder as printed last, at most 128 bytes */
+    bool reported;          /* false until the first line was printed */
+    unsigned failed_probes; /* inspections in a row that found no clear holder */
 };
 
 static const char *const state_names[] = {[REDLOCK_STATE_UNKNOWN] = "unknown",
                                           [REDLOCK_STATE_FREE] = "free",
                                           [REDLOCK_STATE_HELD] = "held"};
 
+/* Returns the JSON object for one line. */
 static json_t *line_of(const struct watched *watched, const redlock_report_t *report)
 {
     char time[32];
@@ -58,7 +60,9 @@ static json_t *line_of(const struct watched *watched, const redlock_report_t *re
     return object;
 }
 
-/* Tells what is new. False: nobody reads it any more. */
+/* Prints a line if the inspection shows a change. A single unclear inspection is ignored,
+ * because it may have met the servers in the middle of a change. Returns false if stdout could
+ * not be written. */
 static bool note(struct watched *watched, const redlock_report_t *report)
 {
     int state = report_info(report).state;
@@ -75,13 +79,14 @@ static bool note(struct watched *watched, const redlock_report_t *report)
     return json_print(line_of(watched, report));
 }
 
+/* Reports that stdout cannot be written. Returns the exit code. */
 static int reader_is_gone(void)
 {
     say(SAY_ERROR, "not all could be written to stdout");
     return EXIT_OUTPUT;
 }
 
-/* Looks at all names. -1: go on; else the exit code, said. */
+/* Inspects all locks. Returns -1, or an exit code after a message. */
 static int probe(redlock_t *rl, struct watched *watched, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -102,6 +107,7 @@ static int probe(redlock_t *rl, struct watched *watched, size_t count)
     return -1;
 }
 
+/* Returns the pause before the next inspection, which is shorter after an unclear one. */
 static int next_probe_ms(const struct watched *watched, size_t count, uint64_t interval_ms)
 {
     for (size_t i = 0; i < count; i++)
@@ -111,7 +117,8 @@ static int next_probe_ms(const struct watched *watched, size_t count, uint64_t i
     return interval_ms < INT32_MAX ? (int)interval_ms : INT32_MAX;
 }
 
-/* -1: the time is over; else the exit code: a signal ended it, or nobody reads it any more. */
+/* Waits for `ms` milliseconds. Returns -1, or the exit code if a signal ends the program or the
+ * reader of stdout has closed it. */
 static int sleep_or_end(int signal_fd, int ms)
 {
     uint64_t until_ns = boottime_ns() + (uint64_t)ms * NS_PER_MS;
@@ -132,6 +139,7 @@ static int sleep_or_end(int signal_fd, int ms)
     }
 }
 
+/* Inspects the locks until a signal or an error ends the program. Returns the exit code. */
 static int watch(const struct options *options, redlock_t *rl, struct watched *watched)
 {
     size_t count = options->operand_count;

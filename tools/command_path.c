@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The search along PATH that execvp() would do, without executing.
+ * Searches PATH as execvp() does, without executing anything.
  */
 #include "command_path.h"
 
@@ -13,6 +13,7 @@
 #include "exits.h"
 #include "say.h"
 
+/* Returns 0 if the file can be executed, else EXIT_CANNOT_RUN or EXIT_NOT_FOUND. */
 static int try_path(const char *path)
 {
     struct stat info;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Finds the program of a command before any lock is tried.
+ * Finds the program of a command before a lock is acquired.
  */
 #ifndef TOOLS_COMMAND_PATH_H
 #define TOOLS_COMMAND_PATH_H
 
-/* 0 and a path to be freed, or EXIT_CANNOT_RUN / EXIT_NOT_FOUND. */
+/* Searches PATH for the program `name`, as execvp() does. Returns 0 and a path to be freed, or
+ * EXIT_CANNOT_RUN or EXIT_NOT_FOUND. */
 int command_resolve(const char *name, char **ret_path);
 
 #endif

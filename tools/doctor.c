@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The doctor's rules. A note asks for nothing; a warning is something to mend while locks can still
- * be had; critical is what stands, or will stand, in the way of all locks.
+ * The rules by which findings are made, and the verdict.
  */
 #include "doctor.h"
 
@@ -10,10 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A clock that differs by more than this is a finding. */
 #define CLOCK_APART_US INT64_C(60000000)
-#define SLOW_FACTOR    10
-#define SLOW_FROM_US   5000
+/* A server is slow if its round trip exceeds SLOW_FROM_US and SLOW_FACTOR times the median. */
+#define SLOW_FACTOR  10
+#define SLOW_FROM_US 5000
 
+/* Adds a finding. `node` is the index of the server, or -1; `format` makes the text of the
+ * cause. */
 static void __attribute__((format(printf, 6, 7)))
 find(struct examination *exam, enum severity severity, int node, const char *code,
      const char *advice, const char *format, ...)
@@ -29,12 +32,13 @@ find(struct examination *exam, enum severity severity, int node, const char *cod
     va_end(values);
 }
 
+/* What to do about one cause why a server does not vote. */
 struct remedy {
-    int cause;
-    const char *code, *advice;
+    int cause;                 /* enum redlock_cause */
+    const char *code, *advice; /* as in struct finding */
 };
 
-/* What to do about a node that does not vote. The library's text says why. */
+/* Returns the remedy for a cause. The text of the library explains the cause itself. */
 static const struct remedy *remedy_of(int cause)
 {
     static const struct remedy remedies[] = {
@@ -77,6 +81,7 @@ static const struct remedy *remedy_of(int cause)
     return &other;
 }
 
+/* Finds servers that are listed twice in the shard, by their run id. */
 static void find_twins(struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++) {
@@ -87,6 +92,7 @@ static void find_twins(struct examination *exam)
     }
 }
 
+/* Searches one shard for the server with this run id. Leaves *ret unchanged if it is not there. */
 static void find_elsewhere(const struct examination *other, const char *run_id,
                            struct elsewhere *ret)
 {
@@ -95,16 +101,17 @@ static void find_elsewhere(const struct examination *other, const char *run_id,
             *ret = (struct elsewhere){other->nodes[i].node, other->shard_name};
 }
 
-void doctor_compare(struct examination *exams, size_t sets)
+void doctor_compare(struct examination *exams, size_t shards)
 {
-    for (size_t set = 0; set < sets; set++)
-        for (size_t i = 0; i < exams[set].count; i++)
-            for (size_t other = 0; other < sets; other++)
-                if (other != set)
-                    find_elsewhere(&exams[other], exams[set].nodes[i].run_id,
-                                   &exams[set].elsewhere[i]);
+    for (size_t shard = 0; shard < shards; shard++)
+        for (size_t i = 0; i < exams[shard].count; i++)
+            for (size_t other = 0; other < shards; other++)
+                if (other != shard)
+                    find_elsewhere(&exams[other], exams[shard].nodes[i].run_id,
+                                   &exams[shard].elsewhere[i]);
 }
 
+/* Adds a finding if the server does not vote, is listed twice, or failed in the probe. */
 static void check_vote(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -122,6 +129,7 @@ static void check_vote(struct examination *exam, size_t i)
              remedy_of(trouble->cause)->advice, "%s", trouble->text);
 }
 
+/* Adds findings about data of the server that a restart or a fail-over would lose. */
 static void check_data(struct examination *exam, size_t i)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -155,8 +163,8 @@ static void check_data(struct examination *exam, size_t i)
              "listed as fresh, but up for %" PRIu64 " s", node->uptime_s);
 }
 
-/* A name is in one set only, so its locks are safe; but what is meant to fail apart fails together.
- */
+/* Adds a finding if another shard uses the same server. Exclusion is not at risk, because a name
+ * belongs to one shard only; but both shards lose a vote together. */
 static void check_elsewhere(struct examination *exam, size_t i)
 {
     const struct elsewhere *elsewhere = &exam->elsewhere[i];
@@ -168,7 +176,7 @@ static void check_elsewhere(struct examination *exam, size_t i)
              "same server as %s of set %s", elsewhere->node, elsewhere->shard);
 }
 
-/* Locks do without: who waits asks again. */
+/* Adds a finding if the server sends no notifications. Locks work without them: waiters poll. */
 static void check_wakeups(struct examination *exam, size_t i)
 {
     const struct notify_check *wake = &exam->notify[i];
@@ -198,6 +206,7 @@ uint64_t doctor_median(uint64_t *values, size_t count)
     return count ? values[count / 2] : 0;
 }
 
+/* Returns the median of the servers' round trips, in us. */
 static uint64_t median_rtt_us(const struct examination *exam)
 {
     uint64_t times[REDLOCK_NODES_MAX];
@@ -209,6 +218,7 @@ static uint64_t median_rtt_us(const struct examination *exam)
     return doctor_median(times, count);
 }
 
+/* Adds findings about the clock of the server and its round trip. */
 static void check_time(struct examination *exam, size_t i, uint64_t median_us)
 {
     const redlock_node_stats_t *node = &exam->nodes[i];
@@ -225,6 +235,7 @@ static void check_time(struct examination *exam, size_t i, uint64_t median_us)
              "answers %" PRIu64 " times as late as the others", exam->rtt_us[i] / median_us);
 }
 
+/* Adds the findings about the whole shard. */
 static void check_shard(struct examination *exam)
 {
     bool twins = false;
@@ -253,6 +264,8 @@ static void check_shard(struct examination *exam)
              "an even number survives no more failures");
 }
 
+/* Returns true if durable fence records are configured but the server is not listed with
+ * ?durable=1. */
 static bool is_unattested(const struct examination *exam, size_t i)
 {
     uint32_t facts = exam->nodes[i].facts;
@@ -260,6 +273,7 @@ static bool is_unattested(const struct examination *exam, size_t i)
     return exam->durable_records && !(facts & REDLOCK_FACT_DURABLE);
 }
 
+/* Returns how many servers have, or lack, a fence record. */
 static size_t count_records(const struct examination *exam, enum record_seen seen)
 {
     size_t count = 0;
@@ -269,8 +283,8 @@ static size_t count_records(const struct examination *exam, enum record_seen see
     return count;
 }
 
-/* Returns true if the fence record is missing or of an earlier run of the server: it may be filled.
- */
+/* Returns true if the fence record is missing or belongs to an earlier run of the server. A
+ * client may fill such a record. */
 static bool is_gap(const struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
@@ -281,6 +295,7 @@ static bool is_gap(const struct examination *exam, size_t i)
            count_records(exam, RECORD_THERE) > 0;
 }
 
+/* Adds a finding if the server takes no part in fenced locks. */
 static void check_fence(struct examination *exam, size_t i)
 {
     const struct trouble *trouble = &exam->fence_troubles[i];
@@ -307,7 +322,7 @@ static void check_fence(struct examination *exam, size_t i)
              "%s", trouble->text);
 }
 
-/* Nothing was written to find out: what has no record yet is not known to take one. */
+/* Adds the findings about fences. No record was written to find out whether that is allowed. */
 static void check_fences(struct examination *exam)
 {
     bool any = count_records(exam, RECORD_THERE) > 0;
@@ -328,6 +343,7 @@ static void check_fences(struct examination *exam)
              "no server has a fence record yet, so the right to write one was not tried");
 }
 
+/* Orders findings by severity, and then by server. */
 static int worst_first(const void *a, const void *b)
 {
     const struct finding *left = a, *right = b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is wrong with a set of servers: findings with a cause and with advice, from what the library
- * knows of each of them.
+ * Examines the servers of a shard: makes findings, with cause and advice, from what the library
+ * knows of each server and from what the probes have found.
  */
 #ifndef TOOLS_DOCTOR_H
 #define TOOLS_DOCTOR_H
@@ -14,73 +14,84 @@
 #define FINDINGS_MAX      (REDLOCK_NODES_MAX * FINDINGS_PER_NODE + 8)
 #define FINDING_TEXT_MAX  200
 
+/* How bad a finding is. NOTE: nothing needs to be done. WARN: should be repaired, but locks can
+ * be acquired. CRIT: no lock can be acquired, now or soon, or exclusion is at risk. */
 enum severity { FINDING_NOTE = 0, FINDING_WARN = 1, FINDING_CRIT = 2 };
 
+/* One finding about a server or about the whole shard. */
 struct finding {
     enum severity severity;
-    int node;         /* index; -1: of the whole set */
-    const char *code; /* a word that does not change: "restarted" */
-    char cause[FINDING_TEXT_MAX];
-    const char *advice;
+    int node;                     /* index of the server in the shard; -1: the whole shard */
+    const char *code;             /* stable name for programs, such as "restarted" */
+    char cause[FINDING_TEXT_MAX]; /* what is wrong, for people */
+    const char *advice;           /* what to do, for people */
 };
 
-/* What a server did not do when it was asked for a lock. */
+/* The first failure of a server in a probe. */
 struct trouble {
-    int cause;  /* enum redlock_cause; 0: none */
-    int record; /* REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record */
-    char text[FINDING_TEXT_MAX];
+    int cause;                   /* enum redlock_cause; 0: none */
+    int record;                  /* enum redlock_record, if cause is REDLOCK_CAUSE_FENCE_RECORD */
+    char text[FINDING_TEXT_MAX]; /* for people */
 };
 
-/* Does it tell those who wait when a lock is given back? */
+/* Whether a server sends notifications when a key changes. NOTIFY_NOT_RECEIVED: it accepted
+ * CLIENT TRACKING, but no notification arrived. */
 enum notify_result { NOTIFY_UNKNOWN = 0, NOTIFY_ON, NOTIFY_REFUSED, NOTIFY_NOT_RECEIVED };
 
+/* The result of the probe for notifications. */
 struct notify_check {
     enum notify_result state;
-    int cause;     /* refused: enum redlock_cause, ... */
-    char text[96]; /* ... and the server's words */
+    int cause;     /* enum redlock_cause, if state is NOTIFY_REFUSED */
+    char text[96]; /* the server's error message, if state is NOTIFY_REFUSED */
 };
 
-/* Where else a server is listed. */
+/* Another shard in which the same server is listed. */
 struct elsewhere {
-    const char *node, *shard; /* borrowed; NULL: nowhere */
+    const char *node, *shard; /* address and name of the shard, borrowed; NULL: in no other shard */
 };
 
+/* Whether a server has a fence record. */
 enum record_seen { RECORD_UNKNOWN = 0, RECORD_MISSING, RECORD_THERE };
 
-/* Of one set of servers; most clients have only one. */
+/* All that is known about the servers of one shard. cmd_nodes.c owns it and fills in the
+ * servers; nodes_probe.c, nodes_notify.c and nodes_fence.c fill in what they found; doctor.c
+ * fills in the rest. Arrays have one entry for each of the `count` servers, in the order of the
+ * list. */
 struct examination {
-    const char *shard_name; /* "" if it is the only one */
-    size_t shard, first;    /* its index; its first server among those of all sets */
-    size_t count, quorum, eligible;
-    size_t useful; /* of those that may vote: they grant, extend and release */
+    const char *shard_name; /* "" if it is the only one; borrowed from the client */
+    /* index of the shard; index of its first server among those of all shards */
+    size_t shard, first;
+    size_t count, quorum, eligible; /* numbers of servers: in the shard, for a quorum, eligible */
+    /* number of eligible servers that granted, extended and released the probe's lock */
+    size_t useful;
     redlock_node_stats_t nodes[REDLOCK_NODES_MAX];
-    struct trouble troubles[REDLOCK_NODES_MAX];
+    struct trouble troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_probe() */
     struct notify_check notify[REDLOCK_NODES_MAX];
-    bool fences;          /* are they fit for fences, too? */
-    bool durable_records; /* the kind of records that is configured */
+    bool fences;          /* the servers are examined for fences as well */
+    bool durable_records; /* fence-records = durable is configured */
     enum record_seen records[REDLOCK_NODES_MAX];
-    struct trouble fence_troubles[REDLOCK_NODES_MAX];
-    uint64_t rtt_us[REDLOCK_NODES_MAX]; /* 0: no answer */
-    int twin[REDLOCK_NODES_MAX];        /* the earlier address of the same server, -1: none */
-    struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* in another set */
-    struct finding findings[FINDINGS_MAX];
+    struct trouble fence_troubles[REDLOCK_NODES_MAX]; /* failures of the probe of nodes_fence() */
+    uint64_t rtt_us[REDLOCK_NODES_MAX];               /* median round trip; 0: no reply */
+    int twin[REDLOCK_NODES_MAX]; /* index of an earlier address of the same server; -1: none */
+    struct elsewhere elsewhere[REDLOCK_NODES_MAX]; /* the same server in another shard */
+    struct finding findings[FINDINGS_MAX];         /* worst first */
     size_t finding_count;
     enum health_exit health;
 };
 
-/* Fills in elsewhere, of all sets of a client. Their nodes are set. */
-void doctor_compare(struct examination *exams, size_t sets);
+/* Fills in `elsewhere` of all shards of a client. The field `nodes` is filled in before. */
+void doctor_compare(struct examination *exams, size_t shards);
 
-/* Fills in quorum, twins, findings (worst first) and health. count, nodes, elsewhere, troubles
- * and rtt_us are set. */
+/* Fills in quorum, twins, findings and health. All other fields are filled in before. */
 void doctor_judge(struct examination *exam);
 
-/* Sorts the values, and returns the middle one; 0 of none. */
+/* Sorts the values and returns the middle one; 0 if there are none. */
 uint64_t doctor_median(uint64_t *values, size_t count);
 
-/* One line about the whole: "4 of 5 servers may vote, 3 are needed". */
+/* Writes one line about the whole shard, such as "4 of 5 servers may vote, 3 are needed". */
 void doctor_verdict(const struct examination *exam, char *text, size_t size);
 
+/* Returns "note", "warn" or "crit". */
 const char *severity_name(enum severity severity);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes --acl`: the smallest set of rights that the chosen features need.
+ * `redlock nodes --acl`: prints the ACL rules of a user with the fewest rights that locks need.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,14 @@
 #include "say.h"
 #include "settings.h"
 
+/* Returns the value of a setting, "" if it is not set. */
 static const char *text_of(const struct settings *settings, enum setting_id id)
 {
     return settings->values[id].text ? settings->values[id].text : "";
 }
 
-/* Redis refuses key patterns with blanks, and a pattern that avoids them would match other keys. */
+/* Reports a setting with a blank in it, and returns false. Redis refuses key patterns with
+ * blanks, and a pattern that avoids them would match other keys. */
 static bool has_no_blank(const struct settings *settings, enum setting_id id)
 {
     const char *text = text_of(settings, id);
@@ -43,7 +45,7 @@ static char *key_pattern(const char *text, const char *rest)
     return pattern;
 }
 
-/* Prints a word of a command as redis-cli reads it. Plain words are quoted as in a shell. */
+/* Prints an argument of a command and a blank, quoted as redis-cli reads it. */
 static void print_quoted(const char *word)
 {
     bool plain = true;
@@ -65,6 +67,7 @@ static void print_quoted(const char *word)
     printf("\" ");
 }
 
+/* Prints the key pattern for `text`, followed by `rest`. */
 static void print_pattern(const char *text, const char *rest)
 {
     char *pattern = key_pattern(text, rest);
@@ -73,6 +76,7 @@ static void print_pattern(const char *text, const char *rest)
     free(pattern);
 }
 
+/* Prints the rules, with comments for older and newer servers. */
 static void print_user(const struct options *options, const struct settings *settings)
 {
     printf("# For redis-cli on each server. With AUTH and SELECT, which need no right, this is all "

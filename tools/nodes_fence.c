@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes --fence`: are the servers fit for fences? First it is looked whether the records
- * are there, without a write. Only if none is missing a fenced lock is taken for a moment: on a
- * server without a record even a look through the library would leave a mark.
+ * `redlock nodes --fence`: checks whether the servers are fit for fences. Inspects the fence
+ * records first, which writes nothing. Acquires a fenced lock only if no record is missing,
+ * because that would leave a mark on a server without a record.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -19,9 +19,11 @@
 #define CLOSE_BUDGET_MS 200
 #define TIME_LIMIT_MS   2000
 #define PAUSE_MS        10
-#define ERRORS_ENOUGH   5
-#define TTL_MS          1000
+/* So many error replies prove that a server refuses the scripts of fenced locks. */
+#define ERRORS_ENOUGH 5
+#define TTL_MS        1000
 
+/* Records why a server takes no part in fenced locks. */
 static void note_trouble(struct trouble *trouble, const redlock_node_report_t *node)
 {
     trouble->cause = node->cause;
@@ -29,14 +31,14 @@ static void note_trouble(struct trouble *trouble, const redlock_node_report_t *n
     snprintf(trouble->text, sizeof trouble->text, "takes no part in fenced locks: %s", node->text);
 }
 
+/* Records whether server `i` has a fence record, from the inspection of the record's key. */
 static void see_record(struct examination *exam, size_t i, const redlock_node_report_t *node)
 {
     bool failed = node->vote == REDLOCK_VOTE_FAILED;
 
     if (node->vote == REDLOCK_VOTE_DENIED)
         exam->records[i] = RECORD_MISSING;
-    /* The key of a record is no lock: what is there may be of another type than an inspection
-     * expects. */
+    /* A fence record is a hash, but an inspection expects a string. */
     else if (node->vote == REDLOCK_VOTE_GRANTED ||
              (failed && node->cause == REDLOCK_CAUSE_WRONGTYPE))
         exam->records[i] = RECORD_THERE;
@@ -44,22 +46,26 @@ static void see_record(struct examination *exam, size_t i, const redlock_node_re
         note_trouble(&exam->fence_troubles[i], node);
 }
 
+/* Records the vote of server `i` for a fenced lock. Sets *answered once its reply is clear. */
 static void see_fenced_vote(struct examination *exam, bool *answered, size_t i,
                             const redlock_node_report_t *node)
 {
-    /* No: a refused script has left our own key of the time before. */
+    /* A denial proves nothing: it may come from our own key of the previous round, which a refused
+     * script has not removed. */
     *answered = *answered || node->vote == REDLOCK_VOTE_GRANTED;
     if (node->cause == REDLOCK_CAUSE_FENCE_RECORD)
         *answered = true;
     else if (node->vote != REDLOCK_VOTE_FAILED)
         return;
-    /* A server that was not reached is reported elsewhere; FENCE_UNREAD is about the others. */
+    /* A server that was not reached is reported elsewhere. FENCE_RECORDS_UNREAD says that other
+     * servers' records could not be read. */
     if (cause_is_unreachable(node->cause) || node->cause == REDLOCK_CAUSE_FENCE_RECORDS_UNREAD)
         return;
     *answered = true;
     note_trouble(&exam->fence_troubles[i], node);
 }
 
+/* Returns true if it is known of all eligible servers whether they have a record. */
 static bool all_seen(const struct examination *exam)
 {
     for (size_t i = 0; i < exam->count; i++)
@@ -69,10 +75,11 @@ static bool all_seen(const struct examination *exam)
     return true;
 }
 
-/* The record's key under an empty prefix is a resource like any other. */
+/* Inspects the fence records of one shard. The key of a record, under an empty prefix, is
+ * inspected like any other resource. */
 static void read_records(const struct settings *settings, struct examination *exam)
 {
-    struct settings bare = *settings; /* nothing of it is freed */
+    struct settings bare = *settings; /* borrows: nothing of it is freed */
     char empty[] = "";
     char *servers = shards_addresses(settings->values[SET_SERVERS].text, exam->shard);
     uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
@@ -81,7 +88,8 @@ static void read_records(const struct settings *settings, struct examination *ex
     redlock_t *rl;
 
     bare.values[SET_PREFIX].text = empty;
-    bare.values[SET_SERVERS].text = servers; /* the key is in one set, its hash is in all */
+    /* The client gets this shard only: by its name, the key might belong to another shard. */
+    bare.values[SET_SERVERS].text = servers;
     int result = client_configure(&bare, &config);
     explicit_bzero(servers, strlen(servers));
     free(servers);
@@ -103,8 +111,9 @@ static void read_records(const struct settings *settings, struct examination *ex
     redlock_config_free(config);
 }
 
-/* A majority ends a round, and a refusal out of a script takes longer than a grant: who refuses may
- * be the last each time, and is never heard. But errors are counted. */
+/* Returns true if the server has replied with enough errors since `errors_before` was read. A
+ * round ends with the quorum, and an error of a script takes longer than a grant. So the vote of
+ * a server that refuses may never be in a report, but its errors are counted. */
 static bool refuses_unheard(redlock_t *rl, size_t node, uint64_t errors_before)
 {
     redlock_node_stats_t stats;
@@ -113,15 +122,17 @@ static bool refuses_unheard(redlock_t *rl, size_t node, uint64_t errors_before)
            stats.errors >= errors_before + ERRORS_ENOUGH;
 }
 
+/* Records a server that refuses fenced locks, but whose vote was in no report. */
 static void note_unheard(struct examination *exam, size_t i)
 {
     struct trouble *trouble = &exam->fence_troubles[i];
 
-    trouble->cause = REDLOCK_CAUSE_NOPERM; /* plain locks it takes: that was tried */
+    trouble->cause = REDLOCK_CAUSE_NOPERM; /* the probe has shown that it grants plain locks */
     snprintf(trouble->text, sizeof trouble->text,
              "takes no part in fenced locks: answers their scripts with errors");
 }
 
+/* Reads how many error replies each server has sent so far. */
 static void count_errors(redlock_t *rl, const struct examination *exam,
                          uint64_t ret_errors[REDLOCK_NODES_MAX])
 {
@@ -134,7 +145,8 @@ static void count_errors(redlock_t *rl, const struct examination *exam,
                 : 0;
 }
 
-/* It is repeated until all have said something. */
+/* Acquires and releases fenced locks until the reply of every eligible server is clear, at most
+ * for TIME_LIMIT_MS. */
 static void acquire_fenced_locks(redlock_t *rl, uint64_t max_ttl_ms, struct examination *exam)
 {
     char *stem = text_format("redlock-nodes/%s", client_owner());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes --init`: an operator's decision to go on with fence records that were lost or
- * belong to another configuration.
+ * `redlock nodes --init`: takes the fence records of all servers into use again, after an
+ * operator has decided that lost records, or those of another configuration, may be replaced.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -13,18 +13,20 @@
 #include "reports.h"
 #include "say.h"
 
+/* Time limit for taking the records into use. */
 #define INIT_MS         5000
 #define CLOSE_BUDGET_MS 200
 #define PAUSE_MS        5
 
+/* Returns true if the server cannot be reached, or its state is not known yet. */
 static bool is_away(const redlock_node_stats_t *node)
 {
     return !node->eligible &&
            (node->cause == REDLOCK_CAUSE_NONE || cause_is_unreachable(node->cause));
 }
 
-/* Servers that cannot be reached; they are named if `tell`. */
-static size_t count_away(redlock_t *rl, bool tell)
+/* Returns how many servers cannot be reached. With `warn`, prints a warning for each. */
+static size_t count_away(redlock_t *rl, bool warn)
 {
     redlock_node_stats_t node;
     size_t away = 0;
@@ -33,14 +35,15 @@ static size_t count_away(redlock_t *rl, bool tell)
         if (redlock_get_node_stats(rl, i, &node, sizeof node) != REDLOCK_OK || !is_away(&node))
             continue;
         away++;
-        if (tell)
+        if (warn)
             say(SAY_WARNING, "nodes --init: %s is left out: %s", node.node,
                 *node.text ? node.text : "no answer");
     }
     return away;
 }
 
-/* A first connection that failed may be a busy machine's: it is tried again meanwhile. */
+/* Waits until all servers can be reached, at most for `patience_ms`. A first connection may fail
+ * on a busy machine, and the client tries again. */
 static void wait_for_all(redlock_t *rl, uint64_t patience_ms)
 {
     uint64_t give_up_ns = boottime_ns() + patience_ms * NS_PER_MS;
@@ -57,7 +60,7 @@ int nodes_init(const struct options *options)
     int result = client_open(options, &settings, &rl);
     if (result >= 0)
         return result;
-    /* A server that is left out now needs another --init. */
+    /* A server that is excluded now needs another --init. */
     wait_for_all(rl, client_timeout_ms(&settings));
     (void)count_away(rl, true);
     int error = redlock_init_fence_records(rl, INIT_MS);

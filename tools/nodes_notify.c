@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes`: does a server tell when a lock is given back? A second client waits for what the
- * first one holds on that server alone, and is told or not. Nobody else knows the name.
+ * Checks whether a server sends a notification when a lock is released. A second client waits
+ * for a lock that the first one holds on that server alone.
  */
 #include <poll.h>
 #include <stdatomic.h>
@@ -14,14 +14,17 @@
 #include "nodes_notify.h"
 #include "say.h"
 
+/* Time limit for the notification. */
 #define TIME_LIMIT_MS 1000
 #define STEP_MS       5
 
+/* The acquisition of the waiter. The library's thread sets both fields, `ended` last. */
 struct wait {
     atomic_bool ended;
-    redlock_lock_t *lock;
+    redlock_lock_t *lock; /* NULL if it was not acquired */
 };
 
+/* Records the end of the waiter's acquisition. Runs on the library's thread. */
 static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                    void *userdata)
 {
@@ -34,6 +37,7 @@ static void on_end(redlock_t *rl, int status, redlock_lock_t *lock, const redloc
     atomic_store(&wait->ended, true);
 }
 
+/* Returns the state of the client's only node. */
 static redlock_node_stats_t stats_of(redlock_t *rl)
 {
     redlock_node_stats_t stats = {.notify_state = REDLOCK_NOTIFY_IDLE};
@@ -50,36 +54,38 @@ const char *notify_result_name(enum notify_result state)
     return names[state];
 }
 
-static void note(struct notify_check *wake, const redlock_node_stats_t *stats)
+/* Records what the state of the waiter's node says about notifications. */
+static void note(struct notify_check *check, const redlock_node_stats_t *stats)
 {
     if (stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
-        wake->state = NOTIFY_REFUSED;
-        wake->cause = stats->wakeups_cause;
-        snprintf(wake->text, sizeof wake->text, "%s", stats->notify_text);
+        check->state = NOTIFY_REFUSED;
+        check->cause = stats->wakeups_cause;
+        snprintf(check->text, sizeof check->text, "%s", stats->notify_text);
     } else if (stats->notify_state == REDLOCK_NOTIFY_ON) {
-        wake->state = stats->notifications > 0 ? NOTIFY_ON : NOTIFY_NOT_RECEIVED;
+        check->state = stats->notifications > 0 ? NOTIFY_ON : NOTIFY_NOT_RECEIVED;
     }
 }
 
-/* It listens, or will not; a renewal is a change, too. */
+/* Waits until the waiter's node has received a notification or was refused. Extends the held
+ * lock meanwhile, because that changes the key, too. */
 static void wait_for_notification(redlock_t *waiter, redlock_lock_t *held, const struct wait *wait,
-                                  struct notify_check *wake)
+                                  struct notify_check *check)
 {
     uint64_t end_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
 
     while (!atomic_load(&wait->ended) && boottime_ns() < end_ns) {
         redlock_node_stats_t stats = stats_of(waiter);
-        note(wake, &stats);
-        if (wake->state == NOTIFY_ON || wake->state == NOTIFY_REFUSED)
+        note(check, &stats);
+        if (check->state == NOTIFY_ON || check->state == NOTIFY_REFUSED)
             return;
-        if (wake->state == NOTIFY_NOT_RECEIVED && redlock_extend(held, 0, NULL) != REDLOCK_OK)
+        if (check->state == NOTIFY_NOT_RECEIVED && redlock_extend(held, 0, NULL) != REDLOCK_OK)
             return;
         poll(NULL, 0, STEP_MS);
     }
 }
 
 void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char *name,
-                               uint64_t ttl_ms, struct notify_check *wake)
+                               uint64_t ttl_ms, struct notify_check *check)
 {
     redlock_opts_t opts = redlock_opts(ttl_ms);
     struct wait wait = {.ended = false};
@@ -89,14 +95,14 @@ void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char 
         return;
     opts.wait_ms = 2 * TIME_LIMIT_MS;
     if (redlock_acquire_start(waiter, name, &opts, on_end, &wait) == REDLOCK_OK) {
-        wait_for_notification(waiter, held, &wait, wake);
+        wait_for_notification(waiter, held, &wait, check);
         redlock_release(held, NULL);
         while (!atomic_load(&wait.ended))
             poll(NULL, 0, STEP_MS);
         if (wait.lock)
             redlock_release(wait.lock, NULL);
     }
-    say(SAY_DEBUG, "told of changes: %s", notify_result_name(wake->state));
+    say(SAY_DEBUG, "told of changes: %s", notify_result_name(check->state));
     redlock_lock_free(wait.lock);
     redlock_lock_free(held);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Does a server tell when a lock is given back?
+ * Checks whether a server sends a notification when a lock is released.
  */
 #ifndef TOOLS_NODES_WAKE_H
 #define TOOLS_NODES_WAKE_H
 
 #include "doctor.h"
 
-/* Two clients of this server only, and a name that nobody else has. */
+/* Lets `waiter` wait for the lock `name` while `holder` holds it, and records in `check` whether
+ * a notification arrives. Both clients use this server only, and no other client uses the name.
+ * `ttl_ms` is the TTL of the lock. */
 void nodes_probe_notifications(redlock_t *holder, redlock_t *waiter, const char *name,
-                               uint64_t ttl_ms, struct notify_check *wake);
+                               uint64_t ttl_ms, struct notify_check *check);
 
-/* "on", "refused", "silent", "unknown". */
+/* Returns "unknown", "on", "refused" or "not_received". */
 const char *notify_result_name(enum notify_result state);
 
 #endif

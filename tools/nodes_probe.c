@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * `redlock nodes`: does each server do what a lock needs? A greeting does not tell: the user may
- * lack a right, the memory may be full. So a lock is taken on each server alone, extended and
- * released: a key of its own, for a moment. Then it is looked whether who waits is told.
+ * `redlock nodes`: checks whether each server does what a lock needs. The state of the
+ * connection does not show a missing right or a full memory. So a lock with a key of its own is
+ * acquired, extended and released on each server alone. Then the notifications are checked.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,13 @@
 #include "say.h"
 #include "shards.h"
 
+/* TTLs of the probe's locks: of the first part, and of the part for notifications. */
 #define TTL_MS          1000
 #define WAIT_TTL_MS     5000
 #define CLOSE_BUDGET_MS 200
 
-/* What the only server of a report did not do, unless it was merely out of reach. */
+/* Records what the only server of a report refused. A server that was not reached is no failure
+ * here. */
 static void note_failure(struct trouble *trouble, const char *step, redlock_report_t *report)
 {
     redlock_node_report_t node;
@@ -34,6 +36,7 @@ static void note_failure(struct trouble *trouble, const char *step, redlock_repo
     snprintf(trouble->text, sizeof trouble->text, "does not %s a lock: %s", step, node.text);
 }
 
+/* Acquires, extends and releases a lock, and records the first failure. */
 static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
 {
     char *name = text_format("redlock-nodes/%s", client_owner());
@@ -57,24 +60,26 @@ static void probe(redlock_t *rl, uint64_t max_ttl_ms, struct trouble *trouble)
     free(name);
 }
 
+/* Starts a second client and checks the notifications. */
 static void probe_wakeups(redlock_t *rl, redlock_config_t *config, uint64_t max_ttl_ms,
-                          struct notify_check *wake)
+                          struct notify_check *check)
 {
     char *name = text_format("redlock-nodes/%s/wait", client_owner());
     redlock_t *waiter;
 
     if (client_start(config, &waiter) < 0) {
         nodes_probe_notifications(rl, waiter, name,
-                                  max_ttl_ms < WAIT_TTL_MS ? max_ttl_ms : WAIT_TTL_MS, wake);
+                                  max_ttl_ms < WAIT_TTL_MS ? max_ttl_ms : WAIT_TTL_MS, check);
         client_close(waiter, CLOSE_BUDGET_MS);
     }
     free(name);
 }
 
+/* Runs both checks with a client of one server. */
 static void probe_alone(const struct settings *settings, const char *address,
-                        struct trouble *trouble, struct notify_check *wake)
+                        struct trouble *trouble, struct notify_check *check)
 {
-    struct settings one = *settings; /* with one server, else the same: nothing of it is freed */
+    struct settings one = *settings; /* borrows: nothing of it is freed */
     redlock_config_t *config;
     redlock_t *rl;
 
@@ -84,7 +89,7 @@ static void probe_alone(const struct settings *settings, const char *address,
         if (client_start(config, &rl) < 0) {
             probe(rl, one.max_ttl_ms, trouble);
             if (trouble->cause == REDLOCK_CAUSE_NONE)
-                probe_wakeups(rl, config, one.max_ttl_ms, wake);
+                probe_wakeups(rl, config, one.max_ttl_ms, check);
             client_close(rl, CLOSE_BUDGET_MS);
         }
         redlock_config_free(config);
@@ -92,7 +97,6 @@ static void probe_alone(const struct settings *settings, const char *address,
     free(text);
 }
 
-/* The addresses stand in the list in the order of the nodes. */
 void nodes_probe(const struct settings *settings, struct examination *exam)
 {
     char *list = shards_addresses(settings->values[SET_SERVERS].text, exam->shard);
@@ -100,6 +104,7 @@ void nodes_probe(const struct settings *settings, struct examination *exam)
     char *rest = list, *address;
     size_t i = 0;
 
+    /* The addresses are in the order of the nodes. */
     while ((address = strsep(&rest, ",")) && i < exam->count) {
         if (!*address)
             continue;
