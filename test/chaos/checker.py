@@ -105,13 +105,13 @@ def check_permits(history, verdict):
 def check_names(history, verdict):
     """Held is what was asked for: all of it, and nothing else."""
     for grant in history.grants:
-        if lock_of(grant.wish) == "permit":
-            right = grant.slot[0] == grant.wish.partition("*")[0]
+        if lock_of(grant.choice) == "permit":
+            right = grant.slot[0] == grant.choice.partition("*")[0]
         else:
-            right = sorted(grant.keys) == sorted(grant.wish.split("+"))
+            right = sorted(grant.keys) == sorted(grant.choice.split("+"))
         if not right:
             verdict.violations.append(
-                f"names: {grant.client} (#{grant.number}) asked for {grant.wish} and has {grant.resource}"
+                f"names: {grant.client} (#{grant.number}) asked for {grant.choice} and has {grant.resource}"
             )
 
 
@@ -179,8 +179,8 @@ def check_turns(history, verdict):
             verdict.violations.append(f"turns: {name} got no lock in the time without faults")
 
 
-    granted = {lock_of(grant.wish) for grant in history.grants if grant.start >= history.peace}
-    called = Counter(lock_of(wish) for when, wish in history.calls if when >= history.peace)
+    granted = {lock_of(grant.choice) for grant in history.grants if grant.start >= history.peace}
+    called = Counter(lock_of(choice) for when, choice in history.calls if when >= history.peace)
     for lock, count in called.items():
         if count >= MANY_CALLS and lock not in granted:
             verdict.violations.append(f"turns: nobody got {lock} of {count} calls without faults")

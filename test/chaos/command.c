@@ -21,7 +21,7 @@
 #define WORDS_MAX 32
 
 struct run {
-    struct wish workload;
+    struct lock_choice workload;
     char slots[8];
     char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
     bool stop, kill;

@@ -3,15 +3,15 @@
 
 A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
 
-    call WISH ID TTL_MS               an acquisition begins; TTL 0: not known
+    call CHOICE ID TTL_MS             an acquisition begins; TTL 0: not known
     hold KEYS ID DEADLINE FENCE       it returned; held until DEADLINE, by the client's account; FENCE 0: none
     still KEYS ID DEADLINE 0          extended
     alive KEYS ID                     what `redlock run` runs is at work
     end KEYS ID                       about to be given back; from here on nobody claims to hold it
     lost KEYS ID LAST                 found lost; LAST: when it was last found held
-    fail WISH ID ERROR, ran WISH ID STATUS
+    fail CHOICE ID ERROR, ran CHOICE ID STATUS
 
-A WISH is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS that came of it `r0`, `r2+r0`, `s1{#2}`.
+A CHOICE is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS that came of it `r0`, `r2+r0`, `s1{#2}`.
 
 and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by us),
 exit NAME STATUS (by itself, or when told to), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right after the
@@ -32,7 +32,7 @@ class Grant:
 
     client: str
     kind: str
-    wish: str
+    choice: str
     number: str
     called: int
     ttl: int = 0
@@ -55,9 +55,9 @@ class Grant:
         return (found[1], int(found[2])) if found else (None, None)
 
 
-def lock_of(wish):
+def lock_of(choice):
     """The kind of lock."""
-    return "permit" if "*" in wish else "several" if "+" in wish else "one"
+    return "permit" if "*" in choice else "several" if "+" in choice else "one"
 
 
 @dataclass
@@ -80,7 +80,7 @@ class History:
     keys: list = field(default_factory=list)  # (node, name, value, pttl)
     left: list = field(default_factory=list)
     skips: list = field(default_factory=list)
-    calls: list = field(default_factory=list)  # (when, wish)
+    calls: list = field(default_factory=list)  # (when, choice)
     semaphores: dict = field(default_factory=dict)  # name: permits
     start: int = 0
     peace: int = 0

@@ -36,12 +36,12 @@ class Totals:
         self.runs += 1
         self.disturbed_s += ((history.peace or history.start) - history.start) / 1e9
         self.calls += len(history.calls)
-        self.asked.update(lock_of(wish) for _, wish in history.calls)
+        self.asked.update(lock_of(choice) for _, choice in history.calls)
         self.fenced += verdict.fenced
         self.faults.update(fault.kind for fault in history.faults)
         for grant in history.grants:
             self.grants[grant.kind] += 1
-            self.locks[lock_of(grant.wish)] += 1
+            self.locks[lock_of(grant.choice)] += 1
             self.held_s[grant.kind] += (grant.end - grant.start) / 1e9
         self.excused.update(why.kind for _, _, why in verdict.excused)
         self.keys += len(history.keys)

@@ -54,7 +54,7 @@ redlock_t *worker_client(int mode)
     return client;
 }
 
-static void workload_multi(struct wish *workload, uint64_t *random)
+static void workload_multi(struct lock_choice *workload, uint64_t *random)
 {
     const char *names[RESOURCES] = {"r0", "r1", "r2", "r3"};
     const unsigned count = 2 + draw(random, RESOURCES - 2);
@@ -72,12 +72,12 @@ static void workload_multi(struct wish *workload, uint64_t *random)
     }
 }
 
-void workload_choose(struct wish *workload, uint64_t *random)
+void workload_choose(struct lock_choice *workload, uint64_t *random)
 {
     static const char *const names[RESOURCES] = {"r0", "r1", "r2", "r3"};
     static const char *const semaphores[SEMAPHORES] = {"s0", "s1"};
     const unsigned kind = draw(random, 10);
-    *workload = (struct wish){.resource = names[draw(random, RESOURCES)]};
+    *workload = (struct lock_choice){.resource = names[draw(random, RESOURCES)]};
     if (kind < 2) {
         workload_multi(workload, random);
     } else if (kind < 6) {
@@ -124,7 +124,7 @@ void turn_choose(struct turn *turn, uint64_t *random)
                   turn->opts.ttl_ms);
 }
 
-/* In the words of the lock, not of the wish: the checker compares them. */
+/* In the words of the lock, not of the choice: the checker compares them. */
 static void look_at_names(struct turn *turn)
 {
     const int slot = redlock_lock_slot(turn->lock);

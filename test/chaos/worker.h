@@ -22,16 +22,16 @@ extern struct world world;
 /* What a lock is to be on, as the history has it: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of
  * three permits). Sets overlap, their names come in any order, and others want the same names
  * singly. */
-struct wish {
+struct lock_choice {
     const char *resource, *also[RESOURCES - 1];
     unsigned also_count, permits; /* permits 0: not a semaphore */
     char text[WORKLOAD_LEN];
 };
-void workload_choose(struct wish *workload, uint64_t *random);
+void workload_choose(struct lock_choice *workload, uint64_t *random);
 
 struct turn {
     uint64_t id;
-    struct wish workload;
+    struct lock_choice workload;
     char held[WORKLOAD_LEN]; /* what the lock says that it is on: `s1{#0}` for a permit */
     redlock_opts_t opts;
     uint64_t hold_ms;  /* as long as it is held; more than the TTL: it may be lost */

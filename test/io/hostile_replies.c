@@ -7,7 +7,7 @@
 #define NEST4  "*1\r\n*1\r\n*1\r\n*1\r\n"
 #define NEST64 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4 NEST4
 
-const struct evil bad_replies[BAD_REPLIES] = {
+const struct hostile_reply bad_replies[BAD_REPLIES] = {
     {"wrong integer", FAKE_REPLY, ":7\r\n", 0, PROTOCOL},
     {"negative integer", FAKE_REPLY, ":-9223372036854775808\r\n", 0, PROTOCOL},
     {"integer beyond 64 bits", FAKE_REPLY, ":99999999999999999999\r\n", 0, PROTOCOL},

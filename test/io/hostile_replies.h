@@ -5,7 +5,7 @@
 
 #include "fake_redis.h"
 
-struct evil {
+struct hostile_reply {
     const char *name;
     enum fake_fault fault;
     const char *bytes;
@@ -15,6 +15,6 @@ struct evil {
 
 /* None of these is an answer to any command of ours. */
 #define BAD_REPLIES 35
-extern const struct evil bad_replies[BAD_REPLIES];
+extern const struct hostile_reply bad_replies[BAD_REPLIES];
 
 #endif

@@ -15,7 +15,7 @@
 
 #define WRAPPED   "-ERR Error running script (call to f_2a1b): @user_script:1: @user_script: 1: "
 
-struct evil {
+struct hostile_reply {
     const char *name;
     enum fake_fault fault;
     const char *bytes;
@@ -24,17 +24,17 @@ struct evil {
 };
 
 #define NO_QUORUM REDLOCK_ENOQUORUM
-#define EVIL(name, bytes)                                                                          \
+#define HOSTILE(name, bytes)                                                                       \
     {                                                                                              \
         name, FAKE_REPLY, bytes, PROTOCOL, NO_QUORUM                                               \
     }
 
 /* In place of any answer of a script of ours. */
 #define WRONG_KINDS                                                                                \
-    EVIL("status", "+OK\r\n"), EVIL("integer", ":1\r\n"), EVIL("nil", "$-1\r\n"),                  \
-        EVIL("array", "*2\r\n$1\r\nA\r\n$1\r\n5\r\n"), EVIL("empty", "$0\r\n\r\n"),                \
-        EVIL("blank", "$1\r\n \r\n"), EVIL("strange letter", "$5\r\nZ 5 r\r\n"),                   \
-        EVIL("word", "$6\r\nAA 5 r\r\n"), EVIL("small letter", "$5\r\na 5 r\r\n")
+    HOSTILE("status", "+OK\r\n"), HOSTILE("integer", ":1\r\n"), HOSTILE("nil", "$-1\r\n"),         \
+        HOSTILE("array", "*2\r\n$1\r\nA\r\n$1\r\n5\r\n"), HOSTILE("empty", "$0\r\n\r\n"),          \
+        HOSTILE("blank", "$1\r\n \r\n"), HOSTILE("strange letter", "$5\r\nZ 5 r\r\n"),             \
+        HOSTILE("word", "$6\r\nAA 5 r\r\n"), HOSTILE("small letter", "$5\r\na 5 r\r\n")
 
 /* What servers say, and what happens to connections. */
 #define ERRORS                                                                                     \
@@ -59,22 +59,22 @@ struct evil {
         "close without executing", FAKE_DROP, NULL, LOST, NO_QUORUM                                \
     }
 
-static const struct evil votes[] = {
+static const struct hostile_reply votes[] = {
     WRONG_KINDS,
     ERRORS,
-    EVIL("no number", "$1\r\nA\r\n"),
-    EVIL("nothing behind the blank", "$2\r\nA \r\n"),
-    EVIL("two blanks", "$6\r\nA  5 r\r\n"),
-    EVIL("no digits", "$5\r\nA x r\r\n"),
-    EVIL("negative", "$6\r\nA -5 r\r\n"),
-    EVIL("not whole", "$7\r\nA 5.5 r\r\n"),
-    EVIL("exponent", "$7\r\nA 1e3 r\r\n"),
-    EVIL("2^53 - 2", "$20\r\nA 9007199254740990 r\r\n"),
-    EVIL("2^53", "$20\r\nG 9007199254740992 r\r\n"),
-    EVIL("beyond 64 bits", "$24\r\nG 99999999999999999999 r\r\n"),
-    EVIL("denied without a number", "$1\r\nD\r\n"),
-    EVIL("denied with a strange number", "$6\r\nD x 77\r\n"),
-    EVIL("answer to a RAISE", "$1\r\nL\r\n"),
+    HOSTILE("no number", "$1\r\nA\r\n"),
+    HOSTILE("nothing behind the blank", "$2\r\nA \r\n"),
+    HOSTILE("two blanks", "$6\r\nA  5 r\r\n"),
+    HOSTILE("no digits", "$5\r\nA x r\r\n"),
+    HOSTILE("negative", "$6\r\nA -5 r\r\n"),
+    HOSTILE("not whole", "$7\r\nA 5.5 r\r\n"),
+    HOSTILE("exponent", "$7\r\nA 1e3 r\r\n"),
+    HOSTILE("2^53 - 2", "$20\r\nA 9007199254740990 r\r\n"),
+    HOSTILE("2^53", "$20\r\nG 9007199254740992 r\r\n"),
+    HOSTILE("beyond 64 bits", "$24\r\nG 99999999999999999999 r\r\n"),
+    HOSTILE("denied without a number", "$1\r\nD\r\n"),
+    HOSTILE("denied with a strange number", "$6\r\nD x 77\r\n"),
+    HOSTILE("answer to a RAISE", "$1\r\nL\r\n"),
     {"run of another", FAKE_FORGE, "$7\r\nA 5 run\r\n", RECORD, REDLOCK_EFENCE},
     {"no run", FAKE_FORGE, "$3\r\nG 5\r\n", RECORD, REDLOCK_EFENCE},
     {"garbled, but executed", FAKE_FORGE, "$3\r\nA ?\r\n", PROTOCOL, NO_QUORUM},
@@ -83,11 +83,11 @@ static const struct evil votes[] = {
     {"record corrupt", FAKE_REPLY, "$1\r\nC\r\n", RECORD, REDLOCK_EFENCE},
 };
 
-static const struct evil raises[] = {
+static const struct hostile_reply raises[] = {
     WRONG_KINDS,
     ERRORS,
-    EVIL("grant", "$5\r\nG 5 r\r\n"),
-    EVIL("denial", "$6\r\nD 5 77\r\n"),
+    HOSTILE("grant", "$5\r\nG 5 r\r\n"),
+    HOSTILE("denial", "$6\r\nD 5 77\r\n"),
     {"run of another", FAKE_FORGE, "$5\r\nA run\r\n", RECORD, REDLOCK_EFENCE},
     {"run that begins with a number", FAKE_FORGE, "$5\r\nA 5 r\r\n", RECORD, REDLOCK_EFENCE},
     {"no run", FAKE_FORGE, "$1\r\nA\r\n", RECORD, REDLOCK_EFENCE},
@@ -97,11 +97,11 @@ static const struct evil raises[] = {
 };
 
 /* Of a record that is in use by nobody, but not empty, or not readable. */
-static const struct evil reads[] = {
+static const struct hostile_reply reads[] = {
     WRONG_KINDS,
     ERRORS,
-    EVIL("one line", "$3\r\na\nb\r\n"),
-    EVIL("longer than any record", "$100000\r\n"),
+    HOSTILE("one line", "$3\r\na\nb\r\n"),
+    HOSTILE("longer than any record", "$100000\r\n"),
     {"of another", FAKE_REPLY, "$9\r\nother\n\n5:\r\n", RECORD, REDLOCK_EFENCE},
     {"no number", FAKE_REPLY, "$5\r\n\n\n5:x\r\n", RECORD, REDLOCK_EFENCE},
     {"no stripe", FAKE_REPLY, "$4\r\n\n\n:5\r\n", RECORD, REDLOCK_EFENCE},
@@ -110,22 +110,22 @@ static const struct evil reads[] = {
     {"rubbish behind the numbers", FAKE_REPLY, "$7\r\n\n\n0:5 x\r\n", RECORD, REDLOCK_EFENCE},
 };
 
-static const struct evil seeds[] = {
+static const struct hostile_reply seeds[] = {
     WRONG_KINDS,
     ERRORS,
-    EVIL("answer to a RAISE", "$1\r\nL\r\n"),
+    HOSTILE("answer to a RAISE", "$1\r\nL\r\n"),
     {"somebody else's mark", FAKE_REPLY, "$1\r\nS\r\n", RECORD, REDLOCK_EFENCE},
     {"of another", FAKE_REPLY, "$7\r\nR other\r\n", RECORD, REDLOCK_EFENCE},
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof(table)[0]))
 
-static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
+static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
 {
     struct fake_rule rule = {.command = "EVALSHA",
                              .argument = rl_protocol_script(verb, RL_FORM_SHA)->sha,
-                             .fault = evil->fault,
-                             .bytes = evil->bytes};
+                             .fault = hostile->fault,
+                             .bytes = hostile->bytes};
 
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i], rule);
@@ -157,29 +157,29 @@ static uint64_t set_far_ahead(uint64_t more)
     return FAR_AHEAD + more;
 }
 
-static void check_one_spoils(enum rl_verb verb, const struct evil *evil, uint64_t above)
+static void check_one_spoils(enum rl_verb verb, const struct hostile_reply *hostile, uint64_t above)
 {
     redlock_lock_t *lock = NULL;
 
-    misbehave(1, verb, evil);
+    misbehave(1, verb, hostile);
     int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
-    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
     ck_assert_uint_gt(three_servers.fence, above);
     status = three_servers_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
-                  three_servers_text());
-    three_servers_check_recovers(evil->name);
+    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", hostile->name,
+                  redlock_strerror(status), three_servers_text());
+    three_servers_check_recovers(hostile->name);
     ck_assert_uint_gt(three_servers.fence, above + 1);
 }
 
-static void check_two_spoil(enum rl_verb verb, const struct evil *evil)
+static void check_two_spoil(enum rl_verb verb, const struct hostile_reply *hostile)
 {
-    misbehave(2, verb, evil);
-    three_servers_check_fails(evil->name, evil->status, 0);
-    three_servers_check_failed(0, evil->name, evil->causes);
-    three_servers_check_failed(1, evil->name, evil->causes);
-    three_servers_check_recovers(evil->name);
+    misbehave(2, verb, hostile);
+    three_servers_check_fails(hostile->name, hostile->status, 0);
+    three_servers_check_failed(0, hostile->name, hostile->causes);
+    three_servers_check_failed(1, hostile->name, hostile->causes);
+    three_servers_check_recovers(hostile->name);
 }
 
 START_TEST(one_spoils_votes)
@@ -219,14 +219,14 @@ END_TEST
  * told. Nothing is taken into use on the word of two. */
 START_TEST(one_spoils_the_first_look)
 {
-    const struct evil *evil = &reads[_i];
+    const struct hostile_reply *hostile = &reads[_i];
 
     begin();
-    misbehave(1, RL_VERB_READ, evil);
-    three_servers_check_fails(evil->name, REDLOCK_EFENCE, 0);
+    misbehave(1, RL_VERB_READ, hostile);
+    three_servers_check_fails(hostile->name, REDLOCK_EFENCE, 0);
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "EVALSHA seed"), 0);
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[2], "EVALSHA seed"), 0);
-    three_servers_check_recovers(evil->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 

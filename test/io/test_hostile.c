@@ -13,68 +13,68 @@
 
 #define HALF_GIGABYTE_KB (512 * 1024)
 
-static void misbehave(size_t servers, const char *command, const struct evil *evil)
+static void misbehave(size_t servers, const char *command, const struct hostile_reply *hostile)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = command,
-                                                                  .fault = evil->fault,
-                                                                  .bytes = evil->bytes,
-                                                                  .len = evil->len});
+                                                                  .fault = hostile->fault,
+                                                                  .bytes = hostile->bytes,
+                                                                  .len = hostile->len});
 }
 
 /* ---- answers to SET ---- */
 
 START_TEST(one_spoils_acquire)
 {
-    const struct evil *evil = &bad_replies[_i];
+    const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    three_servers_connect_for(evil->causes);
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(1, "SET", evil);
+    misbehave(1, "SET", hostile);
     int status = three_servers_acquire(&lock, wait_scaled_ms(TIME_LIMIT_MS));
-    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
     ck_assert_uint_eq(three_servers_info().granted, 2);
     ck_assert(fake_redis_wait(three_servers.fake[0], "SET", 1, TIME_LIMIT_MS));
     status = three_servers_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", evil->name, redlock_strerror(status),
-                  three_servers_text());
-    three_servers_check_recovers(evil->name);
+    ck_assert_msg(status == REDLOCK_OK, "%s: release: %s%s", hostile->name,
+                  redlock_strerror(status), three_servers_text());
+    three_servers_check_recovers(hostile->name);
     /* Whoever breaks the protocol once is not believed again on that connection. */
-    if (evil->causes == PROTOCOL)
+    if (hostile->causes == PROTOCOL)
         ck_assert(WAIT_UNTIL(three_servers_stats(0).reconnects > 0, TIME_LIMIT_MS));
 }
 END_TEST
 
 START_TEST(two_spoil_acquire)
 {
-    const struct evil *evil = &bad_replies[_i];
-    three_servers_connect_for(evil->causes);
+    const struct hostile_reply *hostile = &bad_replies[_i];
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(2, "SET", evil);
-    three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, 0);
-    three_servers_check_failed(0, evil->name, evil->causes);
-    three_servers_check_failed(1, evil->name, evil->causes);
-    three_servers_check_recovers(evil->name);
+    misbehave(2, "SET", hostile);
+    three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, 0);
+    three_servers_check_failed(0, hostile->name, hostile->causes);
+    three_servers_check_failed(1, hostile->name, hostile->causes);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
 /* The budget is used up, not exceeded, while two servers go on and on. */
 START_TEST(two_spoil_each_attempt)
 {
-    const struct evil *evil = &bad_replies[_i];
-    three_servers_connect_for(evil->causes);
+    const struct hostile_reply *hostile = &bad_replies[_i];
+    three_servers_connect_for(hostile->causes);
     uint64_t wait_ms =
-        wait_scaled_ms((evil->causes & TIMEOUT) != 0 ? 3 * three_servers.node_time_ms : 300);
+        wait_scaled_ms((hostile->causes & TIMEOUT) != 0 ? 3 * three_servers.node_time_ms : 300);
     ck_assert(three_servers_wait_all_vote());
-    misbehave(2, "SET", evil);
+    misbehave(2, "SET", hostile);
     uint64_t start_ms = wait_now_ms();
-    three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, wait_ms);
+    three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, wait_ms);
     ck_assert_uint_ge(wait_now_ms() - start_ms, wait_ms / 2);
     ck_assert_uint_gt(three_servers_info().attempts, 1);
     ck_assert_int_ne(three_servers_node(0).cause, REDLOCK_CAUSE_NONE);
     ck_assert_int_ne(three_servers_node(1).cause, REDLOCK_CAUSE_NONE);
-    three_servers_check_recovers(evil->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
@@ -82,36 +82,36 @@ END_TEST
 
 START_TEST(one_spoils_release)
 {
-    const struct evil *evil = &bad_replies[_i];
+    const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    three_servers_connect_for(evil->causes);
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
-    misbehave(1, "EVALSHA", evil);
+    misbehave(1, "EVALSHA", hostile);
     int status = three_servers_release(lock);
-    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", evil->name, redlock_strerror(status),
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
-    three_servers_check_recovers(evil->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
 START_TEST(two_spoil_release)
 {
-    const struct evil *evil = &bad_replies[_i];
+    const struct hostile_reply *hostile = &bad_replies[_i];
     redlock_lock_t *lock = NULL;
-    three_servers_connect_for(evil->causes);
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
     ck_assert_int_eq(three_servers_acquire(&lock, 0), REDLOCK_OK);
-    misbehave(2, "EVALSHA", evil);
+    misbehave(2, "EVALSHA", hostile);
     uint64_t start_ms = wait_now_ms();
     int status = three_servers_release(lock);
-    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s: %s%s", evil->name, redlock_strerror(status),
+    ck_assert_msg(status == REDLOCK_ENOQUORUM, "%s: %s%s", hostile->name, redlock_strerror(status),
                   three_servers_text());
     ck_assert_uint_lt(wait_now_ms() - start_ms,
                       wait_scaled_ms(4 * three_servers.node_time_ms + 500));
-    three_servers_check_failed(0, evil->name, evil->causes);
-    three_servers_check_failed(1, evil->name, evil->causes);
-    three_servers_check_recovers(evil->name);
+    three_servers_check_failed(0, hostile->name, hostile->causes);
+    three_servers_check_failed(1, hostile->name, hostile->causes);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
@@ -119,11 +119,11 @@ END_TEST
 
 START_TEST(one_spoils_greeting)
 {
-    const struct evil *evil = &bad_replies[_i];
-    misbehave(1, "INFO", evil);
-    three_servers_connect_for(evil->causes);
+    const struct hostile_reply *hostile = &bad_replies[_i];
+    misbehave(1, "INFO", hostile);
+    three_servers_connect_for(hostile->causes);
     three_servers_check_works();
-    three_servers_check_recovers(evil->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
@@ -137,23 +137,24 @@ static bool both_have_failed(unsigned causes)
  * count before they tell who they are. */
 START_TEST(two_spoil_greeting)
 {
-    const struct evil *evil = &bad_replies[_i];
-    unsigned causes = evil->causes == ERROR_REPLY ? 1u << REDLOCK_CAUSE_NO_INFO : evil->causes;
-    misbehave(2, "INFO", evil);
-    three_servers_connect_for(evil->causes);
-    ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), TIME_LIMIT_MS), "%s", evil->name);
-    if (evil->causes == ERROR_REPLY) {
-        three_servers_check_fails(evil->name, REDLOCK_EEXCLUDED, wait_scaled_ms(300));
+    const struct hostile_reply *hostile = &bad_replies[_i];
+    unsigned causes =
+        hostile->causes == ERROR_REPLY ? 1u << REDLOCK_CAUSE_NO_INFO : hostile->causes;
+    misbehave(2, "INFO", hostile);
+    three_servers_connect_for(hostile->causes);
+    ck_assert_msg(WAIT_UNTIL(both_have_failed(causes), TIME_LIMIT_MS), "%s", hostile->name);
+    if (hostile->causes == ERROR_REPLY) {
+        three_servers_check_fails(hostile->name, REDLOCK_EEXCLUDED, wait_scaled_ms(300));
         ck_assert_int_eq(three_servers_node(0).cause, REDLOCK_CAUSE_NO_INFO);
         ck_assert_int_eq(three_servers_node(1).cause, REDLOCK_CAUSE_NO_INFO);
     } else {
-        three_servers_check_fails(evil->name, REDLOCK_ENOQUORUM, 100);
-        three_servers_check_failed(0, evil->name, evil->causes);
-        three_servers_check_failed(1, evil->name, evil->causes);
+        three_servers_check_fails(hostile->name, REDLOCK_ENOQUORUM, 100);
+        three_servers_check_failed(0, hostile->name, hostile->causes);
+        three_servers_check_failed(1, hostile->name, hostile->causes);
         ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "SET"), 0);
         ck_assert_uint_eq(fake_redis_count(three_servers.fake[1], "SET"), 0);
     }
-    three_servers_check_recovers(evil->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
@@ -179,7 +180,7 @@ static long status_kb(const char *name)
  * announces (a thousand million elements) or sends without end. */
 START_TEST(memory_is_bounded)
 {
-    static const struct evil greedy[] = {
+    static const struct hostile_reply greedy[] = {
         {"elements", FAKE_REPLY, "*1000000000\r\n", 0, PROTOCOL},
         {"gigabyte", FAKE_ENDLESS, "$1000000000\r\n", 0, PROTOCOL},
         {"status", FAKE_ENDLESS, "+", 0, PROTOCOL},

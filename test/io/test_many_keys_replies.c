@@ -17,7 +17,7 @@
 #define DENIED       0 /* as causes: a no, not a failure */
 
 struct wrong {
-    struct evil evil;
+    struct hostile_reply hostile;
     int status; /* where two servers do it */
 };
 
@@ -86,24 +86,24 @@ static const struct wrong *generic(int i)
     return &wrong;
 }
 
-static void misbehave(size_t servers, enum rl_verb verb, const struct evil *evil)
+static void misbehave(size_t servers, enum rl_verb verb, const struct hostile_reply *hostile)
 {
     for (size_t i = 0; i < servers; i++)
         fake_redis_rule(three_servers.fake[i],
                         (struct fake_rule){.command = "EVAL",
                                            .argument = rl_protocol_script(verb, RL_FORM_MANY)->text,
-                                           .fault = evil->fault,
-                                           .bytes = evil->bytes,
-                                           .len = evil->len});
+                                           .fault = hostile->fault,
+                                           .bytes = hostile->bytes,
+                                           .len = hostile->len});
 }
 
-static void begin(const struct evil *evil)
+static void begin(const struct hostile_reply *hostile)
 {
     static const char *const also[KEYS - 1] = {"second", "third"};
 
     three_servers.also = also;
     three_servers.also_count = KEYS - 1;
-    three_servers_connect_for(evil->causes);
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
 }
 
@@ -141,8 +141,8 @@ static void give_back(redlock_lock_t *lock, const char *name)
 static void check_two(const struct wrong *wrong)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (wrong->evil.causes != DENIED)
-            three_servers_check_failed(i, wrong->evil.name, wrong->evil.causes);
+        if (wrong->hostile.causes != DENIED)
+            three_servers_check_failed(i, wrong->hostile.name, wrong->hostile.causes);
         else
             ck_assert_int_eq(three_servers_node(i).vote, REDLOCK_VOTE_DENIED);
     }
@@ -152,11 +152,11 @@ START_TEST(one_spoils_acquire)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
-    begin(&wrong->evil);
-    misbehave(1, RL_VERB_ACQUIRE, &wrong->evil);
-    redlock_lock_t *lock = take(wrong->evil.name);
+    begin(&wrong->hostile);
+    misbehave(1, RL_VERB_ACQUIRE, &wrong->hostile);
+    redlock_lock_t *lock = take(wrong->hostile.name);
     ck_assert_uint_eq(three_servers_info().granted, 2);
-    give_back(lock, wrong->evil.name);
+    give_back(lock, wrong->hostile.name);
 }
 END_TEST
 
@@ -164,13 +164,13 @@ START_TEST(two_spoil_acquire)
 {
     const struct wrong *wrong = OF(acquires, _i);
 
-    begin(&wrong->evil);
-    misbehave(2, RL_VERB_ACQUIRE, &wrong->evil);
-    three_servers_check_fails(wrong->evil.name, wrong->status, 0);
+    begin(&wrong->hostile);
+    misbehave(2, RL_VERB_ACQUIRE, &wrong->hostile);
+    three_servers_check_fails(wrong->hostile.name, wrong->status, 0);
     check_two(wrong);
     /* Asked once: whoever cannot say yes or no is not asked again within the attempt. */
     ck_assert_uint_eq(fake_redis_count(three_servers.fake[0], "EVAL many-acquire"), 1);
-    three_servers_check_recovers(wrong->evil.name);
+    three_servers_check_recovers(wrong->hostile.name);
 }
 END_TEST
 
@@ -178,14 +178,14 @@ START_TEST(one_spoils_extension)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
-    begin(&wrong->evil);
-    redlock_lock_t *lock = take_on_all(wrong->evil.name);
-    misbehave(1, RL_VERB_EXTEND, &wrong->evil);
+    begin(&wrong->hostile);
+    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
+    misbehave(1, RL_VERB_EXTEND, &wrong->hostile);
     int status = three_servers_extend(lock, TTL_MS);
-    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
+    ck_assert_msg(status == REDLOCK_OK, "%s: %s%s", wrong->hostile.name, redlock_strerror(status),
                   three_servers_text());
     three_servers_behave();
-    give_back(lock, wrong->evil.name);
+    give_back(lock, wrong->hostile.name);
 }
 END_TEST
 
@@ -193,20 +193,20 @@ START_TEST(two_spoil_extension)
 {
     const struct wrong *wrong = OF(extensions, _i);
 
-    begin(&wrong->evil);
-    redlock_lock_t *lock = take_on_all(wrong->evil.name);
-    misbehave(2, RL_VERB_EXTEND, &wrong->evil);
+    begin(&wrong->hostile);
+    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
+    misbehave(2, RL_VERB_EXTEND, &wrong->hostile);
     int status = three_servers_extend(lock, TTL_MS);
-    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
-                  three_servers_text());
+    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->hostile.name,
+                  redlock_strerror(status), three_servers_text());
     check_two(wrong);
     three_servers_behave();
     /* What is still ours is given back; what is lost leaves nothing behind. */
     status = three_servers_release(lock);
     ck_assert_msg(status == (wrong->status == REDLOCK_ELOST ? REDLOCK_ELOST : REDLOCK_OK),
-                  "%s: release: %s%s", wrong->evil.name, redlock_strerror(status),
+                  "%s: release: %s%s", wrong->hostile.name, redlock_strerror(status),
                   three_servers_text());
-    three_servers_check_recovers(wrong->evil.name);
+    three_servers_check_recovers(wrong->hostile.name);
 }
 END_TEST
 
@@ -214,10 +214,10 @@ START_TEST(one_spoils_release)
 {
     const struct wrong *wrong = OF(releases, _i);
 
-    begin(&wrong->evil);
-    redlock_lock_t *lock = take(wrong->evil.name);
-    misbehave(1, RL_VERB_RELEASE, &wrong->evil);
-    give_back(lock, wrong->evil.name);
+    begin(&wrong->hostile);
+    redlock_lock_t *lock = take(wrong->hostile.name);
+    misbehave(1, RL_VERB_RELEASE, &wrong->hostile);
+    give_back(lock, wrong->hostile.name);
 }
 END_TEST
 
@@ -225,18 +225,19 @@ START_TEST(two_spoil_release)
 {
     const struct wrong *wrong = OF(releases, _i);
 
-    begin(&wrong->evil);
-    redlock_lock_t *lock = take_on_all(wrong->evil.name);
-    misbehave(2, RL_VERB_RELEASE, &wrong->evil);
-    if (wrong->evil.causes == DENIED) /* one no and one yes would do: the third one's comes late */
+    begin(&wrong->hostile);
+    redlock_lock_t *lock = take_on_all(wrong->hostile.name);
+    misbehave(2, RL_VERB_RELEASE, &wrong->hostile);
+    /* One denial and one grant would decide: the third server's reply comes late. */
+    if (wrong->hostile.causes == DENIED)
         fake_redis_rule(three_servers.fake[2],
                         (struct fake_rule){.command = "EVAL", .fault = FAKE_GATE});
     int status = three_servers_release(lock);
-    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->evil.name, redlock_strerror(status),
-                  three_servers_text());
+    ck_assert_msg(status == wrong->status, "%s: %s%s", wrong->hostile.name,
+                  redlock_strerror(status), three_servers_text());
     check_two(wrong);
     fake_redis_open_gate(three_servers.fake[2]);
-    three_servers_check_recovers(wrong->evil.name);
+    three_servers_check_recovers(wrong->hostile.name);
 }
 END_TEST
 
@@ -244,40 +245,40 @@ END_TEST
 
 START_TEST(wrong_answers_to_who_waits)
 {
-    const struct evil *evil = &bad_replies[_i / 2];
+    const struct hostile_reply *hostile = &bad_replies[_i / 2];
 
     waiter_connect_usual();
     if (_i % 2 == 1)
         three_servers.permits = 3;
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = "PTTL",
-                                                                  .fault = evil->fault,
-                                                                  .bytes = evil->bytes,
-                                                                  .len = evil->len});
+                                                                  .fault = hostile->fault,
+                                                                  .bytes = hostile->bytes,
+                                                                  .len = hostile->len});
     waiter_begin();
     uint64_t before = waiter_attempts();
-    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, TIME_LIMIT_MS), "%s:%s", evil->name,
+    ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before, TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
     waiter_let_go();
-    waiter_check_had(evil->name);
-    three_servers_check_recovers(evil->name);
+    waiter_check_had(hostile->name);
+    three_servers_check_recovers(hostile->name);
 }
 END_TEST
 
 START_TEST(one_spoils_a_permit)
 {
-    const struct evil *evil = &bad_replies[_i];
+    const struct hostile_reply *hostile = &bad_replies[_i];
 
     three_servers.permits = 3;
-    three_servers_connect_for(evil->causes);
+    three_servers_connect_for(hostile->causes);
     ck_assert(three_servers_wait_all_vote());
     fake_redis_rule(three_servers.fake[0], (struct fake_rule){.command = "SET",
-                                                              .fault = evil->fault,
-                                                              .bytes = evil->bytes,
-                                                              .len = evil->len});
-    redlock_lock_t *lock = take(evil->name);
+                                                              .fault = hostile->fault,
+                                                              .bytes = hostile->bytes,
+                                                              .len = hostile->len});
+    redlock_lock_t *lock = take(hostile->name);
     ck_assert_uint_eq(three_servers_info().granted, 2);
-    give_back(lock, evil->name);
+    give_back(lock, hostile->name);
 }
 END_TEST
 

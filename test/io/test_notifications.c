@@ -64,25 +64,25 @@ static void check_texts(const char *name)
  * moment, and is not asked again soon. */
 START_TEST(wrong_answers)
 {
-    const struct evil *evil = &bad_replies[_i / STEPS];
+    const struct hostile_reply *hostile = &bad_replies[_i / STEPS];
     int step = _i % STEPS;
     char name[96];
 
-    snprintf(name, sizeof name, "%s: %s", steps[step].line, evil->name);
+    snprintf(name, sizeof name, "%s: %s", steps[step].line, hostile->name);
     waiter_connect_usual();
     for (size_t i = 0; i < THREE_SERVERS; i++)
         fake_redis_rule(three_servers.fake[i], (struct fake_rule){.command = steps[step].command,
                                                                   .argument = steps[step].argument,
-                                                                  .fault = evil->fault,
-                                                                  .bytes = evil->bytes,
-                                                                  .len = evil->len});
+                                                                  .fault = hostile->fault,
+                                                                  .bytes = hostile->bytes,
+                                                                  .len = hostile->len});
     waiter_begin();
     ck_assert_msg(WAIT_UNTIL(somebody_was_told(steps[step].line), TIME_LIMIT_MS), "%s", name);
     uint64_t before = waiter_attempts();
     ck_assert_msg(WAIT_UNTIL(waiter_attempts() > before + 1, TIME_LIMIT_MS), "%s:%s", name,
                   waiter_states());
     ck_assert_msg(!waiter_any_notifies(), "%s:%s", name, waiter_states());
-    if (evil->causes == ERROR_REPLY)
+    if (hostile->causes == ERROR_REPLY)
         ck_assert_msg(WAIT_UNTIL(waiter_is_refused(), TIME_LIMIT_MS), "%s:%s", name,
                       waiter_states());
     check_texts(name);
@@ -90,7 +90,7 @@ START_TEST(wrong_answers)
         ck_assert_msg(waiter_reconnects() == 0, "%s:%s", name, waiter_states());
     waiter_let_go();
     waiter_check_had(name);
-    bool harmful = steps[step].first_connection && evil->causes != ERROR_REPLY;
+    bool harmful = steps[step].first_connection && hostile->causes != ERROR_REPLY;
     three_servers_check_recovers(name);
     if (harmful) /* not asked for again that soon */
         return;
@@ -186,7 +186,7 @@ static size_t subscriptions(void)
     return count;
 }
 
-static const struct evil pushes[] = {
+static const struct hostile_reply pushes[] = {
     {"another word", FAKE_REPLY, "*3\r\n$8\r\npmessage\r\n$20\r\n__redis__:invalidate\r\n*-1\r\n",
      0, 0},
     {"another channel", FAKE_REPLY, "*3\r\n$7\r\nmessage\r\n$5\r\nother\r\n*1\r\n$3\r\nkey\r\n", 0,
@@ -205,41 +205,43 @@ static const struct evil pushes[] = {
 #define PUSHES ((int)(sizeof pushes / sizeof pushes[0]))
 
 /* Says something wrong on it, or ends it. */
-static void spoil(struct fake_redis *fake, const struct evil *evil)
+static void spoil(struct fake_redis *fake, const struct hostile_reply *hostile)
 {
-    size_t len = evil->bytes == NULL ? 0 : evil->len != 0 ? evil->len : strlen(evil->bytes);
-    size_t more = evil->fault == FAKE_ENDLESS ? 400000 : 0;
+    size_t len = hostile->bytes == NULL ? 0
+                 : hostile->len != 0    ? hostile->len
+                                        : strlen(hostile->bytes);
+    size_t more = hostile->fault == FAKE_ENDLESS ? 400000 : 0;
 
     if (len == 0) {
-        fake_redis_end_notifying(fake, evil->fault == FAKE_RESET);
+        fake_redis_end_notifying(fake, hostile->fault == FAKE_RESET);
         return;
     }
     char *bytes = malloc(len + more);
     ck_assert_ptr_nonnull(bytes);
-    memcpy(bytes, evil->bytes, len);
+    memcpy(bytes, hostile->bytes, len);
     memset(bytes + len, 'x', more);
     fake_redis_notify(fake, bytes, len + more);
     free(bytes);
 }
 
 /* It is left, made anew, and what changed in between is asked for. Votes know nothing of it. */
-static void check_spoilt(const struct evil *evil)
+static void check_spoilt(const struct hostile_reply *hostile)
 {
-    if (evil->fault == FAKE_SILENCE ||
-        strcmp(evil->name, "bulk of a gigabyte that never comes") == 0)
+    if (hostile->fault == FAKE_SILENCE ||
+        strcmp(hostile->name, "bulk of a gigabyte that never comes") == 0)
         return; /* nothing is wrong yet */
     waiter_connect_patient();
     waiter_begin();
     size_t node = wait_for_teller(), before = subscriptions();
-    spoil(three_servers.fake[node], evil);
-    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, TIME_LIMIT_MS), "%s:%s", evil->name,
+    spoil(three_servers.fake[node], hostile);
+    ck_assert_msg(WAIT_UNTIL(subscriptions() > before, TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
-    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s:%s", evil->name,
+    ck_assert_msg(WAIT_UNTIL(waiter_is_tracked(), TIME_LIMIT_MS), "%s:%s", hostile->name,
                   waiter_states());
-    ck_assert_msg(waiter_reconnects() == 0, "%s:%s", evil->name, waiter_states());
-    ck_assert_msg(!waiter_is_done(), "%s", evil->name);
+    ck_assert_msg(waiter_reconnects() == 0, "%s:%s", hostile->name, waiter_states());
+    ck_assert_msg(!waiter_is_done(), "%s", hostile->name);
     waiter_let_go();
-    waiter_check_had(evil->name);
+    waiter_check_had(hostile->name);
 }
 
 START_TEST(nonsense)

@@ -20,7 +20,7 @@
 #define SLOTS     (PROCESSES * TURNS)
 
 struct board {
-    atomic_uint used, failed, inside, crowded;
+    atomic_uint used, failed, inside, overlaps;
     atomic_uint rounds; /* grants that took two round trips */
     struct grant {
         uint64_t asked_ns, told_ns, fence;
@@ -40,7 +40,7 @@ static uint64_t now_ns(void)
 static void write_down(uint64_t asked_ns, uint64_t told_ns, uint64_t fence)
 {
     if (atomic_fetch_add(&board->inside, 1) != 0)
-        atomic_fetch_add(&board->crowded, 1);
+        atomic_fetch_add(&board->overlaps, 1);
     const unsigned at = atomic_fetch_add(&board->used, 1);
     if (at < SLOTS)
         board->grants[at] = (struct grant){asked_ns, told_ns, fence};
@@ -64,7 +64,7 @@ static void take_turns(unsigned self, redlock_config_t *config)
         redlock_report_t *report = NULL;
         redlock_report_info_t info = {0};
         const uint64_t asked_ns = now_ns();
-        if (redlock_acquire(client, "crowd", &opts, &lock, &report) != REDLOCK_OK) {
+        if (redlock_acquire(client, "contended", &opts, &lock, &report) != REDLOCK_OK) {
             fprintf(stderr, "process %u: %s\n", self, redlock_report_text(report));
             atomic_fetch_add(&board->failed, 1);
             redlock_report_free(report);
@@ -142,7 +142,7 @@ START_TEST(undisturbed)
     begin();
     start(pids);
     finish(pids);
-    ck_assert_uint_eq(atomic_load(&board->crowded), 0);
+    ck_assert_uint_eq(atomic_load(&board->overlaps), 0);
     munmap(board, sizeof *board);
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(disturbed)
 }
 END_TEST
 
-static Suite *crowd_suite(void)
+static Suite *fence_processes_suite(void)
 {
     Suite *suite = suite_create("live_fence_processes");
     live_add(suite, "undisturbed", undisturbed);
@@ -182,7 +182,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers();
-    const int status = suite_run_nofork(crowd_suite());
+    const int status = suite_run_nofork(fence_processes_suite());
     live_stop_servers();
     return status;
 }

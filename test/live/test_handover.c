@@ -253,17 +253,18 @@ static int losing_body(redlock_lock_t *lock, void *userdata)
 
 START_TEST(with_always_releases)
 {
-    int result = 0, wish = 42;
+    int result = 0, wanted = 42;
     redlock_report_t *report = NULL;
     const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
     live_connect();
-    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, &report, body, &wish),
+    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, &report, body, &wanted),
                  REDLOCK_OK);
     live_keep_report(report);
     ck_assert_int_eq(result, 42);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
-    wish = -7;
-    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, NULL, body, &wish), REDLOCK_OK);
+    wanted = -7;
+    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, NULL, body, &wanted),
+                 REDLOCK_OK);
     ck_assert_int_eq(result, -7);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
     CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, NULL, losing_body, NULL),
@@ -271,7 +272,7 @@ START_TEST(with_always_releases)
     ck_assert_int_eq(result, 5);
     redlock_lock_t *held = live_lock("with", LONG_TTL_MS);
     result = 99;
-    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, &report, body, &wish),
+    CHECK_STATUS(redlock_with(live.client, "with", &opts, &result, &report, body, &wanted),
                  REDLOCK_ECONTENDED);
     live_keep_report(report);
     ck_assert_int_eq(result, 99); /* the body did not run */

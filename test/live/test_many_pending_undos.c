@@ -53,12 +53,12 @@ static void connect_with_allocator(uint32_t node_time_ms)
     ck_assert_uint_gt(atomic_load(&allocated), 0);
 }
 
-struct crowd {
+struct locks {
     redlock_lock_t *lock[LOCKS];
     unsigned done, granted, released;
 };
 
-static struct crowd crowd;
+static struct locks locks;
 
 static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
                         const redlock_report_t *report, void *userdata)
@@ -66,9 +66,9 @@ static void on_acquired(redlock_t *rl, int status, redlock_lock_t *lock,
     (void)rl;
     (void)report;
     (void)userdata;
-    crowd.done++;
+    locks.done++;
     if (status == REDLOCK_OK)
-        crowd.lock[crowd.granted++] = lock;
+        locks.lock[locks.granted++] = lock;
 }
 
 static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
@@ -78,33 +78,33 @@ static void on_released(redlock_t *rl, int status, redlock_lock_t *lock,
     (void)report;
     (void)lock;
     (void)userdata;
-    crowd.released += status == REDLOCK_OK;
+    locks.released += status == REDLOCK_OK;
 }
 
 /* So many at a time as no server is too slow for. */
 static void take(unsigned count, unsigned at_a_time, uint64_t ttl_ms)
 {
-    crowd.done = crowd.granted = crowd.released = 0;
+    locks.done = locks.granted = locks.released = 0;
     for (unsigned i = 0; i < count;) {
         for (unsigned end = i + at_a_time; i < end && i < count; i++) {
             char resource[32];
             redlock_opts_t opts = redlock_opts(ttl_ms);
-            snprintf(resource, sizeof resource, "crowd:%u", i);
+            snprintf(resource, sizeof resource, "many:%u", i);
             ck_assert_int_eq(redlock_acquire_start(live.client, resource, &opts, on_acquired, NULL),
                              REDLOCK_OK);
         }
-        ck_assert(LOOP_UNTIL(live.client, crowd.done == i, TIME_LIMIT_MS));
+        ck_assert(LOOP_UNTIL(live.client, locks.done == i, TIME_LIMIT_MS));
     }
-    ck_assert_uint_eq(crowd.granted, count);
+    ck_assert_uint_eq(locks.granted, count);
 }
 
 static void give_back(void)
 {
-    for (unsigned i = 0; i < crowd.granted; i++) {
-        ck_assert_int_eq(redlock_release_start(crowd.lock[i], on_released, NULL), REDLOCK_OK);
-        redlock_lock_free(crowd.lock[i]);
+    for (unsigned i = 0; i < locks.granted; i++) {
+        ck_assert_int_eq(redlock_release_start(locks.lock[i], on_released, NULL), REDLOCK_OK);
+        redlock_lock_free(locks.lock[i]);
     }
-    ck_assert(LOOP_UNTIL(live.client, crowd.released == crowd.granted, TIME_LIMIT_MS));
+    ck_assert(LOOP_UNTIL(live.client, locks.released == locks.granted, TIME_LIMIT_MS));
 }
 
 static uint64_t owed(unsigned node)
@@ -138,7 +138,7 @@ static void wait_until_given_up(void)
 }
 
 /* Stopped, and killed with all their data. */
-START_TEST(a_crowd_is_given_back_while_servers_are_away)
+START_TEST(many_locks_are_released_while_servers_are_away)
 {
     connect_with_allocator(2000);
     take(LOCKS, 250, LONG_TTL_MS);
@@ -223,10 +223,10 @@ START_TEST(what_there_is_no_memory_for_is_told)
 }
 END_TEST
 
-static Suite *crowd_debts_suite(void)
+static Suite *many_pending_undos_suite(void)
 {
     Suite *suite = suite_create("live_many_pending_undos");
-    live_add_each(suite, "away", a_crowd_is_given_back_while_servers_are_away, 2);
+    live_add_each(suite, "away", many_locks_are_released_while_servers_are_away, 2);
     live_add(suite, "stopped", a_set_is_executed_after_its_time);
     live_add(suite, "memory", what_there_is_no_memory_for_is_told);
     return suite;
@@ -238,7 +238,7 @@ int main(void)
     if (!cluster_available())
         return suite_skip(CLUSTER_MISSING);
     live_start_servers_with(&opts);
-    const int status = suite_run_nofork(crowd_debts_suite());
+    const int status = suite_run_nofork(many_pending_undos_suite());
     live_stop_servers();
     return status;
 }

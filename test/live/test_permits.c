@@ -373,7 +373,7 @@ END_TEST
 
 /* What several processes write down. */
 struct board {
-    atomic_uint turns, failed, not_extended, inside, crowded, shared;
+    atomic_uint turns, failed, not_extended, inside, overlaps, shared;
     atomic_uint holders[PERMITS];
 };
 
@@ -384,7 +384,7 @@ static void write_down(redlock_lock_t *lock)
     const int slot = redlock_lock_slot(lock);
 
     if (atomic_fetch_add(&board->inside, 1) >= PERMITS)
-        atomic_fetch_add(&board->crowded, 1);
+        atomic_fetch_add(&board->overlaps, 1);
     if (atomic_fetch_add(&board->holders[slot], 1) != 0)
         atomic_fetch_add(&board->shared, 1);
     /* It takes a while. Of two nodes that die both may have granted: then it fails. */
@@ -460,7 +460,7 @@ START_TEST(eight_processes)
     ck_assert_uint_eq(atomic_load(&board->failed), 0);
     if (_i == 0)
         ck_assert_uint_eq(atomic_load(&board->not_extended), 0);
-    ck_assert_uint_eq(atomic_load(&board->crowded), 0);
+    ck_assert_uint_eq(atomic_load(&board->overlaps), 0);
     ck_assert_uint_eq(atomic_load(&board->shared), 0);
     ck_assert_uint_eq(atomic_load(&board->turns), CONTENDERS * TURNS);
     munmap(board, sizeof *board);

@@ -158,64 +158,65 @@ START_TEST(held_and_forgotten_meanwhile)
 END_TEST
 
 /* Many clients, each with one SET in the queue of each stopped server. */
-struct crowd {
+struct clients {
     redlock_t *client[TIMES];
     redlock_lock_t *lock[TIMES];
     uint64_t reconnects[TIMES];
 };
 
-static void crowd_open(struct crowd *crowd, uint32_t node_time_ms)
+static void clients_open(struct clients *clients, uint32_t node_time_ms)
 {
     live.silence = node_time_ms == 0;
     live.node_time_ms = node_time_ms;
     for (unsigned i = 0; i < TIMES; i++)
-        crowd->client[i] = live_open(live_config());
+        clients->client[i] = live_open(live_config());
     start_counting();
 }
 
-static void crowd_acquire(struct crowd *crowd, int expected)
+static void clients_acquire(struct clients *clients, int expected)
 {
     char name[32];
     for (unsigned i = 0; i < TIMES; i++) {
         const redlock_opts_t opts = redlock_opts(LONG_TTL_MS);
-        snprintf(name, sizeof name, "crowd%u", i);
-        crowd->lock[i] = NULL;
-        crowd->reconnects[i] = live_node_stats(crowd->client[i], 0).reconnects;
-        CHECK_STATUS(redlock_acquire(crowd->client[i], name, &opts, &crowd->lock[i], NULL),
+        snprintf(name, sizeof name, "resource%u", i);
+        clients->lock[i] = NULL;
+        clients->reconnects[i] = live_node_stats(clients->client[i], 0).reconnects;
+        CHECK_STATUS(redlock_acquire(clients->client[i], name, &opts, &clients->lock[i], NULL),
                      expected);
     }
 }
 
 /* A silent connection is given up after two seconds. */
-static void crowd_wait_for_new_connections(struct crowd *crowd)
+static void clients_wait_for_new_connections(struct clients *clients)
 {
     for (unsigned i = 0; i < TIMES; i++)
-        ck_assert(WAIT_UNTIL(live_node_stats(crowd->client[i], 0).reconnects > crowd->reconnects[i],
-                             TIME_LIMIT_MS));
+        ck_assert(
+            WAIT_UNTIL(live_node_stats(clients->client[i], 0).reconnects > clients->reconnects[i],
+                       TIME_LIMIT_MS));
 }
 
-static void crowd_close(struct crowd *crowd)
+static void clients_close(struct clients *clients)
 {
     for (unsigned i = 0; i < TIMES; i++)
-        ck_assert_int_eq(redlock_free(crowd->client[i]), REDLOCK_OK);
+        ck_assert_int_eq(redlock_free(clients->client[i]), REDLOCK_OK);
 }
 
 /* The undo went out behind the SET, and once more on the new connection: what became of the first
  * one is not known. */
 START_TEST(an_undo_is_repeated_on_the_new_connection)
 {
-    struct crowd crowd;
-    crowd_open(&crowd, VAIN_MS);
+    struct clients clients;
+    clients_open(&clients, VAIN_MS);
     live_pause(0, STOPPED);
-    crowd_acquire(&crowd, REDLOCK_ENOQUORUM);
-    crowd_wait_for_new_connections(&crowd);
+    clients_acquire(&clients, REDLOCK_ENOQUORUM);
+    clients_wait_for_new_connections(&clients);
     go_on(TIMES);
     for (unsigned i = 0; i < STOPPED; i++)
         ck_assert_msg(WAIT_UNTIL(live_calls(i, "evalsha") == 2 * TIMES, TIME_LIMIT_MS),
                       "node %u executed %d undos of %d", i, (int)live_calls(i, "evalsha"),
                       2 * TIMES);
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
-    crowd_close(&crowd);
+    clients_close(&clients);
 }
 END_TEST
 
@@ -224,13 +225,13 @@ END_TEST
  * afterwards. */
 START_TEST(a_delivered_set_outlives_its_connection)
 {
-    struct crowd crowd;
-    crowd_open(&crowd, 0);
+    struct clients clients;
+    clients_open(&clients, 0);
     live_pause(0, 2);
-    crowd_acquire(&crowd, REDLOCK_OK);
-    crowd_wait_for_new_connections(&crowd);
+    clients_acquire(&clients, REDLOCK_OK);
+    clients_wait_for_new_connections(&clients);
     for (unsigned i = 0; i < TIMES / 2; i++)
-        CHECK_STATUS(redlock_release(crowd.lock[i], NULL), REDLOCK_OK);
+        CHECK_STATUS(redlock_release(clients.lock[i], NULL), REDLOCK_OK);
     live_resume_all();
     for (unsigned i = 0; i < 2; i++)
         ck_assert(WAIT_UNTIL(live_calls(i, "set") == TIMES, TIME_LIMIT_MS));
@@ -241,11 +242,11 @@ START_TEST(a_delivered_set_outlives_its_connection)
                   cluster_count_keys(live.cluster, 1));
     for (unsigned i = 0; i < TIMES; i++) {
         if (i >= TIMES / 2)
-            CHECK_STATUS(redlock_release(crowd.lock[i], NULL), REDLOCK_OK);
-        redlock_lock_free(crowd.lock[i]);
+            CHECK_STATUS(redlock_release(clients.lock[i], NULL), REDLOCK_OK);
+        redlock_lock_free(clients.lock[i]);
     }
     ck_assert(live_wait_no_keys(TIME_LIMIT_MS));
-    crowd_close(&crowd);
+    clients_close(&clients);
 }
 END_TEST
 

@@ -128,7 +128,7 @@ ONLY = {
 }  # fmt: skip
 
 # What mostly computes; all others wait for servers and deadlines (test/runner/lanes.py).
-COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "crowd", "mutations", "abi"}
+COMPUTING_SUITES = {"unit", "exhaustive", "fuzz", "model", "sim", "contention", "mutations", "abi"}
 
 
 # So long that they begin first: else the end of all is one of them, alone.

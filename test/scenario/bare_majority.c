@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct barely barely;
+struct bare_majority bare_majority;
 
 static void set_memory(const char *value)
 {
@@ -18,17 +18,17 @@ static redlock_config_t *configure(redlock_config_t *config, uint32_t beat_ms)
     ck_assert_int_eq(redlock_config_set_fence_records(config, REDLOCK_FENCE_RECORDS_VOLATILE),
                      REDLOCK_OK);
     ck_assert_int_eq(redlock_config_set_heartbeat_ms(config, beat_ms), REDLOCK_OK);
-    if (barely.admission != 0)
-        ck_assert_int_eq(redlock_config_set_admission(config, barely.admission), REDLOCK_OK);
+    if (bare_majority.admission != 0)
+        ck_assert_int_eq(redlock_config_set_admission(config, bare_majority.admission), REDLOCK_OK);
     return config;
 }
 
 static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lock)
 {
     redlock_report_t *report = NULL;
-    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
+    redlock_opts_t opts = redlock_opts(bare_majority.max_ttl_ms);
     opts.wait_ms = wait_ms;
-    opts.flags = barely.flags;
+    opts.flags = bare_majority.flags;
     const int status = redlock_acquire(client, NAME, &opts, ret_lock, &report);
     live_keep_report(report);
     return status;
@@ -36,24 +36,27 @@ static int try_once(redlock_t *client, uint64_t wait_ms, redlock_lock_t **ret_lo
 
 static void hold_beside(void)
 {
-    redlock_opts_t opts = redlock_opts(barely.max_ttl_ms);
-    opts.flags = REDLOCK_FLAG_AUTO_EXTEND | barely.flags;
+    redlock_opts_t opts = redlock_opts(bare_majority.max_ttl_ms);
+    opts.flags = REDLOCK_FLAG_AUTO_EXTEND | bare_majority.flags;
     opts.wait_ms = wait_scaled_ms(TIME_LIMIT_MS);
-    CHECK_STATUS(redlock_acquire(barely.other, "beside", &opts, &barely.beside, NULL), REDLOCK_OK);
+    CHECK_STATUS(redlock_acquire(bare_majority.other, "beside", &opts, &bare_majority.beside, NULL),
+                 REDLOCK_OK);
     ck_assert(WAIT_UNTIL(live_nodes_with("beside") == NODES, TIME_LIMIT_MS));
 }
 
 void bare_majority_hold(void)
 {
-    if (barely.max_ttl_ms == 0)
-        barely.max_ttl_ms = MAX_TTL_MS;
-    live.max_ttl_ms = barely.max_ttl_ms;
-    live.client = live_open(configure(live_config(), barely.holder_looks ? BEAT_MS : NO_BEAT_MS));
-    barely.other = live_open(configure(live_config(), BEAT_MS));
-    if (!barely.idle)
+    if (bare_majority.max_ttl_ms == 0)
+        bare_majority.max_ttl_ms = MAX_TTL_MS;
+    live.max_ttl_ms = bare_majority.max_ttl_ms;
+    live.client =
+        live_open(configure(live_config(), bare_majority.holder_looks ? BEAT_MS : NO_BEAT_MS));
+    bare_majority.other = live_open(configure(live_config(), BEAT_MS));
+    if (!bare_majority.idle)
         hold_beside();
     set_memory("1");
-    CHECK_STATUS(try_once(live.client, wait_scaled_ms(TIME_LIMIT_MS), &barely.held), REDLOCK_OK);
+    CHECK_STATUS(try_once(live.client, wait_scaled_ms(TIME_LIMIT_MS), &bare_majority.held),
+                 REDLOCK_OK);
     ck_assert_uint_eq(live_nodes_with(NAME), QUORUM);
     set_memory("0");
 }
@@ -61,32 +64,32 @@ void bare_majority_hold(void)
 void bare_majority_check_free(void)
 {
     ck_assert_uint_lt(live_nodes_with(NAME), QUORUM);
-    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
 }
 
 static void check_refused(redlock_t *client, int cause)
 {
     redlock_lock_t *lock = NULL;
     /* A missing record is only seen by who asks for a vote, and so is all by who was idle. */
-    const bool told = cause == REDLOCK_CAUSE_FENCE_RECORD || barely.idle ||
+    const bool told = cause == REDLOCK_CAUSE_FENCE_RECORD || bare_majority.idle ||
                       WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, TIME_LIMIT_MS);
     ck_assert_msg(told, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
                   live_node_stats(client, VICTIM).text);
     const int status = try_once(client, 0, &lock);
-    ck_assert_msg(redlock_lock_check(barely.held, 0) == REDLOCK_OK,
+    ck_assert_msg(redlock_lock_check(bare_majority.held, 0) == REDLOCK_OK,
                   "too slow: our lock was over before the other client was refused");
     ck_assert_msg(status != REDLOCK_OK, "two at once");
     ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
     /* With patience it gets the lock, but not while it is ours. */
     CHECK_STATUS(try_once(client, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_ELOST);
+    ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_ELOST);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
 }
 
 void bare_majority_check_refused(int cause)
 {
-    check_refused(barely.other, cause);
+    check_refused(bare_majority.other, cause);
 }
 
 void bare_majority_check_refused_anew(int cause)
@@ -109,18 +112,18 @@ void bare_majority_check_refused_anew(int cause)
 void bare_majority_check_two_at_once(void)
 {
     redlock_lock_t *lock = NULL;
-    CHECK_STATUS(try_once(barely.other, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    CHECK_STATUS(try_once(bare_majority.other, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);
     redlock_lock_free(lock);
 }
 
 void bare_majority_end(void)
 {
-    redlock_release(barely.held, NULL);
-    redlock_lock_free(barely.held);
-    redlock_release(barely.beside, NULL);
-    redlock_lock_free(barely.beside);
-    ck_assert_int_eq(redlock_free(barely.other), REDLOCK_OK);
-    memset(&barely, 0, sizeof barely);
+    redlock_release(bare_majority.held, NULL);
+    redlock_lock_free(bare_majority.held);
+    redlock_release(bare_majority.beside, NULL);
+    redlock_lock_free(bare_majority.beside);
+    ck_assert_int_eq(redlock_free(bare_majority.other), REDLOCK_OK);
+    memset(&bare_majority, 0, sizeof bare_majority);
 }

@@ -7,13 +7,13 @@
 
 #include "live.h"
 
-#define NAME       "barely"
+#define NAME       "bare_majority"
 #define MAX_TTL_MS 4000 /* all of a case but its end takes place within */
 #define VICTIM     2
 #define BEAT_MS    20
 #define NO_BEAT_MS 60000
 
-struct barely {
+struct bare_majority {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
     uint32_t flags;      /* of all locks: 0 or REDLOCK_FLAG_FENCE */
     int admission;       /* of all clients; 0: the default */
@@ -23,7 +23,7 @@ struct barely {
     redlock_t *other;       /* it holds another lock, and so looks at its servers */
     redlock_lock_t *beside; /* that one */
 };
-extern struct barely barely;
+extern struct bare_majority bare_majority;
 
 /* To be called first in a case: opens live.client and takes the lock. */
 void bare_majority_hold(void);

@@ -159,8 +159,8 @@ START_TEST(scenario_19_restart_and_step)
     ck_assert_ptr_nonnull(strstr(info, "uptime_in_seconds:6"));
     free(info);
     bare_majority_check_free();
-    redlock_node_stats_t stats = live_node_stats(barely.other, VICTIM);
-    ck_assert_msg(WAIT_UNTIL((stats = live_node_stats(barely.other, VICTIM)).cause ==
+    redlock_node_stats_t stats = live_node_stats(bare_majority.other, VICTIM);
+    ck_assert_msg(WAIT_UNTIL((stats = live_node_stats(bare_majority.other, VICTIM)).cause ==
                                      REDLOCK_CAUSE_RESTARTED ||
                                  stats.cause == REDLOCK_CAUSE_CLOCK_STEP,
                              TIME_LIMIT_MS),
@@ -176,7 +176,7 @@ END_TEST
  * server is asked for a proof, if the user wants that. */
 static void step_before_a_new_client(int admission, int64_t step_ms)
 {
-    barely.admission = admission;
+    bare_majority.admission = admission;
     bare_majority_hold();
     cluster_restart(live.cluster, VICTIM, false);
     cluster_clock_step(live.cluster, VICTIM, step_ms);
@@ -202,7 +202,7 @@ END_TEST
 START_TEST(scenario_20_promoted)
 {
     live.heal = heal;
-    barely.max_ttl_ms = 8000; /* it takes a while to become a replica */
+    bare_majority.max_ttl_ms = 8000; /* it takes a while to become a replica */
     bare_majority_hold();
     char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
                                    cluster_port(live.cluster, 4));
@@ -221,8 +221,8 @@ END_TEST
 START_TEST(scenario_20_promoted_while_idle)
 {
     live.heal = heal;
-    barely.max_ttl_ms = 8000;
-    barely.idle = true;
+    bare_majority.max_ttl_ms = 8000;
+    bare_majority.idle = true;
     bare_majority_hold();
     const uint64_t begun_ms = wait_now_ms();
     char *answer = cluster_command(live.cluster, VICTIM, "REPLICAOF 127.0.0.1 %d",
@@ -232,8 +232,9 @@ START_TEST(scenario_20_promoted_while_idle)
     ck_assert(WAIT_UNTIL(live_nodes_with(NAME) < QUORUM, TIME_LIMIT_MS));
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "REPLICAOF NO ONE"));
     bare_majority_check_free();
-    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).reconnects, 0);
-    ck_assert_int_eq(live_node_stats(barely.other, VICTIM).eligible, 1);      /* it does not know */
+    ck_assert_uint_eq(live_node_stats(bare_majority.other, VICTIM).reconnects, 0);
+    ck_assert_int_eq(live_node_stats(bare_majority.other, VICTIM).eligible,
+                     1);                                                      /* it does not know */
     ck_assert(WAIT_UNTIL(wait_now_ms() > begun_ms + BEAT_MS, TIME_LIMIT_MS)); /* a look is due */
     bare_majority_check_refused(REDLOCK_CAUSE_PROMOTED);
     bare_majority_end();
@@ -252,16 +253,17 @@ START_TEST(scenario_22_eviction)
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory 100mb"));
     bare_majority_check_free();
     redlock_lock_t *lock = NULL;
-    ck_assert(WAIT_UNTIL(live_node_stats(barely.other, VICTIM).cause == REDLOCK_CAUSE_EVICTING,
-                         TIME_LIMIT_MS));
+    ck_assert(
+        WAIT_UNTIL(live_node_stats(bare_majority.other, VICTIM).cause == REDLOCK_CAUSE_EVICTING,
+                   TIME_LIMIT_MS));
     redlock_opts_t opts = redlock_opts(MAX_TTL_MS);
-    ck_assert_int_ne(redlock_acquire(barely.other, NAME, &opts, &lock, NULL), REDLOCK_OK);
-    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    ck_assert_int_ne(redlock_acquire(bare_majority.other, NAME, &opts, &lock, NULL), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
     /* It never votes again unless it is mended. */
-    ck_assert_uint_eq(live_node_stats(barely.other, VICTIM).quarantine_ms, 0);
+    ck_assert_uint_eq(live_node_stats(bare_majority.other, VICTIM).quarantine_ms, 0);
     ck_assert(
         cluster_replies(live.cluster, VICTIM, "OK", "CONFIG SET maxmemory-policy noeviction"));
-    ck_assert(WAIT_UNTIL(live_voters(barely.other) == NODES, TIME_LIMIT_MS));
+    ck_assert(WAIT_UNTIL(live_voters(bare_majority.other) == NODES, TIME_LIMIT_MS));
     bare_majority_end();
 }
 END_TEST
@@ -275,8 +277,9 @@ START_TEST(scenario_24_deleted)
     bare_majority_check_free();
     bare_majority_check_two_at_once();
     /* The holder learns of it with its next extension. */
-    ck_assert_int_ne(live_extend(barely.held, 0), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
+    ck_assert_int_ne(live_extend(bare_majority.held, 0), REDLOCK_OK);
+    ck_assert(
+        WAIT_UNTIL(redlock_lock_check(bare_majority.held, 0) == REDLOCK_ELOST, TIME_LIMIT_MS));
     bare_majority_end();
 }
 END_TEST
@@ -285,7 +288,7 @@ END_TEST
 START_TEST(scenario_24_deleted_with_fences)
 {
     live.heal = heal;
-    barely.flags = REDLOCK_FLAG_FENCE;
+    bare_majority.flags = REDLOCK_FLAG_FENCE;
     bare_majority_hold();
     ck_assert(cluster_replies(live.cluster, VICTIM, "OK", "FLUSHALL"));
     bare_majority_check_free();

@@ -70,11 +70,12 @@ END_TEST
 START_TEST(scenario_12_the_holder_is_told)
 {
     live.heal = heal;
-    barely.holder_looks = true;
+    bare_majority.holder_looks = true;
     bare_majority_hold();
-    ck_assert_int_eq(redlock_lock_check(barely.held, 0), REDLOCK_OK);
+    ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_OK);
     cluster_clock_step(live.cluster, VICTIM, 60000);
-    ck_assert(WAIT_UNTIL(redlock_lock_check(barely.held, 0) == REDLOCK_ELOST, MAX_TTL_MS / 2));
+    ck_assert(
+        WAIT_UNTIL(redlock_lock_check(bare_majority.held, 0) == REDLOCK_ELOST, MAX_TTL_MS / 2));
     bare_majority_end();
 }
 END_TEST

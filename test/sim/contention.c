@@ -47,7 +47,7 @@ uint64_t sim_contention_think_ns(struct sim_client *client)
     return sim_below(&client->world->random, client->world->plan.contention->think_ns + 1);
 }
 
-void sim_contention_wish(const struct sim_plan *plan, struct rl_lease_params *params)
+void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_params *params)
 {
     params->terms.ttl_ns = plan->ttl_ns;
     params->wait_ns = RL_NEVER;

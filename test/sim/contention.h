@@ -80,7 +80,7 @@ void sim_contention_name(const struct sim_plan *plan, unsigned client, struct rl
 void sim_contention_begin(struct sim_world *world);
 void sim_contention_end(struct sim_world *world);
 uint64_t sim_contention_think_ns(struct sim_client *client);
-void sim_contention_wish(const struct sim_plan *plan, struct rl_lease_params *params);
+void sim_contention_lock_choice(const struct sim_plan *plan, struct rl_lease_params *params);
 void sim_contention_granted(struct sim_client *client, unsigned at);
 void sim_contention_released(struct sim_client *client);
 

@@ -220,7 +220,7 @@ static void set_up_foreign(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.splits = splits(plan) + 1000;
 }
 const struct sim_case sim_cases[] = {
-    {"crowd", set_up_contention},
+    {"contenders", set_up_contention},
     {"storm", set_up_storm},
     {"uneven", set_up_uneven},
     {"monopoly", set_up_monopoly},

@@ -48,7 +48,7 @@ struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t ki
         params.terms.extend_at_ns = sim_between(random, usable_ns / 10, usable_ns / 2);
     params.terms.margin_ns = params.terms.ttl_ns / 10;
     if (plan->contention != NULL)
-        sim_contention_wish(plan, &params);
+        sim_contention_lock_choice(plan, &params);
     return params;
 }
 

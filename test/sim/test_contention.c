@@ -25,8 +25,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("crowd");
-    TCase *tc = tcase_create("crowd");
+    Suite *suite = suite_create("contention");
+    TCase *tc = tcase_create("cases");
 
     if (sodium_init() < 0)
         return EXIT_FAILURE;

@@ -19,8 +19,8 @@
 #include <string.h>
 
 /* A run that does this much is stuck in a loop. */
-#define EVENTS_MAX       2000000
-#define EVENTS_MAX_CROWD 20000000
+#define EVENTS_MAX            2000000
+#define EVENTS_MAX_CONTENTION 20000000
 
 void sim_plan_event(struct sim_world *world, uint64_t at_ns, enum sim_event_kind kind, unsigned who,
                     unsigned which, uint32_t stamp, void *data)
@@ -228,7 +228,7 @@ static uint64_t timeout_ns_of(const struct sim_world *world)
 static void run(struct sim_world *world)
 {
     struct sim_event event;
-    uint64_t most = world->plan.contention != NULL ? EVENTS_MAX_CROWD : EVENTS_MAX;
+    uint64_t most = world->plan.contention != NULL ? EVENTS_MAX_CONTENTION : EVENTS_MAX;
 
     while (world->violation[0] == '\0' && !is_over(world)) {
         if (!sim_queue_pop(&world->queue, &event)) {

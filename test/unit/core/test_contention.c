@@ -173,11 +173,11 @@ START_TEST(what_denies_and_never_comes_is_believed_less_and_less)
 END_TEST
 
 /* Wins once in so many wakes, until that is known. */
-static void learn(unsigned crowd)
+static void learn(unsigned contenders)
 {
-    for (unsigned i = 0; i < 100 * crowd; i++) {
+    for (unsigned i = 0; i < 100 * contenders; i++) {
         rl_contention_note_notification(&contention, NOW_NS);
-        if (i % crowd == 0)
+        if (i % contenders == 0)
             rl_contention_note_grant(&contention);
     }
 }
@@ -199,7 +199,7 @@ static unsigned goes_ahead(void)
     return count;
 }
 
-START_TEST(about_one_of_a_crowd_goes_ahead)
+START_TEST(about_one_of_many_contenders_tries_first)
 {
     unsigned last = 1000;
 
@@ -211,14 +211,14 @@ START_TEST(about_one_of_a_crowd_goes_ahead)
     rl_contention_note_grant(&contention); /* nobody had to be woken for that: it tells nothing */
     ck_assert_uint_gt(goes_ahead(), 700);
     last = goes_ahead();
-    for (unsigned crowd = 2; crowd <= 128; crowd *= 4) {
+    for (unsigned contenders = 2; contenders <= 128; contenders *= 4) {
         setup();
-        learn(crowd);
-        while (contention.notifications < crowd) /* as long as on average */
+        learn(contenders);
+        while (contention.notifications < contenders) /* as long as on average */
             rl_contention_note_notification(&contention, NOW_NS);
         unsigned count = goes_ahead();
-        ck_assert_uint_ge(count * crowd, 300); /* of all of them 0.3 to 3.5: c^(1/4) */
-        ck_assert_uint_le(count * crowd, 3500);
+        ck_assert_uint_ge(count * contenders, 300); /* of all of them 0.3 to 3.5: c^(1/4) */
+        ck_assert_uint_le(count * contenders, 3500);
         ck_assert_uint_lt(count, last);
         last = count;
         contention.notifications /= 4;
@@ -235,7 +235,7 @@ START_TEST(about_one_of_a_crowd_goes_ahead)
 END_TEST
 
 /* 1 in c^(3/4) where it was waited for c wakes, of 16: one in eight. */
-START_TEST(the_share_of_one_in_a_crowd)
+START_TEST(the_share_of_one_of_many_contenders)
 {
     contention.contenders = 16 * 8;
     contention.notifications = 16;
@@ -256,7 +256,7 @@ START_TEST(the_share_of_one_in_a_crowd)
 END_TEST
 
 /* One grant after many wakes is no crowd yet. */
-START_TEST(a_crowd_is_known_by_and_by)
+START_TEST(the_number_of_contenders_is_learnt_by_and_by)
 {
     contention.contenders = 2 * 8;
     contention.notifications = 34;
@@ -479,9 +479,9 @@ int main(void)
     tcase_add_test(tcase, others_go_first_where_they_were_met);
     tcase_add_test(tcase, a_denial_on_the_way_shows_others);
     tcase_add_test(tcase, what_denies_and_never_comes_is_believed_less_and_less);
-    tcase_add_test(tcase, about_one_of_a_crowd_goes_ahead);
-    tcase_add_test(tcase, the_share_of_one_in_a_crowd);
-    tcase_add_test(tcase, a_crowd_is_known_by_and_by);
+    tcase_add_test(tcase, about_one_of_many_contenders_tries_first);
+    tcase_add_test(tcase, the_share_of_one_of_many_contenders);
+    tcase_add_test(tcase, the_number_of_contenders_is_learnt_by_and_by);
     tcase_add_test(tcase, going_ahead_is_left_to_those_who_win_by_it);
     tcase_add_test(tcase, splits_are_forgotten_by_denials);
     tcase_add_test(tcase, denies_what_all_others_grant);

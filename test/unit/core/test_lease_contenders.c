@@ -319,7 +319,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("core_lease_contenders");
-    TCase *tcase = tcase_create("crowd");
+    TCase *tcase = tcase_create("contenders");
     tcase_add_checked_fixture(tcase, setup, NULL);
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, answer_behind_the_denial);

@@ -376,7 +376,7 @@ START_TEST(split)
 }
 END_TEST
 
-START_TEST(a_taken_slot_is_no_crowd)
+START_TEST(a_taken_slot_is_no_contention)
 {
     begin();
     deny_all();
@@ -484,7 +484,7 @@ int main(void)
                                   a_single_pass_over_many,
                                   many_slots_in_turn,
                                   split,
-                                  a_taken_slot_is_no_crowd,
+                                  a_taken_slot_is_no_contention,
                                   let_go_by_this_client,
                                   begins_where_it_is_likely_to_be_free,
                                   misled,

@@ -9,14 +9,14 @@
 
 #include "suite.h"
 
-#define CROWD     2000
+#define CLAIMS    2000
 #define TTL_NS    (30 * RL_SECOND)
 #define DRIFT_NS  (302 * RL_MS)
 #define RELEASE_A "EVALSHA release 1 key aa\n"
 
 static struct rig *rig;
 static struct rl_claim *a;
-static struct rl_claim *crowd[CROWD];
+static struct rl_claim *claims[CLAIMS];
 static size_t refused; /* growing to so many bytes fails; 0: it does not */
 
 static void *grow(void *ptr, size_t size, void *userdata)
@@ -39,19 +39,19 @@ static void teardown(void)
     rig_drop(a);
 }
 
-static void make_crowd(void)
+static void make_claims(void)
 {
-    for (unsigned i = 0; i < CROWD; i++) {
+    for (unsigned i = 0; i < CLAIMS; i++) {
         char token[16];
         snprintf(token, sizeof token, "t%05u", i);
-        crowd[i] = rig_claim(rig, token);
+        claims[i] = rig_claim(rig, token);
     }
 }
 
-static void drop_crowd(void)
+static void drop_claims(void)
 {
-    for (unsigned i = 0; i < CROWD; i++)
-        rl_claim_drop(crowd[i]);
+    for (unsigned i = 0; i < CLAIMS; i++)
+        rl_claim_drop(claims[i]);
 }
 
 static void start_down(void)
@@ -98,49 +98,49 @@ static void answer_all(unsigned count)
 }
 
 /* Thousands of locks are given back while their node is away. */
-START_TEST(a_crowd_is_owed)
+START_TEST(many_undos_are_pending)
 {
     start_down();
-    make_crowd();
-    for (unsigned i = 0; i < CROWD; i++) {
-        ck_assert_uint_eq(rig_undo(rig, crowd[i], 0), RL_VOTE_FAILED);
+    make_claims();
+    for (unsigned i = 0; i < CLAIMS; i++) {
+        ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_FAILED);
         ck_assert_uint_eq(rl_node_undos_pending(&rig->node), i + 1);
     }
-    ck_assert_uint_eq(rig_undo(rig, crowd[0], 0), RL_VOTE_FAILED);
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD); /* once is enough */
+    ck_assert_uint_eq(rig_undo(rig, claims[0], 0), RL_VOTE_FAILED);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS); /* once is enough */
     come_up();
     const char *said = rig_said(rig);
     ck_assert_ptr_nonnull(strstr(said, " t00000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01000\n"));
     ck_assert_ptr_nonnull(strstr(said, " t01999\n"));
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD);
-    ck_assert_uint_ge(rig->node.undos.heap.cap, CROWD); /* they may be owed again */
-    answer_all(CROWD);
-    ck_assert_uint_eq(rig->undone, CROWD);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS);
+    ck_assert_uint_ge(rig->node.undos.heap.cap, CLAIMS); /* they may be owed again */
+    answer_all(CLAIMS);
+    ck_assert_uint_eq(rig->undone, CLAIMS);
     ck_assert_uint_eq(rig->given_up + rig->dropped, 0);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
-    ck_assert_uint_lt(rig->node.undos.heap.cap, CROWD); /* given back */
-    drop_crowd();
+    ck_assert_uint_lt(rig->node.undos.heap.cap, CLAIMS); /* given back */
+    drop_claims();
 }
 END_TEST
 
 /* All under way when the connection ends: room for what is then owed was made when it was sent. */
-START_TEST(a_crowd_under_way_is_owed_without_memory)
+START_TEST(many_undos_under_way_are_pending_without_memory)
 {
     rig_ready(rig);
-    make_crowd();
-    for (unsigned i = 0; i < CROWD; i++)
-        ck_assert_uint_eq(rig_undo(rig, crowd[i], 0), RL_VOTE_NONE);
+    make_claims();
+    for (unsigned i = 0; i < CLAIMS; i++)
+        ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
     rig_said(rig);
     refused = 1;
     rig_lose(rig);
-    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD);
+    ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS);
     ck_assert_uint_eq(rig->dropped, 0);
     refused = 0;
     come_up();
-    answer_all(CROWD);
-    ck_assert_uint_eq(rig->undone, CROWD);
-    drop_crowd();
+    answer_all(CLAIMS);
+    ck_assert_uint_eq(rig->undone, CLAIMS);
+    drop_claims();
 }
 END_TEST
 
@@ -151,31 +151,31 @@ START_TEST(debts_expire_in_their_order)
     unsigned expected = 0;
 
     start_down();
-    make_crowd();
+    make_claims();
     begin_ns = rig->now_ns;
-    for (unsigned i = 0; i < CROWD; i++) {
+    for (unsigned i = 0; i < CLAIMS; i++) {
         word ^= word << 13;
         word ^= word >> 7;
         word ^= word << 17;
-        crowd[i]->ttl_max_ms = 1000 + word % 20000;
-        rig_undo(rig, crowd[i], 0);
+        claims[i]->ttl_max_ms = 1000 + word % 20000;
+        rig_undo(rig, claims[i], 0);
     }
     for (unsigned step = 0; step < 30; step++) {
         pass_down(800 * RL_MS);
         expected = 0;
-        for (unsigned i = 0; i < CROWD; i++) {
-            uint64_t ttl_ns = crowd[i]->ttl_max_ms * RL_MS;
+        for (unsigned i = 0; i < CLAIMS; i++) {
+            uint64_t ttl_ns = claims[i]->ttl_max_ms * RL_MS;
             uint64_t life_ns = ttl_ns + rl_drift_ns(ttl_ns, &rig->common.admission.drift);
             bool over = begin_ns + life_ns <= rig->now_ns;
-            ck_assert_uint_eq(crowd[i]->refs, over ? 1 : 2);
+            ck_assert_uint_eq(claims[i]->refs, over ? 1 : 2);
             expected += over;
         }
         ck_assert_uint_eq(rig->given_up, expected);
-        ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CROWD - expected);
+        ck_assert_uint_eq(rl_node_undos_pending(&rig->node), CLAIMS - expected);
     }
-    ck_assert_uint_eq(expected, CROWD);
-    ck_assert_uint_lt(rig->node.undos.heap.cap, CROWD);
-    drop_crowd();
+    ck_assert_uint_eq(expected, CLAIMS);
+    ck_assert_uint_lt(rig->node.undos.heap.cap, CLAIMS);
+    drop_claims();
 }
 END_TEST
 
@@ -183,20 +183,20 @@ END_TEST
 START_TEST(without_memory_it_is_told)
 {
     start_down();
-    make_crowd();
-    for (unsigned i = 0; i < CROWD; i++) {
+    make_claims();
+    for (unsigned i = 0; i < CLAIMS; i++) {
         refused = i >= 1000 ? 1 : 0;
-        rig_undo(rig, crowd[i], 0);
+        rig_undo(rig, claims[i], 0);
     }
     unsigned kept = rl_node_undos_pending(&rig->node);
     ck_assert_uint_ge(kept, 1000);
-    ck_assert_uint_eq(rig->dropped, CROWD - kept);
+    ck_assert_uint_eq(rig->dropped, CLAIMS - kept);
     ck_assert_uint_eq(rig->given_up, 0);
     ck_assert_uint_eq(rig->node.undos.dropped_until_ns, rig->now_ns + TTL_NS + DRIFT_NS);
     come_up();
     answer_all(kept);
     ck_assert_uint_eq(rig->undone, kept);
-    drop_crowd();
+    drop_claims();
 }
 END_TEST
 
@@ -206,24 +206,24 @@ START_TEST(without_room_for_its_undo_nothing_is_asked)
     unsigned asked = 0;
 
     rig_ready(rig);
-    make_crowd();
+    make_claims();
     ck_assert_int_eq(rig_request(rig, a, 1, RL_VERB_ACQUIRE), 0);
     refused = 1;
-    while (asked < CROWD && rig_request(rig, crowd[asked], 1, RL_VERB_ACQUIRE) == 0)
+    while (asked < CLAIMS && rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE) == 0)
         asked++;
     ck_assert_uint_lt(asked, 400);
     rig_said(rig);
-    ck_assert_int_eq(rig_request(rig, crowd[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
+    ck_assert_int_eq(rig_request(rig, claims[asked], 1, RL_VERB_ACQUIRE), REDLOCK_CAUSE_NO_MEMORY);
     ck_assert_str_eq(rig_said(rig), "");
     for (unsigned i = 0; i < asked; i++)
-        ck_assert_uint_eq(rig_undo(rig, crowd[i], 0), RL_VOTE_NONE);
+        ck_assert_uint_eq(rig_undo(rig, claims[i], 0), RL_VOTE_NONE);
     rig_lose(rig);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), asked);
     ck_assert_uint_eq(rig->dropped, 0);
     come_up();
     answer_all(asked);
     rig->vote_count = 0;
-    drop_crowd();
+    drop_claims();
 }
 END_TEST
 
@@ -322,12 +322,12 @@ END_TEST
 
 #define LIFE_NS(ttl_ns) ((ttl_ns) + rl_drift_ns(ttl_ns, &rig->common.admission.drift))
 
-enum evil { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
+enum hostile_server { REFUSES = 0, GREETS_ONLY, HANGS_UP, BAD_REPLIES };
 
 /* Plays the server until `end_ns`. REFUSES: each undo is answered with an error at once.
  * GREETS_ONLY: nothing but the greeting is answered. HANGS_UP: the connection ends when an undo
  * arrives. */
-static void play(enum evil evil, uint64_t end_ns)
+static void play(enum hostile_server hostile, uint64_t end_ns)
 {
     for (;;) {
         const char *said = rig_said(rig);
@@ -336,11 +336,12 @@ static void play(enum evil evil, uint64_t end_ns)
             rig_greet_as(rig, "run_id:x\r\n", "role:master\r\n");
             continue;
         }
-        if (rig->node.state == RL_NODE_READY && evil == HANGS_UP && strstr(said, "EVAL") != NULL) {
+        if (rig->node.state == RL_NODE_READY && hostile == HANGS_UP &&
+            strstr(said, "EVAL") != NULL) {
             rig_lose(rig);
             continue;
         }
-        for (; evil == REFUSES && *said != '\0'; said = strchr(said, '\n') + 1)
+        for (; hostile == REFUSES && *said != '\0'; said = strchr(said, '\n') + 1)
             rig_reply(rig, said[0] == 'S' ? "+OK\r\n" : "-NOPERM this user has no permissions\r\n");
         rig->vote_count = 0;
         uint64_t wake_ns = rl_max_u64(rl_node_wake_ns(&rig->node), rig->now_ns);
@@ -364,9 +365,9 @@ START_TEST(retries_do_not_renew_the_expiry)
     rig_pass(rig, 7 * RL_SECOND);
     rig_undo(rig, a, 0);
     /* What the server may have read late counts from the next greeting. */
-    play((enum evil)_i, set_ns + LIFE_NS(TTL_NS) - 1);
+    play((enum hostile_server)_i, set_ns + LIFE_NS(TTL_NS) - 1);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 1);
-    play((enum evil)_i, set_ns + LIFE_NS(TTL_NS) + 5 * RL_SECOND);
+    play((enum hostile_server)_i, set_ns + LIFE_NS(TTL_NS) + 5 * RL_SECOND);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->given_up, 1);
     ck_assert_uint_eq(a->refs, 1);
@@ -457,11 +458,11 @@ START_TEST(the_undos_pending_are_those_of_one_ttl)
         }
         claim->owner = NULL;
         rl_claim_drop(claim);
-        play((enum evil)_i, rig->now_ns + step_ns);
+        play((enum hostile_server)_i, rig->now_ns + step_ns);
         ck_assert_uint_le(rl_node_undos_pending(&rig->node), bound);
     }
     ck_assert_uint_gt(sent, _i == REFUSES ? 5990 : 10);
-    play((enum evil)_i, rig->now_ns + longest_ns);
+    play((enum hostile_server)_i, rig->now_ns + longest_ns);
     ck_assert_uint_eq(rl_node_undos_pending(&rig->node), 0);
     ck_assert_uint_eq(rig->undone, 0);
 }
@@ -473,8 +474,8 @@ int main(void)
     TCase *tcase = tcase_create("debts");
     suite_add_tcase(suite, tcase);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_crowd_is_owed);
-    tcase_add_test(tcase, a_crowd_under_way_is_owed_without_memory);
+    tcase_add_test(tcase, many_undos_are_pending);
+    tcase_add_test(tcase, many_undos_under_way_are_pending_without_memory);
     tcase_add_test(tcase, debts_expire_in_their_order);
     tcase_add_test(tcase, without_memory_it_is_told);
     tcase_add_test(tcase, without_room_for_its_undo_nothing_is_asked);
