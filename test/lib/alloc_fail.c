@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Replaces the allocator's entry points and forwards to the next definition: libc, the sanitizer
- * runtime or valgrind. Built without instrumentation, because it runs before sanitizers are ready.
- */
+ * runtime or valgrind. This file is built without instrumentation, because it runs before the
+ * sanitizers are ready. */
 #include "alloc_fail.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,8 @@ static int (*next_posix_memalign)(void **, size_t, size_t);
 static void *(*next_aligned_alloc)(size_t, size_t);
 static int (*next_getattr)(pthread_t, pthread_attr_t *);
 
-/* dlsym() may allocate while it looks for malloc: those few blocks come from here, never freed. */
+/* dlsym() may allocate while it looks for malloc. Those few blocks come from this array and are
+ * never freed. */
 #define EARLY_SIZE 16384
 static _Alignas(max_align_t) unsigned char early[EARLY_SIZE];
 static size_t early_used;
@@ -53,14 +54,16 @@ static bool is_early(const void *block)
     return byte >= early && byte < early + EARLY_SIZE;
 }
 
-/* Copies the address instead of casting it: ISO C has no cast from object to function pointer. */
+/* Stores the next definition of the function `name` in *ret_function. Copies the address instead of
+ * casting it, because ISO C has no cast from object to function pointer. */
 static void find(void *ret_function, const char *name)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
     memcpy(ret_function, &symbol, sizeof symbol);
 }
 
-/* True once the next allocator is known. False inside dlsym() itself. */
+/* Finds the next allocator at the first call. Returns true once it is known, and false inside
+ * dlsym() itself. */
 static bool resolved(void)
 {
     static bool resolving;
@@ -79,7 +82,7 @@ static bool resolved(void)
     return next_aligned_alloc != NULL;
 }
 
-/* Counts one allocation and says whether it has to fail. */
+/* Counts one allocation and returns whether it has to fail. */
 static bool must_fail(void)
 {
     const int now = atomic_load(&mode);
@@ -211,8 +214,8 @@ void free(void *block)
     next_free(block);
 }
 
-/* The address sanitizer's strdup() does not call malloc(), and its blocks would only be seen going.
- */
+/* Copies with the malloc() above. The address sanitizer's strdup() does not call malloc(), so that
+ * alloc_fail_live() would only count how its blocks are freed. */
 char *strndup(const char *text, size_t size)
 {
     const size_t length = strnlen(text, size);
@@ -229,7 +232,8 @@ char *strdup(const char *text)
     return strndup(text, SIZE_MAX);
 }
 
-/* Sanitizers call this in each new thread and give up when it fails; it allocates. */
+/* Exempts the allocation that this call makes. Sanitizers make the call in each new thread and
+ * abort if it fails. */
 int pthread_getattr_np(pthread_t thread, pthread_attr_t *ret_attr)
 {
     alloc_fail_exempt(true);

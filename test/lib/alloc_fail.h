@@ -25,22 +25,24 @@ enum alloc_fail_scope {
     ALLOC_FAIL_THIS_THREAD  /* only the thread that starts the injection */
 };
 
-/* Each starts anew at allocation 0. */
+/* Start an injection at allocation 0. An injection that is under way ends. */
 void alloc_fail_count(enum alloc_fail_scope scope);            /* none fails, all are counted */
-void alloc_fail_once(uint64_t k, enum alloc_fail_scope scope); /* number k fails, once */
-void alloc_fail_from(uint64_t k, enum alloc_fail_scope scope); /* number k and all later ones */
+void alloc_fail_once(uint64_t k, enum alloc_fail_scope scope); /* only number k fails */
+void alloc_fail_from(uint64_t k,
+                     enum alloc_fail_scope scope); /* number k and all later ones fail */
 
-/* Ends the injection. True if an allocation has failed. */
+/* Ends the injection. Returns true if an allocation has failed. */
 bool alloc_fail_stop(void);
 
-/* Allocations seen since the start, failed ones included. */
+/* Returns the number of allocations since the start of the injection, failed ones included. */
 uint64_t alloc_fail_seen(void);
 
-/* The calling thread's allocations are neither counted nor failed while on (nests). */
+/* Exempts the calling thread: while `on`, its allocations are neither counted nor failed. Calls
+ * nest. */
 void alloc_fail_exempt(bool on);
 
-/* Blocks of the whole process that are allocated and not freed. For comparisons before and after.
- */
+/* Returns the number of blocks of the whole process that are allocated and not freed, for
+ * comparisons before and after. */
 int64_t alloc_fail_live(void);
 
 #endif

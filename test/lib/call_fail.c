@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Stands in front of libc's system calls and forwards to the next definition: libc, or the runtime
- * of a sanitizer. */
+ * Replaces libc's system calls and forwards to the next definition: libc, or the runtime of a
+ * sanitizer. */
 #include "call_fail.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* How many bytes a call that does a part of its work takes or gives. */
+/* The number of bytes that a call with a partial result sends or receives. */
 #define PART_SENT     1
 #define PART_RECEIVED 7
 
@@ -102,7 +102,7 @@ void call_fail_exempt(bool on)
     exempt_depth += on ? 1 : -1;
 }
 
-/* Counts a call; the fault that it has to meet, or NULL. errno is set for it. */
+/* Counts a call. Returns the fault that it has to report and sets errno for it; NULL: none. */
 static const struct call_fault *fault_of(enum call call)
 {
     const struct call_fault *fault = atomic_load(&present);
@@ -117,7 +117,8 @@ static const struct call_fault *fault_of(enum call call)
     return fault;
 }
 
-/* Copies the address instead of casting it: ISO C has no cast from object to function pointer. */
+/* Stores the next definition of the function `name` in *ret_function. Copies the address instead of
+ * casting it, because ISO C has no cast from object to function pointer. */
 static void find(void *ret_function, const char *name)
 {
     void *symbol = dlsym(RTLD_NEXT, name);
@@ -197,7 +198,8 @@ int epoll_create1(int flags)
     return fault_of(CALL_EPOLL_CREATE) != NULL ? -1 : next(flags);
 }
 
-/* Taking a descriptor out needs no memory and does not fail. */
+/* Passes EPOLL_CTL_DEL on without counting it, because removing a descriptor needs no memory and
+ * does not fail. */
 int epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 {
     NEXT(int, "epoll_ctl", int, int, int, struct epoll_event *);
@@ -242,7 +244,7 @@ ssize_t read(int fd, void *bytes, size_t len)
     return fault_of(CALL_READ) != NULL ? -1 : next(fd, bytes, len);
 }
 
-/* All that the library asks of fcntl() takes an int. */
+/* Handles an int as the third argument only: the library uses no other kind. */
 int fcntl(int fd, int op, ...)
 {
     va_list args;
@@ -284,6 +286,6 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
     const struct call_fault *fault = fault_of(CALL_GETADDRINFO);
     if (fault == NULL)
         return next(host, service, hints, list);
-    errno = ENFILE; /* what EAI_SYSTEM refers to */
+    errno = ENFILE; /* the error that EAI_SYSTEM refers to */
     return fault->error;
 }

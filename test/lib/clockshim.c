@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The preloaded part: clock_gettime(), gettimeofday() and time() after the settings in a mapped
- * file. Asks the kernel by system call, so that it neither calls itself nor needs the dynamic
- * linker while an allocator is being set up. */
+ * The preloaded part of the clock shim: answers clock_gettime(), gettimeofday() and time() by the
+ * settings in a mapped file. Reads the kernel's clocks by system call, so that it neither calls
+ * itself nor needs the dynamic linker while an allocator is being set up. */
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdlib.h>

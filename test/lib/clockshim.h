@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Clocks of another process that a test can step and slow down. The process is started with
+ * Clocks of another process that a test can step and speed up. The process is started with
  * clockshim.so in LD_PRELOAD and with CLOCKSHIM_FILE, which it maps; the test writes to the same
- * file. (libfaketime does not go with redis-server: it hangs.)
+ * file. (libfaketime cannot be used: redis-server hangs with it.)
  *
- * What a clock shows is `now + offset + (now - since) * rate`, with `now` the kernel's. */
+ * A clock shows `now + offset + (now - since) * rate`, where `now` is what the kernel's clock
+ * shows. */
 #ifndef TEST_CLOCKSHIM_H
 #define TEST_CLOCKSHIM_H
 
@@ -19,32 +20,38 @@ enum clockshim_clock {
     CLOCKSHIM_CLOCKS
 };
 
+/* How one clock differs from the kernel's. All 0: not at all. */
 struct clockshim_setting {
+    /* offset at `since_ns`; kernel's time when the rate was set; gain per second in millionths */
     int64_t offset_ns, since_ns, rate_ppm;
 };
 
-/* The file. A setting is written beside the one in use, which is then exchanged. */
+/* The mapped file. Only the test writes to it. A new setting is written beside the one in use, and
+ * then `used` changes, so that a reader never sees half of one. */
 struct clockshim {
     struct {
+        /* the setting with index used % 2 is in use */
         _Atomic uint32_t used;
         struct clockshim_setting setting[2];
     } clock[CLOCKSHIM_CLOCKS];
 };
 
-/* Path of clockshim.so. */
+/* Returns the path of clockshim.so. */
 const char *clockshim_object(void);
 
-/* Makes the file (all clocks right) and maps it. NULL: it cannot be made. */
+/* Creates the file with all clocks right, and maps it. Returns NULL if it cannot be created. */
 struct clockshim *clockshim_create(const char *path);
+/* Unmaps the file and leaves it on disk. NULL: no-op. */
 void clockshim_close(struct clockshim *shim);
 
-/* Moves a clock at once; the rate stays. */
+/* Steps a clock at once; its rate stays. */
 void clockshim_step(struct clockshim *shim, enum clockshim_clock clock, int64_t step_ns);
-/* From now on this much faster (or slower) than the kernel's; what it shows now stays. */
+/* Makes a clock gain `rate_ppm` millionths on the kernel's from now on (negative: lose). What it
+ * shows now stays. */
 void clockshim_set_rate(struct clockshim *shim, enum clockshim_clock clock, int64_t rate_ppm);
-/* Right again, in a step. */
+/* Sets a clock right again, in one step. */
 void clockshim_reset(struct clockshim *shim, enum clockshim_clock clock);
-/* How far a clock is ahead now. */
+/* Returns how far a clock is ahead of the kernel's now. */
 int64_t clockshim_ahead_ns(struct clockshim *shim, enum clockshim_clock clock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The test's part of the clock shim: making the file, and writing settings. */
+ * The test's part of the clock shim: creates the file and writes settings. */
 #include "clockshim.h"
 
 #include <fcntl.h>
@@ -34,6 +34,7 @@ void clockshim_close(struct clockshim *shim)
         munmap(shim, sizeof *shim);
 }
 
+/* Returns what the kernel's clock shows. */
 static int64_t kernel_ns(enum clockshim_clock clock)
 {
     static const clockid_t ids[CLOCKSHIM_CLOCKS] = {CLOCK_REALTIME, CLOCK_MONOTONIC,
@@ -48,6 +49,7 @@ static struct clockshim_setting setting_of(struct clockshim *shim, enum clockshi
     return shim->clock[clock].setting[atomic_load(&shim->clock[clock].used) % 2];
 }
 
+/* Writes a setting into the free place and makes it the one in use. */
 static void use(struct clockshim *shim, enum clockshim_clock clock,
                 struct clockshim_setting setting)
 {
@@ -56,6 +58,7 @@ static void use(struct clockshim *shim, enum clockshim_clock clock,
     atomic_store(&shim->clock[clock].used, next);
 }
 
+/* Returns how far a clock with that setting is ahead when the kernel's clock shows `now_ns`. */
 static int64_t ahead_at(struct clockshim_setting setting, int64_t now_ns)
 {
     const int64_t since_ns = now_ns - setting.since_ns;

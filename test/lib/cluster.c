@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Starting, stopping and disturbing a set of servers. */
+ * Starts, stops and describes a set of servers. */
 #include "cluster.h"
 
 #include <ftw.h>
@@ -91,7 +91,7 @@ bool cluster_available(void)
 
 static bool is_ready(struct cluster *cluster, unsigned node)
 {
-    /* Only our own process will do. */
+    /* The reply must come from our own process, not from another server on that address. */
     char expected[64];
     snprintf(expected, sizeof expected, "process_id:%d\r", (int)cluster->server[node].pid);
     char *info = cluster_command(cluster, node, "INFO server");
@@ -100,7 +100,7 @@ static bool is_ready(struct cluster *cluster, unsigned node)
     return ours && cluster_replies(cluster, node, "PONG", "PING");
 }
 
-/* False if the process ended before it was ready. */
+/* Waits until the server replies. Returns false if the process ended before. */
 static bool wait_ready(struct cluster *cluster, unsigned node)
 {
     struct server *server = &cluster->server[node];
@@ -133,7 +133,7 @@ static void write_urls(struct cluster *cluster)
     }
 }
 
-/* In a namespace of its own every port is free. */
+/* Places the server at its end of link `node`. In a namespace of its own every port is free. */
 static void use_link(struct cluster *cluster, unsigned node)
 {
     struct server *server = &cluster->server[node];
@@ -151,7 +151,7 @@ static void use_clock(struct cluster *cluster, unsigned node)
         cluster_die(cluster, node, "cannot make the file of its clocks");
 }
 
-/* All processes first, then all waits: five servers start in the time of one. */
+/* Starts all processes first and then waits for all: five servers start in the time of one. */
 static void start_nodes(struct cluster *cluster)
 {
     for (unsigned i = 0; i < cluster->count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Commands to single nodes over a plain blocking connection, apart from the code under test. */
+ * Sends commands to single servers over a plain blocking connection that shares no code with the
+ * library. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,7 +57,8 @@ void cluster_close_lasting(struct cluster *cluster)
     cluster->lasting = NULL;
 }
 
-/* Between two commands a server says nothing, unless it has gone. */
+/* Returns whether the server has closed the connection: between two commands nothing else can make
+ * it readable. */
 static bool is_closed(const redisContext *context)
 {
     char byte;
@@ -64,7 +66,8 @@ static bool is_closed(const redisContext *context)
     return context->err != 0 || recv(context->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
-/* To be given back. NULL: the server cannot be reached. */
+/* Returns a connection to the server, to be passed to the counterpart below after use, or NULL if
+ * the server cannot be reached. */
 static redisContext *take_connection(const struct cluster *cluster, unsigned node)
 {
     cluster_check_node(cluster, node);
@@ -122,7 +125,7 @@ static void print_reply(FILE *out, const redisReply *reply)
     }
 }
 
-/* Takes the reply. */
+/* Returns the reply as text, which the caller frees, and frees the reply. */
 static char *text_of(redisReply *reply)
 {
     char *text = NULL;
@@ -209,7 +212,8 @@ static void append_key(struct key_list *list, unsigned db, const redisReply *nam
     list->key = grown;
 }
 
-/* One pass of SCAN over one database. False: no answer. */
+/* Adds the keys of one database to the list with one pass of SCAN. Returns false if there was no
+ * reply. */
 static bool scan_database(redisContext *context, unsigned db, struct key_list *list)
 {
     char cursor[32] = "0";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Disturbing servers and their surroundings: stopped processes, wrong clocks, cut links. */
+ * Disturbs servers and their surroundings: stopped processes, wrong clocks, cut links. */
 #include "cluster.h"
 #include "cluster_impl.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What cluster.c and cluster_command.c share. Not for tests. */
+ * The inside of a cluster, shared by cluster.c, cluster_command.c and cluster_faults.c. Tests do
+ * not include this file. */
 #ifndef TEST_CLUSTER_IMPL_H
 #define TEST_CLUSTER_IMPL_H
 
@@ -11,9 +12,12 @@
 
 #define URL_MAX 256
 
+/* One set of servers. cluster.c creates and changes it; cluster_faults.c changes `paused`, clocks
+ * and links. */
 struct cluster {
-    struct cluster *next; /* of the clusters that exit() has to clean up */
-    pid_t owner;          /* a forked child must not clean up its parent's */
+    struct cluster *next; /* list of the clusters that exit() has to stop */
+    pid_t owner;          /* the process that started it; a forked child must not stop its parent's
+                           * clusters */
     struct server_opts opts;
     char dir[SERVER_PATH_MAX - 16];
     char urls[CLUSTER_NODES_MAX * URL_MAX];
@@ -23,17 +27,19 @@ struct cluster {
     bool guarded, with_clocks, with_network;
     struct clockshim *clock[CLUSTER_NODES_MAX];
     struct network network;
-    redisContext **lasting; /* one for each node, or NULL */
+    /* One connection for each server, or NULL if `lasting` was not chosen. */
+    redisContext **lasting;
     struct server server[CLUSTER_NODES_MAX];
 };
 
 /* Prints "test harness: …" with the last lines of the node's log (if any) and aborts. */
 _Noreturn void cluster_die(const struct cluster *cluster, unsigned node, const char *text);
 
-/* The lasting connections, if they were chosen; closes them. */
+/* Open and close the lasting connections, if the option was chosen. */
 void cluster_open_lasting(struct cluster *cluster);
 void cluster_close_lasting(struct cluster *cluster);
 
+/* Aborts unless `node` is an index in this cluster. */
 void cluster_check_node(const struct cluster *cluster, unsigned node);
 
 #endif

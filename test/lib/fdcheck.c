@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Open descriptors of this process, compared before and after. */
+ * Compares the open descriptors of this process before and after. */
 #include "fdcheck.h"
 
 #include <dirent.h>
@@ -15,8 +15,9 @@
 
 static char leak_text[2048];
 
-/* By its name, not by fstat(): a thread that is about to end may close it in this moment, which is
- * what is waited for here, and the thread sanitizer would take the two for a race. */
+/* Reads the status of a descriptor. Uses its name in /proc instead of fstat(), because a thread
+ * that is about to end may close the descriptor at this moment, and the thread sanitizer would
+ * report the two as a race. Returns false if it is closed. */
 static bool look_at(int fd, struct stat *ret_status)
 {
     char path[40];
@@ -25,8 +26,8 @@ static bool look_at(int fd, struct stat *ret_status)
     return stat(path, ret_status) == 0;
 }
 
-/* Numbers that are open, lowest first. To ask for each number there could be takes longer than most
- * of what is between two calls. */
+/* Lists the open descriptors, lowest first. Reads /proc, because asking for each possible number
+ * takes longer than most of the code between two calls. */
 static size_t list_open(int *ret_numbers, size_t max)
 {
     DIR *directory = opendir("/proc/self/fd");
@@ -81,7 +82,8 @@ static void find_target(int fd, char *ret_target, size_t size)
     ret_target[length < 0 ? 0 : length] = '\0';
 }
 
-/* Check opens its message file anew between a fixture and a case. */
+/* Returns whether fd is Check's message file, which Check opens anew between a fixture and a case.
+ */
 static bool belongs_to_check(int fd, const struct stat *status)
 {
     char target[256];
@@ -91,7 +93,7 @@ static bool belongs_to_check(int fd, const struct stat *status)
     return strstr(target, "/check_") != NULL;
 }
 
-/* Is fd open now without having been open, as the same file, before? */
+/* Returns whether fd is open now and was not open before as the same file. */
 static bool is_new(const struct fdcheck *before, int fd)
 {
     struct stat status;
@@ -112,7 +114,7 @@ static void append_descriptor(int fd)
              target);
 }
 
-/* Those that were opened since. */
+/* Lists the descriptors that were opened since. Returns their number. */
 static size_t list_new(const struct fdcheck *before, int *ret_numbers)
 {
     const size_t count = list_open(ret_numbers, FDCHECK_MAX);

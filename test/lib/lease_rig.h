@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease in virtual time: short words for "this happened", and the effects of the last step. Both
- * clocks start at different readings, so that mixing them up shows. */
+ * A lease in virtual time: short functions for "this happened", and the effects of the last step.
+ * The two clocks start at different readings, so that a test notices if they are mixed up. */
 #ifndef TEST_LEASE_RIG_H
 #define TEST_LEASE_RIG_H
 
@@ -9,12 +9,14 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
+/* One lease with its surroundings. A test may copy a rig to continue from one state in several
+ * ways. */
 struct rig {
     struct rl_lease_params params; /* change before rig_start() */
     struct rl_lease lease;
     struct rl_view view;
     struct rl_effects fx; /* of the last step */
-    /* What the lease needs beside itself. A copy of a rig has its own from its next step on. */
+    /* The memory that the lease refers to. A copied rig uses its own from its next step on. */
     uint32_t rtt_us[RL_NODES_MAX];
     uint8_t cause[RL_NODES_MAX];
     struct rl_permit permit;
@@ -28,7 +30,7 @@ struct rig {
 /* 10 s - (1 % + 2 ms) - 10 ms */
 #define RIG_USABLE_NS (9888 * RL_MS)
 
-/* `nodes` nodes that are all up and may vote; one attempt. */
+/* Sets up parameters of one attempt on `nodes` nodes, all of them connected and eligible. */
 static inline void rig_init(struct rig *rig, unsigned nodes)
 {
     memset(rig, 0, sizeof *rig);
@@ -54,7 +56,7 @@ static inline void rig_init(struct rig *rig, unsigned nodes)
     };
 }
 
-/* A lease of the rig's parameters, before its first event. */
+/* Initializes a lease with the rig's parameters, before its first event. */
 static inline void rig_new_lease(struct rig *rig)
 {
     const struct rl_lease_storage storage = {
@@ -76,7 +78,7 @@ static inline void rig_new_lease(struct rig *rig)
     rl_lease_init(&rig->lease, &rig->params, &storage);
 }
 
-/* The rig may be a copy of another one: what its lease needs is here. */
+/* Points the lease at the rig's own memory, because the rig may be a copy of another one. */
 static inline void rig_move_in(struct rig *rig)
 {
     struct rl_lease *lease = &rig->lease;
@@ -124,7 +126,7 @@ static inline void rig_ballot(struct rig *rig, struct rl_ballot ballot)
     rig_step(rig, &event);
 }
 
-/* A vote in the present round. */
+/* Passes a vote of the running round to the lease. */
 static inline void rig_vote(struct rig *rig, unsigned node, enum rl_vote vote)
 {
     rig_ballot(
@@ -154,7 +156,7 @@ static inline void rig_fail(struct rig *rig, unsigned node)
     rig_vote(rig, node, RL_VOTE_FAILED);
 }
 
-/* The answer to a heal of the present round. */
+/* Passes the reply to a heal of the running round to the lease. */
 static inline void rig_heal_vote(struct rig *rig, unsigned node, enum rl_vote vote)
 {
     rig_ballot(rig, (struct rl_ballot){
@@ -165,7 +167,7 @@ static inline void rig_heal_vote(struct rig *rig, unsigned node, enum rl_vote vo
                     });
 }
 
-/* Of a semaphore: an answer to a question about one slot. */
+/* Passes the reply to PTTL of one slot of a semaphore to the lease. */
 static inline void rig_report_ttl(struct rig *rig, unsigned node, unsigned slot, enum rl_vote vote,
                                   uint64_t pttl_ms)
 {
@@ -179,7 +181,7 @@ static inline void rig_report_ttl(struct rig *rig, unsigned node, unsigned slot,
                     });
 }
 
-/* Word that a slot has changed. */
+/* Passes a notification that a slot has changed to the lease. */
 static inline void rig_wake(struct rig *rig, rl_nodes nodes, unsigned slot)
 {
     const struct rl_event event = {.kind = RL_EVENT_WAKE, .nodes = nodes, .slot = (uint16_t)slot};
@@ -187,7 +189,7 @@ static inline void rig_wake(struct rig *rig, rl_nodes nodes, unsigned slot)
     rig_step(rig, &event);
 }
 
-/* Time goes by on both clocks; nothing is told. */
+/* Advances both clocks without an event. */
 static inline void rig_pass(struct rig *rig, uint64_t ns)
 {
     rig->view.now = rl_later(rig->view.now, ns);
@@ -198,6 +200,7 @@ static inline void rig_tick(struct rig *rig)
     rig_event(rig, RL_EVENT_TICK);
 }
 
+/* Returns the remaining validity. */
 static inline uint64_t rig_remaining_ns(const struct rig *rig)
 {
     return rl_lease_remaining_ns(&rig->lease, rig->view.now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Namespaces and virtual interfaces for test servers, made with ip(8). */
+ * Makes namespaces and virtual interfaces for test servers with ip(8). */
 #include "network.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define SCRIPT_MAX 2048
 
-/* Of link %u: the test's end and the server's. */
+/* Names of the two ends of link %u: the test's and the server's. */
 #define OUR_NAME      "h%u"
 #define THEIR_NAME    "v%u"
 #define OUR_ADDRESS   "10.77.%u.1"
@@ -52,7 +52,8 @@ static int here(void)
     return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-/* In the child. */
+/* In the child process: enters the namespace and becomes ip(8), which reads its commands from
+ * `input`. */
 static _Noreturn void become_ip(int namespace, int input)
 {
     sigset_t none;
@@ -64,7 +65,7 @@ static _Noreturn void become_ip(int namespace, int input)
     _exit(127);
 }
 
-/* Runs lines of ip(8) in a namespace. */
+/* Runs lines of ip(8) in a namespace. Returns false if one fails. */
 static bool run_ip(int namespace, const char *script)
 {
     int ends[2], status = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Processes of redis-server under test. They carry PDEATHSIG: however the test ends, they end. */
+ * Starts and ends processes of redis-server. They have PDEATHSIG set, so that they end with the
+ * test, however it ends. */
 #include "server.h"
 
 #include <arpa/inet.h>
@@ -44,8 +45,8 @@ const char *server_program(void)
     const char *chosen = getenv("REDLOCK_TEST_SERVER");
     if (chosen != NULL && *chosen != '\0')
         return chosen;
-    /* Debian's redis-tools has the server as redis-check-rdb; it looks at the name it is run under.
-     */
+    /* Debian's redis-tools contains the server as redis-check-rdb, which decides by the name under
+     * which it runs. */
     static const char *const names[] = {"redis-server", "valkey-server", "redis-check-rdb"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (find_in_path(names[i], path, sizeof path))
@@ -53,8 +54,9 @@ const char *server_program(void)
     return NULL;
 }
 
-/* A socket that has the port, or -1. SO_REUSEADDR comes behind bind(): so it gets only a port that
- * nobody has, and a server, which sets it before, still may listen there. */
+/* Returns a socket that is bound to the port, or -1. SO_REUSEADDR is set after bind(): so this
+ * socket gets only a port that is free, and a server, which sets the option before bind(), can
+ * still listen there. */
 static int bind_port(const char *host, int port)
 {
     struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
@@ -108,6 +110,7 @@ void server_socket_path(const struct server *server, char *ret_path, size_t size
     snprintf(ret_path, size, "%s/sock", server->dir);
 }
 
+/* Command line and environment of one server process, with the buffers that they point to. */
 struct arguments {
     const char *list[ARGS_MAX + 1];
     size_t count;
@@ -140,7 +143,8 @@ static void build_arguments(struct arguments *args, const struct server *server,
     if (!opts->unix_socket)
         add(args, "--bind", server->host);
     if (server->network > 0)
-        add(args, "--protected-mode", "no"); /* else it serves loopback addresses only */
+        add(args, "--protected-mode", "no"); /* without it, the server accepts loopback addresses
+                                              * only */
     add(args, "--daemonize", "no");
     add(args, "--save", "");
     add(args, "--appendonly", opts->keep_data ? "yes" : "no");
@@ -167,7 +171,7 @@ static void build_environment(struct arguments *args, const struct server *serve
     args->environment[count++] = args->clock;
 }
 
-/* In the child: nothing but async-signal-safe calls until exec. */
+/* In the child process: becomes the server. Makes only async-signal-safe calls before exec. */
 static _Noreturn void become_server(const char *program, const struct server *server,
                                     struct arguments *args, const char *log, pid_t parent)
 {

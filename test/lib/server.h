@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One redis-server process of a test cluster: find the program, start it, signal it, see it gone.
- */
+ * One redis-server process of a test cluster: finds the program, starts it, signals it, and waits
+ * for its end. */
 #ifndef TEST_SERVER_H
 #define TEST_SERVER_H
 
@@ -12,6 +12,7 @@
 
 #define SERVER_PATH_MAX 96 /* a unix socket path must stay below 108 bytes */
 
+/* How the servers of a cluster are started. Strings are borrowed. */
 struct server_opts {
     bool unix_socket;
     bool keep_data;
@@ -20,40 +21,47 @@ struct server_opts {
     const char *const *args;
 };
 
+/* One server process and its address. server.c changes pid, port and port_fd; cluster.c sets the
+ * rest before the start. */
 struct server {
-    char dir[SERVER_PATH_MAX]; /* its own, below the cluster's: log, data, socket */
+    char dir[SERVER_PATH_MAX]; /* its own directory, below the cluster's: log, data, socket */
     char host[48];
     int port;                             /* 0: unix socket only */
-    int port_fd;                          /* what keeps it ours; -1: nothing does */
+    int port_fd;                          /* socket that reserves the port; -1: none */
     pid_t pid;                            /* 0: not running */
-    char clock_path[SERVER_PATH_MAX + 8]; /* settings of its clocks; "": none */
-    int network; /* namespace to run in; 0: that of the test; else it listens on the socket, too */
+    char clock_path[SERVER_PATH_MAX + 8]; /* file with the settings of its clocks; "": none */
+    int network; /* descriptor of the namespace to run in, where it listens on a unix socket as
+                  * well; 0: that of the test */
 };
 
-/* Path of the program, or NULL. REDLOCK_TEST_SERVER overrides the search in PATH. */
+/* Returns the path of the server program, or NULL. REDLOCK_TEST_SERVER overrides the search in
+ * PATH. */
 const char *server_program(void);
 
-/* A server could listen there: the machine has IPv6, for example. */
+/* Returns whether a server could listen at that address: false for ::1 on a machine without IPv6.
+ */
 bool server_host_works(const char *host);
 
-/* Takes a TCP port that nobody has, below the range from which the kernel takes source ports: a
- * client that connects to a dead server there can never meet itself. Nor will it meet a server of
- * another program: the port is ours, whether the server runs or not, until it is given back. */
+/* Reserves a free TCP port below the range from which the kernel takes source ports, so that a
+ * client that connects to a dead server there cannot connect to itself. No other program can take
+ * the port, whether the server runs or not, until server_give_port() is called. Returns false if
+ * none is free. */
 bool server_take_port(struct server *server);
 void server_give_port(struct server *server);
 
 void server_socket_path(const struct server *server, char *ret_path, size_t size);
 
-/* Starts the process; says nothing about readiness. False if it could not be started. */
+/* Starts the process and returns before it is ready. Returns false if it could not be started. */
 bool server_spawn(struct server *server, const struct server_opts *opts);
 
-/* True if the process has ended; it is reaped and pid becomes 0. */
+/* Returns true if the process has ended; then it is reaped and pid becomes 0. */
 bool server_reap(struct server *server);
 
-/* SIGKILL and wait until it is gone. Works on stopped processes too. */
+/* Sends SIGKILL and waits until the process is gone. Stopped processes die as well. */
 void server_kill(struct server *server);
 
-/* SIGSTOP, returns once the kernel has stopped it; SIGCONT. */
+/* Stop the process with SIGSTOP (returns once the kernel has stopped it), and continue it with
+ * SIGCONT. */
 void server_pause(struct server *server);
 void server_resume(struct server *server);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Polling with a deadline. */
+ * Polls conditions with a deadline. */
 #include "wait.h"
 
 #include <stdlib.h>
