@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Bytes that grow, and words of a command. */
+ * Byte strings that grow, and words of a command. */
 #include "fake_store.h"
 
 #include <stdarg.h>

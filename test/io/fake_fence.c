@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An honest server of fenced votes. Numbers are below 2^53, as the library's scripts keep them. */
+ * A correct server of fenced votes. Fencing tokens are below 2^53, as in the library's scripts. */
 #include "fake_fence.h"
 
 #include "core/protocol.h"
@@ -17,10 +17,10 @@ struct call {
     struct fake_bytes *reply;
 };
 
-/* A word as text; good until the fourth call from here. */
+/* Returns a word as text, which is valid until the fourth call after this one. */
 static const char *text_of(const struct call *call, size_t index)
 {
-    static _Thread_local char texts[4][1024]; /* each server has a thread of its own */
+    static _Thread_local char texts[4][1024]; /* one per thread, because each server has its own */
     static _Thread_local unsigned next;
     char *text = texts[next++ % 4];
 
@@ -40,8 +40,8 @@ static void say(const struct call *call, const char *text)
     fake_bytes_add(call->reply, "\r\n", 2);
 }
 
-/* The record belongs to the fingerprint in word `index`; what stands behind it, or NULL after a
- * refusal. */
+/* Checks that the fence record belongs to the configuration fingerprint in word `index`. Returns
+ * the text after the fingerprint in that word, or NULL after adding the error reply. */
 static const char *admitted(const struct call *call, size_t index)
 {
     const char *config = text_of(call, index);
@@ -59,7 +59,8 @@ static const char *admitted(const struct call *call, size_t index)
     return call->record->config + strlen(config);
 }
 
-/* 3 lock, 4 record, 5 token, 6 ttl, 7 stripe, 8 proposal, 9 fingerprint */
+/* Replies to a vote. Words: 3 lock, 4 record, 5 token, 6 ttl, 7 stripe, 8 proposal, 9 fingerprint.
+ */
 static void vote(const struct call *call)
 {
     uint64_t *number = &call->record->numbers[number_of(call, 7) % RL_FENCE_STRIPES];
@@ -89,7 +90,7 @@ static void vote(const struct call *call)
     say(call, text);
 }
 
-/* 3 lock, 4 record, 5 token, 6 stripe, 7 number, 8 fingerprint */
+/* Replies to a RAISE. Words: 3 lock, 4 record, 5 token, 6 stripe, 7 number, 8 fingerprint. */
 static void raise_number(const struct call *call)
 {
     uint64_t *number = &call->record->numbers[number_of(call, 6) % RL_FENCE_STRIPES];
@@ -108,7 +109,7 @@ static void raise_number(const struct call *call)
     say(call, text);
 }
 
-/* 3 record, 4 fingerprint, 5 run, 6 mark, 7 stripes */
+/* Replies to a READ. Words: 3 record, 4 fingerprint, 5 run, 6 mark, 7 stripes. */
 static void read_record(const struct call *call)
 {
     struct fake_record *record = call->record;
@@ -153,7 +154,7 @@ static void seed_numbers(const struct call *call)
     free(text);
 }
 
-/* 3 record, 4 fingerprint, 5 run, 6 mark or '*', 7 numbers */
+/* Replies to a SEED. Words: 3 record, 4 fingerprint, 5 run, 6 mark or '*', 7 numbers. */
 static void seed(const struct call *call)
 {
     struct fake_record *record = call->record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An honest server of locks on several keys: all or none. */
+ * A correct server of locks on several keys: all or none. */
 #include "fake_multi.h"
 
 #include "core/protocol.h"
@@ -54,7 +54,8 @@ static enum state state_of(const struct call *call, size_t key, uint64_t *ret_tt
     return strcmp(value, call->token) == 0 ? OURS : ANOTHERS;
 }
 
-/* Index of the first key, from 1, that is in another state than `wanted` or `or`; 0: none. */
+/* Returns the index, from 1, of the first key that is in neither of the states `wanted` and `or`;
+ * 0: none. */
 static size_t first_other(const struct call *call, enum state wanted, enum state or)
 {
     for (size_t i = 0; i < call->count; i++) {

@@ -5,9 +5,11 @@
 
 #include "fake_store.h"
 
-/* Its name ("many-acquire", "many-heal", ...) by its text, or NULL. */
+/* Returns the name of a script ("many-acquire", "many-heal", ...) by its text, or NULL if it is
+ * none of them. */
 const char *fake_many_name(struct fake_arg text);
-/* EVAL text count keys... token [ttl]; false if the script is none of these. In database 0. */
+/* Executes EVAL text count keys... token [ttl] in database 0 and adds the reply. Returns false if
+ * the script is none of these. */
 bool fake_many_execute(struct fake_store *store, uint64_t now_ms, const struct fake_arg *argv,
                        size_t argc, struct fake_bytes *reply);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Who has read what, and telling of it. */
+ * Records which connection has read which key, and sends notifications. */
 #include "fake_push.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 struct fake_reading {
     struct fake_bytes key;
-    unsigned by; /* connection */
+    unsigned by; /* number of the connection */
 };
 
 static struct fake_connection *connection_of(struct fake_redis *fake, unsigned number)
@@ -42,7 +42,7 @@ static void track(struct fake_redis *fake, struct fake_connection *connection,
     fake_bytes_text(reply, "+OK\r\n");
 }
 
-/* CLIENT CACHING YES */
+/* Executes CLIENT CACHING YES. */
 static void cache(struct fake_connection *connection, const struct fake_arg *argv, size_t argc,
                   struct fake_bytes *reply)
 {
@@ -101,7 +101,7 @@ void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
     fake_bytes_add(&reading->key, argv[1].data, argv[1].len);
 }
 
-/* Who is told of what a connection has read, or NULL. */
+/* Returns the connection that receives the notifications of connection `number`, or NULL. */
 static struct fake_connection *listener_of(struct fake_redis *fake, unsigned number)
 {
     const struct fake_connection *reader = connection_of(fake, number);
@@ -122,7 +122,7 @@ static void tell(struct fake_redis *fake, unsigned reader, struct fake_arg key)
 {
     struct fake_connection *connection = listener_of(fake, reader);
 
-    if (connection == NULL || !connection->session.subscribed || fake->store.profile.untold)
+    if (connection == NULL || !connection->session.subscribed || fake->store.profile.never_notifies)
         return;
     struct fake_bytes *bytes = &fake_new_chunk(connection)->bytes;
     fake_bytes_text(bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n", strlen(CHANNEL), CHANNEL);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * What a fake server tells unasked: CLIENT TRACKING with REDIRECT, OPTIN and NOLOOP. Registrations
- * are used up by one change. */
+ * The notifications of a fake server: CLIENT TRACKING with REDIRECT, OPTIN and NOLOOP. As in Redis,
+ * one change of a key uses up its registration. */
 #ifndef TEST_FAKE_PUSH_H
 #define TEST_FAKE_PUSH_H
 
 #include "fake_serve.h"
 
-/* CLIENT ID, CLIENT TRACKING ON and SUBSCRIBE; false for other commands, and for who has not logged
- * in. */
+/* Executes CLIENT ID, CLIENT TRACKING ON or SUBSCRIBE and adds the reply. Returns false for other
+ * commands and for a connection that has not logged in. */
 bool fake_push_execute(struct fake_redis *fake, struct fake_connection *connection,
                        const struct fake_arg *argv, size_t argc, struct fake_bytes *reply);
-/* After a command: what it has read is remembered. */
+/* After each command: registers the key that it has read, if the connection tracks it. */
 void fake_push_note(struct fake_redis *fake, struct fake_connection *connection,
                     const struct fake_arg *argv, size_t argc);
-/* The store's `changed`. */
+/* Sends a notification to every connection that tracks the key. Matches fake_store.changed; `fake`
+ * is a struct fake_redis. */
 void fake_push_changed(void *fake, struct fake_arg key);
-/* Somebody is told when it changes. */
+/* Returns whether a change of the key would send a notification. */
 bool fake_push_is_due(struct fake_redis *fake, struct fake_arg key);
 void fake_push_free(struct fake_redis *fake);
 

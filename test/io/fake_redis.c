@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Start, stop and script a fake server, and ask what it was told. */
+ * Starts, stops and scripts a fake server, and reads its log. */
 #include "fake_redis.h"
 
 #include "fake_push.h"
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Setting up a test may not fail quietly. */
+/* Aborts the test if setting it up fails. */
 #define MUST(condition)                                                                            \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -27,7 +27,7 @@
         }                                                                                          \
     } while (0)
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
 static struct sockaddr_in loopback(int port)
 {
@@ -36,9 +36,9 @@ static struct sockaddr_in loopback(int port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-/* A socket that keeps a port for us while we do not listen, too: nobody else is given it, no other
- * server and no client. SO_REUSEADDR comes behind bind(), so that the port is one that nobody has.
- */
+/* Returns a socket that reserves a port for the server, also while it does not listen: neither
+ * another server nor a client can get it. SO_REUSEADDR is set after bind(), so that bind() finds
+ * only a free port. */
 static int take_port(int *ret_port)
 {
     struct sockaddr_in address = loopback(0);
@@ -82,7 +82,7 @@ static void open_listener(struct fake_redis *fake)
     fake->listener = fake->port_fd < 0 ? listen_unix(fake->path) : listen_tcp(fake->port);
 }
 
-/* Two servers may not show one run_id unless the test wants it. */
+/* Stores the profile and makes a run_id that no other fake has, unless the test gives one. */
 static void adopt_profile(struct fake_redis *fake, const struct fake_profile *profile)
 {
     static atomic_uint counter;
@@ -138,7 +138,7 @@ struct fake_redis *fake_redis_start_unix(const struct fake_profile *profile)
     return start(profile, true);
 }
 
-/* With the mutex held: the thread looks at everything again. */
+/* Makes the thread read the state again. The caller holds the mutex. */
 static void wake(struct fake_redis *fake)
 {
     const uint64_t one = 1;
@@ -310,7 +310,7 @@ void fake_redis_load_scripts(struct fake_redis *fake)
     unlock(fake);
 }
 
-/* ---- what it was told ---- */
+/* ---- its log ---- */
 
 static bool begins(const char *line, const char *words)
 {
@@ -471,7 +471,7 @@ void fake_redis_set_numbers(struct fake_redis *fake, uint64_t number)
     unlock(fake);
 }
 
-/* Keys also vanish by themselves: nobody would wake us for that. */
+/* Polls, because keys also expire, and an expiry wakes no waiter. */
 bool fake_redis_wait_keys(struct fake_redis *fake, size_t count, unsigned timeout_ms)
 {
     return WAIT_UNTIL(fake_redis_keys(fake) == count, timeout_ms);

@@ -68,7 +68,7 @@ void fake_end_connection(struct fake_redis *fake, size_t index, enum fake_end en
     pthread_cond_broadcast(&fake->changed);
 }
 
-/* ---- from a command to its answer ---- */
+/* ---- from a command to its reply ---- */
 
 static bool rule_fits(const struct fake_rule *rule, const struct fake_arg *argv, size_t argc)
 {
@@ -81,7 +81,7 @@ static bool rule_fits(const struct fake_rule *rule, const struct fake_arg *argv,
     return rule->argument == NULL;
 }
 
-/* The fault that is due for this command; fault 0 if it is to be answered properly. */
+/* Returns the rule that applies to this command and counts its use; fault 0: none applies. */
 static struct fake_rule take_rule(struct fake_redis *fake, const struct fake_arg *argv, size_t argc)
 {
     for (size_t i = 0; i < fake->rules_count; i++) {
@@ -188,7 +188,7 @@ static void obey(struct fake_redis *fake, struct fake_connection *connection,
     note_command(fake, connection, argv, argc);
 }
 
-/* True if `object` was a command: an array of strings. */
+/* Executes the command in `object`. Returns false if it is none: not an array of strings. */
 static bool obey_object(struct fake_redis *fake, struct fake_connection *connection,
                         const redisReply *object)
 {
@@ -232,7 +232,7 @@ static bool read_commands(struct fake_redis *fake, struct fake_connection *conne
     return ok;
 }
 
-/* What of the first answer may be sent now; 0: nothing. */
+/* Returns how many bytes of the first reply may be sent now; 0: none. */
 static size_t sendable(const struct fake_redis *fake, const struct fake_connection *connection)
 {
     const struct fake_chunk *chunk = &connection->chunks[0];
@@ -251,7 +251,7 @@ static bool wants_to_send(const struct fake_connection *connection)
            !connection->chunks[0].mute;
 }
 
-/* Sends what may be sent. FAKE_END_NONE: the connection stays. */
+/* Sends the bytes that may be sent. Returns how the connection ends; FAKE_END_NONE: it stays. */
 static enum fake_end write_answers(struct fake_redis *fake, struct fake_connection *connection)
 {
     char endless[4096];
@@ -306,8 +306,8 @@ static void accept_connection(struct fake_redis *fake)
     pthread_cond_broadcast(&fake->changed);
 }
 
-/* A connection that the client reads slowly, or that closes, is served like any other one:
- * backwards, so that removing one does not disturb those still to come. */
+/* Serves all connections that are ready. Goes backwards, so that the removal of a connection does
+ * not move those that are still to come. */
 static void serve_connections(struct fake_redis *fake, const struct pollfd *pollfds)
 {
     for (size_t i = fake->connections_count; i-- > 0;) {

@@ -13,6 +13,7 @@
 #define DATABASES 16
 #define FOREVER   UINT64_MAX
 
+/* One key. expires_ms FOREVER: it has no TTL. */
 struct fake_key {
     unsigned db;
     struct fake_bytes name, value;
@@ -93,7 +94,7 @@ static uint64_t expiry_after(uint64_t now_ms, uint64_t ttl_ms)
     return ttl_ms > FOREVER - now_ms ? FOREVER : now_ms + ttl_ms;
 }
 
-/* ---- commands: each is called with its words, the name included ---- */
+/* ---- commands: each is called with its words, including the name ---- */
 
 struct call {
     struct fake_store *store;
@@ -172,7 +173,7 @@ static void do_del(struct call *call)
     fake_bytes_text(call->reply, ":%d\r\n", key != NULL);
 }
 
-/* DELEX key IFEQ token, DELIFEQ key token: the token is the last word. */
+/* Executes DELEX key IFEQ token and DELIFEQ key token: the token is the last word. */
 static void do_compare_delete(struct call *call)
 {
     struct fake_key *key = find_arg(call, 1);
@@ -182,14 +183,14 @@ static void do_compare_delete(struct call *call)
     fake_bytes_text(call->reply, ":%d\r\n", ours);
 }
 
-#define PLAIN_SCRIPTS 3 /* the others are about fences */
+#define PLAIN_SCRIPTS 3 /* the scripts after these are about fences */
 static const enum rl_verb scripted[] = {RL_VERB_RELEASE, RL_VERB_EXTEND, RL_VERB_SHORTEN,
                                         RL_VERB_ACQUIRE, RL_VERB_RAISE,  RL_VERB_READ,
                                         RL_VERB_SEED};
 static const char *const script_names[] = {"release", "extend", "shorten", "vote",
                                            "raise",   "read",   "seed"};
 
-/* Index into `scripted`, -1 if it is none of ours. */
+/* Returns the index in `scripted`, or -1 if it is none of the library's scripts. */
 static int script_index(struct fake_arg text_or_sha)
 {
     for (int i = 0; i < (int)(sizeof scripted / sizeof scripted[0]); i++) {
@@ -218,7 +219,7 @@ static void do_script(struct call *call)
     say_bulk(call, sha, strlen(sha));
 }
 
-/* EVAL and EVALSHA: script 1 key token [ttl]. */
+/* Executes EVAL and EVALSHA: script 1 key token [ttl]. */
 static void do_eval(struct call *call)
 {
     int index = script_index(call->argv[1]);
@@ -333,7 +334,7 @@ static void do_info(struct call *call)
     fake_bytes_free(&info);
 }
 
-/* A clock that began in 2023 and runs as ours. */
+/* Replies to TIME with a clock that started in 2023 and runs at the rate of the test's. */
 static void do_time(struct call *call)
 {
     char seconds[24], us[24];
@@ -353,10 +354,10 @@ static void do_ping(struct call *call)
 
 static const struct command {
     const char *name;
-    size_t argc_min, argc_max; /* the name included */
+    size_t argc_min, argc_max; /* including the name */
     void (*execute)(struct call *call);
-    unsigned feature;  /* 0: every server knows it */
-    bool when_loading; /* answered while the data set is being loaded */
+    unsigned feature;  /* 0: every server supports it */
+    bool when_loading; /* executed while the data set is being loaded */
 } commands[] = {
     {"SET", 3, 16, do_set, 0, false},
     {"GET", 2, 2, do_get, 0, false},

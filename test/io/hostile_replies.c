@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The list of hostile answers. */
+ * The list of hostile replies. */
 #include "hostile_replies.h"
 
 #include "three_servers.h"

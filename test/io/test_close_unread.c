@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * How a connection ends when its client leaves: with answers that nobody has read yet, too. Closed
- * over unread bytes, a TCP connection is reset, and a server that is just about to write gives it
- * up without having read what is left in it: our undo. */
+ * How a connection ends when its client closes while replies are still unread. If a TCP socket with
+ * unread bytes is closed, the connection is reset, and a server that is about to write drops it
+ * without reading the rest: the undo. */
 #include "fake_redis.h"
 #include "suite.h"
 #include "wait.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fake server itself: an honest one where no rule applies, and every fault as it is described.
- * A plain blocking socket plays the client; every read has a deadline. */
+ * The fake server itself: correct where no rule applies, and each fault as it is described. A plain
+ * blocking socket plays the client; every read has a deadline. */
 #include "core/protocol.h"
 #include "fake_redis.h"
 #include "suite.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Answers to the scripts of fences that are none: of a wrong kind, with too few or too many words,
- * with numbers that are not, errors in the words of old and new servers, silence, lost connections.
- * One of three servers is broken, and the lock is had with a fence all the same; or two, and the
- * caller is told why. Then they behave, and the same client works with all of them and has left no
- * key. */
+ * Invalid replies to the scripts of fences: of a wrong type, with too few or too many words or
+ * invalid numbers, errors in the wording of old and new servers, silence, lost connections. If one
+ * of three servers is broken, the lock is acquired with a fence all the same. If two are, the
+ * caller gets the causes. Afterwards the servers behave, and the same client works with all of them
+ * and has left no key. */
 #include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"

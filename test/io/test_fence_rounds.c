@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Between the two rounds of a fenced attempt: answers that are late or come byte by byte,
- * connections that end, keys and records that vanish, the last number there is. */
+ * Events between the two rounds of a fenced attempt: replies that are late or arrive byte by byte,
+ * connections that end, keys and records that vanish, the largest fencing token. */
 #include "core/fence.h"
 #include "core/protocol.h"
 #include "suite.h"

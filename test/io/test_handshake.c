@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is said on a new connection, what a server may refuse without losing its vote, and what
- * takes its vote away. */
+ * The commands on a new connection, which of them a server may refuse and stay eligible, and which
+ * refusals exclude it. */
 #include "node/codec.h"
 #include "suite.h"
 #include "three_servers.h"

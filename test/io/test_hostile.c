@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Hostile and broken servers. Whatever a server sends: an error for that node, nothing else. Each
- * case is played by one of three servers (the lock must be had all the same) and by two of three
- * (the caller must be told within its budget which node failed and why); after that the servers
- * behave, and the same client must work with all of them and have left no key. */
+ * Hostile and broken servers. Whatever a server sends, the result is an error of that node and
+ * nothing else. Each case is played by one of three servers (the lock must be acquired all the
+ * same) and by two of three (the caller must learn within its budget which node failed and why).
+ * Afterwards the servers behave, and the same client must work with all of them and have left no
+ * key. */
 #include "hostile_replies.h"
 #include "suite.h"
 #include "three_servers.h"

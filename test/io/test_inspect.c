@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A key that ends while it is looked at: the value was seen, its time to live was not. It is free,
- * has no owner, and nothing is there to be broken. */
+ * An inspection of a key that expires between the reply with its value and the reply with its TTL.
+ * The resource is reported as free and without an owner, and there is nothing to break. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The clocks jump between the turn that reads the deciding vote and the end of the call that waits
- * for it, as if the process had been stopped there. The result must be true when the call returns.
+ * The clocks jump between the turn that reads the deciding vote and the return of the call that
+ * waits for it, as if the process had been stopped. The result must be true when the call returns.
  */
 #include "api/client.h"
 #include "suite.h"

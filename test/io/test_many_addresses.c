@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A name with many addresses, of which only one leads to a server: all of them are tried, however
- * many there are. getaddrinfo() is replaced for that name. */
+ * A host name with many addresses, of which only one leads to a server: the client tries all of
+ * them, however many there are. The test replaces getaddrinfo() for that name. */
 #include "fake_redis.h"
 #include "suite.h"
 #include "wait.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Answers to the scripts of locks on several resources that are none, errors in the words of
- * servers, silence, lost connections; and to what a permit asks. From one of three servers: the
- * lock is had, extended and given back all the same; from two: the caller is told why. Then they
- * behave, and the same client works with all of them and has left no key. */
+ * Invalid replies to the scripts of locks on several resources and to the requests of permits:
+ * wrong types, errors in the wording of servers, silence, lost connections. If one of three servers
+ * sends them, the lock is acquired, extended and released all the same. If two do, the caller gets
+ * the causes. Afterwards the servers behave, and the same client works with all of them and has
+ * left no key. */
 #include "core/protocol.h"
 #include "hostile_replies.h"
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Native compare-and-delete (DELEX, DELIFEQ), learned for each node by itself, and the script that
- * takes its place within the same round where a server does not know it or forbids it. */
+ * Native compare-and-delete (DELEX, DELIFEQ), which the client detects for each node. Where a
+ * server does not support or forbids it, the script replaces it within the same round. */
 #include "core/protocol.h"
 #include "suite.h"
 #include "three_servers.h"

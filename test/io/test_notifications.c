@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Being told of changes by servers that lie, break off, refuse or say nothing: who waits gets the
- * lock all the same, by its timer, no vote is lost by it, and the statistics say how it stands. */
+ * Notifications from servers that send wrong ones, stop, refuse or send none. A waiter gets the
+ * lock all the same, by its timer. No vote is lost, and the statistics show the state. */
 #include "hostile_replies.h"
 #include "suite.h"
 #include "wait.h"
@@ -356,9 +356,9 @@ START_TEST(a_server_that_never_tells)
 {
     waiter_connect_usual();
     for (size_t i = 0; i < THREE_SERVERS; i++)
-        fake_redis_set_profile(
-            three_servers.fake[i],
-            &(struct fake_profile){.untold = true, .run_id = three_servers_stats(i).run_id});
+        fake_redis_set_profile(three_servers.fake[i],
+                               &(struct fake_profile){.never_notifies = true,
+                                                      .run_id = three_servers_stats(i).run_id});
     waiter_begin();
     (void)wait_for_teller();
     uint64_t before = waiter_attempts();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Right answers at the wrong time, one too many, in odd pieces, or cut off at any byte: nothing is
- * lost but the connection, nothing is taken for the answer to another question, and no key stays.
- */
+ * Correct replies that come late, once too often, in unusual pieces, or cut off at any byte. At
+ * most the connection is lost, no reply is taken for that of another request, and no key stays. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

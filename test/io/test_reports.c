@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * References to reports: a report that a callback was given can be kept, and says the same later,
- * on another thread and after the client. Fields that tell what the texts tell. */
+ * References to reports: a report that a callback received can be kept, and reads the same later,
+ * on another thread and after the client was freed. Its fields agree with its texts. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Servers that answer a login with its own words: neither the password nor a part of such an answer
- * gets into the log, a report or the text of a node. */
+ * Servers that repeat the login in their error reply: neither the password nor a part of such a
+ * reply gets into the log, a report or the text of a node. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

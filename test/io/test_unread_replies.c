@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * An answer that lies in our own socket is not late. A thread that waits for the client's mutex
- * after it has waited for the sockets comes with an old picture of them; a node may be called late
- * only after it was looked at again. Drives the engine itself, so that the picture can be made old.
- */
+ * A reply that is already in the client's own socket is not late. A thread that waits for the
+ * client's mutex after polling has an old list of ready sockets. A node may be called late only
+ * after its socket was read again. The test drives the engine itself to make that list old. */
 #include "engine/io.h"
 #include "fake_redis.h"
 #include "platform/clock.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Servers that accept a connection and never say a word: nothing comes that could wake a client but
- * its own timers. What a callback starts then still ends in its own time. */
+ * Servers that accept a connection and never reply: only its own timers can wake the client.
+ * Operations that a callback starts still end in time. */
 #include "suite.h"
 #include "three_servers.h"
 #include "wait.h"

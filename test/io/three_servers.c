@@ -72,7 +72,7 @@ void three_servers_connect(void)
 
 void three_servers_connect_for(unsigned causes)
 {
-    const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* stretched when it is used */
+    const uint32_t ms = (uint32_t)(SILENT_MS / wait_scaled_ms(1)); /* stretched where it is used */
     const uint32_t silent_ms = ms > SILENT_MS_MIN ? ms : SILENT_MS_MIN;
     three_servers.node_time_ms = (causes & TIMEOUT) != 0 ? silent_ms : NODE_TIME_MS;
     three_servers_connect();
@@ -257,7 +257,6 @@ void three_servers_behave(void)
         fake_redis_clear_rules(three_servers.fake[i]);
 }
 
-/* The node has failed, for one of these reasons, and the text for people is printable. */
 void three_servers_check_failed(size_t index, const char *name, unsigned causes)
 {
     redlock_node_report_t node = three_servers_node(index);
@@ -270,7 +269,6 @@ void three_servers_check_failed(size_t index, const char *name, unsigned causes)
         ck_assert_msg(*c >= 0x20 && *c < 0x7f, "%s: byte %d in '%s'", name, *c, node.text);
 }
 
-/* All is well again: nothing is left behind, and all three vote. */
 void three_servers_check_recovers(const char *name)
 {
     three_servers_behave();
@@ -281,7 +279,6 @@ void three_servers_check_recovers(const char *name)
     ck_assert_msg(three_servers_wait_no_keys(), "%s: keys left behind", name);
 }
 
-/* An acquisition with the budget `wait_ms` that must fail with `status` in time. */
 void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms)
 {
     redlock_lock_t *lock = NULL;
@@ -291,7 +288,7 @@ void three_servers_check_fails(const char *name, int wanted, uint64_t wait_ms)
     ck_assert_msg(status == wanted, "%s: %s%s", name, redlock_strerror(status),
                   three_servers_text());
     ck_assert_ptr_null(lock);
-    /* The budget, the time a last attempt may take, and some for a busy machine. */
+    /* The budget, the time that a last attempt may take, and a reserve for a busy machine. */
     ck_assert_msg(took_ms < wait_ms + wait_scaled_ms(4 * three_servers.node_time_ms + 500),
                   "%s: took %llu ms", name, (unsigned long long)took_ms);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * An acquisition that waits, and what is known of it. */
+ * Runs an acquisition that waits, and reads the statistics about it. */
 #include "waiter.h"
 
 #include "wait.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NEVER_MS 60000 /* later than the end of any case: who has the lock was told */
+#define NEVER_MS 60000 /* longer than any case: a waiter that gets the lock was notified */
 
-/* One acquisition at a time that waits. */
+/* The acquisition that waits. There is one at a time. */
 static struct {
     pthread_mutex_t mutex;
     bool done;
@@ -92,7 +92,6 @@ bool waiter_any_notifies(void)
     return false;
 }
 
-/* The server that will tell of the next change, or THREE_SERVERS. */
 size_t waiter_notifier(void)
 {
     for (size_t i = 0; i < THREE_SERVERS; i++) {
@@ -123,7 +122,6 @@ bool waiter_is_refused(void)
     return false;
 }
 
-/* The server that is watched is the last to lose the key. */
 void waiter_let_go(void)
 {
     size_t last = waiter_notifier();
@@ -178,7 +176,6 @@ void waiter_connect_patient(void)
     waiter_connect_usual();
 }
 
-/* All is well again: somebody is told. */
 void waiter_check_notified_again(const char *name)
 {
     ck_assert_msg(three_servers_wait_all_vote(), "%s:%s", name, waiter_states());

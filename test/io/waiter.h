@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One acquisition of the three_servers's client that waits for a key of somebody else, and who
- * tells it of the change. */
+ * One acquisition by the client of three_servers that waits for a key of another holder, and the
+ * question which server notifies it of the change. */
 #ifndef TEST_WAITER_H
 #define TEST_WAITER_H
 
@@ -8,33 +8,36 @@
 
 #define WAITER_KEY "resource"
 
-/* A client that asks again soon, or one that will not before the end of any case. */
+/* Create a client that polls soon, and one that does not poll before the end of any case. */
 void waiter_connect_usual(void);
 void waiter_connect_patient(void);
 
-/* Another holds the key; it was asked for at least once. One at a time. */
+/* Sets the key as another holder and starts an acquisition; returns when the client has requested
+ * the key. One at a time. */
 void waiter_begin(void);
 bool waiter_is_done(void);
-/* The other lets go: on the server that is watched at last. */
+/* Deletes the other holder's key on all servers, last on the one whose notification the client
+ * expects. */
 void waiter_let_go(void);
-/* It gets the lock, and gives it back. */
+/* Checks that the acquisition succeeds, and releases the lock. */
 void waiter_check_had(const char *name);
-/* All of it once more: all vote, somebody is watched and tells. */
+/* Checks that the client recovers: all nodes are eligible, and an acquisition is notified. */
 void waiter_check_notified_again(const char *name);
 
-/* The server that will tell of the next change, or THREE_SERVERS; is there one? */
+/* Returns the server that will send the next notification, or THREE_SERVERS if there is none. */
 size_t waiter_notifier(void);
+/* Returns whether some server will send one. */
 bool waiter_is_tracked(void);
-/* Some server tells, whether it is asked or not; some server refuses to. */
+/* Return whether some server sends notifications, and whether some server has refused to. */
 bool waiter_any_notifies(void);
 bool waiter_is_refused(void);
 
-/* Sums of the client and of its nodes. */
+/* Return sums of the client's and its nodes' statistics. */
 uint64_t waiter_attempts(void);
 uint64_t waiter_wakeups(void);
 uint64_t waiter_notifications_of_all(void);
 uint64_t waiter_reconnects(void);
-/* For messages. */
+/* Returns the states of the nodes, for messages. */
 const char *waiter_states(void);
 
 #endif
