@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Many runs. */
+ * Runs many seeds. */
 #include "campaign.h"
 
 #include "world.h"
@@ -104,7 +104,7 @@ void sim_totals_add(struct sim_totals *to, const struct sim_totals *from)
         to->events_log2[i] += from->events_log2[i];
 }
 
-/* From the histogram: a power of two, refined by where in its bucket it lies. */
+/* Estimates from the histogram: a power of two, refined by the position within its bucket. */
 uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share)
 {
     uint64_t want = totals->runs * share / 100, seen = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Many runs, and what they add up to. */
+ * Runs many seeds and adds up their results. */
 #ifndef SIM_CAMPAIGN_H
 #define SIM_CAMPAIGN_H
 
@@ -11,26 +11,27 @@
 
 #define SIM_BUCKETS 20
 
+/* Sums over runs. */
 struct sim_totals {
     uint64_t runs, violations, env_faults, repeats;
     uint64_t events, virtual_ns, grants, operations, connections;
     uint64_t injected[SIM_COUNTED];
     uint64_t with_fault, with_contention;
     uint64_t clients[SIM_CLIENTS_MAX + 1];
-    uint64_t events_log2[SIM_BUCKETS]; /* runs with 2^i to 2^(i+1) events */
-    uint64_t first_bad;                /* seed; only with violations */
+    uint64_t events_log2[SIM_BUCKETS]; /* number of runs with 2^i to 2^(i+1) events */
+    uint64_t first_bad;                /* seed of the first run with a violation; 0: none */
 };
 
-/* Set by a signal handler: the run that has begun is the last. */
+/* Set by a signal handler: the present run is the last. */
 extern volatile sig_atomic_t sim_campaign_enough;
 
-/* Runs seeds from `first` on, each `step` apart, until `runs` are done or the wall clock says that
- * `seconds` have passed (0: no limit). Every hundredth seed runs twice and must do the same again.
- * Violations are printed to stderr as they come, at most ten. */
+/* Runs seeds from `first` on, each `step` apart, until `runs` are done or `seconds` of wall time
+ * have passed (0: no limit). Every hundredth seed runs twice and must give the same result. Prints
+ * violations to stderr as they come, ten at most. */
 void sim_campaign(struct sim_totals *totals, uint64_t first, uint64_t step, uint64_t runs,
                   uint64_t seconds);
 void sim_totals_add(struct sim_totals *to, const struct sim_totals *from);
-/* The number of events that `share` of 100 runs stay below. */
+/* Returns the number of events that `share` of 100 runs stay below. */
 uint64_t sim_totals_percentile(const struct sim_totals *totals, uint64_t share);
 void sim_totals_print_to(const struct sim_totals *totals, FILE *to);
 

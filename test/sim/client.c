@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The loop of a client process, as lib/api/loop.c turns it on real sockets. */
+ * The loop of a client process, as lib/api/loop.c runs it on real sockets. */
 #include "client.h"
 
 #include "contention.h"
@@ -25,7 +25,7 @@ bool sim_client_runs(const struct sim_client *client)
     return client->alive && client->paused_until_ns <= client->world->now_ns;
 }
 
-/* Memory. */
+/* ---- memory ---- */
 
 static bool fails(struct sim_client *client)
 {
@@ -60,7 +60,7 @@ static void client_free(void *ptr, void *userdata)
     free(ptr);
 }
 
-/* What the engine asks of the outside. */
+/* ---- the environment of the engine ---- */
 
 static void fill_random(void *ctx, void *bytes, size_t size)
 {
@@ -116,7 +116,7 @@ static void wake_at(void *ctx, uint64_t boot_ns)
         plan_turn(client, sim_clock_when(&client->boot, boot_ns));
 }
 
-/* The inbox: what the sockets of the process hold. */
+/* ---- the inbox: what the sockets of the process hold ---- */
 
 void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim_segment *segment)
 {
@@ -215,7 +215,8 @@ static void hand_over(struct sim_client *client, struct sim_conn *conn,
     }
 }
 
-/* A process may lose the processor between any two lines. */
+/* Stops the process for a while, as if it lost the processor: it may do so between any two lines.
+ */
 static void stumble(struct sim_client *client)
 {
     struct sim_world *world = client->world;
@@ -270,7 +271,8 @@ void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp)
         plan_turn(client, client->paused_until_ns);
         return;
     }
-    /* What was ready when the poller looked; more may have come since. */
+    /* The number of segments that were ready when the poller looked; more may have arrived since.
+     */
     uint64_t count = sim_chance(&world->random, 800) ? UINT64_MAX : sim_below(&world->random, 4);
     client->in_turn = true;
     rl_engine_refresh(&client->engine);
@@ -322,10 +324,10 @@ void sim_client_init(struct sim_world *world, unsigned index)
     client->index = (uint8_t)index;
     client->boot = new_clock(world, up_ns + RL_SECOND);
     client->raw = new_clock(world, up_ns);
-    /* Fences are close to the wall clock, but do not rely on it. */
+    /* The machines' wall clocks are close together with fences, but nothing relies on it. */
     client->wall = new_clock(world, UINT64_C(1700000000) * RL_SECOND +
                                         sim_scale(&world->random, RL_US, 60 * RL_SECOND));
-    client->wall.ppm = client->boot.ppm; /* slewed alike: they only part when somebody sets it */
+    client->wall.ppm = client->boot.ppm; /* slewed alike: they differ only after a step */
     client->mem = (struct rl_mem){client_malloc, client_realloc, client_free, client};
     client->specs = calloc(world->plan.nodes, sizeof *client->specs);
     if (client->specs == NULL)

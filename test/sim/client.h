@@ -5,35 +5,38 @@
 
 #include "world.h"
 
+/* Sets up the clocks and settings of client `index`, before its first process starts. */
 void sim_client_init(struct sim_world *world, unsigned index);
-/* A new process in its place. */
+/* Starts a new process in the place of client `index`. */
 void sim_client_start(struct sim_world *world, unsigned index);
-/* The process dies (true), or closes its engine in order (false). */
+/* Ends the process: it dies, or closes its engine in order. */
 void sim_client_end(struct sim_world *world, unsigned index, bool dies);
 
-/* Something for its loop: a segment, which it keeps, or NULL: there is room in `conn` again. */
+/* Appends to the client's inbox: a segment, which the client then owns, or NULL if `conn` has room
+ * again. */
 void sim_client_inbox(struct sim_world *world, struct sim_conn *conn, struct sim_segment *segment);
-/* SIM_TURN */
+/* Handles SIM_TURN: turns the client's loop. */
 void sim_client_turn(struct sim_world *world, unsigned index, uint32_t stamp);
-/* The process stands still until then; its clocks go on, unless somebody stopped them. */
+/* Stops the process until then. Its clocks run on unless a fault has stopped them. */
 void sim_client_pause(struct sim_client *client, uint64_t until_ns);
 
+/* Returns what the client's clocks show at that true time. */
 struct rl_now sim_client_clocks(const struct sim_client *client, uint64_t true_ns);
-/* true: the process runs now. */
+/* Returns whether the process runs now. */
 bool sim_client_runs(const struct sim_client *client);
 
-/* user.c: what the users of the process do. */
+/* user.c: what the users of the process do. Each function handles the event of its name. */
 void sim_user_begin(struct sim_world *world, unsigned client);
 void sim_user_act(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 void sim_user_report(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 void sim_user_cancel(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
 void sim_user_limit(struct sim_world *world, unsigned client, unsigned slot, uint32_t stamp);
-/* Faults are over: finish what was begun. */
+/* Ends what the users have begun, after the last fault. */
 void sim_user_finish(struct sim_world *world, unsigned client);
 bool sim_user_is_idle(const struct sim_client *client);
-/* After whatever touched the engine: locks that it let go of are freed. */
+/* Frees the locks that the engine has freed. Called after everything that touches the engine. */
 void sim_user_sweep(struct sim_client *client);
-/* Listener of the engine. */
+/* Receives the engine's reports about locks. */
 void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status);
 
 #endif

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * A clock that somebody believes in: it runs a little too fast or too slow, stands still, or jumps.
- * True time is the world's, in nanoseconds. */
+ * A clock of a modelled machine: it runs a little too fast or too slow, stands still, or is
+ * stepped. True time is the world's, in nanoseconds. */
 #ifndef SIM_CLOCK_H
 #define SIM_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Between changes, the clock shows shown_ns + (true - true_ns) * (1 + ppm / 10^6). */
 struct sim_clock {
-    uint64_t true_ns;  /* when it was last touched */
-    uint64_t shown_ns; /* what it showed then */
-    int64_t ppm;       /* how much too fast it runs */
+    uint64_t true_ns;  /* true time of the last change */
+    uint64_t shown_ns; /* what the clock showed then */
+    int64_t ppm;       /* how much too fast it runs, in millionths */
     bool stopped;
 };
 
-/* dt * ppm / 10^6 without overflow. */
+/* Returns dt * ppm / 10^6 without overflow. */
 static inline int64_t sim_scaled(int64_t dt, int64_t ppm)
 {
     return dt / 1000000 * ppm + dt % 1000000 * ppm / 1000000;
 }
 
+/* Returns what the clock shows at that true time. */
 static inline uint64_t sim_clock_read(const struct sim_clock *clock, uint64_t true_ns)
 {
     int64_t dt = (int64_t)(true_ns - clock->true_ns);
@@ -29,14 +31,15 @@ static inline uint64_t sim_clock_read(const struct sim_clock *clock, uint64_t tr
     return clock->shown_ns + (uint64_t)(dt + sim_scaled(dt, clock->ppm));
 }
 
-/* From now on it runs differently. */
+/* Takes the present reading as a new starting point, before a change of ppm or `stopped`. */
 static inline void sim_clock_touch(struct sim_clock *clock, uint64_t true_ns)
 {
     clock->shown_ns = sim_clock_read(clock, true_ns);
     clock->true_ns = true_ns;
 }
 
-/* The true time at which it will show `shown_ns`, if nobody touches it; rounded up. */
+/* Returns the true time, rounded up, at which the clock will show `shown_ns` if it is not changed.
+ */
 static inline uint64_t sim_clock_when(const struct sim_clock *clock, uint64_t shown_ns)
 {
     if (shown_ns <= clock->shown_ns)

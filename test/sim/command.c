@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the commands of a modelled server do. Scripts are known by their whole text: a script that
- * is not known here stops the run, so that nobody changes one without changing its model. */
+ * Executes the commands of a modelled server. Scripts are recognized by their whole text. A script
+ * that is unknown here stops the run, so that no script can change without its model. */
 #include "command.h"
 #include "permit.h"
 #include "record.h"
@@ -85,7 +85,6 @@ unsigned sim_resource_of(struct sim_word word)
     return sim_key_of_name(word.text, word.len);
 }
 
-/* The key, after what has expired is gone. */
 struct sim_key *sim_key_of(struct sim_call *call, struct sim_word word)
 {
     struct sim_key *key = &call->server->keys[sim_resource_of(word)];
@@ -170,7 +169,7 @@ bool sim_set(struct sim_call *call, struct sim_word name, struct sim_word token,
     return true;
 }
 
-/* SET key token NX PX ttl */
+/* Executes SET key token NX PX ttl. */
 static void do_set(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -254,7 +253,7 @@ static void do_script(struct sim_call *call)
     abort();
 }
 
-/* DELEX key IFEQ token | DELIFEQ key token */
+/* Executes DELEX key IFEQ token and DELIFEQ key token. */
 static void do_delete(struct sim_call *call)
 {
     const struct sim_server *server = call->server;
@@ -314,7 +313,8 @@ static int info_server(const struct sim_call *call, char *text, size_t size)
                     ((int64_t)now_ns - (int64_t)server->started_ns) / (int64_t)RL_SECOND);
 }
 
-/* 15 ms to start, and a thousandth of the time since: no step of its clock changes that. */
+/* Writes the CPU time: 15 ms for the start, and a thousandth of the time since. Steps of the
+ * server's clock do not change it. */
 static int info_cpu(const struct sim_call *call, char *text, size_t size)
 {
     const struct sim_server *server = call->server;
@@ -364,9 +364,8 @@ static void do_time(struct sim_call *call)
     sim_reply_add_text(call, text, (size_t)snprintf(text, sizeof text, "%" PRIu64, us % 1000000));
 }
 
-/* CLIENT SETNAME name | CLIENT ID | CLIENT TRACKING ON REDIRECT id OPTIN NOLOOP | CLIENT CACHING
- * YES
- */
+/* Executes CLIENT SETNAME name, CLIENT ID, CLIENT TRACKING ON REDIRECT id OPTIN NOLOOP, CLIENT
+ * CACHING YES. */
 static void do_client(struct sim_call *call)
 {
     if (sim_is(call->words[1], "SETNAME")) {
@@ -437,7 +436,7 @@ void sim_command(struct sim_world *world, struct sim_conn *conn, unsigned count,
         if (world->plan.has_password && !conn->logged_in && commands[i].fn != do_auth)
             sim_reply_add(&call, "-NOAUTH Authentication required.");
         else if (world->plan.has_db && !conn->db_chosen && commands[i].writes)
-            abort(); /* in the wrong database */
+            abort(); /* the client uses the wrong database */
         else if (call.server->busy_ns > world->now_ns)
             sim_reply_add(&call, "-BUSY Redis is busy running a script.");
         else if (call.server->replica && commands[i].writes)

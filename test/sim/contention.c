@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What a crowd does, and what is measured of it. */
+ * Runs the cases of contention and measures them. */
 #include "contention.h"
 
 #include <inttypes.h>
@@ -121,7 +121,7 @@ uint64_t sim_contention_jain(const struct sim_world *world)
     return contention->all * contention->all * 1000 / rl_max_u64(squares * world->plan.clients, 1);
 }
 
-/* Whoever waits now has waited for so long already. */
+/* Counts the waits that are not finished at the end. */
 void sim_contention_end(struct sim_world *world)
 {
     struct sim_contention *contention = world->plan.contention;
@@ -185,7 +185,7 @@ static void judge(struct sim_world *world, const struct sim_contention *contenti
                     least * 1000 / all, bounds->share_min);
 }
 
-/* What all cases begin with; times as in a building. */
+/* Sets up what all cases have in common; delays are those of one building. */
 static void prepare(struct sim_plan *plan, struct sim_contention *contention, uint64_t seed)
 {
     memset(contention, 0, sizeof *contention);
@@ -237,7 +237,7 @@ const struct sim_case *sim_case_find(const char *name)
     return NULL;
 }
 
-/* A client that has been there knows. */
+/* Computed once, by a client that has met contention. */
 const uint8_t *sim_contention_order(void)
 {
     static uint8_t order[RL_NODES_MAX];

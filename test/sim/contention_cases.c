@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT
- * The cases that the rules of contention were made for, each with bounds that follow from what it
- * has set up. test/mutations/rules.txt says which rule is needed for which of them. */
+ * The cases of contention, each with bounds that follow from its settings. test/mutations/rules.txt
+ * names the rule that each case needs. */
 #include "contention.h"
 
 #include <string.h>
 
-/* Timers ask again after at most so long, wherever nobody is told. */
+/* Without notifications, a waiter's timer starts an attempt after at most this time. */
 #define POLL_MIN_NS (100 * RL_MS)
 #define POLL_MAX_NS (300 * RL_MS)
-/* Who was never denied takes it so long, before it lets others in and learns of them. */
+/* A client that was never denied acquires the lock for so long before it pauses and meets other
+ * contenders. */
 #define ROW_MAX_NS RL_SECOND
 
-/* From a release to the next holder: the delete, the push, one question to the first node, one to
- * the others. */
+/* Returns the time from a release to the next grant: the delete, the notification, one request to
+ * the preferred node, one to the others. */
 static uint64_t handover_ns(const struct sim_plan *plan)
 {
     return 3 * sim_contention_trip_ns(plan);
 }
 
-/* One holder after the other. */
+/* Returns the time between two grants in a row. */
 static uint64_t cycle_ns(const struct sim_plan *plan)
 {
     return plan->contention->hold_ns + handover_ns(plan);
 }
 
-/* Each hand-over is a lottery among all who wait. After so many of them, one of a million waiters
- * has never won: n * ln(1000000) is less than 14 n. */
+/* Returns a bound for the longest wait if each hand-over picks one of the n waiters at random.
+ * After n * ln(1000000) hand-overs, which is less than 14 n, one of a million waiters has never
+ * won. */
 static uint64_t lottery_ns(const struct sim_plan *plan, uint64_t turn_ns)
 {
     return ROW_MAX_NS + 14 * plan->clients * turn_ns;
 }
 
-/* An attempt by timer asks all nodes at once. It can split the votes only if it falls into a
- * hand-over, and each waiter makes one in POLL_MIN_NS at the most. Of 1000 grants: twice as many,
- * as it takes two for it. */
+/* Returns a bound for split votes per 1000 grants. An attempt by timer requests all nodes at once.
+ * It can split the votes only during a hand-over, and each waiter starts one in POLL_MIN_NS at
+ * most. The bound is twice that number, because a split takes two attempts. */
 static uint64_t splits(const struct sim_plan *plan)
 {
     return 2 * 1000 * plan->clients * handover_ns(plan) / POLL_MIN_NS + 10;
@@ -51,7 +53,7 @@ static void fault(struct sim_plan *plan, enum sim_fault_kind kind, unsigned clie
     };
 }
 
-/* Everybody is woken at once. */
+/* All contenders are notified at once. */
 static void set_up_contention(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 32;
@@ -68,9 +70,8 @@ static void set_up_storm(struct sim_plan *plan, struct sim_contention *contentio
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
 }
 
-/* Over a long way a little difference decides who is first, every time: whoever is farther from the
- * servers, or is told later, must have his turn all the same. A lottery gives each the same share,
- * one in so many draws. */
+/* Over a long distance, a small difference decides which client is first, every time. Clients that
+ * are farther from the servers, or are notified later, must get the lock as well. */
 static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 32;
@@ -83,7 +84,7 @@ static void set_up_uneven(struct sim_plan *plan, struct sim_contention *contenti
     contention->bounds.jain_min = 700;
 }
 
-/* The holder's next SET would always be right behind its own delete. */
+/* The holder's next SET would always follow its own delete directly. */
 static void set_up_monopoly(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 3;
@@ -91,9 +92,9 @@ static void set_up_monopoly(struct sim_plan *plan, struct sim_contention *conten
     contention->bounds.share_min = 200;
 }
 
-/* Locks that are held for long: of a client that was never denied, nobody would see the end. It
- * pauses after a row, and whoever waits gets it then: of 300 seeds 11 had to wait for that (1.013 s
- * at most), one for six holds, all others for one or two. */
+/* Locks that are held for long. A client that was never denied would acquire again and again. It
+ * pauses after a while, and a waiter gets the lock then, or after one or two holds in most cases.
+ */
 static void set_up_long_held(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
@@ -102,8 +103,8 @@ static void set_up_long_held(struct sim_plan *plan, struct sim_contention *conte
     contention->bounds.longest_ns = ROW_MAX_NS + 2 * cycle_ns(plan);
 }
 
-/* Everybody is denied by the node that all ask first, and nobody is told of anything: until they
- * have seen that what it denies is granted by all others. */
+/* The preferred node denies every contender and sends no notification, until the contenders have
+ * seen that all other nodes grant what it denies. */
 static void set_up_orphan(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
@@ -112,8 +113,8 @@ static void set_up_orphan(struct sim_plan *plan, struct sim_contention *contenti
     contention->bounds.longest_ns = lottery_ns(plan, POLL_MAX_NS);
 }
 
-/* It tells of a release so late that a timer is sooner. Clients meet now and then only: each time
- * they would have to learn again that it is of no use. */
+/* The preferred node notifies of a release so late that a timer is sooner. Clients contend only now
+ * and then, so that they would have to learn each time that its notifications are of no use. */
 static void set_up_slow(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 3;
@@ -122,15 +123,15 @@ static void set_up_slow(struct sim_plan *plan, struct sim_contention *contention
     contention->think_ns = RL_SECOND;
     contention->slow = sim_contention_order()[0];
     contention->slow_ns = 100 * RL_MS;
-    /* A wait for one of two others comes to half of its hold and a hand-over; it is met in
-     * so many of all cases. */
+    /* A wait for one of two others takes half of its hold and a hand-over, on average. It occurs in
+     * this share of all acquisitions. */
     uint64_t others_ns = 2 * contention->hold_ns;
     contention->bounds.average_ns =
         2 * sim_contention_trip_ns(plan) +
         (contention->hold_ns + handover_ns(plan)) * others_ns / (contention->think_ns / 2);
 }
 
-/* Some cannot reach the node that the others ask first. */
+/* Some clients cannot reach the preferred node. */
 static void set_up_cut_off(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 6;
@@ -139,14 +140,15 @@ static void set_up_cut_off(struct sim_plan *plan, struct sim_contention *content
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
 }
 
-/* It stops without a word, and the user has said that it may be silent for that long. */
+/* The preferred node stops without closing connections, and the configuration lets it be silent for
+ * that long. */
 static void set_up_hung(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->span_ns = 8 * RL_SECOND;
     plan->node_timeout_ns = 4 * RL_SECOND;
     contention->think_ns = 50 * RL_MS;
     fault(plan, SIM_HANG, 0, sim_contention_order()[0], 100 * RL_MS);
-    contention->bounds.longest_ns = 8 * POLL_MAX_NS; /* nobody is told of anything meanwhile */
+    contention->bounds.longest_ns = 8 * POLL_MAX_NS; /* no client is notified meanwhile */
 }
 
 static void set_up_dead(struct sim_plan *plan, struct sim_contention *contention)
@@ -156,7 +158,7 @@ static void set_up_dead(struct sim_plan *plan, struct sim_contention *contention
     contention->bounds.longest_ns = POLL_MAX_NS + lottery_ns(plan, cycle_ns(plan));
 }
 
-/* "Not there", says the node that all ask first: it cannot store anything. */
+/* The preferred node replies to probes that the key is not there, but has no memory to store it. */
 static void set_up_full(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 4;
@@ -166,7 +168,8 @@ static void set_up_full(struct sim_plan *plan, struct sim_contention *contention
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
 }
 
-/* Who pauses after split votes is too late for each hand-over: the others do not pause. */
+/* A client that pauses after split votes is too late for each hand-over, because the others do not
+ * pause. */
 static void set_up_slow_work(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 8;
@@ -175,7 +178,8 @@ static void set_up_slow_work(struct sim_plan *plan, struct sim_contention *conte
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
 }
 
-/* Half of them asks another node first, for they know the nodes under other names. */
+/* Half of the clients have another preferred node, because they know the nodes under other names.
+ */
 static void set_up_disagreed(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 16;
@@ -185,20 +189,20 @@ static void set_up_disagreed(struct sim_plan *plan, struct sim_contention *conte
     contention->bounds.splits = 1000;
 }
 
-/* Users of one client come one after the other, and leave the other client its half. */
+/* Users of one client follow each other and leave the other client its half. */
 static void set_up_inside(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
     plan->slots = contention->first_slots = 15;
     contention->hold_ns = 5 * RL_MS;
-    contention->bounds.share_min = 300; /* a half of what comes after the first second */
+    contention->bounds.share_min = 300; /* half of the grants after the first second */
     contention->bounds.longest_ns = ROW_MAX_NS + 2 * plan->slots * cycle_ns(plan);
 }
 
 static void set_up_waiting(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 2;
-    plan->span_ns = 10 * RL_SECOND; /* for three, a timer may do by luck */
+    plan->span_ns = 10 * RL_SECOND; /* with three grants a timer could reach the bound by chance */
     contention->hold_ns = 5 * RL_MS;
     contention->bounds.half_ns = handover_ns(plan);
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan));
@@ -211,7 +215,7 @@ static void set_up_lost_pushes(struct sim_plan *plan, struct sim_contention *con
     contention->bounds.longest_ns = lottery_ns(plan, cycle_ns(plan)) + POLL_MAX_NS;
 }
 
-/* They poll, and do not care who asks whom first. */
+/* Foreign clients poll, and do not follow the order of nodes. */
 static void set_up_foreign(struct sim_plan *plan, struct sim_contention *contention)
 {
     plan->clients = 8;

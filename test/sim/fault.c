@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Faults. Those that last are mended by an event of their own, at the latest when the world heals.
+ * Begins and ends faults. A lasting fault is ended by an event of its own, or when all faults end.
  */
 #include "fault.h"
 
@@ -30,7 +30,7 @@ static void trouble_client(struct sim_world *world, unsigned client, int by)
         trouble_link(world, client, i, by);
 }
 
-/* Clients and nodes of different sides do not hear each other. */
+/* Blocks (`by` 1) or unblocks (-1) the links between clients and nodes of different sides. */
 static void divide(struct sim_world *world, const struct sim_fault *fault, int by)
 {
     for (unsigned i = 0; i < world->plan.clients; i++) {
@@ -84,7 +84,7 @@ static void replace_client(struct sim_world *world, const struct sim_fault *faul
     sim_client_start(world, fault->client);
 }
 
-/* The address leads to the replica: another process, which lacks the latest writes. */
+/* Makes the address lead to the replica: another process, which lacks the latest writes. */
 static void promote(struct sim_world *world, const struct sim_fault *fault)
 {
     struct sim_server *server = &world->servers[fault->node];
@@ -96,17 +96,17 @@ static void promote(struct sim_world *world, const struct sim_fault *fault)
         const struct sim_key *key = &server->keys[i];
         uint32_t token = key->present ? sim_token_find(world, key->token, key->token_len) : 0;
         if (token != 0)
-            sim_token_at(world, token)->excused = true; /* back from the past */
+            sim_token_at(world, token)->excused = true; /* an older state came back */
     }
     sim_server_lose_record(world, fault->node);
     server->record = server->record_copy;
     sim_server_start(world, fault->node);
     server->replid2 = (uint32_t)sim_word(&world->random) | 1;
-    server->started_ns -= 3600 * RL_SECOND; /* the replica was there for long */
+    server->started_ns -= 3600 * RL_SECOND; /* the replica has been up for long */
     server->idled_ns = 3600 * RL_SECOND;
 }
 
-/* A third party: PEXPIRE of every key, on one node or on all. */
+/* Sets the expiry of every key as a third party with PEXPIRE, on one node or on all. */
 static void shorten_keys(struct sim_world *world, const struct sim_fault *fault)
 {
     int64_t ttl_ms = (int64_t)sim_scale(&world->random, 1, world->plan.ttl_ns / RL_MS);
@@ -147,7 +147,7 @@ static void begin_at_server(struct sim_world *world, const struct sim_fault *fau
     case SIM_SHORTEN:
         shorten_keys(world, fault);
         break;
-    case SIM_EVICT: /* of keys that would expire: of several of one lock maybe one only */
+    case SIM_EVICT: /* of keys with a TTL: perhaps only one of the keys of a lock */
         if (world->plan.many != 0 && fault->nodes % 4 < world->plan.resources)
             sim_server_lose_key(world, fault->node, fault->nodes % 4);
         else
@@ -228,7 +228,8 @@ static bool is_at_client(unsigned kind)
            kind == SIM_LEAVE || kind == SIM_NO_MEMORY;
 }
 
-/* A fault that cannot happen now: its victim is down already, or the same fault is there. */
+/* Returns whether a fault cannot happen now, because its server or client is down or has the same
+ * fault already. */
 static bool is_pointless(const struct sim_world *world, const struct sim_fault *fault)
 {
     const struct sim_server *server = &world->servers[fault->node];
@@ -244,7 +245,7 @@ static bool is_pointless(const struct sim_world *world, const struct sim_fault *
            server->clock.ppm == -200000;
 }
 
-/* What replicas have: a while ago this was all there was. */
+/* Copies the keys of the servers to their replicas, which are always that much behind. */
 static void replicate(struct sim_world *world)
 {
     for (unsigned i = 0; i < world->plan.nodes; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Faults: what they do, and what takes them back. */
+ * Faults: begins and ends what the plan contains. `at` is the index in sim_plan.faults. */
 #ifndef SIM_FAULT_H
 #define SIM_FAULT_H
 
@@ -8,7 +8,7 @@
 void sim_fault_plan(struct sim_world *world);
 void sim_fault_begin(struct sim_world *world, unsigned at);
 void sim_fault_mend(struct sim_world *world, unsigned at);
-/* SIM_CORRECT, of a freeze. */
+/* Handles SIM_CORRECT: sets the wall clock right after a freeze. */
 void sim_fault_correct(struct sim_world *world, unsigned at);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Fences. */
+ * Checks fencing tokens, and plays the operator. */
 #include "fence.h"
 
 #include "client.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often the operator looks. */
+/* The pause between two checks by the operator. */
 #define ROUND_NS (5 * RL_SECOND)
 
 static void remember(struct sim_world *world, const struct sim_grant *grant)
@@ -24,7 +24,8 @@ static void remember(struct sim_world *world, const struct sim_grant *grant)
     world->fences[world->fence_count++] = *grant;
 }
 
-/* A majority of nodes knows the number: else a later grant could miss it. */
+/* Checks that a majority of nodes stores the fencing token, because a later grant could miss it
+ * otherwise. */
 static void check_stored(struct sim_client *client, const struct sim_slot *slot)
 {
     struct sim_world *world = client->world;
@@ -63,7 +64,7 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
         if (other->number == grant.number)
             sim_violate(world, "fence %" PRIu64 " on r%u was granted twice", grant.number,
                         grant.resource);
-        /* It was there before this attempt began. */
+        /* The other grant was reported before this attempt began. */
         if (other->reported_ns <= token->born_ns && other->number > grant.number)
             sim_violate(world, "fence %" PRIu64 " on r%u comes after %" PRIu64, grant.number,
                         grant.resource, other->number);
@@ -71,7 +72,8 @@ void sim_fence_granted(struct sim_client *client, const struct sim_slot *slot,
     remember(world, &grant);
 }
 
-/* In use, and by this run of the server if records are bound to it. */
+/* Returns whether the record of a node is in use, and by this process of the server if records are
+ * bound to it. */
 static bool is_in_use(const struct sim_world *world, unsigned node)
 {
     const struct sim_server *server = &world->servers[node];
@@ -83,8 +85,8 @@ static bool is_in_use(const struct sim_world *world, unsigned node)
     return world->plan.durable || strcmp(server->record.cfg, run) == 0;
 }
 
-/* Nothing happened to a server, and nobody who may have begun is gone: a first start that broke off
- * has to go on by itself. */
+/* Returns whether no server had a fault, and no client that may have begun a first start has ended.
+ * Then a first start that broke off must continue without an operator. */
 static bool is_undisturbed(const struct sim_world *world)
 {
     static const uint8_t kinds[] = {SIM_CRASH,   SIM_CRASH_EMPTY, SIM_FLUSH_ALL, SIM_DEMOTE,
@@ -96,8 +98,8 @@ static bool is_undisturbed(const struct sim_world *world)
     return !world->fences_restarted;
 }
 
-/* A majority of records is not in use: the clients cannot know what was granted. Then somebody who
- * knows that all is quiet takes those that are there. */
+/* If a majority of records is not in use, the clients cannot know what was granted. Then the
+ * operator waits until no lock is held and restarts the records that are left. */
 void sim_fence_operate(struct sim_world *world)
 {
     unsigned good = 0, begun = 0;

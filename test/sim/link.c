@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest pause between two tries of a sender whose way was blocked. */
+/* The longest pause between two retransmissions of a blocked sender. */
 #define THAW_MAX_NS (3 * RL_SECOND)
 
 static struct sim_segment *new_segment(struct sim_conn *conn, enum sim_segment_kind kind,
@@ -56,7 +56,7 @@ static struct sim_link *link_of(struct sim_world *world, const struct sim_conn *
     return &world->links[conn->client][conn->node];
 }
 
-/* The numbers of a transport: a node, and which of its two connections. */
+/* A connection number of the transport contains the node and which of its two connections it is. */
 static unsigned node_of(unsigned number)
 {
     return number & (RL_TRACKER_CONNECTION - 1);
@@ -86,7 +86,7 @@ static void hold(struct sim_path *path, struct sim_segment *segment)
     path->held_last = segment;
 }
 
-/* Puts a segment on its way, after `wait_ns` at the sender. */
+/* Sends a segment after `wait_ns` at the sender. */
 static void dispatch(struct sim_world *world, struct sim_segment *segment, uint64_t wait_ns)
 {
     struct sim_conn *conn = segment->conn;
@@ -162,7 +162,8 @@ static void drop_held(struct sim_world *world, struct sim_path *path)
     path->held_last = NULL;
 }
 
-/* A prefix of what is under way in this direction arrives, and nothing of what is held back. */
+/* Breaks a direction: a prefix of what is under way still arrives, and nothing of what is held
+ * back. */
 static void cut(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
     struct sim_path *path = &conn->path[way];
@@ -175,7 +176,7 @@ static void cut(struct sim_world *world, struct sim_conn *conn, enum sim_way way
     drop_held(world, path);
 }
 
-/* A reset follows what still arrives; it is the only thing that passes a cut. */
+/* Sends a reset after what still arrives. It is the only segment that passes a broken direction. */
 static void reset(struct sim_world *world, struct sim_conn *conn, enum sim_way way)
 {
     if (link_of(world, conn)->blocks[way] == 0)
@@ -209,7 +210,7 @@ struct rl_transport sim_link_transport(struct sim_client *client)
         .open = link_open, .send = link_send, .close = link_close, .ctx = client};
 }
 
-/* Bytes `from` to `to` of what the server says together, with what their replies mean. */
+/* Sends bytes `from` to `to` of a reply, with what they say about tokens. */
 static void reply_part(struct sim_world *world, struct sim_conn *conn,
                        const struct sim_reply *answer, size_t from, size_t to)
 {
@@ -270,15 +271,15 @@ static void arrive_at_server(struct sim_world *world, struct sim_segment *segmen
         conn->ended = true;
         sim_server_serve(world, conn->node);
         return;
-    default: /* of what was received a part is still executed */
+    default: /* a part of what was received is still executed */
         conn->ended = conn->reset = true;
         sim_server_serve(world, conn->node);
         return;
     }
 }
 
-/* An answer to a client that has closed: its kernel says that nobody is there any more, and gives
- * up what it still had to deliver. */
+/* Handles a reply to a client that has closed: its kernel answers with a reset and discards what it
+ * still had to deliver. */
 static void refuse(struct sim_world *world, struct sim_conn *conn)
 {
     if (conn->path[SIM_TO_SERVER].cut_ns == UINT64_MAX)
@@ -286,7 +287,7 @@ static void refuse(struct sim_world *world, struct sim_conn *conn)
     reset(world, conn, SIM_TO_SERVER);
 }
 
-/* true: the client keeps the segment. */
+/* Delivers a segment to its client. Returns true if the client keeps it. */
 static bool arrive_at_client(struct sim_world *world, struct sim_segment *segment)
 {
     struct sim_conn *conn = segment->conn;
@@ -327,8 +328,8 @@ void sim_link_thaw(struct sim_world *world, struct sim_conn *conn, enum sim_way 
     struct sim_path *path = &conn->path[way];
     struct sim_segment *segment = path->held_first;
 
-    /* In order, and at once: what is under way comes behind it. But the first piece goes alone, and
-     * if the client has closed, the answer to it may be faster than the next. */
+    /* Delivers what was held back, in order and at once, before what is under way. The first
+     * segment goes alone: if the client has closed, the reset may arrive before the next one. */
     while (link_of(world, conn)->blocks[way] == 0 && path->thaw_ns <= world->now_ns &&
            (segment = path->held_first) != NULL) {
         bool answered = way == SIM_TO_SERVER && segment->kind == SIM_DATA && !conn->client_open &&
@@ -358,7 +359,7 @@ void sim_link_block(struct sim_world *world, unsigned client, unsigned node, enu
         struct sim_path *path = &conn->path[way];
         if (conn->client != client || conn->node != node || path->held_first == NULL)
             continue;
-        /* Each connection tries again when its own timer says so. */
+        /* Each connection retransmits by its own timer. */
         bool late = sim_chance(&world->random, 500);
         path->thaw_ns = world->now_ns + (late ? sim_below(&world->random, most_ns + 1) : 0);
         conn->refs++;

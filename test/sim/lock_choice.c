@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the users of a client want. */
+ * Chooses the users' locks and options. */
 #include "lock_choice.h"
 
 #include "contention.h"
@@ -20,13 +20,14 @@ struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t ki
         .terms.wall_slack_us = plan->wall_slack_us,
     };
 
-    /* One draw after the other: what a seed means must not depend on the order of members. */
+    /* Draws one value per statement, so that the meaning of a seed does not depend on the order of
+     * initializers. */
     params.terms.auto_extend = sim_chance(random, plan->auto_extend);
     params.terms.fence = kind == RL_LEASE_ACQUIRE && sim_chance(random, plan->fence);
     if (sim_chance(random, 100))
         params.terms.extends_max = (uint32_t)sim_between(random, 1, 3);
     params.terms.ttl_ns = plan->ttl_ns;
-    /* Some are so short that an extension on request is several times as long. */
+    /* Some TTLs are so short that an extension on request sets one several times as long. */
     if (!whole)
         params.terms.ttl_ns =
             sim_between(random, rl_max_u64(plan->ttl_ns / 10 / RL_MS, 50), plan->ttl_ns / RL_MS) *
@@ -41,7 +42,7 @@ struct rl_lease_params sim_workload_params(struct sim_client *client, uint8_t ki
     uint64_t usable_ns = rl_usable_ns(params.terms.ttl_ns, &params.terms.drift);
     if (params.wait_ns != RL_NEVER && sim_chance(random, 100))
         params.terms.validity_min_ns = sim_between(random, 1, usable_ns / 2);
-    /* Who wants to hold for less than he wants to have gets nothing. */
+    /* A limit for holding that is below the required validity would never be granted. */
     if (params.terms.hold_max_ns != 0)
         params.terms.hold_max_ns += params.terms.validity_min_ns + 10 * RL_MS;
     if (params.terms.auto_extend && sim_chance(random, 100))

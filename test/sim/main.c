@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The simulator by hand: one seed, printed, a case of contention, or a campaign on all processors.
- */
+ * The command redlock-sim: runs one seed with its trace, cases of contention, or a campaign on all
+ * processors. */
 #include "campaign.h"
 #include "contention.h"
 #include "world.h"
@@ -20,7 +20,7 @@
 struct options {
     uint64_t seed, runs, seconds, jobs;
     bool one, trace;
-    const char *case_name; /* NULL: no case of contention; "all": each of them */
+    const char *case_name; /* NULL: no case of contention; "all": all of them */
 };
 
 static void usage(FILE *to)
@@ -151,7 +151,8 @@ static int run_cases(const struct options *options)
 
 static pid_t workers[JOBS_MAX];
 
-/* Enough: what was done so far is told. The workers hear of it, too, whoever sent it. */
+/* Handles SIGINT and SIGTERM: ends the campaign after the present runs, so that the results so far
+ * are printed. Passes the signal on to the workers. */
 static void on_enough(int sig)
 {
     sim_campaign_enough = 1;
@@ -164,13 +165,13 @@ static void work(const struct options *options, uint64_t job, int to)
     struct sim_totals totals;
 
     memset(workers, 0, sizeof workers);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody would hear what it has to say */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* the parent that reads its results has died */
     memset(&totals, 0, sizeof totals);
     sim_campaign(&totals, options->seed + job, options->jobs, options->runs / options->jobs,
                  options->seconds);
     if (write(to, &totals, sizeof totals) != (ssize_t)sizeof totals)
         exit(1);
-    exit(0); /* not _exit(): a build with counters writes them now */
+    exit(0); /* not _exit(), because coverage builds write their counters now */
 }
 
 static int run_campaign(struct options *options)

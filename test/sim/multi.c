@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The scripts over several keys, as a modelled server runs them. Like the others they are known by
- * their whole text. */
+ * The scripts over several keys, as a modelled server runs them. They are recognized by their whole
+ * text. */
 #include "command.h"
 #include "token.h"
 
@@ -43,7 +43,7 @@ static bool is_there(struct sim_call *call, const struct keys *keys, unsigned at
     return sim_key_of(call, keys->names[at])->present;
 }
 
-/* true: -OOM was said. */
+/* Replies -OOM and returns true if the server's memory is full. */
 static bool is_full(struct sim_call *call)
 {
     if (call->server->full)
@@ -139,7 +139,7 @@ static void give_back(struct sim_call *call, const struct keys *keys, bool at_on
     sim_reply_add_number(call, count);
 }
 
-/* EVAL script count key ... token [ttl] */
+/* Executes EVAL script count key ... token [ttl]. */
 static void run(struct sim_call *call, enum script script)
 {
     const struct sim_word *words = call->words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Exclusion (G1), validity (G2, G3), leftovers (G4), votes. */
+ * Checks exclusion (G1), validity (G2, G3), leftover keys (G4) and votes. */
 #include "oracle.h"
 
 #include "client.h"
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* A loss must be told this soon after the deadline: validity itself ends 5 ms after it. */
+/* Limit for reporting a loss after the deadline. Validity itself ends 5 ms after the deadline. */
 #define LATE_NS (4 * RL_MS)
-/* How long a link must have been fine before leftovers on it are nobody's fault but the library's:
+/* How long a link must have had no fault before leftover keys on it are an error of the library:
  * longer than any reconnection takes. */
 #define CALM_NS (5 * RL_SECOND)
 
@@ -34,7 +34,7 @@ static uint64_t remaining_ns(const struct sim_client *client, const struct sim_s
     return rl_lease_remaining_ns(&slot->lock->lease, sim_client_clocks(client, true_ns));
 }
 
-/* The true time of the deadline that the holder relies on. */
+/* Returns the true time of the deadline that the holder relies on. */
 static uint64_t deadline_ns(const struct sim_client *client, const struct sim_slot *slot)
 {
     struct rl_now deadline = slot->lock->lease.deadline;
@@ -64,8 +64,8 @@ static void check_key(struct sim_client *client, unsigned at, unsigned resource)
                     world->plan.nodes);
 }
 
-/* Of each resource by itself: the servers carry what its holder relies on, and where they lose
- * nothing, no other client holds it. */
+/* For each resource: checks that the servers keep what its holder relies on, and that no other
+ * client holds it unless a fault explains that. */
 static void check_resources(struct sim_client *client, unsigned at, int holder[SIM_KEYS_MAX])
 {
     const struct sim_slot *slot = &client->slots[at];
@@ -98,14 +98,14 @@ static void check_lost(struct sim_client *client, unsigned at)
                     slot->resource);
 }
 
-/* The machine of its holder has stood still since the lock was taken or extended last, for long
- * enough to be noticed, and its wall clock was set right since. */
+/* Returns whether the holder's machine has stood still since the last acquisition or extension, for
+ * long enough to be noticed, and its wall clock was set right since. */
 static bool is_slept_through(const struct sim_client *client, const struct sim_slot *slot)
 {
     return slot->began_boot_ns < client->corrected_boot_ns;
 }
 
-/* Whoever looks now must not be told that he holds it: this is what redlock_lock_check() does. */
+/* Checks that redlock_lock_check(), called now, would not report the lock as held. */
 static void check_look(const struct sim_client *client, unsigned at)
 {
     const struct sim_slot *slot = &client->slots[at];
@@ -167,7 +167,7 @@ static uint64_t undo_limit_ns(const struct sim_world *world)
     uint64_t trip_ns = world->plan.delay_ns * 5 + world->plan.jitter_ns + world->plan.latency_ns;
     if (world->plan.contention != NULL)
         trip_ns += world->plan.contention->slow_ns;
-    /* Requests, fallbacks and undos queue behind each other in a small window. */
+    /* Requests, fallbacks and undos wait for each other in a small window. */
     uint64_t trips = 6 + 6000 / world->plan.window;
 
     return trips * 2 * trip_ns + 5 * RL_MS;
@@ -185,7 +185,7 @@ static void mark_over(struct sim_client *client, uint32_t number)
                    NULL);
 }
 
-/* An attempt that can still win goes on, one that cannot ends at once. */
+/* Checks the state of an attempt: one that can still win goes on, and one that cannot has ended. */
 static void check_judgement(struct sim_client *client, const struct rl_lease *lease)
 {
     const struct rl_round *round = &lease->round;
@@ -242,9 +242,9 @@ void sim_oracle_client_ends(struct sim_client *client)
     }
 }
 
-/* A key counts in an extension if it was there when an earlier round began that succeeded, or if it
- * is a grant of the attempt itself, and in time. A key that was made since proves nothing about the
- * time before. */
+/* Returns whether a key counts in an extension: it was there when an earlier successful round
+ * began, or it is a grant of the attempt itself and in time. A key that was set later proves
+ * nothing about the time before. */
 static bool may_count(const struct sim_client *client, const struct sim_slot *slot,
                       const struct sim_token *token, unsigned node)
 {
@@ -264,7 +264,7 @@ static bool may_count(const struct sim_client *client, const struct sim_slot *sl
            token->granted_boot_ns[node] <= round->t1.boot_ns;
 }
 
-/* The reply that makes this vote was handed to the client. */
+/* Returns whether the reply with this vote has reached the client. */
 static bool is_given(const struct sim_client *client, const struct rl_round *round,
                      const struct sim_token *token, unsigned node)
 {
@@ -310,7 +310,8 @@ void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool hel
         sim_fence_granted(client, slot, token);
     slot->deadline = lease->deadline;
     slot->extended = !held;
-    /* What was adopted was there, or came while it was adopted: the giver's grants. */
+    /* For an adopted lock, grants to the detaching client count, too, and those that arrived during
+     * the adoption. */
     bool adopted = held && round->verb == RL_VERB_EXTEND;
     slot->t1_boot_ns = adopted ? UINT64_MAX : round->t1.boot_ns;
     slot->began_boot_ns = round->t1.boot_ns;
@@ -346,8 +347,8 @@ void sim_oracle_granted(struct sim_client *client, unsigned at)
     sim_oracle_deadline(client, at);
 }
 
-/* Nothing has disturbed the way from the owner of the token to this node; it was connected when the
- * token was over, and still is, at both ends. */
+/* Returns whether nothing has disturbed the connection from the token's client to this node since
+ * the token ended: it was open then and still is, at both ends. */
 static bool is_calm(const struct sim_world *world, const struct sim_token *token, unsigned node)
 {
     unsigned client = token->client;
@@ -362,7 +363,7 @@ static bool is_calm(const struct sim_world *world, const struct sim_token *token
            (resumed_ns == 0 || now_ns > resumed_ns + CALM_NS);
 }
 
-/* The first key of the token that is on this node, or NULL. */
+/* Returns the first key of the token that is left on this node, or NULL. */
 static const struct sim_key *is_left(const struct sim_world *world, unsigned node,
                                      const struct sim_token *token)
 {
@@ -374,9 +375,9 @@ static const struct sim_key *is_left(const struct sim_world *world, unsigned nod
     return NULL;
 }
 
-/* Returns when the undo must have been executed. It may be queued behind more than the window
- * takes, for example a whole fence record: then its time counts from when the client last went on
- * sending after a wait for room. */
+/* Returns when the undo must have been executed. It may be queued after more than the window holds,
+ * for example a whole fence record. Then its time counts from when the client last continued after
+ * a wait for room. */
 static uint64_t undo_due_ns(const struct sim_world *world, const struct sim_token *token,
                             const struct sim_conn *conn)
 {
@@ -405,19 +406,19 @@ void sim_oracle_left(struct sim_world *world, uint32_t number)
         sim_plan_event(world, due_ns, SIM_LEFT, token->client, 0, number, NULL);
 }
 
-/* The leftovers that nobody can prevent: something lay in the network for long, or in front of a
- * server that stood still, and nobody remembers it any more when it is executed at last. A SET and
- * its undo, and the server does not know the script (the undo on a new connection found no key); or
- * an extension that comes after the end of its token, and no connection for a TTL. Then the TTL is
- * the last net. */
+/* Returns whether a leftover key is excused. Such keys cannot be prevented: a request was in the
+ * network for long, or waited at a server that stood still, and no client remembers it when it is
+ * executed. Either a SET and its undo are executed together while the server does not know the
+ * script, and the undo on a new connection came before and found no key. Or an extension arrives
+ * after the end of its token, with no connection for a whole TTL. The TTL then removes the key. */
 static bool is_excused(const struct sim_world *world, unsigned node, const struct sim_token *token,
                        const struct sim_key *key)
 {
     const struct sim_server *server = &world->servers[node];
     uint64_t set_ns = key->set_ns;
 
-    /* An undo that cannot be delivered is kept until the key must have expired; a clock that went
-     * back, or is too slow, knows nothing of that. */
+    /* A client keeps an undo until the key must have expired. With a clock that was stepped back or
+     * runs too slow, it drops the undo too early or too late. */
     if (world->plan.env_faults & (SIM_OUTSIDE_STEP | SIM_OUTSIDE_RATE | SIM_OUTSIDE_FREEZE))
         return true;
 

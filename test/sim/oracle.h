@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT
- * What must be true after every event. */
+ * The invariants that must hold after every event. Each function records a violation if one does
+ * not. */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
 
 #include "world.h"
 
-/* Exclusion and validity, of all locks. */
+/* Checks exclusion and validity of all locks. */
 void sim_oracle_step(struct sim_world *world);
-/* After whatever touched a client: which tokens are not wanted any more. */
+/* Notes which tokens have ended, after anything that touched a client. */
 void sim_oracle_client(struct sim_client *client);
-/* Its loop has turned once: what was lost while its machine stood still is known to be lost now. */
+/* Checks that the client knows what was lost while its machine stood still; called when its loop
+ * has turned once. */
 void sim_oracle_probed(struct sim_client *client);
-/* Its process ends; its keys may stay. */
+/* Excuses the keys of a client whose process ends. */
 void sim_oracle_client_ends(struct sim_client *client);
-/* The engine counted votes, and took (held) or extended a lock: was each of them given, and good?
- */
+/* Checks the votes that the engine counted when it acquired (`held`) or extended a lock: each must
+ * have been sent by its server and must still count. */
 void sim_oracle_votes(struct sim_client *client, struct sim_slot *slot, bool held);
-/* Its user was told just now that it holds the lock. */
+/* Checks a lock at the moment when its user learns that it is held. */
 void sim_oracle_granted(struct sim_client *client, unsigned slot);
-/* The deadline is a new one: look again around it. */
+/* Plans checks around a new deadline. */
 void sim_oracle_deadline(struct sim_client *client, unsigned slot);
-/* SIM_LEFT */
+/* Handles SIM_LEFT: checks that a failed attempt has left no key. */
 void sim_oracle_left(struct sim_world *world, uint32_t token);
-/* All is quiet: nothing may be left on any server. */
+/* Checks at the end of a run that no key is left on any server. */
 void sim_oracle_end(struct sim_world *world);
 
 #endif

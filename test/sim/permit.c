@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The oracle of a semaphore. */
+ * Checks the semaphore. */
 #include "permit.h"
 
 #include "client.h"
@@ -51,7 +51,7 @@ void sim_permit_follow(struct sim_slot *slot)
     slot->resources = (uint8_t)(1u << slot->resource);
 }
 
-/* The lock could have the slot: a majority has no key there. */
+/* Returns whether the lock could have the slot: a majority of servers has no key there. */
 static bool is_free(const struct sim_world *world, unsigned slot)
 {
     unsigned without = 0;
@@ -61,7 +61,8 @@ static bool is_free(const struct sim_world *world, unsigned slot)
     return without >= world->plan.nodes / 2 + 1;
 }
 
-/* Its client sees all servers, and they vote; it is its turn, and it needs no record. */
+/* Returns whether nothing keeps the lock from finding a free permit: its client is connected to all
+ * servers, they are eligible, it is the lock's turn, and it needs no fence record. */
 static bool may_find(const struct sim_client *client, const struct sim_slot *slot)
 {
     const struct rl_lease *lease = slot->lock != NULL ? &slot->lock->lease : NULL;
@@ -75,8 +76,8 @@ static bool may_find(const struct sim_client *client, const struct sim_slot *slo
            (view->up & view->eligible & ~view->suspect & all) == all;
 }
 
-/* The first node is wrong about all slots, so the timer comes to each of them; and some attempts
- * are lost to others, who get nothing either. */
+/* Returns how long a free permit may stay unfound. If the preferred node is wrong about all slots,
+ * the timer tries each of them. Some attempts fail by split votes as well. */
 static uint64_t bound_ns(const struct sim_plan *plan)
 {
     uint64_t trip_ns = 10 * plan->delay_ns + 2 * plan->jitter_ns + 2 * plan->latency_ns;
@@ -139,7 +140,7 @@ static void put_foreign(struct sim_world *world, unsigned node, unsigned slot)
     sim_server_changed(world, node, SIM_RESOURCES_MAX + slot, NULL);
 }
 
-/* The node that contenders ask first, as far as anybody has met others there. */
+/* Returns the preferred node of contenders, as far as some client has met contention there. */
 static unsigned first_node(struct sim_world *world)
 {
     char bytes[RL_SLOT_KEY_MAX];

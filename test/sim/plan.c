@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * From a seed to a plan. */
+ * Makes the plan of a seed. */
 #include "plan.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ const char *const sim_fault_names[SIM_COUNTED] = {
     "late-turn", "seed-refused",
 };
 
-/* What the assumptions do not cover, and what it does to them. */
+/* Returns which assumptions a fault of that kind breaks. */
 static unsigned outside_of(unsigned kind)
 {
     switch (kind) {
@@ -25,7 +25,7 @@ static unsigned outside_of(unsigned kind)
         return SIM_OUTSIDE_STEP;
     case SIM_RATE:
         return SIM_OUTSIDE_RATE;
-    case SIM_FREEZE: /* most of them: choose_correction() */
+    case SIM_FREEZE: /* choose_correction() decides about most of them */
         return SIM_OUTSIDE_FREEZE;
     default:
         return 0;
@@ -58,32 +58,32 @@ static void choose_times(struct sim_plan *plan, struct sim_random *random)
     plan->jitter_ns = sim_chance(random, 300) ? 0 : sim_below(random, 2 * plan->delay_ns);
     plan->latency_ns = sim_scale(random, 1, 300) * RL_US;
     plan->window = sim_chance(random, 700) ? 65536 : sim_scale(random, 300, 4000);
-    /* A number of its own: other runs stay as they are. */
+    /* A generator of its own, so that the plans of other runs do not change. */
     struct sim_random own = {plan->seed * 2 + 13};
     plan->read_max = sim_chance(&own, 500) ? 16384 : sim_scale(&own, 100, 1000);
     plan->drift.ppm = ppms[sim_below(random, sizeof ppms / sizeof ppms[0])];
     plan->drift.constant_us = 2000;
-    /* Of two such clocks, one is (1 + a) / (1 - a) times as fast as the other: no more than 1 + d.
-     */
+    /* One of two such clocks is at most (1 + a) / (1 - a) times as fast as the other, which is 1 +
+     * d. */
     plan->ppm_max = (int64_t)plan->drift.ppm * 1000000 / (2000000 + plan->drift.ppm);
     plan->backoff.min_ns = sim_scale(random, 2, 50) * RL_MS;
     plan->backoff.max_ns = plan->backoff.min_ns * sim_scale(random, 2, 16);
     if (plan->backoff.max_ns < plan->span_ns / 100)
         plan->backoff.max_ns = plan->span_ns / 100;
-    /* A limit below the round trip would make every node a dead one. */
+    /* A limit below the round trip would make every node look dead. */
     uint64_t trip_ns = 8 * plan->delay_ns + 2 * plan->jitter_ns + 4 * plan->latency_ns;
     plan->connect_timeout_ns = 250 * RL_MS;
     if (sim_chance(random, 400))
         plan->connect_timeout_ns = 8 * trip_ns + sim_scale(random, 20, 1000) * RL_MS;
     if (sim_chance(random, 300))
         plan->node_timeout_ns = 2 * trip_ns + sim_scale(random, 10, 300) * RL_MS;
-    /* The longest request, a whole fence record, gets through before its answer is given up. */
+    /* The longest request, a whole fence record, must get through before its reply is overdue. */
     while (SEED_BYTES / plan->window * trip_ns / 2 > 200 * RL_MS)
         plan->window *= 2;
     plan->early_expiry = sim_chance(random, 300);
 }
 
-/* How often out of 1000; most habits are rare, or not there at all. */
+/* Returns a probability of 1000. Most habits are rare or absent. */
 static unsigned often(struct sim_random *random, unsigned max)
 {
     return sim_chance(random, 400) ? 0 : (unsigned)sim_scale(random, 1, max);
@@ -113,7 +113,7 @@ static void choose_habits(struct sim_plan *plan, struct sim_random *random)
     plan->heartbeat_ns = sim_between(random, plan->ttl_ns / 4, plan->ttl_ns) + 10 * RL_MS;
 }
 
-/* Locks of several resources, beside those of one; with more of them in one client. */
+/* Adds locks of several resources to those of one, in some runs most of a client's locks. */
 static void choose_many(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 11};
@@ -169,8 +169,8 @@ static void choose_fault(struct sim_plan *plan, struct sim_random *random, unsig
     if (kind != SIM_FREEZE)
         plan->env_faults |= outside_of(kind);
     if (plan->durable && (kind == SIM_CRASH_EMPTY || kind == SIM_PROMOTE))
-        plan->env_faults |= SIM_OUTSIDE_LOST_KEYS; /* an operator who was wrong */
-    if (kind == SIM_EVICT) { /* a minority: of the others locks can still be had */
+        plan->env_faults |= SIM_OUTSIDE_LOST_KEYS; /* the operator's attestation is wrong */
+    if (kind == SIM_EVICT) { /* a minority, so that locks can be acquired on the others */
         fault->node = 0;
         plan->evicting = 1;
     }
@@ -201,11 +201,11 @@ bool sim_plan_is_noticed(const struct sim_plan *plan, const struct sim_fault *fr
 {
     uint64_t slack_ns = plan->wall_slack_us * RL_US;
 
-    return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS; /* by a clock that is slow, too */
+    return freeze->for_ns > slack_ns + slack_ns / 8 + RL_MS; /* also by a clock that is slow */
 }
 
-/* A host that lets a guest stand still tells it afterwards what time it is; or a while later, or
- * never. */
+/* Chooses when the wall clock of a frozen guest is set right: the host does it at once, a while
+ * later, or never. */
 static void choose_correction(struct sim_plan *plan, struct sim_random *random,
                               struct sim_fault *fault)
 {
@@ -221,7 +221,7 @@ static void choose_correction(struct sim_plan *plan, struct sim_random *random,
         plan->env_faults |= SIM_OUTSIDE_FREEZE;
 }
 
-/* Numbers of its own: what else happens in a run stays as it is. */
+/* Chooses freezes, with a generator of its own, so that the rest of the run does not change. */
 static void choose_freezes(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed ^ UINT64_C(0x5deece66d1234567)};
@@ -245,8 +245,8 @@ static void choose_freezes(struct sim_plan *plan)
     }
 }
 
-/* Where locks of several resources are, one key of them is lost now and then, by a server that says
- * that it evicts. Numbers of its own. */
+/* In runs with locks of several resources, chooses servers that lose one of the keys now and then
+ * and report that they evict. Uses a generator of its own. */
 static void choose_evictions(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 13};
@@ -263,8 +263,8 @@ static void choose_evictions(struct sim_plan *plan)
     plan->evicting = 1;
 }
 
-/* Third parties that shorten keys, of holders that extend on request again and again. Numbers of
- * its own. */
+/* Chooses third parties that shorten keys whose holders extend on request again and again. Uses a
+ * generator of its own. */
 static void choose_third_parties(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 31};
@@ -292,7 +292,8 @@ static void choose_fences(struct sim_plan *plan, struct sim_random *random)
             plan->fences_env || (plan->durable && plan->faults[i].kind == SIM_PROMOTE);
 }
 
-/* The first start finds fewer servers than it needs, when some are in use already, or none. */
+/* Chooses how often the first start finds fewer servers than it needs, with some records in use
+ * already, or none. */
 static void choose_refusals(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 27};
@@ -301,7 +302,7 @@ static void choose_refusals(struct sim_plan *plan)
         plan->seeds_refused = (unsigned)sim_between(&own, 1, 2 * plan->nodes);
 }
 
-/* Permits, beside the locks; mostly fewer than there are users. */
+/* Chooses permits, beside the locks; mostly fewer than there are users. */
 static void choose_permits(struct sim_plan *plan)
 {
     struct sim_random own = {plan->seed * 2 + 13};
@@ -312,7 +313,7 @@ static void choose_permits(struct sim_plan *plan)
     plan->permit = (unsigned)sim_between(&own, 400, 1000);
     plan->fewer = sim_chance(&own, 200);
     plan->foreign = sim_chance(&own, 500);
-    if (plan->foreign) { /* somebody is there when it matters */
+    if (plan->foreign) { /* so that some user needs a permit then */
         plan->wait_forever = 1000;
         plan->wait_never = 0;
         plan->rounds *= 2;

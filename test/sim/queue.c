@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A binary heap. */
+ * The queue of events as a binary heap. */
 #include "queue.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What will happen, by time; things of one moment in the order in which they were planned. */
+ * The queue of future events, ordered by time. Events of one moment keep the order in which they
+ * were appended. */
 #ifndef SIM_QUEUE_H
 #define SIM_QUEUE_H
 
@@ -8,33 +9,36 @@
 
 enum sim_event_kind {
     SIM_ARRIVE = 1, /* a segment reaches its end of the connection */
-    SIM_THAW,       /* a connection goes on after its way was blocked */
+    SIM_THAW,       /* a connection continues after its direction was blocked */
     SIM_TURN,       /* a client's loop turns */
-    SIM_TELL,       /* a client's user hears how an acquisition ended */
-    SIM_USER,       /* a client's user does something */
-    SIM_CANCEL,     /* a client's user gives up */
-    SIM_LIMIT,      /* by now an operation must have ended */
-    SIM_LEFT,       /* by now the keys of a failed attempt must be gone */
-    SIM_PROBE,      /* right before a lock's deadline: look again */
-    SIM_SERVE,      /* a server goes on */
+    SIM_TELL,       /* a client's user learns how an acquisition ended */
+    SIM_USER,       /* a client's user acts */
+    SIM_CANCEL,     /* a client's user cancels its operation */
+    SIM_LIMIT,      /* an operation must have ended by now */
+    SIM_LEFT,       /* the keys of a failed attempt must be gone by now */
+    SIM_PROBE,      /* check the invariants again, right before a lock's deadline */
+    SIM_SERVE,      /* a server continues */
     SIM_FAULT,
     SIM_MEND,     /* a fault ends */
     SIM_CORRECT,  /* the wall clock of a machine that stood still is set right */
-    SIM_OPERATOR, /* somebody looks whether the fences need him */
-    SIM_FOREIGN,  /* a client of another make, in a crowd */
+    SIM_OPERATOR, /* an operator checks whether the fence records need a command */
+    SIM_FOREIGN,  /* a client of another make acts, in a run that measures contention */
     SIM_HEAL      /* all faults have ended; from now on the users finish what they began */
 };
 
+/* One future event. `order` breaks ties between equal times. */
 struct sim_event {
     uint64_t at_ns;
     uint64_t order;
     void *data;
-    uint32_t stamp; /* tells an event from one that it replaced */
+    uint32_t stamp; /* number of the operation or turn it belongs to; the receiver ignores older
+                     * ones */
     uint8_t kind;   /* enum sim_event_kind */
-    uint8_t who;    /* client or server */
-    uint16_t which; /* slot, fault */
+    uint8_t who;    /* index of the client or server */
+    uint16_t which; /* index of the slot or fault */
 };
 
+/* A heap of events. queue.c owns it. */
 struct sim_queue {
     struct sim_event *list;
     uint32_t count, cap;
@@ -42,7 +46,7 @@ struct sim_queue {
 };
 
 void sim_queue_push(struct sim_queue *queue, const struct sim_event *event);
-/* false: nothing will ever happen again. */
+/* Removes the next event. Returns false if the queue is empty. */
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *ret);
 void sim_queue_free(struct sim_queue *queue);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * All choices of a run come from one seed. Integers only: a run must be the same on every machine.
- */
+ * The source of all choices of a run, which come from one seed. Integers only, so that a run is the
+ * same on every machine. */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H
 
@@ -11,7 +11,7 @@ struct sim_random {
     uint64_t word;
 };
 
-/* SplitMix64. */
+/* Returns the next word (SplitMix64). */
 static inline uint64_t sim_word(struct sim_random *random)
 {
     uint64_t z = random->word += UINT64_C(0x9e3779b97f4a7c15);
@@ -20,13 +20,13 @@ static inline uint64_t sim_word(struct sim_random *random)
     return z ^ (z >> 31);
 }
 
-/* 0 .. count - 1. */
+/* Returns one of 0 .. count - 1. */
 static inline uint64_t sim_below(struct sim_random *random, uint64_t count)
 {
     return sim_word(random) % count;
 }
 
-/* low .. high, both included. */
+/* Returns one of low .. high, both included. */
 static inline uint64_t sim_between(struct sim_random *random, uint64_t low, uint64_t high)
 {
     return low + sim_below(random, high - low + 1);
@@ -37,7 +37,8 @@ static inline bool sim_chance(struct sim_random *random, unsigned of_1000)
     return sim_below(random, 1000) < of_1000;
 }
 
-/* low .. high; each power of two in between is as likely as the next one. 0 < low. */
+/* Returns one of low .. high, where each power of two is as likely as the next one. `low` is above
+ * 0. */
 static inline uint64_t sim_scale(struct sim_random *random, uint64_t low, uint64_t high)
 {
     unsigned steps = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fence record of a server. The scripts are known by the library's own text: what they do on a
- * real server is the business of test/unit/core/test_scripts_fence.c. */
+ * The fence record of a server. The scripts are recognized by the library's own text;
+ * test/unit/core/test_scripts_fence.c tests what they do on a real server. */
 #include "record.h"
 
 #include "core/protocol.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCRIPT_BIT 8 /* of the first one, in the set of scripts that a server knows */
+#define SCRIPT_BIT 8 /* of the first script of fences, in sim_server.scripts */
 
 uint64_t sim_record_number(const struct sim_record *record, unsigned stripe)
 {
@@ -49,7 +49,7 @@ static void say_letter(struct sim_call *call, const char *letter)
     sim_reply_add_text(call, letter, strlen(letter));
 }
 
-/* true: the record is in use, for this configuration. */
+/* Returns whether the record is in use for this configuration. */
 static bool is_in_use(struct sim_call *call, struct sim_word config)
 {
     const struct sim_record *record = &call->server->record;
@@ -70,7 +70,7 @@ static const char *run_of(const struct sim_record *record, struct sim_word confi
     return strlen(record->cfg) >= config.len ? record->cfg + config.len : "";
 }
 
-/* EVAL script 2 lock record token ttl stripe proposal fingerprint */
+/* Executes EVAL script 2 lock record token ttl stripe proposal fingerprint. */
 static void vote(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -100,7 +100,7 @@ static void vote(struct sim_call *call)
     sim_reply_add_text(call, text, (size_t)len);
 }
 
-/* EVAL script 2 lock record token stripe number fingerprint */
+/* Executes EVAL script 2 lock record token stripe number fingerprint. */
 static void raise_number(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -141,7 +141,7 @@ static void copy_word(char *to, size_t size, struct sim_word word)
     to[word.len] = '\0';
 }
 
-/* EVAL script 1 record fingerprint run mark stripes */
+/* Executes EVAL script 1 record fingerprint run mark stripes. */
 static void read_record(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -166,14 +166,15 @@ static uint64_t take_number(struct sim_word *rest)
 
     for (; rest->len > 0 && *rest->text >= '0' && *rest->text <= '9'; rest->text++, rest->len--)
         value = value * 10 + (uint64_t)(*rest->text - '0');
-    if (rest->len > 0) { /* the character behind it */
+    if (rest->len > 0) { /* skips the separator */
         rest->text++;
         rest->len--;
     }
     return value;
 }
 
-/* An operator's record has a number for each stripe; only those are kept that a resource has. */
+/* Returns whether a resource uses the stripe. An operator's record has a number for each stripe;
+ * only those in use are kept. */
 static bool is_used(const struct sim_world *world, unsigned stripe)
 {
     for (unsigned i = 0; i < SIM_KEYS_MAX; i++) {
@@ -197,7 +198,7 @@ static void seed_numbers(struct sim_call *call, struct sim_record *record, struc
     }
 }
 
-/* EVAL script 1 record fingerprint run mark numbers */
+/* Executes EVAL script 1 record fingerprint run mark numbers. */
 static void seed_record(struct sim_call *call)
 {
     const struct sim_word *words = call->words;
@@ -253,7 +254,8 @@ bool sim_record_script(struct sim_call *call, bool by_sha)
             return true;
         }
         call->server->scripts |= bit;
-        /* Scripts without a first line run at maxmemory, but what needs memory in them fails. */
+        /* Scripts without a flags line run at maxmemory, but their commands that need memory fail.
+         */
         if (call->server->full && scripts[i].verb != RL_VERB_READ)
             sim_reply_add(call, "-OOM command not allowed when used memory > 'maxmemory'.");
         else

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * The fence record of a server: what the scripts of fences do there. */
+ * The fence record of a server: executes the scripts of fences. */
 #ifndef SIM_RECORD_H
 #define SIM_RECORD_H
 
 #include "command.h"
 
-/* What the library is told. */
+/* The key and the configuration fingerprint that the clients use. */
 #define SIM_RECORD_KEY "redlock:fence"
 #define SIM_RECORD_CFG "v1 sim;"
 
-/* Runs the script of this EVAL or EVALSHA; false: it is none of them. */
+/* Runs the script of this EVAL or EVALSHA. Returns false if it is no script of fences. */
 bool sim_record_script(struct sim_call *call, bool by_sha);
-/* SCRIPT LOAD of one of them. NULL: it is none. */
+/* Returns the hash for SCRIPT LOAD of a script of fences, or NULL if it is none. */
 const char *sim_record_load(struct sim_call *call, struct sim_word text);
 
+/* Returns the largest fencing token in a register; 0: none. */
 uint64_t sim_record_number(const struct sim_record *record, unsigned stripe);
 
 #endif

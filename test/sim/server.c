@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A server process: it lives, stands still, dies; it reads requests and sends replies. */
+ * A server process: starts, stands still and dies; reads requests and sends replies. */
 #include "server.h"
 
 #include "link.h"
@@ -136,7 +136,7 @@ void sim_server_forget_ghosts(struct sim_world *world, unsigned node, unsigned r
     }
 }
 
-/* Keeps it in the place of what ends first. */
+/* Keeps an earlier state of a key, in the place of the one that expires first. */
 static void keep_ghost(struct sim_key ghosts[SIM_GHOSTS], const struct sim_key *key)
 {
     struct sim_key *first = &ghosts[0];
@@ -158,7 +158,8 @@ static struct sim_conn *conn_called(struct sim_world *world, unsigned node, uint
     return conn;
 }
 
-/* Whoever asked about the key hears of it once, on another connection; not who did it. */
+/* Sends one notification to each client that tracks the key, on its other connection, but not to
+ * the client that made the change. */
 void sim_server_changed(struct sim_world *world, unsigned node, unsigned resource,
                         const struct sim_conn *by)
 {
@@ -248,7 +249,7 @@ void sim_server_lose_record(struct sim_world *world, unsigned node)
 {
     memset(&world->servers[node].record, 0, sizeof world->servers[node].record);
     world->servers[node].record_lost = true;
-    /* When nobody knows anything any more, it is the first start again. */
+    /* When all servers have lost their records, a first start follows again. */
     for (unsigned i = 0; i < world->plan.nodes; i++) {
         if (world->servers[i].record.cfg[0] != '\0' || world->servers[i].record.count != 0)
             return;
@@ -256,7 +257,7 @@ void sim_server_lose_record(struct sim_world *world, unsigned node)
     world->fences_restarted = true;
 }
 
-/* A number behind its type byte; false: not complete yet. */
+/* Reads a number that follows its type byte. Returns false if it is not complete yet. */
 static bool read_number(const char *in, size_t len, size_t *at, char type, size_t *ret)
 {
     size_t value = 0, i = *at;
@@ -264,7 +265,7 @@ static bool read_number(const char *in, size_t len, size_t *at, char type, size_
     if (i >= len)
         return false;
     if (in[i++] != type)
-        abort(); /* our own library said that */
+        abort(); /* the library itself has sent this */
     for (; i < len && in[i] != '\r'; i++)
         value = value * 10 + (size_t)(in[i] - '0');
     if (i + 2 > len)
@@ -274,7 +275,7 @@ static bool read_number(const char *in, size_t len, size_t *at, char type, size_
     return true;
 }
 
-/* One request; its length, or 0: not complete yet. */
+/* Parses one request. Returns its length, or 0 if it is not complete yet. */
 static size_t parse(const char *in, size_t len, struct sim_word *words, size_t *ret_count)
 {
     size_t at = 0, count = 0, word_len = 0;
@@ -308,8 +309,9 @@ static void send_answer(struct sim_world *world, struct sim_conn *conn, struct s
     answer->said_count = 0;
 }
 
-/* A client that has gone takes no answer. Whoever learns that from a reset finds it out with the
- * first answer, and reads no more; else there is time for another piece before the reset comes. */
+/* Sends the replies to a client that has closed. If they cause a reset, the server learns of it
+ * with the first reply and reads no more; otherwise it may read another segment before the reset
+ * arrives. */
 static void end(struct sim_world *world, struct sim_conn *conn, bool executed)
 {
     if (!executed || conn->in_len == 0 || conn->reset) {

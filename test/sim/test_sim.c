@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The simulator as a test: the same seeds every time, then fresh ones for a while. Whatever fails
- * names its seed; redlock-sim --seed N --trace shows what happened. */
+ * The simulator as a test: fixed seeds first, then fresh ones for a while. A failure names its
+ * seed; redlock-sim --seed N --trace shows the run. */
 #include "campaign.h"
 #include "suite.h"
 #include "wait.h"
@@ -19,7 +19,7 @@ static void check(const struct sim_totals *totals)
                   totals->first_bad);
 }
 
-/* Instrumented builds look for other mistakes, and need fewer runs for that. */
+/* Reduces the number of runs for instrumented builds, which look for memory errors. */
 static uint64_t scaled(uint64_t count)
 {
     uint64_t factor = wait_scaled_ms(1);
@@ -53,7 +53,8 @@ START_TEST(fresh_seeds)
 }
 END_TEST
 
-/* What a run must be worth: else the figures of a campaign say nothing. */
+/* Checks that runs contain enough grants and faults for the figures of a campaign to mean
+ * something. */
 START_TEST(runs_are_worth_something)
 {
     struct sim_totals totals = {0};

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Tokens. */
+ * The table of tokens. */
 #include "token.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens are random: their first bytes are as good as a hash. Where it is, or where it would be. */
+/* Returns the place of a token in the index, or the free place where it belongs. Tokens are random,
+ * so that their first bytes serve as the hash. */
 static uint32_t *place_of(const struct sim_world *world, const char *text)
 {
     uint32_t mask = 2 * world->token_cap - 1, at;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Users of a client: they take locks, hold, extend, hand over, give back, give up. What the API
- * does between them and the engine is done here as well: a grant is confirmed right before it is
- * told. */
+ * The users of a client: they acquire, hold, extend, detach, release and cancel. What the API does
+ * between its callers and the engine is done here as well: a grant is confirmed right before it is
+ * reported. */
 #include "client.h"
 
 #include "contention.h"
@@ -34,8 +34,8 @@ static unsigned slot_of(const struct sim_client *client, const struct rl_lock *l
     abort();
 }
 
-/* true: the event is of this operation, and the process runs. A process that stands still does it
- * later. */
+/* Returns true if the event belongs to the present operation and the process runs. Delays the event
+ * if the process stands still. */
 static bool may_act(struct sim_client *client, unsigned at, enum sim_event_kind kind,
                     uint32_t stamp)
 {
@@ -140,15 +140,15 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
 
     params.confirms = true;
     if (adopted != 0 && params.wait_ns == RL_NEVER)
-        params.wait_ns = params.terms.ttl_ns; /* a token may be gone for ever */
-    if (limit_ns != RL_NEVER) /* a fenced one may wait for the records to be read first */
+        params.wait_ns = params.terms.ttl_ns; /* the token may be gone for ever */
+    if (limit_ns != RL_NEVER) /* a fenced lock may wait until the records are read */
         limit_ns += params.terms.ttl_ns + 4 * world->plan.connect_timeout_ns + SLACK_NS;
     if (adopted != 0)
         params.fence = world->offer_number;
     sim_workload_for(slot, adopted != 0 ? sim_token_at(world, adopted)->resources
                                         : sim_workload_resources(world));
     params.terms.permits = adopted == 0 ? (uint16_t)sim_permit_workload(client) : 0;
-    if (params.terms.permits != 0) /* any of its slots, so far */
+    if (params.terms.permits != 0) /* any of its slots */
         sim_workload_for(slot, 1u << SIM_RESOURCES_MAX);
     params.terms.fence = params.terms.fence && (slot->resources & (slot->resources - 1)) == 0;
     begin_operation(client, at, SIM_ACQUIRING, limit_ns);
@@ -157,7 +157,7 @@ static void acquire(struct sim_client *client, unsigned at, uint32_t adopted)
     start(client, at, &params, adopted);
 }
 
-/* A look at the lock, or a release by token of what somebody else handed over. */
+/* Starts an inspection, or a release by token of a lock that another user detached. */
 static void ask(struct sim_client *client, unsigned at, uint32_t token)
 {
     struct sim_world *world = client->world;
@@ -167,7 +167,7 @@ static void ask(struct sim_client *client, unsigned at, uint32_t token)
 
     unsigned whole = token != 0 ? sim_token_at(world, token)->resources
                                 : 1u << sim_below(&world->random, world->plan.resources);
-    /* Of several resources only one is given back: nobody can have the whole lock any more. */
+    /* Of several resources only one is released: afterwards no client can have the whole lock. */
     bool part = token != 0 && (whole & (whole - 1)) != 0 && sim_chance(&world->random, 500);
     unsigned last = 31u - (unsigned)__builtin_clz(whole);
     sim_workload_for(slot, part ? 1u << last : whole);
@@ -204,7 +204,7 @@ static void release(struct sim_client *client, unsigned at, uint8_t kind, uint64
     struct sim_world *world = client->world;
     struct sim_slot *slot = &client->slots[at];
 
-    slot->reported = false; /* its user is done with it */
+    slot->reported = false; /* its user does not need it any more */
     if (world->plan.contention != NULL)
         sim_contention_released(client);
     if (kind == RL_EVENT_SHORTEN && slot->token != 0)
@@ -249,12 +249,12 @@ static void act_as_holder(struct sim_client *client, unsigned at)
     const struct sim_plan *plan = &world->plan;
     struct sim_slot *slot = &client->slots[at];
 
-    if (slot->lock == NULL || slot->ended) { /* it is over already, and told with it */
+    if (slot->lock == NULL || slot->ended) { /* it has ended, and the end was reported */
         think(client, at);
     } else if (world->healed) {
         release(client, at, RL_EVENT_RELEASE, 0);
     } else if (sim_chance(random, plan->lapse)) {
-        hold_on(client, at); /* goes on, until it is lost or the trouble ends */
+        hold_on(client, at); /* continues until the lock is lost or the faults end */
     } else if (sim_chance(random, plan->extend)) {
         uint64_t ttl_ns =
             sim_chance(random, 500)
@@ -326,12 +326,12 @@ void sim_user_limit(struct sim_world *world, unsigned index, unsigned at, uint32
                 at, slot->doing, slot->resource);
 }
 
-/* What the API does before it tells of a grant. true: there is something to tell. */
+/* Does what the API does before it reports a grant. Returns true if there is a result to report. */
 static bool confirm(struct sim_client *client, unsigned at)
 {
     struct sim_slot *slot = &client->slots[at];
 
-    slot->done = false; /* whoever fails it now tells again */
+    slot->done = false; /* a failure of the lock from now on is reported anew */
     rl_lock_event(&client->engine, slot->lock, RL_EVENT_CONFIRM, 0, 0);
     if (slot->done)
         return false;
@@ -408,7 +408,7 @@ static void note_done(struct sim_client *client, unsigned at, int status)
     uint64_t late_ns = sim_below(&world->random, 50 * RL_US);
 
     if (slot->done && slot->doing == SIM_ACQUIRING && slot->status == REDLOCK_OK && slot->ended) {
-        slot->status = status; /* the grant that waits to be told was none */
+        slot->status = status; /* the grant that was about to be reported does not hold */
         return;
     }
     if (slot->done || slot->doing == SIM_IDLE || slot->doing == SIM_HOLDING) {
@@ -441,7 +441,7 @@ void sim_user_lock(void *ctx, struct rl_lock *lock, uint32_t flags, int status)
     if (flags & RL_FX_ENDED)
         slot->ended = true;
     if ((flags & RL_FX_WAITING) && slot->doing == SIM_ACQUIRING)
-        slot->done = false; /* nor was this one, and it goes on */
+        slot->done = false; /* nor does this grant, and the acquisition continues */
     if ((flags & RL_FX_DONE) && client->alive)
         note_done(client, at, status);
     if ((flags & RL_FX_LOST) && slot->reported) {

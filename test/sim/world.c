@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One run: faults and users for a while, then peace, in which everybody must get what he waits for,
- * then silence, in which nothing may be left. */
+ * Runs one schedule in three phases: faults and users for a while, then no faults, in which every
+ * waiter must get its lock, then no users, in which no key may be left. */
 #include "world.h"
 
 #include "client.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run that does this much is stuck in a loop. */
+/* A run with more events than this is stuck in a loop. */
 #define EVENTS_MAX            2000000
 #define EVENTS_MAX_CONTENTION 20000000
 
@@ -181,7 +181,7 @@ static void handle(struct sim_world *world, const struct sim_event *event)
     case SIM_HEAL:
         heal(world);
         break;
-    default: /* SIM_PROBE: the oracle looks after every event */
+    default: /* SIM_PROBE: the oracle runs after every event */
         break;
     }
 }
@@ -211,9 +211,9 @@ static bool is_over(const struct sim_world *world)
     return true;
 }
 
-/* How long it may take, from the end of the trouble on, until everybody had his turn: keys of the
- * dead expire, connections come back, and then one after the other, each of them after at most so
- * many attempts: half of all rounds with more than two contenders are lost to split votes. */
+/* Returns how long after the faults every user must have had its turn: keys of dead clients expire,
+ * connections come back, and then the users follow each other, each after a bounded number of
+ * attempts. Half of all rounds with more than two contenders are lost to split votes. */
 static uint64_t timeout_ns_of(const struct sim_world *world)
 {
     const struct sim_plan *plan = &world->plan;
