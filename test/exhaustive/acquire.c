@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Every way in which the nodes can answer an acquisition, in every order, and at every point of
- * each: silence until time is up, cancellation, a caller who comes to be told too late, release,
- * loss, extension, and votes that belong to something else. */
+ * Walks all answers of the nodes to an acquisition, in every order. At each point it tries silence
+ * until the time is up, cancellation, a caller that learns of the grant too late, release, loss,
+ * extension, and votes of other rounds. */
 #include "walk.h"
 
 struct branch {
@@ -9,14 +9,14 @@ struct branch {
     struct truth truth;
 };
 
-/* Attempts that answer in more than three ways make the largest walks too long to repeat for each
- * set of voters; a failure is a failure, whatever its reason. */
+/* The answers of attempts in the largest walks, which are too long with more than three kinds for
+ * each set of eligible nodes. The cause of a failure does not matter there. */
 static const enum answer FEW[] = {GRANTED, DENIED, TIMED_OUT};
 static const enum answer ALL[] = {GRANTED, DENIED, TIMED_OUT, ERROR_REPLY, UNSENT};
 static const enum answer *kinds;
 static unsigned kind_count;
 
-/* Where our key may be, or may come to be. */
+/* Returns the nodes on which the key is or may come to be. */
 static rl_nodes may_be_set(const struct truth *truth)
 {
     return truth->asked & ~truth_with(truth, DENIED) & ~truth_with(truth, UNSENT);
@@ -31,7 +31,7 @@ static struct branch fork_of(const struct branch *branch)
     return copy;
 }
 
-/* The attempt is over: `status` was told once, and everything is taken back. */
+/* Checks that the attempt has ended: `status` was reported once, and everything is undone. */
 static void check_failed(const struct branch *after, int status)
 {
     const struct rl_effects *fx = &after->rig.fx;
@@ -62,7 +62,7 @@ static void probe_ended(const struct branch *branch)
     }
 }
 
-/* Between two attempts: votes of the old one mean nothing, to this one or to the next. */
+/* Checks that between two attempts votes of the old one have no effect. */
 static void probe_waiting(const struct branch *branch)
 {
     struct rl_now next = branch->rig.lease.next;
@@ -96,7 +96,7 @@ static void probe_over(const struct branch *branch)
         probe_waiting(branch);
 }
 
-/* Nobody who is still silent will answer. */
+/* Lets the time run out for the nodes that are still silent. */
 static void give_up(struct branch *branch)
 {
     for (unsigned i = 0; i < branch->truth.nodes; i++)
@@ -104,8 +104,8 @@ static void give_up(struct branch *branch)
             branch->truth.answer[i] = TIMED_OUT;
 }
 
-/* The silent ones are doubted, one by one, those whose bit is set in `chosen`: nothing happens, and
- * what they say later counts, unless somebody else has denied us and waits for our votes. */
+/* Reports the silent nodes in `chosen` as suspect, one by one. That has no effect, and their later
+ * votes count, unless another client has denied the attempt and waits for its votes. */
 static void probe_doubt(const struct branch *branch, rl_nodes chosen)
 {
     const struct truth *truth = &branch->truth;
@@ -153,7 +153,7 @@ static void probe_asking(const struct branch *branch)
     check_failed(&copy, REDLOCK_ECANCELED);
     MUST(copy.rig.lease.state == RL_STATE_ENDED, "canceled, and goes on");
 
-    /* Silence, until a grant would come too late: on either clock. */
+    /* Silence until a grant would come too late, on either clock. */
     bool ends_before = lease->wait_ns != 0 && lease->wait_ns < last_ns;
     for (unsigned clock = 0; clock < 2 && !ends_before; clock++) {
         copy = fork_of(branch);
@@ -167,7 +167,7 @@ static void probe_asking(const struct branch *branch)
     }
     if (!ends_before)
         return;
-    /* Silence, until the caller's patience ends. */
+    /* Silence until the caller's wait budget ends. */
     copy = fork_of(branch);
     copy.rig.view.now =
         (struct rl_now){rl_later(lease->begun, lease->wait_ns).boot_ns - 1, t1.raw_ns};
@@ -186,8 +186,8 @@ static void probe_extension(const struct branch *branch)
     const struct truth *truth = &branch->truth;
     struct branch copy = fork_of(branch);
     rl_nodes all = rl_nodes_all(truth->nodes);
-    /* Only a key whose SET is known to have been executed in time proves anything; but its grant
-     * need not have counted. */
+    /* Only a key whose SET was certainly executed in time proves anything; but its grant need not
+     * have counted. */
     rl_nodes proven = truth_with(truth, GRANTED) & ~copy.rig.view.excluded;
 
     rig_extend(&copy.rig, 0);
@@ -252,14 +252,14 @@ static void check_won(const struct branch *before, const struct branch *after, u
     MUST(lease->deadline.raw_ns == lease->round.t1.raw_ns + RIG_USABLE_NS, "deadline");
     MUST(rig_remaining_ns(&after->rig) >= lease->terms->validity_min_ns, "too little is left");
 
-    /* The same vote when too little is left. */
+    /* The same vote when too little validity is left. */
     struct branch late = fork_of(before);
     late.rig.view.now.boot_ns = lease->deadline.boot_ns - lease->terms->validity_min_ns + 1;
     walk_answer(&late.rig, &late.truth, node, answer);
     check_failed(&late, REDLOCK_ETOOSLOW);
 }
 
-/* Everything that can still happen from here. */
+/* Walks everything that can still happen from here. */
 static void walk(const struct branch *before)
 {
     bool asking = before->rig.lease.state == RL_STATE_ACQUIRING;
@@ -308,7 +308,7 @@ static void start(unsigned nodes, rl_nodes up, rl_nodes voters, uint64_t wait_ns
     walk_enter('s', up, voters);
     rig_start(&branch.rig);
     if (truth_majority(&branch.truth) == IMPOSSIBLE) {
-        branch.truth.asked = 0; /* nothing is sent that could not help */
+        branch.truth.asked = 0; /* no request is sent, because it could not help */
         int status = truth_status(&branch.truth);
         check_failed(&branch, status);
     } else {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Every way in which the nodes can answer an extension, in every order, from every state in which
- * an acquisition can leave them; with silence until the end, release, and votes of other rounds at
- * every point. */
+ * Walks all answers of the nodes to an extension, in every order, from every state in which an
+ * acquisition can leave them. At each point it tries silence until the end, release, and votes of
+ * other rounds. */
 #include "walk.h"
 
 struct branch {
     struct rig rig;
     struct truth truth; /* of the extension */
-    rl_nodes ours;      /* may have our key: by the record of the walk */
+    rl_nodes ours;      /* nodes that may have the key, by the record of the walk */
     bool manual;
 };
 
@@ -65,7 +65,7 @@ static void probe(const struct branch *branch)
     walk_check_no_effect(&copy.rig);
     if (!extending)
         return;
-    copy = fork_of(branch); /* asked again before all have answered: the old votes are void */
+    copy = fork_of(branch); /* requested again before all have answered: the old votes are void */
     rig_extend(&copy.rig, 0);
     MUST(copy.rig.lease.round.number == lease->round.number + 1, "the same round");
     for (unsigned i = 0; i < copy.truth.nodes; i++)
@@ -87,7 +87,8 @@ static void check_extended(const struct branch *before, struct branch *after, un
     MUST(lease->state == RL_STATE_HELD, "state %u", lease->state);
     after->ours |= heal;
 
-    /* The same vote when the old validity is over: another client may have been in between. */
+    /* The same vote after the old validity has ended: another client may have held the lock in
+     * between. */
     struct branch late = fork_of(before);
     late.rig.view.now.raw_ns = before->rig.lease.deadline.raw_ns;
     walk_answer(&late.rig, &late.truth, node, GRANTED);
@@ -109,7 +110,7 @@ static void check_failed(const struct branch *after)
     MUST(after->rig.lease.state == RL_STATE_HELD, "state %u", after->rig.lease.state);
 }
 
-/* A vote after the decision. false: the lock is lost by it. */
+/* Passes a vote after the decision. Returns false if the lock is lost by it. */
 static bool check_afterwards(struct branch *after, unsigned node, enum answer answer)
 {
     bool won = after->rig.lease.round.outcome == RL_OUTCOME_WON;
@@ -137,7 +138,7 @@ static void walk(const struct branch *before)
         if ((truth_silent(&before->truth) & RL_NODE(node)) == 0)
             continue;
         for (unsigned i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++) {
-            /* A key that is known not to be there cannot be extended. */
+            /* A key that is known to be missing cannot be extended. */
             if (KINDS[i] == GRANTED && (before->ours & RL_NODE(node)) == 0)
                 continue;
             struct branch after = fork_of(before);
@@ -166,7 +167,8 @@ static void walk(const struct branch *before)
     }
 }
 
-/* An acquisition that ended so, then an extension of which `up` can be asked. */
+/* Sets up an acquisition with these answers, then an extension that only the nodes in `up` can get.
+ */
 static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool manual)
 {
     struct branch branch;
@@ -206,7 +208,7 @@ static void start(unsigned nodes, const enum answer *answers, rl_nodes up, bool 
     walk_leave();
 }
 
-/* All ways to answer an acquisition that won, up to the order of the nodes. */
+/* Chooses all answers to a successful acquisition, up to the order of the nodes. */
 static void choose(unsigned nodes, enum answer *answers, unsigned at, unsigned grants)
 {
     static const enum answer kinds[] = {GRANTED, DENIED, TIMED_OUT, SILENT};
@@ -221,7 +223,7 @@ static void choose(unsigned nodes, enum answer *answers, unsigned at, unsigned g
     }
     for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (at > 0 && answers[at - 1] != GRANTED && kinds[i] == GRANTED)
-            continue; /* sorted: those that granted come first */
+            continue; /* sorted: the nodes that granted come first */
         answers[at] = kinds[i];
         choose(nodes, answers, at + 1, grants + (kinds[i] == GRANTED));
     }

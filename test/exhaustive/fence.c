@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Every way in which the nodes can answer an acquisition with a fence, votes and second round in
- * every order. What holds is found out here by counting, without the code under test: a number is
- * told as soon as, and only if, a majority vouches for it, and each of them had less before. */
+ * Walks all answers of the nodes to an acquisition with a fence, votes and second round in every
+ * order. The expectation is computed by counting, without the code under test: a fencing token is
+ * reported as soon as, and only if, a majority has stored it, and each of those nodes had a smaller
+ * one before. */
 #include "walk.h"
 
-#define P UINT64_C(1000) /* what is proposed */
+#define P UINT64_C(1000) /* the proposal */
 
 enum vote { NO_VOTE = 0, LOW, MIDDLE, HIGH, REFUSED, BROKEN, VOTES };
 enum raise { NOT_RAISED = 0, RAISING, ACKED, KEY_GONE, RAISE_BROKEN };
@@ -15,7 +16,7 @@ struct place {
     struct rig rig;
     unsigned nodes, quorum;
     uint8_t vote[WALK_NODES_MAX], raise[WALK_NODES_MAX];
-    uint64_t number; /* chosen; 0: not yet */
+    uint64_t number; /* the chosen fencing token; 0: none yet */
     bool slow;
 };
 
@@ -24,7 +25,7 @@ static bool grants(unsigned vote)
     return vote == LOW || vote == MIDDLE || vote == HIGH;
 }
 
-/* May this node, as far as it has answered, vouch for the number? */
+/* Returns whether this node, as far as it has answered, can have the number stored. */
 static bool fits(const struct place *at, unsigned i)
 {
     return !at->slow ? at->vote[i] == LOW
@@ -52,7 +53,7 @@ static unsigned count_grants(const struct place *at, bool possible)
     return sum;
 }
 
-/* Nobody can say that our key is not there. */
+/* Returns the nodes on which the key may be. */
 static rl_nodes may_be_set(const struct place *at)
 {
     rl_nodes set = 0;
@@ -62,7 +63,8 @@ static rl_nodes may_be_set(const struct place *at)
     return set;
 }
 
-/* With the q-th grant: the proposal if a majority stored it, else one above all that was seen. */
+/* Chooses the number with the q-th grant: the proposal if a majority stored it, otherwise one above
+ * all that were reported. */
 static void choose(struct place *at)
 {
     uint64_t top = 0;
@@ -79,7 +81,7 @@ static void choose(struct place *at)
     at->number = at->slow ? top + 1 : P;
 }
 
-/* Who has to be sent a RAISE by this step: exactly those that can vouch for the number. */
+/* Returns the nodes that must get a RAISE in this step: exactly those that can store the number. */
 static rl_nodes expected_raise(struct place *at)
 {
     rl_nodes set = 0;
@@ -116,7 +118,7 @@ static void check_failed(const struct place *at)
     walk_tally.sequences++;
 }
 
-/* The step is taken; is it what had to happen? false: the attempt is over. */
+/* Checks the step that was just made. Returns false if the attempt has ended. */
 static bool check(struct place *at)
 {
     bool possible = count_grants(at, true) >= at->quorum;
@@ -142,7 +144,7 @@ static bool check(struct place *at)
     return true;
 }
 
-/* At each point: cancellation, and time that is up, take everything back. */
+/* Checks at each point that cancellation and the end of time undo everything. */
 static void probe_end(const struct place *before, uint8_t event)
 {
     struct place at;

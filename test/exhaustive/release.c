@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every way in which the nodes can answer a release, in every order, from every set of nodes that
- * may have the key and every set that can be asked. */
+ * Walks all answers of the nodes to a release, in every order, from every set of nodes that may
+ * have the key and every set that can be requested. */
 #include "walk.h"
 
 struct branch {
@@ -27,7 +27,7 @@ static int expected_status(enum verdict verdict)
     return verdict == PROVEN_GONE ? REDLOCK_ELOST : REDLOCK_ENOQUORUM;
 }
 
-/* After the outcome nothing means anything any more. */
+/* Checks that nothing has an effect after the outcome. */
 static void probe_ended(const struct branch *branch)
 {
     static const uint8_t events[] = {RL_EVENT_TICK, RL_EVENT_CANCEL, RL_EVENT_CONFIRM};
@@ -114,8 +114,8 @@ static void begin(struct branch *branch, rl_nodes ours, rl_nodes up, uint8_t eve
     walk_leave();
 }
 
-/* A lock that is held with our key on `ours`: a quorum granted, the others denied or never heard of
- * it; a release, or a release at a later time. */
+/* Sets up a held lock whose key is on `ours`: a quorum granted, the others denied or did not get
+ * the request. Then starts a release, now or at a later time. */
 static void start_held(unsigned nodes, rl_nodes ours, rl_nodes up, uint8_t event)
 {
     struct branch branch;
@@ -131,7 +131,7 @@ static void start_held(unsigned nodes, rl_nodes ours, rl_nodes up, uint8_t event
     begin(&branch, ours, up, event);
 }
 
-/* A release by token: nothing is known of where the key is. */
+/* Sets up a release by token: nothing is known about where the key is. */
 static void start_by_token(unsigned nodes, rl_nodes up)
 {
     struct branch branch;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Which keys count in an extension: a search through all that can happen in a small world. There is
- * one holder under test, servers that execute its requests late or never, lose all their keys, or
- * are in the hands of a third client, and another client that comes, gets a majority and leaves
- * again. That it was there must never be hidden: no extension may succeed on the vote of a server
- * whose key was put back after the visit. And, by a model of its own: a key that was put back, or
- * whose SET has no known outcome, counts only after it was seen and a later round succeeded without
- * it.
+ * Searches all that can happen in a small world, to find which keys count in an extension. There is
+ * one holder under test. Servers execute its requests late or never, lose all their keys, or belong
+ * to a third client. Another client comes, gets a majority and leaves again (a visit). A visit must
+ * never be hidden: no extension may succeed on the vote of a server whose key was restored after
+ * the visit. A model of its own checks that a key that was restored, or whose SET has no known
+ * outcome, counts only after it was seen and a later round succeeded without it.
  *
  * One race is left out, and counted: a visit while the SET of the acquisition itself is still on
- * its way to a slow server, which then grants it in time. Not counting such late grants would make
- * every lock that was granted by a bare majority depend on each single node of it. */
+ * its way to a slow server, which then grants it in time. If such late grants did not count, every
+ * lock on a bare majority would depend on each single node of it. */
 #include "walk.h"
 
 #include <stdlib.h>
@@ -19,10 +18,10 @@
 enum key { NOBODY, OURS, FOREIGN };
 
 enum standing {
-    NOT_THERE,    /* known not to have our key */
+    NOT_THERE,    /* known not to have the key */
     AWAITED,      /* the SET of the acquisition has no answer yet */
-    NOT_SEEN,     /* put back, or its SET has no known outcome */
-    SEEN,         /* and was seen since */
+    NOT_SEEN,     /* restored, or its SET has no known outcome */
+    SEEN,         /* seen since */
     ON_PROBATION, /* and a round has begun since */
     COUNTED
 };
@@ -42,14 +41,14 @@ struct server {
 struct world {
     struct rig rig;
     struct world_limits left;
-    bool hides; /* in this round a vote was counted that comes from after a visit */
+    bool hides; /* this round has counted a vote from after a visit */
     struct server server[WALK_NODES_MAX];
 };
 
 static struct world_tally tally;
 static bool orphans;
 
-/* ---- states that were seen before: a set of hashes ---- */
+/* ---- states that were searched before: a set of hashes ---- */
 
 #define SEEN_BITS 24
 static uint64_t *seen;
@@ -80,7 +79,8 @@ static uint64_t describe(const struct world *world, unsigned node)
     return word;
 }
 
-/* false: this state was searched already, maybe with its servers in another order. */
+/* Adds the state to the set. Returns false if it was searched already, perhaps with its servers in
+ * another order. */
 static bool is_new(const struct world *world)
 {
     unsigned nodes = world->left.nodes;
@@ -99,7 +99,7 @@ static bool is_new(const struct world *world)
                          left->rounds << 13 | left->foreign << 17);
     for (unsigned i = 0; i < nodes; i++)
         hash = mix(hash, words[i]);
-    hash |= 1; /* 0 is an empty place */
+    hash |= 1; /* 0 marks an empty place */
     uint64_t at = hash >> (64 - SEEN_BITS);
     while (seen[at] != 0 && seen[at] != hash)
         at = (at + 1) & ((UINT64_C(1) << SEEN_BITS) - 1);
@@ -124,7 +124,7 @@ static void enqueue(struct world *world, unsigned node, enum rl_verb verb)
         (struct request){.verb = (uint8_t)verb, .round = world->rig.lease.round.number};
 }
 
-/* Who can be asked: a server that owes an answer is not asked before it has caught up. */
+/* Returns the nodes that can get a request: not those with an unanswered one. */
 static rl_nodes reachable(const struct world *world)
 {
     rl_nodes up = rl_nodes_all(world->left.nodes);
@@ -161,7 +161,7 @@ static void note_won(struct world *world)
     }
 }
 
-/* Takes over the effects of the step that was just made. false: the story ends here. */
+/* Applies the effects of the last step. Returns false if the story ends here. */
 static bool follow(struct world *world, uint8_t before)
 {
     const struct rl_effects *fx = &world->rig.fx;
@@ -198,7 +198,7 @@ static bool follow(struct world *world, uint8_t before)
     return true;
 }
 
-/* The model: what a vote says of the key on that node. */
+/* Records in the model what a vote says about the key on that node. */
 static void note_vote(struct world *world, unsigned node, const struct request *request,
                       enum rl_vote vote)
 {
@@ -297,8 +297,7 @@ static void try_execution(const struct world *world, unsigned node, unsigned at)
     walk_leave();
 }
 
-/* All that waits for this server fails at once, as it does after a time-out or a lost connection.
- */
+/* Fails all that waits for this server at once, as a timeout or a lost connection does. */
 static void try_failure(const struct world *world, unsigned node)
 {
     struct world next = *world;
@@ -327,7 +326,7 @@ static void try_server(const struct world *world, unsigned node)
     const struct server *server = &world->server[node];
     struct world next;
 
-    bool first = true; /* of those that are in their order */
+    bool first = true; /* of the requests, which are in order */
     for (unsigned i = 0; i < server->queued; i++) {
         bool orphan = orphans && server->queue[i].told;
         if (orphan || first)
@@ -353,7 +352,7 @@ static void try_server(const struct world *world, unsigned node)
     }
 }
 
-/* The other client takes every free server, holds the lock, and releases it. */
+/* Lets the other client acquire every free server, hold the lock, and release it. */
 static void try_visit(const struct world *world)
 {
     struct world next = *world;

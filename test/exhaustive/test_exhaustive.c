@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * All votes, in all orders, each with and without a timeout, for up to five nodes: rounds, leases,
- * and a small world of servers. Runs in the optimised build only. */
+ * and a small world of servers. Runs in the optimized build only. */
 #define SUITE_MANY_ASSERTIONS
 #include "suite.h"
 #include "walk.h"

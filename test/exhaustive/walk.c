@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The record of a round and its verdicts, by brute force; noise; the path to a failure. */
+ * The record of a round and its verdicts, by brute force; votes of other rounds; the path to a
+ * failure. */
 #include "walk.h"
 
 #include <check.h>
@@ -92,7 +93,8 @@ enum verdict truth_majority(const struct truth *truth)
     return can_win ? CERTAIN : IMPOSSIBLE;
 }
 
-/* Who may have had our key until now, and who certainly does not have it any more. */
+/* Compares the nodes that may have had the key until now with those that certainly have it no more.
+ */
 enum verdict truth_release(const struct truth *truth)
 {
     unsigned may_have_had = 0, free = 0, may_become_free = 0;
@@ -154,7 +156,7 @@ void walk_answer(struct rig *rig, struct truth *truth, unsigned node, enum answe
     rig_ballot(rig, ballot_of(rig, node, answer));
 }
 
-/* The same bits, whichever rig the lease lives in. */
+/* Returns whether two leases are equal, apart from their pointers into their rigs. */
 static bool is_same_lease(struct rig *copy, const struct rig *original)
 {
     struct rl_lease *lease = &copy->lease;
@@ -199,7 +201,7 @@ void walk_noise(const struct rig *rig, const struct truth *truth)
             ballot.round += 2;
             check_ignored(rig, &ballot);
             ballot.round--;
-            if ((silent & RL_NODE(node)) == 0) /* a second vote, or one that was not asked for */
+            if ((silent & RL_NODE(node)) == 0) /* a second vote, or one without a request */
                 check_ignored(rig, &ballot);
         }
     }

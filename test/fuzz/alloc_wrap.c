@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * alloc_fail.h for programs built with libFuzzer. There the sanitizer's own malloc must stay in
- * place, so the linker leads the calls of the program's objects (the library and a static hiredis
- * among them) through here: -Wl,--wrap=malloc and so on. */
+ * Implements alloc_fail.h for programs built with libFuzzer. There the sanitizer's own malloc must
+ * stay in place. So the linker redirects the calls of the program's objects (the library and a
+ * static hiredis among them) to this file: -Wl,--wrap=malloc and so on. */
 #include "alloc_fail.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void start(enum mode next, uint64_t k)
     hit = false;
 }
 
-/* There is one thread only. */
+/* Ignores the scope, because there is only one thread. */
 void alloc_fail_count(enum alloc_fail_scope scope)
 {
     (void)scope;

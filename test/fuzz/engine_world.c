@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Connections, servers and clocks of the engine's script. */
+ * Connections, servers and clocks of fuzz_engine.c. */
 #include "engine_world.h"
 
 #include "fuzz.h"
@@ -39,7 +39,7 @@ static bool read_header(const char **at, const char *end, char kind, size_t *ret
     return true;
 }
 
-/* The bytes of the first command, or 0 if it is not all there. */
+/* Returns the length of the first command, or 0 if it is not complete. */
 static size_t read_command(const struct world_conn *conn, struct fake_arg *words, size_t *ret_count)
 {
     const char *at = conn->in, *end = conn->in + conn->in_len;
@@ -215,7 +215,7 @@ void world_restart(unsigned node, bool keeps_keys, bool keeps_record)
 {
     struct fake_store *store = &world.nodes[node].store;
 
-    /* Bound to its run, the record counts as lost in any case. */
+    /* A record that is bound to its run counts as lost after any restart. */
     if (!world_others_in_use(node))
         return;
     for (unsigned i = 0; i < ENGINES; i++)
@@ -256,19 +256,19 @@ void world_disturb(unsigned client, unsigned node, unsigned what)
     case 3:
         world.clients[client].wall_us -= 1800 * UINT64_C(1000000);
         break;
-    case 4: /* a server's clock steps; its keys do not mind here */
+    case 4: /* a server's clock is stepped; the keys of this model do not depend on it */
         store->profile.ahead_ms += 60000;
         break;
     case 5:
         store->profile.ahead_ms -= 3600000;
         break;
-    default: /* a lock of another name on the same stripe */
+    default: /* a lock of another name with the same stripe */
         *number += is_in_use(node) ? 5000000 : 0;
         break;
     }
 }
 
-/* ---- what an engine asks of the outside ---- */
+/* ---- the environment of an engine ---- */
 
 static void fill_random(void *ctx, void *bytes, size_t size)
 {

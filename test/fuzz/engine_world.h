@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the engines of a fuzzed script stand on: honest servers (test/io/fake_store.h) at the other
- * end of connections that carry what they are told to, and one time for all. */
+ * The surroundings of the engines in fuzz_engine.c: correct servers (test/io/fake_store.h),
+ * connections that carry what the script lets through, and one time for all. Functions with
+ * `client` and `node` take their indexes. */
 #ifndef TEST_FUZZ_ENGINE_WORLD_H
 #define TEST_FUZZ_ENGINE_WORLD_H
 
@@ -13,13 +14,15 @@
 #define WORLD_KEY    "r"
 #define WORLD_CONFIG "v1 fuzz;"
 
+/* One connection. in: bytes to the server; out: bytes to the client. */
 struct world_conn {
-    bool open, pending; /* pending: how it ends was not told yet */
+    bool open, pending; /* pending: its open() has no result yet */
     struct fake_session session;
     size_t in_len, out_len;
     char in[WORLD_BYTES], out[WORLD_BYTES];
 };
 
+/* One server. runs counts its starts and makes the run_id. */
 struct world_node {
     struct fake_store store;
     bool reachable;
@@ -27,6 +30,7 @@ struct world_node {
     char run_id[24];
 };
 
+/* One engine and what it gets from its environment. */
 struct world_client {
     struct rl_engine engine;
     uint64_t wake_ns, wall_us, random;
@@ -39,24 +43,27 @@ struct world {
     struct world_conn conns[ENGINES][NODES];
 };
 extern struct world world;
-/* Changes the parameters of each engine before world_begin() opens it; NULL: they stay. */
+/* Changes the parameters of each engine before world_begin() opens it. NULL: no change. */
 extern void (*world_adjust)(struct rl_engine_params *params);
 
 void world_begin(const struct rl_engine_listener *listener);
 void world_end(void);
 
-/* Executes up to `count` commands that have come on this connection. */
+/* Executes up to `count` commands that have arrived on this connection. */
 void world_serve(unsigned client, unsigned node, unsigned count);
 void world_serve_all(void);
-/* Hands over up to `most` bytes of each connection, and what became of new ones. */
+/* Delivers up to `most` bytes of each connection, and the results of pending opens. */
 void world_deliver(unsigned client, size_t most);
+/* Ends a connection; with `executed`, the server executes what it has received. */
 void world_lose_connection(unsigned client, unsigned node, bool executed);
-/* The records of all other nodes are in use: this one's may get lost. */
+/* Returns whether the records of all other nodes are in use, so that this node's may get lost. */
 bool world_others_in_use(unsigned node);
-/* A record is in use, but less than a majority. */
+/* Returns whether some record is in use, but less than a majority. */
 bool world_is_half_started(void);
+/* Restarts a server and ends its connections. */
 void world_restart(unsigned node, bool keeps_keys, bool keeps_record);
-/* Keys or scripts are gone, a wall clock or a server's jumps, others use the same register. */
+/* Causes a disturbance chosen by `what`: keys or scripts are lost, a wall clock or a server's clock
+ * is stepped, another lock uses the same register. */
 void world_disturb(unsigned client, unsigned node, unsigned what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Failing allocations by choice of the input, and the end of a run that showed a mistake. */
+ * Makes the allocations fail that the input chooses, and ends a run that found an error. */
 #include "fuzz.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What fuzz targets share. A target is one function of libFuzzer's interface; the same function is
- * called by replay.c for each file of the corpus, in any build.
+ * The interface that all fuzz targets share. A target is one function of libFuzzer's interface;
+ * replay.c calls the same function for each file of the corpus, in any build.
  *
- * An input is read from its front, byte by byte; past its end everything is 0, so each input means
- * something. The first two bytes choose which allocation fails. */
+ * An input is read byte by byte from its start. Past its end every byte is 0, so that each input is
+ * valid. The first two bytes choose which allocation fails. */
 #ifndef TEST_FUZZ_H
 #define TEST_FUZZ_H
 
@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The target. */
+/* Runs the target with one input. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The rest of an input. */
 struct fuzz_input {
     const uint8_t *at;
     size_t left;
@@ -33,13 +34,13 @@ static inline unsigned fuzz_short(struct fuzz_input *input)
     return high << 8 | fuzz_byte(input);
 }
 
-/* A number from 0 to limit - 1. */
+/* Returns a number from 0 to limit - 1. */
 static inline unsigned fuzz_below(struct fuzz_input *input, unsigned limit)
 {
     return (limit > 256 ? fuzz_short(input) : fuzz_byte(input)) % limit;
 }
 
-/* Up to `max` bytes of the input; *ret_len of them are there. */
+/* Returns up to `max` bytes of the input, and their number in *ret_len. */
 static inline const char *fuzz_bytes(struct fuzz_input *input, size_t max, size_t *ret_len)
 {
     const char *bytes = (const char *)input->at;
@@ -51,16 +52,17 @@ static inline const char *fuzz_bytes(struct fuzz_input *input, size_t max, size_
     return bytes;
 }
 
-/* Takes the two bytes that choose the failing allocation: 0 none, else number n - 1 counted from
- * here; with the highest bit, that one and all later ones. */
+/* Takes the two bytes that choose the failing allocation. 0: none. Otherwise number n - 1, counted
+ * from here; if the highest bit is set, that one and all later ones. */
 void fuzz_alloc_begin(struct fuzz_input *input);
-/* The same with two bytes that were taken before. */
+/* Does the same with two bytes that were taken before. */
 void fuzz_alloc_choose(unsigned choice);
-/* Memory is back. True if an allocation has failed. */
+/* Ends the injection. Returns true if an allocation has failed. */
 bool fuzz_alloc_end(void);
-/* The allocations of the test itself neither count nor fail while on. */
+/* Exempts the test's own allocations: while `on`, they neither count nor fail. */
 void fuzz_alloc_exempt(bool on);
 
+/* Prints the failed condition and ends the run, as a crash for the fuzzer. */
 _Noreturn void fuzz_wrong(const char *file, int line, const char *what);
 
 #define MUST(condition)                                                                            \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Command lines and settings files of the command. Whatever is typed ends in options that are in
- * range, or in an exit code that means a mistake of the user; a password in an address is never
- * shown.
+ * Fuzzes command lines and settings files of the command. Each input ends in options that are in
+ * range, or in an exit code for a mistake of the user. A password in an address never appears in
+ * the output.
  *
- *     1 byte the subcommand, 1 byte number of arguments, each ended by 0, then the file; a byte of
- * 1 stands for the login "redis://u:QQQQ@", a byte of 2 for one without a scheme, "u:QQQQ@" */
+ *     1 byte the subcommand, 1 byte number of arguments, each ended by 0, then the file; a byte
+ *     of 1 stands for the login "redis://u:QQQQ@", a byte of 2 for one without a scheme,
+ *     "u:QQQQ@" */
 #include "fuzz.h"
 
 #include <getopt.h>
@@ -30,8 +31,8 @@ struct line {
     size_t len;
     char *argv[ARGS_MAX + 2];
     int argc;
-    bool secret;    /* a login is in it */
-    bool confusing; /* and something else that looks like its password */
+    bool secret;    /* contains a login */
+    bool confusing; /* contains something else that looks like its password */
 };
 
 static void put(struct line *line, char byte)
@@ -68,7 +69,8 @@ static void read_line(struct fuzz_input *input, struct line *line, const char *c
     line->argc = (int)count + 1;
 }
 
-/* The rest of the input as a file; -1 if it names files of its own. */
+/* Writes the rest of the input to a file. Returns its descriptor, or -1 if the file names files of
+ * its own. */
 static int make_file(struct fuzz_input *input, struct line *line)
 {
     size_t start = line->len;
@@ -122,7 +124,7 @@ static void check_settings(const struct options *options, bool secret)
     settings_free(&settings);
 }
 
-/* What is a duration is written shortly and read as the same. */
+/* Checks that a duration can be printed in its short form and read back with the same value. */
 static void check_duration(const char *text)
 {
     char shorter[DURATION_TEXT];
@@ -134,7 +136,8 @@ static void check_duration(const char *text)
     MUST(duration_parse(duration_text(ms, shorter), &again) && again == ms);
 }
 
-/* As in a process that has just begun: getopt_long() remembers where it was inside of "-abc". */
+/* Resets getopt_long() to the state of a new process, because it remembers its position inside of
+ * "-abc". */
 static void forget_getopt(void)
 {
     static char name[] = "redlock";
@@ -170,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int fd = make_file(&input, &line);
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         options.config_file = path;
-        options.pass_file = NULL; /* any file of this machine */
+        options.pass_file = NULL; /* it could be any file of this machine */
         if (fd >= 0)
             check_settings(&options, line.secret && !line.confusing);
         if (fd >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Two whole engines with fenced locks on one resource, three servers that keep their records, and
- * a script of what happens to them: connections, restarts, records and keys that are lost, time,
- * wall clocks that jump. Fences must grow from lock to lock and never come twice, whatever happens,
- * as long as one record at a time is missing; in the end, when all works again, a lock is had.
+ * Fuzzes two whole engines with fenced locks on one resource, three servers that keep their
+ * records, and a script of events: connections, restarts, lost records and keys, time, wall clocks
+ * that are stepped. Fencing tokens must grow from lock to lock as long as at most one record at a
+ * time is missing. At the end, with all faults gone, a lock must be acquired.
  *
  *     2 bytes failing allocation, then events of 2 bytes */
 #include "fuzz.h"
@@ -19,12 +19,12 @@
 #define TTL_NS     RL_SECOND
 #define FENCES_MAX 512
 #define HEAL_STEPS 4000
-#define TURNS_MAX  4000 /* without that time passes */
+#define TURNS_MAX  4000 /* without advancing time */
 
 struct slot {
     struct rl_lock lock;
     uint64_t room[64];
-    uint64_t floor; /* the largest fence that was told before its attempt began */
+    uint64_t floor; /* the largest fencing token that was reported before its attempt began */
     bool used, ended, told, held;
 };
 
@@ -72,7 +72,7 @@ static void on_node(void *ctx, unsigned node)
     (void)node;
 }
 
-/* As the API does it: looks once more right before its user is told. */
+/* Confirms the lock right before its user learns of it, as the API does. */
 static void tell(unsigned index)
 {
     for (unsigned i = 0; i < SLOTS; i++) {
@@ -93,7 +93,7 @@ static void tell(unsigned index)
     }
 }
 
-/* One turn of a client's loop. */
+/* Turns a client's loop once. */
 static void turn(unsigned index)
 {
     struct rl_engine *engine = &world.clients[index].engine;
@@ -114,7 +114,7 @@ static void pass(uint64_t ns)
         uint64_t wake_ns = world.clients[first].wake_ns;
         if (wake_ns > end_ns)
             break;
-        MUST(turns < TURNS_MAX); /* a timer that rings without end */
+        MUST(turns < TURNS_MAX); /* a timer that expires without end */
         world.now_ns = rl_max_u64(world.now_ns, wake_ns);
         world.clients[first].wake_ns = RL_NEVER;
         turn(first);
@@ -177,7 +177,7 @@ static void call(unsigned index, unsigned at, unsigned what)
     rl_engine_flush(engine);
 }
 
-/* Everybody does what he has to, and a round trip goes by. */
+/* Lets all servers and clients do what is due, and advances time by a round trip. */
 static void go_on(uint64_t ns)
 {
     world_serve_all();
@@ -232,8 +232,8 @@ static void play(struct fuzz_input *input)
     }
 }
 
-/* All faults are over. Whoever waits gives up; then a lock must be had. If the first start has
- * reached a minority, broke off and cannot go on (records were lost), an operator has to decide. */
+/* Ends all faults, cancels the waiters, and checks that a lock is acquired. If records were lost
+ * after the first start had reached a minority, an operator has to decide. */
 static void heal(void)
 {
     for (unsigned i = 0; i < NODES; i++)

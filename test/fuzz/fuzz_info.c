@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * INFO texts: no field is written beyond its end, what is kept is printable, and neither the line
- * ends nor what follows after a complete text change what was read. */
+ * Fuzzes INFO texts: no field is written beyond its end, what is kept is printable, and neither the
+ * line ends nor text after a complete reply change the result. */
 #include "fuzz.h"
 
 #include "node/info.h"
@@ -35,7 +35,7 @@ static void check_same(const struct rl_info *a, const struct rl_info *b)
     MUST(a->major == b->major && a->minor == b->minor && a->is_valkey == b->is_valkey);
 }
 
-/* The same lines with CRLF, and an unknown one behind them. */
+/* Parses the same lines with CRLF and an unknown line after them. */
 static void parse_respelled(struct rl_info *info, const char *text, size_t len)
 {
     static const char more[] = "nobody_knows_this:1\r\n";

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * A script of events for the life of one lock: votes in and out of turn, time on two clocks, nodes
- * that come and go, calls of the user in each state. Beside the lease stands a ledger that knows
- * only what was asked and answered; effects that it cannot explain are wrong. A fenced attempt has
- * a ledger of its own (ledger_fence.h).
+ * Fuzzes one lease with a script of events: votes that fit the round or not, time on two clocks,
+ * nodes that connect and disconnect, calls of the user in each state. A ledger records only what
+ * was requested and answered; effects that it cannot explain are errors. A fenced attempt has a
+ * ledger of its own (ledger_fence.h).
  *
  *     10 bytes parameters, then events of 3 bytes; votes of a fenced attempt have 2 more, and so
- * has time where the wall clock is looked at */
+ *     has time where the wall clock is watched */
 #include "fuzz.h"
 
 #include "lease_rig.h"
@@ -16,21 +16,21 @@
 static struct rig rig;
 static struct ledger_fence fence;
 
-/* What was asked and answered, in plain words. */
+/* The ledger of requests and answers. */
 static struct {
-    rl_nodes keys;     /* our key is, or may come to be, on these */
-    rl_nodes asked;    /* of the present round */
+    rl_nodes keys;     /* nodes that have the lease's key, or may get it */
+    rl_nodes asked;    /* by the running round */
     rl_nodes answered; /* of those */
     rl_nodes granted;
-    rl_nodes barred; /* whose grants do not count, as far as was known with the last answer */
+    rl_nodes barred; /* excluded nodes, as far as was known with the last answer */
     uint32_t round;
-    bool pending; /* somebody waits for DONE */
+    bool pending; /* a caller waits for DONE */
     bool told;    /* the user has the lock */
     bool held;
-    struct rl_now latest; /* no deadline may lie behind this */
+    struct rl_now latest; /* no deadline may be later than this */
     uint64_t ttl_ns;
-    int64_t wall_t1_us;   /* wall clock minus boot clock when the present round began */
-    int64_t wall_held_us; /* when the round began that what is held rests on */
+    int64_t wall_t1_us;   /* wall clock minus boot clock when the running round began */
+    int64_t wall_held_us; /* the same when the round began that the held lock rests on */
 } ledger;
 
 static bool is_fenced(void)
@@ -38,8 +38,8 @@ static bool is_fenced(void)
     return rig.params.terms.fence && rig.params.terms.kind == RL_LEASE_ACQUIRE;
 }
 
-/* Whose word counts for nothing in the present round: guards are for new locks, an extension only
- * needs a node that can be believed. */
+/* Returns the nodes whose grants do not count in the running round. A quarantine excludes from new
+ * locks only; an extension needs nodes whose reports about themselves can be believed. */
 static rl_nodes barred_now(void)
 {
     return rig.lease.round.verb == RL_VERB_ACQUIRE ? ~rig.view.eligible : rig.view.excluded;
@@ -74,7 +74,7 @@ static void draw_params(struct fuzz_input *input)
     rig.view.random = fuzz_byte(input) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* t1 + ttl - drift - lost margin, worked out apart from the code under test. */
+/* Returns t1 + ttl - drift - lost margin, computed without the code under test. */
 static uint64_t latest_ns(uint64_t t1, uint64_t ttl)
 {
     uint64_t drift = ttl / 1000000 * rig.params.terms.drift.ppm +
@@ -99,18 +99,20 @@ static void note_ask(const struct rl_effects *fx)
     ledger.wall_t1_us = rig.view.wall_us;
     ledger.barred = barred_now();
     if (round->verb == RL_VERB_EXTEND && rig.lease.terms->kind == RL_LEASE_ADOPT && !ledger.held)
-        ledger.keys = rl_nodes_all(rig.params.terms.nodes); /* what is adopted may be anywhere */
+        ledger.keys = rl_nodes_all(rig.params.terms.nodes); /* the key of an adopted lock may be
+                                                             * anywhere */
     ledger.ttl_ns =
         round->verb == RL_VERB_EXTEND ? rig.lease.extend_ttl_ns : rig.params.terms.ttl_ns;
 }
 
-/* The wall clock was set ahead since then: this much time may have passed without our clocks. */
+/* Returns whether the wall clock was set ahead since then: so much time may have passed without the
+ * other clocks. */
 static bool was_set_ahead(int64_t since_us)
 {
     return rig.params.terms.wall_slack_us != 0 && rig.view.wall_us - since_us > WALL_SLACK_US;
 }
 
-/* A grant needs a majority of the configured nodes, and leaves enough time. */
+/* Checks that a grant rests on a majority of the configured nodes and leaves enough time. */
 static void check_grant(void)
 {
     struct rl_now t1 = rig.lease.round.t1;
@@ -124,8 +126,8 @@ static void check_grant(void)
     MUST(rig.lease.deadline.raw_ns <= ledger.latest.raw_ns);
 }
 
-/* Every key that may be somewhere is taken back, and nobody is asked who is known not to have one.
- */
+/* Checks that each key that may be set is undone, and that no request goes to a node that certainly
+ * has no key. */
 static void check_taken_back(const struct rl_effects *fx)
 {
     rl_nodes back = fx->undo | (rig.lease.round.verb == RL_VERB_RELEASE ||
@@ -213,12 +215,12 @@ static void event(const struct rl_event *what)
 
     rig_step(&rig, what);
     check(what->kind, before);
-    /* As the engine does it: a fresh token, and with it a number, before anybody is asked. */
+    /* Like the engine, sets a fresh token, and with it a proposal, before the first request. */
     if ((rig.fx.flags & RL_FX_ATTEMPT) && is_fenced())
         ledger_fence_begin(&fence, &rig.lease, rig.view.random);
 }
 
-/* What an answer of the present round says of the key on that node. */
+/* Records what an answer of the running round says about the key on that node. */
 static void note_answer(const struct rl_ballot *ballot)
 {
     rl_nodes bit = RL_NODE(ballot->node);
@@ -293,7 +295,7 @@ static void pass(struct fuzz_input *input)
     rig.view.random = rl_jitter(rig.view.random, boot, raw);
 }
 
-/* The timer rings. */
+/* Lets the timer expire. */
 static void wake(struct fuzz_input *input)
 {
     uint64_t wake_ns = rig.lease.wake_ns;
@@ -322,7 +324,7 @@ static void change_nodes(struct fuzz_input *input)
             (rig.view.eligible & rig.view.up & RL_NODE(i)) != 0 ? 0 : (uint8_t)(second % 20 + 1);
 }
 
-/* Clocks of these nodes have jumped: what they said before counts no more. */
+/* Reports clock steps of these nodes: their earlier answers count no more. */
 static void doubt(struct fuzz_input *input)
 {
     rl_nodes nodes = fuzz_byte(input) & rl_nodes_all(rig.params.terms.nodes);
@@ -335,7 +337,7 @@ static void doubt(struct fuzz_input *input)
     event(&(struct rl_event){.kind = RL_EVENT_INVALIDATE, .nodes = nodes});
 }
 
-/* What a user of the lock may do in this state. */
+/* Makes one of the calls that a user may make in this state. */
 static void call(struct fuzz_input *input)
 {
     static const uint8_t kinds[] = {RL_EVENT_EXTEND, RL_EVENT_RELEASE, RL_EVENT_SHORTEN,
@@ -351,7 +353,8 @@ static void call(struct fuzz_input *input)
     if (!is_held())
         return;
     what.ttl_ns = (uint64_t)detail * 50 * RL_MS;
-    /* A grant is confirmed right before it is told; before that nobody has the lock to call. */
+    /* A grant is confirmed right before the user learns of it. Before that, the user has no lock to
+     * call with. */
     if (what.kind == RL_EVENT_CONFIRM && ledger.told)
         return;
     ledger.told = what.kind != RL_EVENT_CONFIRM;
@@ -405,7 +408,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             break;
         }
     }
-    /* Nobody is left without an answer. */
+    /* Every pending call must get its answer. */
     if (rig.lease.state != RL_STATE_ENDED && is_held())
         event(&(struct rl_event){.kind = RL_EVENT_DETACH});
     else if (rig.lease.state != RL_STATE_ENDED)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A whole node under a script of events: what its engine asks, what its connection does, what its
- * server answers, byte by byte, and time. Checked all along: each question gets one vote and no
- * vote comes from nowhere; a SET leaves at most once, and never after it was taken back; a grant
- * means that the key was set. Fenced votes are asked for once, bring the number that the server
- * had, and only from a record in use; a number is raised only where it was. At the end the network
- * heals, and no key is left that was taken back.
+ * Fuzzes a whole node with a script of events: requests of its engine, events of its connection,
+ * replies of its server byte by byte, and time. Checks after each event: each request gets one
+ * vote, and no vote comes without a request. A SET is sent at most once, and never after its undo.
+ * A grant means that the key was set. Fenced votes are requested once, and carry the fencing token
+ * that the server had, from a record in use only; a token is raised only where the vote was
+ * granted. At the end all faults are removed, and no key is left that was undone.
  *
- *     2 bytes failing allocation, 1 byte manners, then events of 1 byte and their arguments */
+ *     2 bytes failing allocation, 1 byte behaviour of the transport and server, then events of 1
+ * byte and their arguments */
 #include "ledger_node.h"
 #include "server.h"
 
@@ -27,11 +28,12 @@
 static struct rig *rig;
 static struct server server;
 static struct rl_claim *claims[CLAIMS];
-static unsigned tokens[CLAIMS]; /* the number of each claim's token */
+static unsigned tokens[CLAIMS]; /* token number of each claim */
 static bool attempted[SERVER_TOKENS], undone[SERVER_TOKENS];
 static struct ledger_node ledger;
 static unsigned next_token, kept;
-static uint8_t manner_of_open; /* 0: told later, 1: fails at once, 2: stands at once */
+static uint8_t
+    manner_of_open; /* result of open(): 0: later, 1: failure at once, 2: success at once */
 
 /* ---- the transport ---- */
 
@@ -62,7 +64,8 @@ static ssize_t transport_send(void *ctx, unsigned node, const char *bytes, size_
     return (ssize_t)taken;
 }
 
-/* What a graceful close leaves in the server's queue is executed; after a reset, some of it. */
+/* Closes the connection. After a graceful close the server executes what is in its queue; after a
+ * reset, some of it. */
 static void transport_close(void *ctx, unsigned node, bool abortive)
 {
     (void)node;
@@ -72,7 +75,7 @@ static void transport_close(void *ctx, unsigned node, bool abortive)
     rig->is_open = false;
 }
 
-/* What the node has told its engine since the last look. */
+/* Reads what the node has reported since the last call. */
 static void hear(void)
 {
     for (unsigned i = 0; i < rig->vote_count; i++)
@@ -122,7 +125,7 @@ static void ask_node(unsigned slot, enum rl_verb verb)
     if (claims[slot] == NULL || undone[tokens[slot]] || ledger_node_is_full(&ledger) ||
         rl_pipeline_count(&rig->node.pipe) > IN_FLIGHT)
         return;
-    /* One attempt sends one SET; it is told apart from a heal by its round only. */
+    /* One attempt sends one SET; only the round distinguishes it from a heal. */
     if (verb == RL_VERB_ACQUIRE && attempted[tokens[slot]])
         verb = RL_VERB_HEAL;
     attempted[tokens[slot]] |= verb == RL_VERB_ACQUIRE || verb == RL_VERB_HEAL;
@@ -134,7 +137,7 @@ static void ask_node(unsigned slot, enum rl_verb verb)
         ledger_node_close(&ledger, round);
 }
 
-/* A claim that nobody has asked for yet wants a fence. */
+/* Makes a claim without requests so far one with a fence. */
 static void fence_claim(unsigned slot, unsigned detail)
 {
     static const uint64_t proposals[] = {1, 100, 101, RL_FENCE_CORRUPT - 1};
@@ -149,14 +152,15 @@ static void fence_claim(unsigned slot, unsigned detail)
     claims[slot]->fence = claims[slot]->proposal + (detail >> 2 & 1);
 }
 
-/* As the engine does: only what is fenced, was asked for, and is still wanted. */
+/* Requests a RAISE under the conditions of the engine: the claim is fenced, was requested, and is
+ * still needed. */
 static void raise_claim(unsigned slot)
 {
     if (claims[slot] != NULL && claims[slot]->fenced && attempted[tokens[slot]])
         ask_node(slot, RL_VERB_RAISE);
 }
 
-/* A claim of its own for each question about the record. */
+/* Requests to read or seed the record, with a claim of its own for each request. */
 static void ask_record(enum rl_verb verb, bool forced)
 {
     if (ledger_node_is_full(&ledger) || rl_pipeline_count(&rig->node.pipe) > IN_FLIGHT)
@@ -179,7 +183,8 @@ static void undo_claim(unsigned slot, unsigned manner)
     if (claims[slot] == NULL || undone[tokens[slot]] || ledger_node_is_full(&ledger))
         return;
     hear();
-    ledger_node_forget(&ledger, tokens[slot], LEDGER_MAYBE); /* the round they belong to is over */
+    ledger_node_forget(&ledger, tokens[slot],
+                       LEDGER_MAYBE); /* the round they belong to has ended */
     undone[tokens[slot]] = true;
     if (manner & 2) {
         claims[slot]->undo_verb = RL_VERB_SHORTEN;
@@ -193,7 +198,7 @@ static void undo_claim(unsigned slot, unsigned manner)
         ledger_node_close(&ledger, round);
 }
 
-/* ---- what the world does ---- */
+/* ---- events of the surroundings ---- */
 
 static void deliver(size_t len)
 {
@@ -250,7 +255,7 @@ static void pass(uint64_t ns, bool asleep)
         rig_pass(rig, ns);
 }
 
-/* The kernel takes bytes again, or fewer of them. */
+/* Sets how many bytes the socket accepts. */
 static void set_room(unsigned room)
 {
     rig->room = room == 255 ? SIZE_MAX : room * 7u;
@@ -259,7 +264,7 @@ static void set_room(unsigned room)
     rig_drain(rig);
 }
 
-/* The record of the server, as others have left it. */
+/* Changes the record of the server as other clients may have left it. */
 static void change_record(unsigned detail)
 {
     static const char *const configs[] = {
@@ -300,7 +305,7 @@ static void play_fences(unsigned what, unsigned detail)
     case 6:
         server.is_taken = (detail & 1) != 0;
         break;
-    default: /* keys are gone before their time */
+    default: /* keys are lost before their expiry */
         for (unsigned i = 0; i < next_token; i++)
             server.tokens[i].expires_ns = 0;
         break;
@@ -380,7 +385,7 @@ static bool is_quiet(void)
     return rig->node.state == RL_NODE_READY && rl_node_undos_pending(&rig->node) == 0;
 }
 
-/* Everything works again, and the node has time: what is owed is paid. */
+/* Removes all faults and lets time pass, so that all pending undos are sent. */
 static void heal(void)
 {
     rig->broken = false;
@@ -443,7 +448,7 @@ static void check_nothing_is_left(void)
     for (unsigned i = 0; i < next_token; i++) {
         if (!undone[i] || ledger.forged)
             continue;
-        /* release_after: kept for a while, by intention; 64 * 50 ms at most */
+        /* release_after: kept on purpose for a while, 64 * 50 ms at most */
         if (server_has(&server, i))
             MUST(server.tokens[i].expires_ns <= server.now_ns + 4 * RL_SECOND);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The second connection of a node, on which the server tells of changes, beside the first one: any
- * bytes on it, in pieces, between answers on the first one, closes, broken and blocked sockets,
- * time. Checked all along: nothing that comes there ends the first connection, or is a vote; a key
- * that is told stands so in what was said; nobody tells whose first connection is away. In the end
- * an honest server is heard again.
+ * Fuzzes the second connection of a node, on which the server sends notifications, next to the
+ * first one: arbitrary bytes in pieces, between replies on the first one, closes, broken and
+ * blocked sockets, time. Checks after each event: nothing on the second connection ends the first
+ * one or is a vote; each notified key was in the bytes received; there are no notifications while
+ * the first connection is down. At the end notifications of a correct server arrive again.
  *
  *     2 bytes failing allocation, then events of 1 byte and their arguments */
 #include "fuzz.h"
@@ -19,7 +19,7 @@
 static struct rig *rig;
 static struct rl_claim *claim;
 static unsigned asked, answered; /* GETs on the first connection */
-/* What was said on the open second connection. */
+/* The bytes received on the open second connection. */
 static char said[LOG_MAX];
 static size_t said_len;
 
@@ -52,14 +52,15 @@ static void check(void)
 
     MUST(rig->push_open == in_use);
     MUST(!tracker->on || (tracker->state == RL_TRACKER_LISTENING && rl_node_is_up(&rig->node)));
-    MUST(!tracker->on || tracker->pending == 0); /* the answer was to the last question */
+    MUST(!tracker->on || tracker->pending == 0); /* the reply was to the last request */
     MUST(rig->node.state == RL_NODE_READY || !in_use);
     MUST(memchr(tracker->text, '\0', sizeof tracker->text) != NULL);
     for (const char *c = tracker->text; *c != '\0'; c++)
         MUST(*c >= 0x20 && *c < 0x7f);
 }
 
-/* On the second connection; the first one lives on, and so does what it was asked. */
+/* Delivers bytes on the second connection, and checks that the first one and its requests are
+ * unaffected. */
 static void hear(const char *bytes, size_t len)
 {
     take_votes();
@@ -82,7 +83,7 @@ static void say(const char *text)
     hear(text, strlen(text));
 }
 
-/* What the rig notes of it is of no use here. */
+/* Clears what the rig has recorded, which is not needed here. */
 static void forget_wires(void)
 {
     rig->wire_len = 0;
@@ -186,7 +187,7 @@ static void step(struct fuzz_input *input)
     }
 }
 
-/* The server is honest from here on, and memory is back. */
+/* Makes the server correct and memory available from here on. */
 static void heal(void)
 {
     rig->push_broken = false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Bytes of a server: the decoder reads them whole and in pieces and must find the same replies; a
- * small strict parser of our own must agree with it; and each reply is judged as the answer to
- * every question: nothing but the one right word is a vote.
+ * Fuzzes the bytes of a server. The decoder reads them whole and in pieces and must find the same
+ * replies. A small strict parser must agree with it. Each reply is classified as that of every
+ * request, and only the one right reply is a vote.
  *
- *     2 bytes failing allocation, 1 byte lengths of texts, 1 byte number of pieces, their lengths,
- *     then the stream */
+ *     2 bytes failing allocation, 1 byte lengths of texts, 1 byte number of pieces, their
+ *     lengths, then the stream */
 #include "fuzz.h"
 
 #include "core/protocol.h"
@@ -18,7 +18,7 @@
 #define STREAM_MAX  ((size_t)160 * 1024)
 #define REPLIES_MAX 4096
 #define JUDGED_MAX  64
-#define READ_MAX    ((size_t)16 * 1024) /* as the socket reads */
+#define READ_MAX    ((size_t)16 * 1024) /* as much as the library reads from a socket at once */
 
 struct found {
     int64_t integer;
@@ -45,7 +45,7 @@ static uint64_t hash(const char *bytes, size_t len)
     return sum;
 }
 
-/* How long the text of reply number n may be. */
+/* Returns the maximum length of the text of reply `number`. */
 static size_t bulk_max(unsigned lengths, unsigned number)
 {
     return (lengths >> (number % 8) & 1) != 0 ? RL_INFO_MAX : RL_BULK_MAX;
@@ -56,7 +56,7 @@ static bool is_text(enum rl_reply_kind kind)
     return kind == RL_REPLY_STATUS || kind == RL_REPLY_ERROR || kind == RL_REPLY_BULK;
 }
 
-/* ---- every reply as the answer to every question ---- */
+/* ---- every reply as the reply to every request ---- */
 
 static bool is_exactly(const struct rl_reply *reply, enum rl_reply_kind kind, const char *word)
 {
@@ -81,11 +81,12 @@ static bool may_grant(enum rl_verb verb, const struct rl_reply *reply)
     case RL_VERB_PTTL:
         return reply->kind == RL_REPLY_INTEGER && reply->integer >= -1;
     default:
-        return true; /* PING: whoever answers is alive */
+        return true; /* PING: any reply shows that the server is alive */
     }
 }
 
-/* Of several keys: 1 where one answer is for all, the number of keys where they are counted. */
+/* Judges requests on several keys: the reply is 1 where one covers all keys, and their number where
+ * they are counted. */
 static void judge_many(const struct rl_reply *reply)
 {
     static const enum rl_verb verbs[] = {RL_VERB_ACQUIRE, RL_VERB_HEAL,    RL_VERB_EXTEND,
@@ -138,7 +139,8 @@ static void judge(const struct rl_reply *reply)
 
 /* ---- the decoder ---- */
 
-/* Replies are judged in the first pass; those of the second must be the same. */
+/* Decodes what has arrived. The first pass judges the replies; those of the second must be equal.
+ * Returns false if the connection would be closed. */
 static bool drain(struct rl_decoder *decoder, struct result *result, unsigned lengths)
 {
     while (result->count < REPLIES_MAX) {
@@ -185,11 +187,11 @@ static void decode(struct result *result, const char *stream, size_t len, const 
     MUST(decoder.reader == NULL);
 }
 
-/* ---- a strict parser: what it takes, the decoder must take ---- */
+/* ---- a strict parser: what it accepts, the decoder must accept ---- */
 
 enum verdict { REPLY, MORE, REFUSED, LOOSE };
 
-/* -?(0|[1-9][0-9]*) in the range of int64_t */
+/* Reads -?(0|[1-9][0-9]*) in the range of int64_t. */
 static bool strict_integer(const char *at, size_t len, int64_t *ret)
 {
     bool negative = len > 0 && *at == '-';
@@ -222,7 +224,7 @@ static enum verdict strict_bulk(const char *body, size_t left, int64_t len, size
     if (len < 0)
         return REFUSED;
     size_t size = (size_t)len;
-    if (size > most && left < size) /* it may be refused now or when it is there */
+    if (size > most && left < size) /* may be refused now or when it is complete */
         return LOOSE;
     if (left < size + 2)
         return size > most ? LOOSE : MORE;
@@ -268,7 +270,7 @@ static enum verdict strict_next(const char *at, size_t left, size_t most, struct
             return LOOSE;
         return strict_bulk(end + 2, left - *ret_used, number, most, ret, ret_used);
     default:
-        return REFUSED; /* arrays: nothing we ask is answered by one */
+        return REFUSED; /* arrays: no request has one as its reply */
     }
 }
 

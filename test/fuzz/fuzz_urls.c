@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lists of node addresses as people type them: all or nothing is taken, each refusal has a text,
- * each taken address can be named, and its name is read again as the same place. A password (QQ
- * stands for one) is in no text.
+ * Fuzzes lists of node addresses. A list is accepted as a whole or not at all, each refusal has a
+ * text, each accepted address has a name, and the name is parsed as the same address. A password
+ * (QQ stands for one) is in no text.
  *
  *     2 bytes failing allocation, then the list; a byte of 1 stands for the login
  *     "redis://u:QQQQ@", a byte of 2 for one without a scheme, "u:QQQQ@" */
@@ -39,7 +39,8 @@ static void done(struct list *list)
     rl_free(&list->mem, list->nodes);
 }
 
-/* The list with logins put in; true if there is one and nothing else shows two Q in a row. */
+/* Writes the list with its logins. Returns true if there is a login and no other text has two Q in
+ * a row. */
 static bool spell(struct fuzz_input *input, char *out, size_t size)
 {
     size_t len = 0;
@@ -74,7 +75,7 @@ static bool is_plain(const char *text)
     return true;
 }
 
-/* Without a login an address is told by its name. */
+/* Checks that the name of an address without a login is parsed as the same address. */
 static void check_name(const struct rl_node_spec *spec)
 {
     struct list again;
@@ -82,7 +83,7 @@ static void check_name(const struct rl_node_spec *spec)
     MUST(spec->name[0] != '\0' && is_plain(spec->name));
     MUST(spec->is_unix ? spec->path[0] == '/' : spec->host[0] != '\0' && spec->port != 0);
     if (spec->is_unix)
-        return; /* paths may hold bytes that a list separates at */
+        return; /* paths may contain bytes that separate the entries of a list */
     MUST(parse(&again, spec->name) == 0 && again.count == 1);
     MUST(rl_node_spec_same_server(&again.nodes[0], spec) && again.nodes[0].db == spec->db);
     MUST(strcmp(again.nodes[0].name, spec->name) == 0);
@@ -98,7 +99,7 @@ static void check_mask(const char *list, const char *entry, size_t len, bool sec
     MUST(!secret || strstr(shown, "QQ") == NULL);
 }
 
-/* The list as one entry, and each of its entries. */
+/* Checks the masked form of the list as one entry, and of each of its entries. */
 static void check_masks(const char *list, bool secret)
 {
     check_mask(list, list, strlen(list), secret);
@@ -111,7 +112,7 @@ static void check_masks(const char *list, bool secret)
     }
 }
 
-/* The same through the public interface, which knows lists of sets. */
+/* Checks the same through the public interface, which accepts lists of shards. */
 static void check_config(const char *list, bool secret)
 {
     redlock_config_t *config = NULL;

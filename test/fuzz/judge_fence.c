@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What may be read out of an answer to VOTE, RAISE, READ and SEED, and nothing else. */
+ * The judgement of replies to VOTE, RAISE, READ and SEED. */
 #include "judge_fence.h"
 
 #include "fuzz.h"
@@ -7,7 +7,7 @@
 #include <redlock/redlock.h>
 #include <string.h>
 
-/* Digits up to a blank or the end, of a number that a register may hold. */
+/* Reads a fencing token up to a blank or the end. Returns false if a register may not hold it. */
 static bool read_number(const char *at, size_t len, uint64_t *ret, size_t *ret_used)
 {
     size_t used = 0;
@@ -19,7 +19,8 @@ static bool read_number(const char *at, size_t len, uint64_t *ret, size_t *ret_u
     return used > 0 && used <= 16 && *ret < RL_FENCE_CORRUPT;
 }
 
-/* The letter that the answer begins with, if it stands alone; and what follows the blank. */
+/* Returns the letter that the reply begins with, if a blank or the end follows, and the text after
+ * the blank. */
 static char letter_of(const struct rl_reply *reply, const char **ret_rest, size_t *ret_len)
 {
     const char *text = reply->text;
@@ -50,7 +51,8 @@ static enum rl_vote expected_vote(enum rl_verb verb, const struct rl_reply *repl
     return letter == 'D' ? RL_VOTE_DENIED : RL_VOTE_GRANTED;
 }
 
-/* Refusals say what is wrong with the record; all else that is no answer is a broken protocol. */
+/* Judges failures: refusals name what is wrong with the record, and any other invalid reply is a
+ * protocol error. */
 static void judge_failure(const struct rl_reply *reply, const struct rl_result *result)
 {
     const char *rest;
@@ -60,7 +62,8 @@ static void judge_failure(const struct rl_reply *reply, const struct rl_result *
 
     if (reply->kind == RL_REPLY_ERROR) {
         int cause = rl_wire_error_cause(reply->text, reply->len);
-        bool no_record = cause == REDLOCK_CAUSE_WRONGTYPE; /* something else under its name */
+        bool no_record =
+            cause == REDLOCK_CAUSE_WRONGTYPE; /* another type of value under its name */
         MUST(result->cause == (no_record ? REDLOCK_CAUSE_FENCE_RECORD : cause));
         MUST(result->record == (no_record ? RL_RECORD_CORRUPT : RL_RECORD_UNKNOWN));
         return;
@@ -96,12 +99,12 @@ static void judge_one(enum rl_verb verb, enum rl_form form, const struct rl_repl
              result.run.data + result.run.len == reply->text + reply->len);
 }
 
-/* Two lines, then "stripe:number" with one blank between; up to the first that is something else.
- */
+/* Judges READ: two lines, then "stripe:number" separated by one blank, up to the first invalid
+ * entry. */
 static void judge_record(const struct rl_reply *reply)
 {
     struct rl_record_text record;
-    bool is_bulk = reply->kind == RL_REPLY_BULK; /* else there need not be a text */
+    bool is_bulk = reply->kind == RL_REPLY_BULK; /* other kinds need not have a text */
     const char *end = is_bulk ? reply->text + reply->len : NULL;
     const char *first = is_bulk ? memchr(reply->text, '\n', reply->len) : NULL;
     const char *second = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The ledger of a fenced attempt. */
+ * The record of a fenced attempt. */
 #include "ledger_fence.h"
 
 #include <redlock/redlock.h>
@@ -9,7 +9,7 @@ void ledger_fence_begin(struct ledger_fence *fence, struct rl_lease *lease, uint
 {
     static const uint64_t walls_us[] = {1, 1000, UINT64_C(1700000000000000), RL_FENCE_END,
                                         UINT64_MAX};
-    /* Sometimes a client that has seen what there is, sometimes one that has not. */
+    /* The proposal of a client that knows the largest fencing token, or of one that does not. */
     uint64_t hint = (random & 1) != 0 ? fence->highest : 0;
     uint64_t held = fence->held, highest = fence->highest;
 
@@ -22,8 +22,8 @@ void ledger_fence_begin(struct ledger_fence *fence, struct rl_lease *lease, uint
     rl_fence_begin(lease->fence, fence->proposal);
 }
 
-/* Numbers where it matters: none, the proposal and beside it, the ends. What a record cannot hold
- * is refused before it comes here. */
+/* Returns a fencing token near a limit: none, the proposal and its neighbours, the ends of the
+ * range. Numbers that a record cannot hold are refused before they reach the lease. */
 static uint64_t draw_number(const struct ledger_fence *fence, unsigned from)
 {
     const uint64_t numbers[] = {
@@ -53,14 +53,15 @@ void ledger_fence_draw(struct ledger_fence *fence, struct fuzz_input *input,
 
     if (ballot->verb == RL_VERB_ACQUIRE && ballot->vote != RL_VOTE_FAILED) {
         ballot->register_value = draw_number(fence, from);
-        /* Some servers say that they stored what they did not: the number tells. */
+        /* Some servers report that they stored a number that they did not; the returned register
+         * value shows it. */
         ballot->accepted = (what & 2) != 0 || ballot->register_value < fence->proposal;
         ballot->accepted = ballot->accepted && (what & 4) == 0;
         fence->highest = rl_max_u64(fence->highest, ballot->register_value);
     }
     if (ballot->vote == RL_VOTE_FAILED && (what & 8) != 0)
         ballot->cause = REDLOCK_CAUSE_FENCE_RECORD;
-    /* A RAISE is answered once; that the answer came twice would have to do nothing. */
+    /* A RAISE has one reply; a second one must have no effect. */
     bool may_answer = (fence->raised & ~fence->answered & bit) != 0 ||
                       ((fence->acked & bit) != 0 && ballot->vote == RL_VOTE_GRANTED);
     if ((what & 1) != 0 && may_answer && lease->round.verb == RL_VERB_ACQUIRE)
@@ -103,7 +104,7 @@ void ledger_fence_step(struct ledger_fence *fence, const struct rl_lease *lease,
     uint64_t number = rl_lease_fence_chosen(lease);
 
     if (lease->state == RL_STATE_ACQUIRING || lease->state == RL_STATE_WAITING)
-        fence->held = 0; /* it was not told: by then too little time was left */
+        fence->held = 0; /* it was not reported, because too little time was left */
     if (fence->held != 0)
         MUST(number == fence->held); /* extending, healing and losing keep it */
     if (fx->raise == 0)

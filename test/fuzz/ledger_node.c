@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Votes judged by what was asked and executed. */
+ * Judges votes by what was requested and executed. */
 #include "ledger_node.h"
 
 #include "core/protocol.h"
@@ -46,7 +46,7 @@ void ledger_node_end(const struct ledger_node *ledger)
         MUST(ledger->asks[i].state != LEDGER_OPEN);
 }
 
-/* What a grant of something fenced, or a RAISE, must rest on. */
+/* Checks what a fenced grant or a RAISE must rest on. */
 static void check_fenced(const struct ledger_node *ledger, const struct ledger_ask *ask,
                          const struct rl_ballot *ballot)
 {
@@ -74,7 +74,7 @@ void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote)
     MUST(ask->state == LEDGER_OPEN || ask->state == LEDGER_MAYBE);
     MUST(ballot->verb == ask->verb || (release && ballot->verb == RL_VERB_SHORTEN));
     if (ballot->vote == RL_VOTE_SUSPECT) {
-        /* No answer so far; a vote still follows. */
+        /* No reply so far; a vote still follows. */
         MUST(!vote->has_reply && ballot->cause == REDLOCK_CAUSE_TIMEOUT);
         return;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Questions to a node and the votes that answer them, next to what its server has executed. */
+ * A record of the requests to a node and of its votes, compared with what its server has executed.
+ */
 #ifndef TEST_FUZZ_LEDGER_NODE_H
 #define TEST_FUZZ_LEDGER_NODE_H
 
@@ -11,21 +12,23 @@
 
 enum ledger_state { LEDGER_NEVER, LEDGER_OPEN, LEDGER_MAYBE, LEDGER_CLOSED };
 
+/* One request. */
 struct ledger_ask {
     uint8_t state; /* enum ledger_state; MAYBE: a vote may come, or not */
     uint8_t verb;
     bool fenced;
     uint16_t token;
-    uint64_t number; /* RAISE */
+    uint64_t number; /* of a RAISE */
 };
 
+/* All requests to one node. Only ledger_node.c changes it, except for the last three fields. */
 struct ledger_node {
     const struct server *server;
-    struct ledger_ask asks[LEDGER_ASKS_MAX]; /* the place is the round */
+    struct ledger_ask asks[LEDGER_ASKS_MAX]; /* the index is the round */
     unsigned rounds;
-    bool forged;    /* the server says what it likes: a vote proves nothing */
-    bool run_bound; /* a record is good for one run of its server */
-    bool attested;  /* it survives restarts; needed unless it is bound */
+    bool forged;    /* the server sends arbitrary replies, so that a vote proves nothing */
+    bool run_bound; /* a fence record is valid for one run of its server only */
+    bool attested;  /* the record survives restarts; required unless run_bound */
 };
 
 void ledger_node_reset(struct ledger_node *ledger, const struct server *server, bool forged);
@@ -33,15 +36,16 @@ static inline bool ledger_node_is_full(const struct ledger_node *ledger)
 {
     return ledger->rounds == LEDGER_ASKS_MAX;
 }
-/* A question. Returns its round. */
+/* Records a request. Returns its round. */
 unsigned ledger_node_request(struct ledger_node *ledger, enum rl_verb verb, unsigned token,
                              bool fenced, uint64_t number);
-/* It was answered at once. */
+/* Records that the request was answered when it was made. */
 void ledger_node_close(struct ledger_node *ledger, unsigned round);
-/* All questions about a token that are open. */
+/* Sets the state of all open requests about a token. */
 void ledger_node_forget(struct ledger_node *ledger, unsigned token, enum ledger_state state);
+/* Checks a vote against its request and against what the server has executed. */
 void ledger_node_vote(struct ledger_node *ledger, const struct rig_vote *vote);
-/* The node is closed: no question is left open. */
+/* Checks, after the node was closed, that no request is left open. */
 void ledger_node_end(const struct ledger_node *ledger);
 
 #endif

@@ -3,7 +3,7 @@
  *
  *     replay-TARGET FILE-OR-FOLDER...
  *
- * A case fails if the process dies, or if the second of two runs leaves a block behind. */
+ * A case fails if the process dies, or if the second of two runs leaks a block. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -33,7 +33,7 @@ static uint8_t *read_file(const char *path, size_t *ret_len)
     }
     *ret_len = fread(bytes, 1, FILE_MAX, file);
     fclose(file);
-    /* A block of exactly that size: the sanitizers see a read behind its end. */
+    /* A block of exactly that size, so that the sanitizers detect a read beyond its end. */
     uint8_t *exact = malloc(*ret_len + (*ret_len == 0));
     if (exact == NULL)
         exit(EXIT_FAILURE);

@@ -49,7 +49,9 @@ void server_reply(struct server *server, const char *format, ...)
     server->out_len += (size_t)len;
 }
 
-/* "*3\r\n" or "$5\r\n" at *at; false if it is not all there. */
+/* Reads "*3\r
+ * " or "$5\r
+ * " at *at. Returns false if it is not complete. */
 static bool read_header(const char **at, const char *end, char kind, size_t *ret)
 {
     const char *line_end = memchr(*at, '\n', (size_t)(end - *at));
@@ -67,7 +69,7 @@ static bool read_header(const char **at, const char *end, char kind, size_t *ret
     return true;
 }
 
-/* The next command: well-formed, or not all there. */
+/* Reads the next command and checks that it is well-formed. Returns false if it is not complete. */
 static bool read_command(struct server *server, struct server_command *command)
 {
     const char *at = server->in + server->in_done, *end = server->in + server->in_len;
@@ -233,7 +235,7 @@ static void refuse(struct server *server, const struct server_command *command,
     };
 
     if (manner == 10 && !server_word_is(command, 0, "SET"))
-        manner = 1; /* nil is an honest answer to a SET only, and then means: not set */
+        manner = 1; /* nil is a valid reply to a SET only, which it denies */
     server_reply(server, "%s\r\n", words[manner]);
 }
 
@@ -259,7 +261,7 @@ void server_hang_up(struct server *server, unsigned more)
 {
     while (more > 0 && server_execute(server, HONESTLY))
         more--;
-    /* What is not executed is looked at all the same: nothing may be in it that must not be. */
+    /* Checks the commands that are not executed as well. */
     while (server_execute(server, (enum server_manner)1))
         server->out_len = 0;
     server->in_len = server->in_done = server->out_len = 0;

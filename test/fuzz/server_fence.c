@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The scripts of fences, as the server of a fuzzed node runs them. */
+ * The scripts of fences, as executed by the server of a fuzzed node. */
 #include "server.h"
 
 #include "core/protocol.h"
@@ -12,7 +12,7 @@
 
 #define CONFIG_LEN 4 /* "cfg;" */
 
-/* How the record stands to the fingerprint in word i: 0, or the letter that refuses. */
+/* Compares the record with the fingerprint in word i. Returns 0, or the letter of the refusal. */
 static char refusal(const struct server *server, const struct server_command *command, unsigned i)
 {
     const char *config = server->record.config;
@@ -24,7 +24,7 @@ static char refusal(const struct server *server, const struct server_command *co
     return strncmp(config, command->words[i].at, len) == 0 ? '\0' : 'R';
 }
 
-/* The number of a stripe; false: it is not one. */
+/* Reads the fencing token of a stripe. Returns false if it is not a number. */
 static bool read_number(const struct server *server, unsigned stripe, uint64_t *ret)
 {
     const char *text = server->record.numbers[stripe];
@@ -62,7 +62,7 @@ static void refuse(struct server *server, char letter)
         bulk(server, "%c", letter);
 }
 
-/* script 2 key record token ttl stripe proposal config */
+/* Executes script 2 key record token ttl stripe proposal config. */
 static void vote(struct server *server, const struct server_command *command)
 {
     struct server_token *it = server_word_token(server, command, 5);
@@ -90,7 +90,7 @@ static void vote(struct server *server, const struct server_command *command)
     }
 }
 
-/* script 2 key record token stripe number config */
+/* Executes script 2 key record token stripe number config. */
 static void raise_number(struct server *server, const struct server_command *command)
 {
     struct server_token *it = server_word_token(server, command, 5);
@@ -115,7 +115,7 @@ static void raise_number(struct server *server, const struct server_command *com
     bulk(server, "A %s", server->record.config + CONFIG_LEN);
 }
 
-/* script 1 record config run mark stripes */
+/* Executes script 1 record config run mark stripes. */
 static void read_record(struct server *server, const struct server_command *command)
 {
     struct server_record *record = &server->record;
@@ -136,7 +136,7 @@ static void read_record(struct server *server, const struct server_command *comm
     bulk(server, "%s\n%s\n%s", record->config, record->mark, numbers);
 }
 
-/* script 1 record config run mark numbers */
+/* Executes script 1 record config run mark numbers. */
 static void seed(struct server *server, const struct server_command *command)
 {
     struct server_record *record = &server->record;
@@ -172,8 +172,8 @@ static bool is_script(const struct server_command *command, enum rl_verb verb)
                                 : rl_protocol_script(verb, RL_FORM_SHA)->sha);
 }
 
-/* Asked at most once, unless the server said that it does not know the script; and never after it
- * was taken back. */
+/* Checks that a vote is requested at most once, unless the reply said that the script is unknown,
+ * and never after its undo. */
 static void note_vote(struct server *server, const struct server_command *command, bool unknown)
 {
     struct server_token *it = server_word_token(server, command, 5);
