@@ -47,7 +47,6 @@ void environment_read(struct environment *ret_environment, const struct servers 
 {
     struct environment *env = ret_environment;
     struct utsname name;
-    uint32_t version = redlock_version_number();
     memset(env, 0, sizeof *env);
     read_cpu(env->cpu, sizeof env->cpu);
     env->cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -62,8 +61,7 @@ void environment_read(struct environment *ret_environment, const struct servers 
     snprintf(env->flags, sizeof env->flags, "%s", BENCH_FLAGS);
     if (getloadavg(env->load, 3) != 3)
         memset(env->load, 0, sizeof env->load);
-    snprintf(env->redlock, sizeof env->redlock, "%u.%u.%u", version >> 16, version >> 8 & 255,
-             version & 255);
+    snprintf(env->redlock, sizeof env->redlock, "%s", redlock_version_string());
     snprintf(env->hiredis, sizeof env->hiredis, "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR,
              HIREDIS_PATCH);
     snprintf(env->libsodium, sizeof env->libsodium, "%s", sodium_version_string());

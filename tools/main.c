@@ -47,10 +47,7 @@ static int close_output(int result)
 
 static int show_version(void)
 {
-    uint32_t number = redlock_version_number();
-
-    printf("redlock %u.%u.%u (%s, jansson %s)\n", (unsigned)(number >> 16 & 0xff),
-           (unsigned)(number >> 8 & 0xff), (unsigned)(number & 0xff), redlock_build_text(),
+    printf("redlock %s (%s, jansson %s)\n", redlock_version_string(), redlock_build_text(),
            JANSSON_VERSION);
     return EXIT_OK;
 }

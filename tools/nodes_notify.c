@@ -59,7 +59,7 @@ static void note(struct notify_check *check, const redlock_node_stats_t *stats)
 {
     if (stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
         check->state = NOTIFY_REFUSED;
-        check->cause = stats->wakeups_cause;
+        check->cause = stats->notify_cause;
         snprintf(check->text, sizeof check->text, "%s", stats->notify_text);
     } else if (stats->notify_state == REDLOCK_NOTIFY_ON) {
         check->state = stats->notifications > 0 ? NOTIFY_ON : NOTIFY_NOT_RECEIVED;

@@ -41,6 +41,7 @@ def compile_c(source, *arguments):
                 "-std=c11",
                 "-D_GNU_SOURCE",
                 "-I" + os.environ["REDLOCK_INCLUDE"],
+                "-I" + os.path.join(os.environ["BUILD_DIR"], "include"),
                 file.name,
                 *arguments,
             ]

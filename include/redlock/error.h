@@ -7,9 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redlock/version.h"
+
+/* REDLOCK_API marks a function that the library exports. REDLOCK_NODISCARD marks a function whose
+ * result the caller must use: gcc and clang warn if it is ignored. */
 #if defined(__GNUC__)
 #define REDLOCK_API       __attribute__((visibility("default")))
-#define REDLOCK_NODISCARD __attribute__((visibility("default"), warn_unused_result))
+#define REDLOCK_NODISCARD __attribute__((warn_unused_result))
 #else
 #define REDLOCK_API
 #define REDLOCK_NODISCARD
@@ -65,6 +69,7 @@ REDLOCK_API bool redlock_error_is_retriable(int error);
 
 /* Of the library, not of this header: 0xMMmmpp. [any thread] */
 REDLOCK_API uint32_t redlock_version_number(void);
+REDLOCK_API const char *redlock_version_string(void);
 /* What the library was compiled with: "hiredis 0.14.1, libsodium 1.0.18". Static, never NULL.
  * [any thread] */
 REDLOCK_API const char *redlock_build_text(void);

@@ -61,13 +61,13 @@ extern "C" {
  * no thread; ELIBRARY: the process has loaded another version of hiredis first, which has taken the
  * calls of this library over. The reason is in redlock_config_error(config). The client is freed by
  * redlock_free(). [builder] */
-REDLOCK_NODISCARD int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
+REDLOCK_API REDLOCK_NODISCARD int redlock_new(redlock_t **ret_rl, redlock_config_t *config);
 
 /* Waits until a majority of nodes, of each set, is connected and may vote; not needed before other
  * calls. wait_ms (as every budget): at most INT64_MAX, or REDLOCK_WAIT_FOREVER. At its end:
  * ENOQUORUM, EAUTH or EEXCLUDED, as most nodes say; at once: EDUPLICATE (two addresses are one
  * server), ECLOSED. [blocks] */
-REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
+REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
 
 /* An operator's decision: takes the fence records of all nodes that answer into use, whatever they
  * say, with the largest numbers that any of them has, and not below the time of day. For a majority
@@ -78,7 +78,7 @@ REDLOCK_NODISCARD int redlock_wait_ready(redlock_t *rl, uint64_t wait_ms);
  * are known to be down are not waited for. ENOQUORUM: too few nodes answered in wait_ms, nothing
  * was changed; EFENCE: too few obeyed; EDUPLICATE. With several sets it is about all of them, and
  * the error that of one; the others may have been changed. [blocks] */
-REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms);
+REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records(redlock_t *rl, uint64_t wait_ms);
 
 /* Ends what waits (ECLOSED), releases what is held, and sends the deletes that are still owed;
  * nothing new can be started. ENOQUORUM: not all of it was done in budget_ms; nodes that are known
@@ -191,7 +191,7 @@ static inline redlock_opts_t redlock_opts(uint64_t ttl_ms)
 REDLOCK_API int redlock_opts_init(redlock_opts_t *ret_opts, size_t size, uint64_t ttl_ms);
 
 /* A switch for calls of `rl` (opts.cancel and the `cancel` of the starting calls). [starts] */
-REDLOCK_NODISCARD int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);
+REDLOCK_API REDLOCK_NODISCARD int redlock_cancel_new(redlock_cancel_t **ret_cancel, redlock_t *rl);
 /* Ends all calls that were given it with ECANCELED, and those that will be; for good. NULL: no-op.
  * Also in signal handlers. What an attempt has set is taken back. [any thread] */
 REDLOCK_API void redlock_cancel_trigger(redlock_cancel_t *cancel);
@@ -225,16 +225,17 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel_t *cancel);
  * without waiting: EINVAL (the report says why), EAUTH: too many refused the user; EDUPLICATE: two
  * addresses are one server; ECANCELED. [blocks]
  */
-REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const char *resource,
-                                      const redlock_opts_t *opts, redlock_lock_t **ret_lock,
-                                      redlock_report_t **ret_report);
+REDLOCK_API REDLOCK_NODISCARD int redlock_acquire(redlock_t *rl, const char *resource,
+                                                  const redlock_opts_t *opts,
+                                                  redlock_lock_t **ret_lock,
+                                                  redlock_report_t **ret_report);
 
 /* Gives the lock a new deadline; never an earlier one: where more than ttl_ms is left of the
  * validity, the servers are asked for that much. ttl_ms: REDLOCK_TTL_MS_MIN..max_ttl_ms; 0: that of
  * the acquisition. ELOST: it is not ours any more. EBUSY: another call runs on it. ENOQUORUM,
  * EEXCLUDED, EAUTH: too few votes; the old deadline stands. [blocks] */
-REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms,
-                                     redlock_report_t **ret_report);
+REDLOCK_API REDLOCK_NODISCARD int redlock_extend(redlock_lock_t *lock, uint64_t ttl_ms,
+                                                 redlock_report_t **ret_report);
 
 /* Ends extensions, deletes the key everywhere. Returns when a majority is known not to have it; the
  * rest is done in the background. From then on the lock is not held, whatever the nodes say; the
@@ -252,17 +253,18 @@ REDLOCK_API int redlock_release_after(redlock_lock_t *lock, uint64_t delay_ms,
  * What ends the lock otherwise (loss, detach, freeing the handle, shutdown) ends it for all its
  * users. ELOST: it is not held, or being released: acquire it. EINVAL: retained 2^32 - 1 times,
  * somebody does not release. [starts] */
-REDLOCK_NODISCARD int redlock_lock_retain(redlock_lock_t *lock);
+REDLOCK_API REDLOCK_NODISCARD int redlock_lock_retain(redlock_lock_t *lock);
 
 /* Takes over a lock that somebody else acquired, by its token (at most 1024 bytes): an extension
  * with opts.ttl_ms, repeated within opts.wait_ms. Held from the success on. ELOST: not held with
  * this token; else as redlock_acquire(). [blocks] */
-REDLOCK_NODISCARD int redlock_adopt(redlock_t *rl, const char *resource, const char *token,
-                                    const redlock_opts_t *opts, redlock_lock_t **ret_lock,
-                                    redlock_report_t **ret_report);
+REDLOCK_API REDLOCK_NODISCARD int redlock_adopt(redlock_t *rl, const char *resource,
+                                                const char *token, const redlock_opts_t *opts,
+                                                redlock_lock_t **ret_lock,
+                                                redlock_report_t **ret_report);
 /* Lets go of the lock without releasing it: no more extensions, the deadline is now, freeing the
  * handle deletes nothing. For giving the token away. ELOST, EBUSY. [starts] */
-REDLOCK_NODISCARD int redlock_lock_detach(redlock_lock_t *lock);
+REDLOCK_API REDLOCK_NODISCARD int redlock_lock_detach(redlock_lock_t *lock);
 /* Releases by token what is not held here. ELOST, ENOQUORUM, ... as redlock_release(). [blocks] */
 REDLOCK_API int redlock_release_token(redlock_t *rl, const char *resource, const char *token,
                                       redlock_report_t **ret_report);
@@ -290,7 +292,8 @@ REDLOCK_API int redlock_release_token_all(redlock_t *rl, const char *const *reso
  * ENOQUORUM, EEXCLUDED, EAUTH: too few servers gave an answer that counts. That proves nothing, and
  * the lock is as it was. A key that was put back after it had been missing does not count
  * (REDLOCK_CAUSE_HEALED) until an extension has counted it. Since 0.2.0. [blocks] */
-REDLOCK_NODISCARD int redlock_verify(redlock_lock_t *lock, redlock_report_t **ret_report);
+REDLOCK_API REDLOCK_NODISCARD int redlock_verify(redlock_lock_t *lock,
+                                                 redlock_report_t **ret_report);
 
 /* Who holds it? The answer is in the report (state, and for each node owner and time left); it may
  * be old when it is read. OK: a majority answered; else ENOQUORUM, EEXCLUDED, EAUTH. [blocks] */
@@ -305,9 +308,10 @@ REDLOCK_API int redlock_break(redlock_t *rl, const char *resource, redlock_repor
  * acquisition (body was not called) or of the release, and its report. The handle is borrowed.
  * [blocks] */
 typedef int (*redlock_body_fn)(redlock_lock_t *lock, void *userdata);
-REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resource, const redlock_opts_t *opts,
-                                   int *ret_body, redlock_report_t **ret_report,
-                                   redlock_body_fn body, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resource,
+                                               const redlock_opts_t *opts, int *ret_body,
+                                               redlock_report_t **ret_report, redlock_body_fn body,
+                                               void *userdata);
 
 /* The same without blocking. If 0 is returned, fn runs exactly once, where callbacks run, never
  * inside the starting call, with the status that the blocking call would return. Else it does not
@@ -318,49 +322,53 @@ REDLOCK_NODISCARD int redlock_with(redlock_t *rl, const char *resource, const re
  */
 typedef void (*redlock_done_fn)(redlock_t *rl, int status, redlock_lock_t *lock,
                                 const redlock_report_t *report, void *userdata);
-REDLOCK_NODISCARD int redlock_acquire_start(redlock_t *rl, const char *resource,
-                                            const redlock_opts_t *opts, redlock_done_fn fn,
-                                            void *userdata);
-REDLOCK_NODISCARD int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms,
-                                           redlock_done_fn fn, void *userdata);
-REDLOCK_NODISCARD int redlock_release_start(redlock_lock_t *lock, redlock_done_fn fn,
-                                            void *userdata); /* fn may be NULL for releases */
-REDLOCK_NODISCARD int redlock_release_after_start(redlock_lock_t *lock, uint64_t delay_ms,
-                                                  redlock_done_fn fn, void *userdata);
-REDLOCK_NODISCARD int redlock_adopt_start(redlock_t *rl, const char *resource, const char *token,
-                                          const redlock_opts_t *opts, redlock_done_fn fn,
-                                          void *userdata);
-REDLOCK_NODISCARD int redlock_release_token_start(redlock_t *rl, const char *resource,
-                                                  const char *token, redlock_cancel_t *cancel,
-                                                  redlock_done_fn fn, void *userdata);
-REDLOCK_NODISCARD int redlock_release_token_all_start(redlock_t *rl, const char *const *resources,
-                                                      size_t count, const char *token,
-                                                      redlock_cancel_t *cancel, redlock_done_fn fn,
-                                                      void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_acquire_start(redlock_t *rl, const char *resource,
+                                                        const redlock_opts_t *opts,
+                                                        redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_extend_start(redlock_lock_t *lock, uint64_t ttl_ms,
+                                                       redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_release_start(
+    redlock_lock_t *lock, redlock_done_fn fn, void *userdata); /* fn may be NULL for releases */
+REDLOCK_API REDLOCK_NODISCARD int redlock_release_after_start(redlock_lock_t *lock,
+                                                              uint64_t delay_ms, redlock_done_fn fn,
+                                                              void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_adopt_start(redlock_t *rl, const char *resource,
+                                                      const char *token, const redlock_opts_t *opts,
+                                                      redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_release_token_start(redlock_t *rl, const char *resource,
+                                                              const char *token,
+                                                              redlock_cancel_t *cancel,
+                                                              redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_release_token_all_start(
+    redlock_t *rl, const char *const *resources, size_t count, const char *token,
+    redlock_cancel_t *cancel, redlock_done_fn fn, void *userdata);
 /* The lock may be freed before fn runs. Since 0.2.0. */
-REDLOCK_NODISCARD int redlock_verify_start(redlock_lock_t *lock, redlock_cancel_t *cancel,
-                                           redlock_done_fn fn, void *userdata);
-REDLOCK_NODISCARD int redlock_inspect_start(redlock_t *rl, const char *resource,
-                                            redlock_cancel_t *cancel, redlock_done_fn fn,
-                                            void *userdata);
-REDLOCK_NODISCARD int redlock_break_start(redlock_t *rl, const char *resource,
-                                          redlock_cancel_t *cancel, redlock_done_fn fn,
-                                          void *userdata);
-REDLOCK_NODISCARD int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms,
-                                               redlock_cancel_t *cancel, redlock_done_fn fn,
-                                               void *userdata);
-REDLOCK_NODISCARD int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
+REDLOCK_API REDLOCK_NODISCARD int redlock_verify_start(redlock_lock_t *lock,
                                                        redlock_cancel_t *cancel, redlock_done_fn fn,
                                                        void *userdata);
-REDLOCK_NODISCARD int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms, redlock_done_fn fn,
-                                             void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_inspect_start(redlock_t *rl, const char *resource,
+                                                        redlock_cancel_t *cancel,
+                                                        redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_break_start(redlock_t *rl, const char *resource,
+                                                      redlock_cancel_t *cancel, redlock_done_fn fn,
+                                                      void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_wait_ready_start(redlock_t *rl, uint64_t wait_ms,
+                                                           redlock_cancel_t *cancel,
+                                                           redlock_done_fn fn, void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_init_fence_records_start(redlock_t *rl, uint64_t wait_ms,
+                                                                   redlock_cancel_t *cancel,
+                                                                   redlock_done_fn fn,
+                                                                   void *userdata);
+REDLOCK_API REDLOCK_NODISCARD int redlock_shutdown_start(redlock_t *rl, uint64_t budget_ms,
+                                                         redlock_done_fn fn, void *userdata);
 
 /* The held lock: local, no I/O */
 
 /* Is it still ours for at least margin_ms? Looks at the clocks itself; no thread or loop has to
  * run. To be asked right before each effect that must not happen twice. ELOST: less is left, lost,
  * released, or detached. [any thread] */
-REDLOCK_NODISCARD int redlock_lock_check(const redlock_lock_t *lock, uint64_t margin_ms);
+REDLOCK_API REDLOCK_NODISCARD int redlock_lock_check(const redlock_lock_t *lock,
+                                                     uint64_t margin_ms);
 /* Time until the deadline, rounded down; 0 when it is not held. [any thread] */
 REDLOCK_API uint64_t redlock_lock_remaining_ms(const redlock_lock_t *lock);
 /* A descriptor that is readable once the lock is lost, or released by redlock_shutdown() or
@@ -375,12 +383,12 @@ REDLOCK_API const char *redlock_lock_resource(const redlock_lock_t *lock, size_t
 REDLOCK_API const char *redlock_lock_token(const redlock_lock_t *lock);
 /* The slot of a permit. EINVAL: the lock is none; one that was adopted is a lock on its key.
  * [any thread] */
-REDLOCK_NODISCARD int redlock_lock_slot(const redlock_lock_t *lock);
+REDLOCK_API REDLOCK_NODISCARD int redlock_lock_slot(const redlock_lock_t *lock);
 /* Writes the name under which a slot (below REDLOCK_PERMITS_MAX) of the semaphore `resource` is
  * adopted, released by token, inspected and broken: `resource{#slot}`. EINVAL: it does not fit in
  * `size` bytes or is too long for a resource. [any thread] */
-REDLOCK_NODISCARD int redlock_slot_name(char *ret_name, size_t size, const char *resource,
-                                        uint32_t slot);
+REDLOCK_API REDLOCK_NODISCARD int redlock_slot_name(char *ret_name, size_t size,
+                                                    const char *resource, uint32_t slot);
 /* With REDLOCK_FLAG_FENCE: a number (below 2^53) that is larger than that of every earlier holder
  * of this resource; the same for the life of the lock, also when it is lost. What is written to
  * must compare it: accept a write if its number is not smaller than the largest one seen, and store

@@ -120,7 +120,7 @@ REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
  * given it. Returns NULL if `report` is NULL or there is no memory. The caller frees each reference
  * with redlock_report_free(), from any thread, also after redlock_free(). Since 0.2.0.
  * [any thread] */
-REDLOCK_NODISCARD redlock_report_t *redlock_report_ref(const redlock_report_t *report);
+REDLOCK_API REDLOCK_NODISCARD redlock_report_t *redlock_report_ref(const redlock_report_t *report);
 /* Gives a reference back; the last one frees the report. NULL, and a report that a callback was
  * given, are left alone. [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);

@@ -70,8 +70,8 @@ typedef struct redlock_node_stats {
     char notify_text[96];     /* gauge: for people: why it refuses to tell; "" if it does not */
     const char *shard;        /* which it belongs to: redlock_shard_name(); borrowed as `node` */
     uint32_t shard_index;
-    int32_t wakeups_cause; /* gauge: enum redlock_cause: why it refuses to tell; 0: it does not.
-                            * Since 0.2.0 */
+    int32_t notify_cause; /* gauge: enum redlock_cause: why it refuses to tell; 0: it does not.
+                           * Since 0.2.0 */
 } redlock_node_stats_t;
 
 /* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were

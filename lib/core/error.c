@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names and texts of the error codes, all of them generated from REDLOCK_ERROR_MAP; which errors
- * are worth a retry; the version of the library. The public header describes the functions. */
+ * The list of errors (text, name, index, and whether a later attempt can succeed), and the version
+ * of the library. */
 #include <redlock/redlock.h>
 
 REDLOCK_API const char *redlock_strerror(int error)
@@ -63,10 +63,12 @@ REDLOCK_API bool redlock_error_is_retriable(int error)
     }
 }
 
-/* Returns the version as major << 16 | minor << 8 | patch. The build defines the parts from the
- * project's version in meson.build. */
 REDLOCK_API uint32_t redlock_version_number(void)
 {
-    return (uint32_t)RL_VERSION_MAJOR << 16 | (uint32_t)RL_VERSION_MINOR << 8 |
-           (uint32_t)RL_VERSION_PATCH;
+    return REDLOCK_VERSION_NUMBER;
+}
+
+REDLOCK_API const char *redlock_version_string(void)
+{
+    return REDLOCK_VERSION_STRING;
 }

@@ -136,7 +136,7 @@ void rl_engine_node_stats(const struct rl_engine *engine, unsigned index,
     memcpy(ret_stats->run_id, rl_eligibility_run_id(&node->eligibility), sizeof ret_stats->run_id);
     rl_eligibility_offset_us(&node->eligibility, wall_offset_us, &ret_stats->clock_offset_us);
     if (ret_stats->notify_state == REDLOCK_NOTIFY_REFUSED) {
-        ret_stats->wakeups_cause = node->tracker.cause;
+        ret_stats->notify_cause = node->tracker.cause;
         memcpy(ret_stats->notify_text, node->tracker.text, sizeof ret_stats->notify_text);
     }
     if (!status.votes)

@@ -64,8 +64,19 @@ class Consumer(unittest.TestCase):
         done = run([program], env=environment, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("REDLOCK_ENOQUORUM", done.stdout)
+        [version] = self.pkg_config("--modversion")
+        self.assertIn(f"header {version}, library {version}\n", done.stdout)
         needed = run(["objdump", "-p", program]).stdout
         self.assertEqual("libredlock.so" in needed, not static)
+
+    def test_the_command_has_the_version_of_pkg_config(self):
+        command = os.path.join(self.prefix, "bin", "redlock")
+        if not os.path.exists(command):
+            self.skipTest("the command is not built")
+        [version] = self.pkg_config("--modversion")
+        done = run([command, "--version"], env={**os.environ, "LD_LIBRARY_PATH": self.libdir})
+        self.assertTrue(done.stdout.startswith(f"redlock {version} ("), done.stdout)
+        self.assertIn(f"version: '{version}'", tree.text("meson.build"))
 
     def test_shared_c99(self):
         self.build_and_run(CC, "c", "c99")
@@ -128,7 +139,7 @@ class Consumer(unittest.TestCase):
             names |= {os.path.relpath(os.path.join(folder, name), self.prefix) for name in files}
         names = {re.sub(r"^lib/[^/]+-linux-[^/]+/", "lib/", name) for name in names}
         names = {re.sub(r"^lib64/", "lib/", name) for name in names}
-        product = r"include/redlock/(redlock|config|error|report|stats)\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
+        product = r"include/redlock/(redlock|config|error|report|stats|version)\.h|lib/libredlock\.(a|so[\d.]*)|lib/pkgconfig/redlock\.pc"
         product += r"|bin/redlock|share/(doc/redlock|man/man\d|bash-completion|zsh|fish)/.*"
         self.assertEqual([name for name in sorted(names) if not re.fullmatch(product, name)], [])
 

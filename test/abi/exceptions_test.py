@@ -32,8 +32,9 @@ class Exceptions(unittest.TestCase):
         cls.folder = os.path.join(tree.BUILD, "lib")
         cls.program = os.path.join(cls.root, "exceptions")
         source = os.path.join(tree.SOURCE, "test", "abi", "exceptions.cc")
-        done = run([CXX, "-std=c++11", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(tree.SOURCE, "include"),
-                    source, "-o", cls.program, f"-L{cls.folder}", "-lredlock"])  # fmt: skip
+        includes = [f"-I{os.path.join(folder, 'include')}" for folder in (tree.SOURCE, tree.BUILD)]
+        done = run([CXX, "-std=c++11", "-Wall", "-Wextra", "-Werror", *includes, source,
+                    "-o", cls.program, f"-L{cls.folder}", "-lredlock"])  # fmt: skip
         if done.returncode != 0:
             raise AssertionError(done.stdout)
 

@@ -2,6 +2,7 @@
 """The public header compiles alone, twice in a row, as C and as C++, without a warning."""
 
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -11,15 +12,27 @@ import tapcase  # found through tree
 
 FLAGS = "-Wall -Wextra -pedantic -Werror -Wundef -Wshadow -fsyntax-only".split()
 C_FLAGS = ["-Wstrict-prototypes", "-Wc++-compat", "-Wconversion"]
+INCLUDES = [f"-I{os.path.join(folder, 'include')}" for folder in (tree.SOURCE, tree.BUILD)]
 CXX_FLAGS = ["-Wold-style-cast", "-Wnon-virtual-dtor"]
 USE = """
 #include <redlock/redlock.h>
 #include <redlock/redlock.h>
+#if REDLOCK_VERSION_NUMBER < 0x000200 || REDLOCK_VERSION_MAJOR > 255
+#error "the version cannot be compared"
+#endif
 int main(void)
 {
     redlock_opts_t opts = redlock_opts(1000);
     opts.wait_ms = REDLOCK_WAIT_FOREVER;
     return opts.size == sizeof opts && REDLOCK_ENOMEM < REDLOCK_OK ? 0 : 1;
+}
+"""
+IGNORES = """
+#include <redlock/redlock.h>
+int main(void)
+{
+    redlock_%s;
+    return 0;
 }
 """
 
@@ -31,10 +44,27 @@ class Header(unittest.TestCase):
         for source in ("#include <redlock/redlock.h>\n", USE):
             done = subprocess.run(
                 [compiler, "-x", language, f"-std={standard}", *FLAGS, *flags,
-                 "-I", os.path.join(tree.SOURCE, "include"), "-"],
+                 *INCLUDES, "-"],
                 input=source, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                 universal_newlines=True)  # fmt: skip
             self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_only_functions_marked_so_warn_of_an_ignored_result(self):
+        for call, warns in (("extend(NULL, 0, NULL)", True), ("release(NULL, NULL)", False)):
+            for compiler, language in (("gcc", "c"), ("g++", "c++"), ("clang", "c"), ("clang++", "c++")):
+                if shutil.which(compiler) is None:
+                    continue
+                done = subprocess.run([compiler, "-x", language, "-Wall", "-Werror", "-c", "-o", os.devnull, *INCLUDES, "-"],
+                                      input=IGNORES % call, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      check=False, universal_newlines=True)  # fmt: skip
+                self.assertEqual("unused-result" in done.stdout, warns, f"{compiler} {call}: {done.stdout}")
+                self.assertEqual(done.returncode != 0, warns, done.stdout)
+
+    def test_a_result_to_be_used_is_marked_beside_the_export(self):
+        for name in tree.files_below("include", ".h"):
+            marked = re.findall(r"^.*\bREDLOCK_NODISCARD\b.*$", tree.without_comments(tree.text(name)), re.MULTILINE)
+            alone = [line for line in marked if not line.startswith(("REDLOCK_API REDLOCK_NODISCARD ", "#define "))]
+            self.assertEqual(alone, [], name)
 
     def test_functions_of_the_installed_header_have_c_linkage(self):
         for name in tree.files_below("include", ".h"):

@@ -124,7 +124,7 @@ class Install(unittest.TestCase):
     def test_each_header_alone(self):
         told = self.check('for header in "$PREFIX"/include/redlock/*.h; do\n'
                           'echo "${header##*/}"\n'
-                          'echo "#include <redlock/${header##*/}>" >one.c\n'
+                          'printf "#include <redlock/${header##*/}>\\nextern int one;\\n" >one.c\n'
                           "$CC -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only one.c\ndone")  # fmt: skip
         self.assertIn("redlock.h\n", told)
 

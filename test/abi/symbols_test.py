@@ -25,8 +25,8 @@ def declared():
     """Functions that the headers mark as public."""
     texts = [tree.text(name) for name in tree.files_below("include", ".h")]
     header = tree.without_comments("\n".join(texts))
-    marked = re.findall(r"\bREDLOCK_(?:API|NODISCARD)\b(?!\s*__attribute__)([^;{]*?)\(", header)
-    return {words.split()[-1].lstrip("*") for words in marked if words.strip()}
+    marked = re.findall(r"^REDLOCK_API\b([^;{]*?)\(", header, re.MULTILINE)
+    return {words.split()[-1].lstrip("*") for words in marked}
 
 
 def without_runtime(names):

@@ -438,6 +438,7 @@ int main(void)
     }
     cluster = cluster_start_with(&opts);
     REQUIRE(redlock_version_number() > 0);
+    REQUIRE(redlock_version_string()[0] != '\0');
     REQUIRE(redlock_build_text()[0] != '\0');
     REQUIRE(redlock_strerror(REDLOCK_ELOST)[0] != '\0');
     REQUIRE(strcmp(redlock_error_name(REDLOCK_ELOST), "REDLOCK_ELOST") == 0);

@@ -38,8 +38,9 @@ int main(void)
     redlock_config_free(config);
     if (error != REDLOCK_OK)
         return fail("new", error);
-    if (redlock_version_number() >> 16 != 0)
+    if (redlock_version_number() != REDLOCK_VERSION_NUMBER)
         return fail("version", REDLOCK_EINVAL);
+    printf("header %s, library %s\n", REDLOCK_VERSION_STRING, redlock_version_string());
     if (strncmp(redlock_build_text(), "hiredis ", 8) != 0)
         return fail("build text", REDLOCK_EINVAL);
     const int status = refused_lock(rl);

@@ -95,6 +95,8 @@ START_TEST(version_is_the_project_s)
     unsigned major, minor, patch;
     ck_assert_int_eq(sscanf(TEST_VERSION, "%u.%u.%u", &major, &minor, &patch), 3);
     ck_assert_uint_eq(redlock_version_number(), major << 16 | minor << 8 | patch);
+    ck_assert_str_eq(redlock_version_string(), TEST_VERSION);
+    ck_assert_uint_eq(REDLOCK_VERSION_NUMBER, redlock_version_number());
 }
 END_TEST
 
