@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Errors, limits, and the handles that the other headers speak of. Part of redlock.h. */
+ * Errors, versions, limits, and the handles that the other headers use. Part of redlock.h. */
 #ifndef REDLOCK_ERROR_H
 #define REDLOCK_ERROR_H
 
@@ -25,6 +25,8 @@ extern "C" {
 
 /* Errors */
 
+/* Lists each error: its name without the prefix REDLOCK_, its number, and its text. An error keeps
+ * its name and its number in all versions. */
 #define REDLOCK_ERROR_MAP(XX)                                                                      \
     XX(EINVAL, -1, "invalid argument")                                                             \
     XX(ENOMEM, -2, "out of memory")                                                                \
@@ -46,47 +48,68 @@ extern "C" {
     XX(EFENCE, -26, "fence record not usable")                                                     \
     XX(EDUPLICATE, -27, "two addresses, one server")
 
+/* Results of functions: 0, or a negative number. */
 enum redlock_error {
     REDLOCK_OK = 0,
 #define XX(name, value, text) REDLOCK_##name = (value),
     REDLOCK_ERROR_MAP(XX)
 #undef XX
-        REDLOCK_ERROR_LAST_ = -1000 /* keeps the enum signed and 32 bits wide */
+        REDLOCK_ERROR_LAST_ = -1000 /* keeps the enum signed and 32 bits wide; no error */
 };
 
-/* A few words, and the name ("REDLOCK_ELOST"). Static, never NULL, also for unknown numbers.
+/* Returns a text of a few words for an error, for example "lock is no longer held". error: enum
+ * redlock_error; for any other number the text is "unknown error". The text is static; never NULL.
  * [any thread] */
 REDLOCK_API const char *redlock_strerror(int error);
+
+/* Returns the name of an error, for example "REDLOCK_ELOST". error: enum redlock_error; for any
+ * other number the name is "REDLOCK_UNKNOWN". The name is static; never NULL. [any thread] */
 REDLOCK_API const char *redlock_error_name(int error);
-/* Lists all errors of the library at run time: returns the error with this index, in no particular
- * order, and REDLOCK_OK for an index past the last one. An error keeps its number and its name in
- * all versions; its index may differ from one version to the next. Since 0.2.0. [any thread]
- *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ... */
+
+/* Lists the errors of the library at run time:
+ *     for (size_t i = 0; (error = redlock_error_at(i)) != REDLOCK_OK; i++) ...
+ * index: from 0 on, in no particular order; the index of an error may differ between versions.
+ * Returns an error, or REDLOCK_OK for an index past the last one. Since 0.2.0. [any thread] */
 REDLOCK_API int redlock_error_at(size_t index);
 
-/* May the same call succeed later, without a change to arguments or configuration? [any thread] */
+/* Returns whether the same call can succeed later, with the same arguments and configuration:
+ * true for ENOMEM, ESYS, EBUSY, EQUEUEFULL, ECONTENDED, ENOQUORUM, ETOOSLOW, EEXCLUDED and EFENCE.
+ * error: enum redlock_error; false for any other number. [any thread] */
 REDLOCK_API bool redlock_error_is_retriable(int error);
 
-/* Of the library, not of this header: 0xMMmmpp. [any thread] */
+/* Versions. The macros of version.h are the version of the header that a program is compiled with.
+ * The functions return the version of the library that it runs with. */
+
+/* Returns the version of the library, to be compared with REDLOCK_VERSION_NUMBER: 0xMMmmpp, one
+ * byte for each of major, minor and patch. [any thread] */
 REDLOCK_API uint32_t redlock_version_number(void);
-REDLOCK_API const char *redlock_version_string(void);
-/* What the library was compiled with: "hiredis 0.14.1, libsodium 1.0.18". Static, never NULL.
+
+/* Returns the version of the library as text, for example "0.2.0". Static, never NULL. Since 0.2.0.
  * [any thread] */
+REDLOCK_API const char *redlock_version_string(void);
+
+/* Returns the versions of the libraries that this one was compiled with, for example "hiredis
+ * 0.14.1, libsodium 1.0.18". Static, never NULL. [any thread] */
 REDLOCK_API const char *redlock_build_text(void);
 
-#define REDLOCK_NODES_MAX        31 /* of a client, in all its sets */
-#define REDLOCK_SHARDS_MAX       16
-#define REDLOCK_RESOURCE_LEN_MAX 512
-#define REDLOCK_RESOURCES_MAX    64 /* of one lock */
-#define REDLOCK_TTL_MS_MIN       10
-#define REDLOCK_TTL_MS_MAX       86400000 /* of max_ttl_ms, which bounds a client's TTLs */
-#define REDLOCK_WAIT_FOREVER     UINT64_MAX
+/* Limits */
 
-typedef struct redlock redlock_t;               /* client: nodes, connections, engine */
-typedef struct redlock_config redlock_config_t; /* builder; copied by redlock_new() */
-typedef struct redlock_lock redlock_lock_t;     /* a lock that was acquired or adopted */
-typedef struct redlock_cancel redlock_cancel_t; /* cancels every call that was given it */
-typedef struct redlock_report redlock_report_t; /* evidence: what each node said; immutable */
+#define REDLOCK_NODES_MAX        31         /* servers of a client, in all its shards together */
+#define REDLOCK_SHARDS_MAX       16         /* shards of a client */
+#define REDLOCK_RESOURCE_LEN_MAX 512        /* bytes of a resource's name */
+#define REDLOCK_RESOURCES_MAX    64         /* resources of one lock */
+#define REDLOCK_TTL_MS_MIN       10         /* shortest TTL of a lock, in milliseconds */
+#define REDLOCK_TTL_MS_MAX       86400000   /* largest max_ttl_ms of a client, in milliseconds */
+#define REDLOCK_WAIT_FOREVER     UINT64_MAX /* as wait_ms or budget_ms: no time limit */
+
+/* Handles. Their contents belong to the library. */
+
+typedef struct redlock redlock_t;               /* a client: connections, locks, one thread */
+typedef struct redlock_config redlock_config_t; /* settings for new clients, which copy them */
+typedef struct redlock_lock redlock_lock_t;     /* one lock that was acquired or adopted */
+typedef struct redlock_cancel redlock_cancel_t; /* ends the operations that it was given to */
+typedef struct redlock_report
+    redlock_report_t; /* outcome of an operation, node by node; constant */
 
 #ifdef __cplusplus
 }

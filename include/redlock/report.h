@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What came out of an operation, node by node, and events. Part of redlock.h. */
+ * Reports of operations, node by node, and events. Part of redlock.h. */
 #ifndef REDLOCK_REPORT_H
 #define REDLOCK_REPORT_H
 
@@ -11,151 +11,197 @@ extern "C" {
 
 /* Reports */
 
+/* What one node's reply means for the last round of an operation. */
 enum redlock_vote {
-    REDLOCK_VOTE_NONE = 0,      /* not asked, or not answered when the round or the call ended */
-    REDLOCK_VOTE_GRANTED = 1,   /* set, extended, deleted, (verify) ours is there, or (inspect) a
-                                 * key is there */
-    REDLOCK_VOTE_DENIED = 2,    /* another holder, ours is gone, or (inspect) no key is there */
-    REDLOCK_VOTE_UNCOUNTED = 3, /* granted, but may not be counted: see cause */
-    REDLOCK_VOTE_FAILED = 4     /* no valid answer: see cause */
+    /* The server was not asked, or it had not replied when the round or the call ended. `cause` may
+     * say why its vote would not have counted. */
+    REDLOCK_VOTE_NONE = 0,
+    /* Acquire, extend, release: the server did it. Verify: the server has the key of the lock.
+     * Inspect: the server has a key. */
+    REDLOCK_VOTE_GRANTED = 1,
+    /* Acquire: another token is there. Extend, release, verify: the key of the lock is not there.
+     * Inspect: no key is there. */
+    REDLOCK_VOTE_DENIED = 2,
+    /* The server did it, but the vote does not count; `cause` says why. */
+    REDLOCK_VOTE_UNCOUNTED = 3,
+    /* No valid reply came; `cause` says why. */
+    REDLOCK_VOTE_FAILED = 4
 };
-/* Numbers never change; new ones are appended. */
-enum redlock_cause {
-    REDLOCK_CAUSE_NONE = 0,
-    REDLOCK_CAUSE_TIMEOUT = 1,
-    REDLOCK_CAUSE_RESOLVE = 2,
-    REDLOCK_CAUSE_CONNECT = 3,
-    REDLOCK_CAUSE_DISCONNECT = 4,
-    REDLOCK_CAUSE_PROTOCOL = 5,
-    REDLOCK_CAUSE_AUTH = 6,
-    REDLOCK_CAUSE_NOPERM = 7,
-    REDLOCK_CAUSE_READONLY = 8,
-    REDLOCK_CAUSE_OOM = 9,
-    REDLOCK_CAUSE_BUSY = 10,
-    REDLOCK_CAUSE_WRONGTYPE = 11,
-    REDLOCK_CAUSE_ERROR_REPLY = 12, /* any other error reply: see text */
-    REDLOCK_CAUSE_RESTARTED = 13,   /* may have lost keys: not counted for a while */
-    REDLOCK_CAUSE_REPLICA = 14,
-    REDLOCK_CAUSE_LOADING = 15,
-    REDLOCK_CAUSE_PROMOTED = 16, /* has another master's data: not counted for a while */
-    REDLOCK_CAUSE_EVICTING = 17, /* maxmemory with a policy that removes keys */
-    REDLOCK_CAUSE_DUPLICATE = 18,
-    REDLOCK_CAUSE_CLOCK_STEP = 19,   /* its clock jumped: not counted for a while */
-    REDLOCK_CAUSE_NO_INFO = 20,      /* does not tell who it is */
-    REDLOCK_CAUSE_FENCE_RECORD = 21, /* its fence record is not usable: see text */
-    REDLOCK_CAUSE_NO_MEMORY = 22,
-    REDLOCK_CAUSE_CLUSTER = 23,
-    REDLOCK_CAUSE_HEALED = 24, /* put back, counts after a round without it */
-    REDLOCK_CAUSE_FENCE_RECORDS_UNREAD =
-        25,                      /* granted, but of too few nodes the fence records were read */
-    REDLOCK_CAUSE_NO_SOCKET = 26 /* this process could not make a socket. Since 0.2.0 */
-};
-/* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". Static, never NULL;
- * "REDLOCK_CAUSE_UNKNOWN" for a number that is none. Since 0.2.0. [any thread] */
-REDLOCK_API const char *redlock_cause_name(int cause);
-/* Returns how many causes the library knows, REDLOCK_CAUSE_NONE among them: their numbers are 0 up
- * to this, without a gap. Since 0.2.0. [any thread] */
-REDLOCK_API size_t redlock_cause_count(void);
-enum redlock_state { REDLOCK_STATE_UNKNOWN = 0, REDLOCK_STATE_FREE = 1, REDLOCK_STATE_HELD = 2 };
 
+/* Why a node gave no vote, or why its vote does not count. The numbers never change; new ones are
+ * appended. */
+enum redlock_cause {
+    REDLOCK_CAUSE_NONE = 0,          /* nothing stands in the way */
+    REDLOCK_CAUSE_TIMEOUT = 1,       /* no reply in time */
+    REDLOCK_CAUSE_RESOLVE = 2,       /* host name not found */
+    REDLOCK_CAUSE_CONNECT = 3,       /* connection refused or not possible */
+    REDLOCK_CAUSE_DISCONNECT = 4,    /* connection lost */
+    REDLOCK_CAUSE_PROTOCOL = 5,      /* the reply is not valid Redis protocol */
+    REDLOCK_CAUSE_AUTH = 6,          /* the server refused user or password */
+    REDLOCK_CAUSE_NOPERM = 7,        /* the user may not run this command on this key */
+    REDLOCK_CAUSE_READONLY = 8,      /* the server is read-only */
+    REDLOCK_CAUSE_OOM = 9,           /* the server is out of memory */
+    REDLOCK_CAUSE_BUSY = 10,         /* the server is running a script */
+    REDLOCK_CAUSE_WRONGTYPE = 11,    /* the key is not a string */
+    REDLOCK_CAUSE_ERROR_REPLY = 12,  /* any other error reply: see `text` */
+    REDLOCK_CAUSE_RESTARTED = 13,    /* restarted, may have lost keys: quarantine */
+    REDLOCK_CAUSE_REPLICA = 14,      /* the server is a replica */
+    REDLOCK_CAUSE_LOADING = 15,      /* the server is loading its data */
+    REDLOCK_CAUSE_PROMOTED = 16,     /* has the data of another master: quarantine */
+    REDLOCK_CAUSE_EVICTING = 17,     /* the server evicts keys when its memory is full */
+    REDLOCK_CAUSE_DUPLICATE = 18,    /* same server as another address of the client */
+    REDLOCK_CAUSE_CLOCK_STEP = 19,   /* the server's clock jumped: quarantine */
+    REDLOCK_CAUSE_NO_INFO = 20,      /* the server does not identify itself (INFO) */
+    REDLOCK_CAUSE_FENCE_RECORD = 21, /* its fence record cannot be used: see `text`, `record` */
+    REDLOCK_CAUSE_NO_MEMORY = 22,    /* this process is out of memory */
+    REDLOCK_CAUSE_CLUSTER = 23,      /* the server is part of a Redis Cluster */
+    REDLOCK_CAUSE_HEALED = 24,       /* key set again, counts after a round without it */
+    REDLOCK_CAUSE_FENCE_RECORDS_UNREAD = 25, /* granted, but too few fence records were read */
+    REDLOCK_CAUSE_NO_SOCKET = 26             /* this process cannot create a socket. Since 0.2.0 */
+};
+
+/* Returns the name of a cause, for example "REDLOCK_CAUSE_TIMEOUT". cause: enum redlock_cause; for
+ * any other number the name is "REDLOCK_CAUSE_UNKNOWN". Static, never NULL. Since 0.2.0.
+ * [any thread] */
+REDLOCK_API const char *redlock_cause_name(int cause);
+
+/* Returns how many causes the library knows, with REDLOCK_CAUSE_NONE: their numbers are 0 to one
+ * less than this. Since 0.2.0. [any thread] */
+REDLOCK_API size_t redlock_cause_count(void);
+
+/* Result of an inspection. */
+enum redlock_state {
+    REDLOCK_STATE_UNKNOWN = 0, /* too few servers replied to tell */
+    REDLOCK_STATE_FREE = 1,    /* no token can be on a majority of the servers */
+    REDLOCK_STATE_HELD = 2     /* one token is on a majority of the servers */
+};
+
+/* Outcome of an operation as a whole. */
 typedef struct redlock_report_info {
-    int32_t status, state;           /* result; of an inspection: enum redlock_state */
-    uint32_t nodes, quorum, granted; /* configured nodes, votes needed, votes counted */
-    uint32_t attempts, rounds;       /* attempts in all, rounds of the last one; no attempts: it
-                                      * ended behind another lock of this client, and the nodes'
-                                      * words, if there are any, are what they said to that one */
-    uint64_t waited_us, elapsed_us;  /* since the call; of the last attempt */
-    uint64_t validity_ms;            /* left when this was written, 0 if none */
-    const char *shard;               /* which set of nodes this is about (redlock_shard_name()); the
-                                      * report's; NULL: refused arguments */
-    uint32_t node_first;             /* the first of its nodes, as redlock_get_node_stats() counts
-                                      * them: the index of a node there is this plus its index here */
+    int32_t status;       /* result of the operation: enum redlock_error */
+    int32_t state;        /* of an inspection: enum redlock_state; else 0 */
+    uint32_t nodes;       /* servers of the shard; 0: the call was refused before it started */
+    uint32_t quorum;      /* votes required */
+    uint32_t granted;     /* grants that count */
+    uint32_t attempts;    /* attempts of the acquisition. 0: it ended in the queue of this client,
+                           * and the votes, if any, are those of the lock ahead of it */
+    uint32_t rounds;      /* rounds of the last attempt */
+    uint64_t waited_us;   /* since the call; extend, release: since the lock's acquisition began */
+    uint64_t elapsed_us;  /* since the last round began; 0: no server was asked */
+    uint64_t validity_ms; /* validity left when the report was made; 0: none */
+    const char *shard;    /* name of the shard, "" for the only one; NULL: `nodes` is 0. Belongs to
+                           * the report */
+    uint32_t node_first;  /* index of the shard's first node for redlock_get_node_stats() */
 } redlock_report_info_t;
 
-/* What a node has under the key. Since 0.2.0. */
+/* What an inspection or a verification found on a server. Since 0.2.0. */
 enum redlock_key {
-    REDLOCK_KEY_UNKNOWN = 0,    /* not looked at, or no answer */
+    REDLOCK_KEY_UNKNOWN = 0,    /* another operation, or no reply */
     REDLOCK_KEY_ABSENT = 1,     /* no key */
-    REDLOCK_KEY_EXPIRES = 2,    /* a lock with a time to live, see pttl_ms */
-    REDLOCK_KEY_PERSISTENT = 3, /* a lock that never expires: no Redlock client makes one */
-    REDLOCK_KEY_FOREIGN = 4     /* something that is not a plain lock */
-};
-/* State of a node's fence record. Since 0.2.0. */
-enum redlock_record {
-    REDLOCK_RECORD_UNKNOWN = 0,
-    REDLOCK_RECORD_IN_USE = 1,    /* it is, but those of too few other nodes are */
-    REDLOCK_RECORD_MISSING = 2,   /* new, lost, or of an earlier run of the server */
-    REDLOCK_RECORD_FOREIGN = 3,   /* made for another configuration */
-    REDLOCK_RECORD_CORRUPT = 4,   /* holds what is not a fence */
-    REDLOCK_RECORD_UNATTESTED = 5 /* must survive restarts, and the address does not attest it */
+    REDLOCK_KEY_EXPIRES = 2,    /* a lock with a TTL: see pttl_ms */
+    REDLOCK_KEY_PERSISTENT = 3, /* a lock without a TTL, which no Redlock client sets */
+    REDLOCK_KEY_FOREIGN = 4     /* not a plain lock */
 };
 
+/* State of a server's fence record: the largest fencing tokens that it has seen. Since 0.2.0. */
+enum redlock_record {
+    REDLOCK_RECORD_UNKNOWN = 0,   /* not read yet, or the report is not about it */
+    REDLOCK_RECORD_IN_USE = 1,    /* in use, but the records of too few other servers are */
+    REDLOCK_RECORD_MISSING = 2,   /* new, lost, or from before a restart of the server */
+    REDLOCK_RECORD_FOREIGN = 3,   /* written for another configuration */
+    REDLOCK_RECORD_CORRUPT = 4,   /* contains something that is not a fencing token */
+    REDLOCK_RECORD_UNATTESTED = 5 /* must be durable, but the address lacks durable=1 */
+};
+
+/* What an operation learned of one node. All strings belong to the report. */
 typedef struct redlock_node_report {
-    const char *node;    /* address, no secrets; all strings here are the report's */
-    int32_t vote, cause; /* enum redlock_vote, enum redlock_cause */
-    uint64_t rtt_us;     /* 0: no answer */
-    uint64_t pttl_ms;  /* inspect, verify: until the key expires; UINT64_MAX: not known or never */
-    const char *owner; /* inspect: holder's label, or "" */
-    const char *text;  /* for people: "connection refused", "held, expires in 9120 ms" */
-    uint64_t quarantine_ms; /* restart and clock guards: from when the report was written; else 0 */
+    const char *node;       /* address, without secrets */
+    int32_t vote;           /* enum redlock_vote */
+    int32_t cause;          /* enum redlock_cause */
+    uint64_t rtt_us;        /* round trip; 0: no reply */
+    uint64_t pttl_ms;       /* inspect, verify: time until the key expires; else, or if that is not
+                             * known or never, UINT64_MAX */
+    const char *owner;      /* inspect: label of the holder, or ""; else "" */
+    const char *text;       /* for people, for example "held, expires in 9120 ms"; never NULL */
+    uint64_t quarantine_ms; /* time until the quarantine ends, counted from the report; else 0 */
     int32_t key;            /* inspect, verify: enum redlock_key; else 0. Since 0.2.0 */
-    int32_t record;  /* of REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record; else 0. Since 0.2.0 */
-    int32_t in_text; /* 1: redlock_report_text() has `node` and `text`; else 0. Since 0.2.0 */
+    int32_t record;         /* of REDLOCK_CAUSE_FENCE_RECORD: enum redlock_record; else 0. Since
+                             * 0.2.0 */
+    int32_t in_text;        /* 1: redlock_report_text() contains `node` and `text`; else 0. Since
+                             * 0.2.0 */
 } redlock_node_report_t;
 
-/* A report belongs to who received it and never changes; it may be read after redlock_free().
- * `size` is the size of the struct that is filled. EINVAL: index past the last node, or a report
- * of refused arguments, which has no nodes. [any thread] */
+/* Copies the outcome of an operation into *ret_info. report: owned, or borrowed in the callback
+ * that was given it. size: bytes of *ret_info, not 0. The strings in *ret_info live as long as the
+ * report. EINVAL: an argument is NULL, or size is 0; nothing was written. [any thread] */
 REDLOCK_API int redlock_report_get_info(const redlock_report_t *report,
                                         redlock_report_info_t *ret_info, size_t size);
+
+/* Copies what was learned of one node into *ret_node. report: owned, or borrowed in the callback
+ * that was given it. index: 0 to redlock_report_info_t.nodes - 1. size: bytes of *ret_node, not 0.
+ * The strings in *ret_node live as long as the report. EINVAL: an argument is NULL, size is 0, or
+ * index is past the last node; nothing was written. [any thread] */
 REDLOCK_API int redlock_report_get_node(const redlock_report_t *report, size_t index,
                                         redlock_node_report_t *ret_node, size_t size);
-/* One line: what came out, and what stood in the way (in a callback after a success: only what came
- * out); of refused arguments what to do. "" for NULL; borrowed until the report ends. [any thread]
- */
-REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
-/* Returns a reference to a report, so that it can be kept: most of all one that a callback was
- * given, which is borrowed for the call. The reference may be another pointer than `report`: of a
- * borrowed report it is a copy. report: owned by the caller, or borrowed in the callback that was
- * given it. Returns NULL if `report` is NULL or there is no memory. The caller frees each reference
- * with redlock_report_free(), from any thread, also after redlock_free(). Since 0.2.0.
+
+/* Returns the report as one line for people: the outcome, and each server that stood in the way. Of
+ * a call that was refused, the line says what is wrong and what to do. In a callback after a
+ * success it is the outcome alone. Returns "" if report is NULL. The string belongs to the report.
  * [any thread] */
+REDLOCK_API const char *redlock_report_text(const redlock_report_t *report);
+
+/* Returns a reference to a report, so that the caller can keep it. report: owned by the caller, or
+ * borrowed in the callback that was given it; a borrowed report is copied, so the pointer may
+ * differ. Returns NULL if report is NULL or memory is missing. The caller frees each reference with
+ * redlock_report_free(). Since 0.2.0. [any thread] */
 REDLOCK_API REDLOCK_NODISCARD redlock_report_t *redlock_report_ref(const redlock_report_t *report);
-/* Gives a reference back; the last one frees the report. NULL, and a report that a callback was
- * given, are left alone. [any thread] */
+
+/* Drops a reference to a report; the last one frees it. report: from a ret_report or from
+ * redlock_report_ref(). NULL and reports that a callback borrows are left alone. Allowed after
+ * redlock_free(). [any thread] */
 REDLOCK_API void redlock_report_free(redlock_report_t *report);
 
-/* Events: of a lock (opts.event_fn) and of a client with all its locks */
+/* Events */
 
+/* What an event tells. `status` is REDLOCK_OK unless noted. */
 enum redlock_event_kind {
-    REDLOCK_EVENT_ACQUIRED = 1,
-    REDLOCK_EVENT_EXTENDED = 2,
-    REDLOCK_EVENT_EXTEND_FAILED = 3, /* a round failed (status says why); automatic: again */
-    REDLOCK_EVENT_RELEASED = 4,
-    REDLOCK_EVENT_ENDANGERED = 5, /* margin_ms before the deadline: stop starting new work */
-    REDLOCK_EVENT_LOST = 6,       /* at the deadline at the latest; once, not after a release */
-    REDLOCK_EVENT_WAITING = 7,    /* an attempt failed (status says why), the next one follows */
-    REDLOCK_EVENT_NODE_UP = 8,
-    REDLOCK_EVENT_NODE_DOWN = 9,
-    REDLOCK_EVENT_NODE_EXCLUDED = 10,  /* answers, but may not vote */
-    REDLOCK_EVENT_TTL_EXCEEDS_MAX = 11 /* of a node: a key was seen that outlives max_ttl */
+    REDLOCK_EVENT_ACQUIRED = 1,        /* the lock is held from now on */
+    REDLOCK_EVENT_EXTENDED = 2,        /* the lock has a later deadline */
+    REDLOCK_EVENT_EXTEND_FAILED = 3,   /* a round failed; `status`: why. Automatic extension tries
+                                        * again */
+    REDLOCK_EVENT_RELEASED = 4,        /* the lock was released; `status`: result of the release */
+    REDLOCK_EVENT_ENDANGERED = 5,      /* the margin before the deadline began: start no new work */
+    REDLOCK_EVENT_LOST = 6,            /* the lock is not held any more; `status`: ELOST. At most
+                                        * once, never after a release; due at the deadline or before */
+    REDLOCK_EVENT_WAITING = 7,         /* an attempt failed; `status`: why. Another one follows */
+    REDLOCK_EVENT_NODE_UP = 8,         /* a server is connected, and its votes count */
+    REDLOCK_EVENT_NODE_DOWN = 9,       /* a server whose votes counted does not reply any more */
+    REDLOCK_EVENT_NODE_EXCLUDED = 10,  /* a server can be reached, but its votes do not count */
+    REDLOCK_EVENT_TTL_EXCEEDS_MAX = 11 /* a server has a key that outlives max_ttl: clients
+                                        * disagree about max_ttl, or a clock was set back */
 };
+
+/* One event of a lock or of a node. Everything in it is borrowed for the call of the function. */
 typedef struct redlock_event {
-    size_t size;
-    int32_t kind, status;           /* enum redlock_event_kind, error code */
-    redlock_lock_t *lock;           /* NULL if there is none (yet), or its handle was freed */
-    const char *resource, *node;    /* of a lock, of a node; else NULL */
-    const redlock_report_t *report; /* of a lock; else NULL */
-    uint64_t remaining_ms;
+    size_t size;          /* bytes of this struct in the library */
+    int32_t kind;         /* enum redlock_event_kind */
+    int32_t status;       /* enum redlock_error */
+    redlock_lock_t *lock; /* NULL: event of a node, not acquired yet, or its handle was freed */
+    const char *resource; /* name of the lock, the first one of several; NULL: event of a node */
+    const char *node;     /* address of the node; NULL: event of a lock */
+    const redlock_report_t *report; /* state of the lock; NULL: event of a node */
+    uint64_t remaining_ms;          /* validity left; 0: none, or event of a node */
 } redlock_event_t;
 
-/* Runs where callbacks run (enum redlock_mode); all that it is given is borrowed for the call. It
- * may start, cancel and free; it should not wait: other callbacks wait for it. */
+/* Receives events: of one lock (opts.event_fn), or of a client and all its locks
+ * (redlock_config_set_event()). rl, event: borrowed for the call. userdata: as given with the
+ * function. Runs where callbacks run (enum redlock_mode). It may start, cancel and free; it should
+ * not wait, because other callbacks wait for it. */
 typedef void (*redlock_event_fn)(redlock_t *rl, const redlock_event_t *event, void *userdata);
 
-/* Tells that a lock's event function and its userdata are not used any more (opts.event_end_fn).
- * userdata: opts.event_userdata, which may be freed here. The function may start, cancel and free,
- * as an event function may; it should not wait. Since 0.2.0. */
+/* Ends the use of a lock's event function and its userdata (opts.event_end_fn). userdata:
+ * opts.event_userdata; the function may free what it points to. It may start, cancel and free; it
+ * should not wait, because other callbacks wait for it. Since 0.2.0. */
 typedef void (*redlock_event_end_fn)(void *userdata);
 
 #ifdef __cplusplus
