@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Numbers of a client and of its nodes. Part of redlock.h. */
+ * Statistics of a client, of its shards and of its nodes. Part of redlock.h. */
 #ifndef REDLOCK_STATS_H
 #define REDLOCK_STATS_H
 
@@ -9,86 +9,127 @@
 extern "C" {
 #endif
 
-/* Statistics: numbers since redlock_new(); gauges marked */
+/* Each field is a counter since redlock_new(), except the fields marked as gauges: they are values
+ * of the moment. In a histogram, element i counts durations of [2^i, 2^(i+1)) microseconds; element
+ * 0 also counts 0, and the last element all longer ones. */
 
+/* Statistics of the locks of a client or of one shard. */
 typedef struct redlock_stats {
-    uint64_t acquired, contended, no_quorum, too_slow, excluded, canceled;
-    uint64_t attempts, split_votes, extended, extend_failed, lost, released, release_failed, undone;
-    uint64_t held, waiting;    /* gauges */
-    uint64_t wait_us_hist[32]; /* log2 buckets: i counts [2^i, 2^(i+1)) us */
-    /* Of `acquired`, those with a fence: agreed on by the votes, and written in a second round. */
-    uint64_t fence_one_round, fence_two_rounds;
-    uint64_t queue_full; /* acquisitions refused with EQUEUEFULL: they count nowhere else */
-    uint64_t wakeups;    /* times that a server's word woke an acquisition */
-    uint64_t queued;     /* gauge: of `waiting`, those behind another lock of this client */
-    /* Deletes that were given up: the node was not reached until the key was over by itself; there
-     * was no memory to keep them, and the key stays until it is over. */
-    uint64_t undo_expired, undo_dropped;
+    uint64_t acquired;         /* acquisitions that succeeded; adopted locks count nowhere */
+    uint64_t contended;        /* acquisitions that failed with ECONTENDED */
+    uint64_t no_quorum;        /* with ENOQUORUM */
+    uint64_t too_slow;         /* with ETOOSLOW */
+    uint64_t excluded;         /* with EEXCLUDED, EAUTH or EDUPLICATE */
+    uint64_t canceled;         /* with ECANCELED or ECLOSED */
+    uint64_t attempts;         /* attempts of all acquisitions */
+    uint64_t split_votes;      /* attempts that got some grants and failed with ECONTENDED */
+    uint64_t extended;         /* extensions that succeeded */
+    uint64_t extend_failed;    /* rounds of extensions that failed */
+    uint64_t lost;             /* locks that were lost */
+    uint64_t released;         /* releases that a majority confirmed, also those by token */
+    uint64_t release_failed;   /* releases that ended with an error, also those by token */
+    uint64_t undone;           /* undos that a server has executed */
+    uint64_t held;             /* gauge: locks that are held */
+    uint64_t waiting;          /* gauge: acquisitions that are under way */
+    uint64_t wait_us_hist[32]; /* histogram: duration of acquisitions, also of failed ones */
+    uint64_t fence_one_round;  /* of `acquired`, with a fence: the first votes agreed on it */
+    uint64_t fence_two_rounds; /* of `acquired`, with a fence: a second round wrote it */
+    uint64_t queue_full;       /* acquisitions refused with EQUEUEFULL; they count nowhere else */
+    uint64_t wakeups;          /* acquisitions that a notification woke up */
+    uint64_t queued;           /* gauge: of `waiting`, those in the queue of this client */
+    uint64_t undo_expired;     /* undos dropped because their key expired before they were sent */
+    uint64_t undo_dropped; /* undos dropped for lack of memory: the key stays until it expires */
 } redlock_stats_t;
 
-/* What a server says of itself, and what its address attests. */
+/* What a server reports of itself, and what its address attests. */
 enum redlock_node_fact {
-    REDLOCK_FACT_INFO = 1 << 0,        /* it tells: without this bit the others are not known */
-    REDLOCK_FACT_AOF = 1 << 1,         /* keeps an append-only file */
-    REDLOCK_FACT_AOF_FAILING = 1 << 2, /* and fails to write it */
-    REDLOCK_FACT_DURABLE = 1 << 3,     /* ?durable=1 */
-    REDLOCK_FACT_FRESH = 1 << 4        /* ?fresh=1 */
+    REDLOCK_FACT_INFO = 1 << 0,        /* it identifies itself; else the next two are not known */
+    REDLOCK_FACT_AOF = 1 << 1,         /* it writes an append-only file */
+    REDLOCK_FACT_AOF_FAILING = 1 << 2, /* it fails to write that file */
+    REDLOCK_FACT_DURABLE = 1 << 3,     /* the address attests durable=1 */
+    REDLOCK_FACT_FRESH = 1 << 4        /* the address attests fresh=1 */
 };
 
-/* Does a server tell when a key changes that somebody waits for
- * (redlock_config_set_notifications())? */
+/* State of the notifications of one server (redlock_config_set_notifications()). */
 enum redlock_notify_state {
-    REDLOCK_NOTIFY_OFF = 0,     /* the configuration says no */
-    REDLOCK_NOTIFY_IDLE = 1,    /* nobody has waited for it yet, or it is not connected */
-    REDLOCK_NOTIFY_PENDING = 2, /* its second connection is being made */
-    REDLOCK_NOTIFY_ON = 3,
-    REDLOCK_NOTIFY_REFUSED = 4 /* by the server, or to its user: `notify_text` says why. Waiting
-                                * means asking again; tried again after a reconnect */
+    REDLOCK_NOTIFY_OFF = 0,     /* off in the configuration */
+    REDLOCK_NOTIFY_IDLE = 1,    /* no waiter needed them yet, or the server is not connected */
+    REDLOCK_NOTIFY_PENDING = 2, /* the second connection is being made */
+    REDLOCK_NOTIFY_ON = 3,      /* the server notifies */
+    REDLOCK_NOTIFY_REFUSED = 4  /* the server, or the rights of its user, do not allow it:
+                                 * `notify_text` says why. Waiters poll. The client tries again
+                                 * after a reconnect */
 };
 
+/* Statistics of one node. */
 typedef struct redlock_node_stats {
-    const char *node;        /* borrowed: until redlock_free() */
-    int32_t eligible, cause; /* gauges: 1 or 0; enum redlock_cause: why not */
-    uint64_t requests, granted, denied, errors, timeouts, replies_late, reconnects;
-    uint64_t rtt_us_hist[32]; /* log2 buckets */
+    const char *node;         /* address, without secrets; borrowed until redlock_free() */
+    int32_t eligible;         /* gauge: 1: its votes count; 0: they do not */
+    int32_t cause;            /* gauge: enum redlock_cause: why they do not count; else 0 */
+    uint64_t requests;        /* requests about locks that were sent, undos included */
+    uint64_t granted;         /* replies that were grants */
+    uint64_t denied;          /* replies that were denials */
+    uint64_t errors;          /* replies that were errors or not valid */
+    uint64_t timeouts;        /* times that the server did not reply in time */
+    uint64_t replies_late;    /* replies that came after their request had been given up */
+    uint64_t reconnects;      /* connections after the first one */
+    uint64_t rtt_us_hist[32]; /* histogram: round trips */
     uint64_t rtt_us;          /* gauge: smoothed round trip; 0: not measured */
-    uint64_t uptime_s;        /* gauge: of the server when we connected */
-    uint64_t undos_pending;   /* gauge: compare-and-deletes that wait for this node */
-    uint32_t features;        /* gauge: bit 0 DELEX, 1 DELIFEQ, 2 SET IFEQ */
-    char version[32];         /* gauge: "redis 7.0.15", "valkey 8.1.1"; "" if not known */
-    char role[16];            /* gauge: "master", "slave"; "" if not known */
-    char run_id[48];          /* gauge: "" if not known */
-    char text[160];           /* gauge: for people: why it does not vote; "" if it does */
-    uint64_t quarantine_ms;   /* gauge: restart and clock guards: time until it votes; else 0 */
-    int64_t clock_offset_us;  /* gauge: the server's clock minus ours; 0: not known */
+    uint64_t uptime_s;        /* gauge: uptime of the server at the last INFO; 0: not known */
+    uint64_t undos_pending;   /* gauge: undos that wait for this node */
+    uint32_t features;        /* gauge: bit 0: DELEX, bit 1: DELIFEQ is known to work */
+    char version[32];         /* gauge: for example "redis 7.0.15", "valkey 8.1.1"; "": not known */
+    char role[16];            /* gauge: "master" or "slave"; "": not known */
+    char run_id[48];          /* gauge: run_id of the server; "": not known */
+    char text[160];           /* gauge: for people: why its votes do not count; else "" */
+    uint64_t quarantine_ms;   /* gauge: time until its quarantine ends; 0: none */
+    int64_t clock_offset_us;  /* gauge: clock of the server minus clock here; 0: not known */
     uint32_t facts;           /* gauge: enum redlock_node_fact */
-    uint32_t replicas;        /* gauge: attached to it when we connected */
-    uint64_t maxmemory;       /* gauge: bytes; 0: no limit, or not known */
-    char policy[24];          /* gauge: its maxmemory-policy; "" if not known */
+    uint32_t replicas;        /* gauge: replicas of the server at the last INFO */
+    uint64_t maxmemory;       /* gauge: in bytes; 0: no limit, or not known */
+    char policy[24];          /* gauge: maxmemory-policy; "": not known */
     int32_t notify_state;     /* gauge: enum redlock_notify_state */
-    uint64_t notifications;   /* times that it told of changes */
-    char notify_text[96];     /* gauge: for people: why it refuses to tell; "" if it does not */
-    const char *shard;        /* which it belongs to: redlock_shard_name(); borrowed as `node` */
-    uint32_t shard_index;
-    int32_t notify_cause; /* gauge: enum redlock_cause: why it refuses to tell; 0: it does not.
-                           * Since 0.2.0 */
+    uint64_t notifications;   /* notifications that arrived */
+    char notify_text[96];     /* gauge: for people, with REDLOCK_NOTIFY_REFUSED: why; else "" */
+    const char *shard;        /* name of its shard, "" for the only one; borrowed as `node` */
+    uint32_t shard_index;     /* index of its shard */
+    int32_t notify_cause;     /* gauge: with REDLOCK_NOTIFY_REFUSED: enum redlock_cause; else 0.
+                               * Since 0.2.0 */
 } redlock_node_stats_t;
 
-/* Copies of this moment; `size` is the size of the struct. index: the order in which nodes were
- * added, up to redlock_node_count() - 1, over all sets. [any thread] */
+/* Copies the statistics of all shards together into *ret_stats. size: bytes of *ret_stats, not 0.
+ * EINVAL: an argument is NULL, or size is 0. EFORKED, ECLOSED. [any thread] */
 REDLOCK_API int redlock_get_stats(redlock_t *rl, redlock_stats_t *ret_stats, size_t size);
+
+/* Returns the number of nodes of the client, in all shards; 0 if rl is NULL. [any thread] */
 REDLOCK_API size_t redlock_node_count(const redlock_t *rl);
+
+/* Copies the statistics of one node into *ret_stats. index: 0 to redlock_node_count() - 1, in the
+ * order in which the nodes were added, over all shards. size: bytes of *ret_stats, not 0. EINVAL:
+ * an argument is NULL, size is 0, or index is past the last node. EFORKED, ECLOSED. [any thread] */
 REDLOCK_API int redlock_get_node_stats(redlock_t *rl, size_t index, redlock_node_stats_t *ret_stats,
                                        size_t size);
 
-/* Sets of nodes (redlock_config_add_shard()); a client without them has one, called "". index: the
- * order in which they were added, up to redlock_shard_count() - 1. [any thread] */
+/* Shards (redlock_config_add_shard()). A client that was configured without them has one, with the
+ * name "". */
+
+/* Returns the number of shards of the client; 0 if rl is NULL. [any thread] */
 REDLOCK_API size_t redlock_shard_count(const redlock_t *rl);
-/* NULL: no such set; borrowed: until redlock_free(). */
+
+/* Returns the name of a shard. index: 0 to redlock_shard_count() - 1, in the order in which the
+ * shards were added. The name is borrowed until redlock_free(). NULL: rl is NULL, or index is past
+ * the last shard. [any thread] */
 REDLOCK_API const char *redlock_shard_name(const redlock_t *rl, size_t index);
-/* Which set this name belongs to: its index, or EINVAL: no name. */
+
+/* Returns the index of the shard that a resource belongs to. resource: 1 to
+ * REDLOCK_RESOURCE_LEN_MAX bytes. EINVAL: rl or resource is NULL, or the name has another length.
+ * [any thread] */
 REDLOCK_API int redlock_shard_of(const redlock_t *rl, const char *resource);
-/* redlock_get_stats() of one set: those of all sets add up to the client's. */
+
+/* Copies the statistics of one shard into *ret_stats; those of all shards add up to those of
+ * redlock_get_stats(). index: 0 to redlock_shard_count() - 1. size: bytes of *ret_stats, not 0.
+ * EINVAL: an argument is NULL, size is 0, or index is past the last shard. EFORKED, ECLOSED.
+ * [any thread] */
 REDLOCK_API int redlock_get_shard_stats(redlock_t *rl, size_t index, redlock_stats_t *ret_stats,
                                         size_t size);
 
