@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The builder of a client. Part of redlock.h. */
+ * The configuration that a client is made from. Part of redlock.h. */
 #ifndef REDLOCK_CONFIG_H
 #define REDLOCK_CONFIG_H
 
@@ -9,25 +9,40 @@
 extern "C" {
 #endif
 
-/* Configuration */
-
+/* Which thread does the client's network I/O, and where callbacks run. */
 enum redlock_mode {
-    REDLOCK_MODE_THREADED = 1, /* default: own I/O thread, callbacks run on it */
-    REDLOCK_MODE_EMBEDDED = 2, /* no engine thread: poll redlock_get_fd(), call redlock_process() */
-    REDLOCK_MODE_HYBRID = 3    /* own I/O thread, callbacks run in redlock_process() */
+    /* Default. A thread of the library does all I/O and runs callbacks. */
+    REDLOCK_MODE_THREADED = 1,
+    /* No thread of the library. The caller polls redlock_get_fd() and calls redlock_process(),
+     * which does all I/O and runs callbacks. Blocking calls are not available. */
+    REDLOCK_MODE_EMBEDDED = 2,
+    /* A thread of the library does all I/O. The caller polls redlock_get_fd() and calls
+     * redlock_process(), which runs callbacks. */
+    REDLOCK_MODE_HYBRID = 3
 };
+
+/* Whether fence records survive a restart of their server. */
 enum redlock_fence_records {
-    REDLOCK_FENCE_RECORDS_DURABLE =
-        1, /* default: all nodes keep them over a restart, attested durable=1 */
-    REDLOCK_FENCE_RECORDS_VOLATILE = 2 /* a node that was restarted counts as having forgotten */
+    /* Default. They do; the address of the server must attest it with durable=1. */
+    REDLOCK_FENCE_RECORDS_DURABLE = 1,
+    /* They do not: the record of a server that was restarted counts as lost. */
+    REDLOCK_FENCE_RECORDS_VOLATILE = 2
 };
+
+/* Which servers vote, by what INFO tells the client about their identity and age. */
 enum redlock_admission {
-    REDLOCK_ADMISSION_STRICT = 1,  /* default: a server that does not tell who it is may not vote */
-    REDLOCK_ADMISSION_LENIENT = 2, /* it may; a restart of it that loses keys goes unseen */
-    REDLOCK_ADMISSION_PROVEN = 3   /* as strict; and how long a server was there when the client
-                                    * came does not rest on its wall clock: only the processor
-                                    * time that it has used since its start shortens the wait */
+    /* Default. A server that does not identify itself does not vote. */
+    REDLOCK_ADMISSION_STRICT = 1,
+    /* A server that does not identify itself votes. The client cannot notice that it was restarted
+     * and lost its keys. */
+    REDLOCK_ADMISSION_LENIENT = 2,
+    /* As strict. In addition, the uptime that a server reports at the first contact does not count,
+     * because it rests on its wall clock. Only the processor time that it has used since its start
+     * shortens the quarantine. */
+    REDLOCK_ADMISSION_PROVEN = 3
 };
+
+/* Levels of log lines. */
 enum redlock_log_level {
     REDLOCK_LOG_ERROR = 1,
     REDLOCK_LOG_WARN = 2,
@@ -35,135 +50,199 @@ enum redlock_log_level {
     REDLOCK_LOG_DEBUG = 4
 };
 
-/* One line, without a newline, a secret or a token; borrowed for the call. May come from any
- * thread and while the client is locked: it must not call this library and should not wait. */
+/* Receives one log line. level: enum redlock_log_level. message: without a newline, without secrets
+ * and tokens; borrowed for the call. userdata: as given to redlock_config_set_log(). May run on any
+ * thread, and while the client is locked: it must not call this library, and it should not wait. */
 typedef void (*redlock_log_fn)(int level, const char *message, void *userdata);
 
-/* All three functions are required and may be called from any thread. */
+/* The caller's allocator. All three functions are required. They may be called from any thread. */
 typedef struct redlock_allocator {
-    size_t size; /* sizeof(redlock_allocator_t) */
-    void *(*malloc_fn)(size_t size, void *userdata);
-    void *(*realloc_fn)(void *ptr, size_t size, void *userdata);
-    void (*free_fn)(void *ptr, void *userdata);
-    void *userdata;
+    size_t size;                                     /* sizeof(redlock_allocator_t) */
+    void *(*malloc_fn)(size_t size, void *userdata); /* as malloc(): NULL if none is left */
+    void *(*realloc_fn)(void *ptr, size_t size, void *userdata); /* as realloc() */
+    void (*free_fn)(void *ptr, void *userdata);                  /* as free() */
+    void *userdata;                                              /* passed to the functions */
 } redlock_allocator_t;
 
-/* A configuration with all defaults and no nodes. allocator: copied; for this configuration and
- * all that is made from it; NULL: libc. [any thread] */
+/* Creates a configuration with all defaults and without servers. allocator: used for this
+ * configuration and for everything that is made from it; the struct is copied; NULL: malloc() and
+ * free() of libc. Its functions are used until all of that is freed. On success the caller owns
+ * *ret_config and frees it with redlock_config_free(). EINVAL: ret_config is NULL, or the allocator
+ * lacks a function, has a smaller size than redlock_allocator_t, or uses a field that this version
+ * does not know. ENOMEM. [any thread] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_new(redlock_config_t **ret_config,
                                                      const redlock_allocator_t *allocator);
-/* Clients that were made from it go on. [builder] */
+
+/* Frees a configuration and wipes its passwords. Clients that were made from it are not affected.
+ * config: may be NULL. [configuration] */
 REDLOCK_API void redlock_config_free(redlock_config_t *config);
 
-/* Why a setter or redlock_new() refused last: what, where, what to do; without secrets. Never
- * NULL; borrowed until the next call on `config`. [builder] */
+/* Returns why a setter or redlock_new() refused the configuration last: what is wrong, and what to
+ * do, without secrets. The text is "" if nothing was refused yet; never NULL. It is borrowed until
+ * the next call on config. [configuration] */
 REDLOCK_API const char *redlock_config_error(const redlock_config_t *config);
 
-/* The setters change all of what they are for, or nothing. Beyond EINVAL (the text says why) and
- * ENOMEM there is no error. [builder] */
+/* Setters. Each one copies its strings and structs. A setter that returns an error has changed
+ * nothing, and unless config is NULL redlock_config_error() says why. */
 
-/* urls: one or several, separated by commas or blanks: redis://[[user]:password@]host[:port][/db],
- * unix://[[user]:password@]/path[?db=n], host, host:port, /path. Behind a '?', joined by '&', an
- * operator attests of a server: durable=1 (never loses keys over a restart: append-only file,
- * synced always), fresh=1 (no lock was there before this client came: a test's). id=NAME: how all
- * clients call this server, where they reach it under different addresses: contenders ask the
- * servers in an order that is made from their names, and fences rest on the same names in all
- * clients. EINVAL also for a server that is in the list already, and beyond REDLOCK_NODES_MAX. All
- * clients of a lock need the same nodes, listed in the same way. */
+/* Adds servers. Can be called more than once.
+ * urls: addresses, separated by commas or white space, each in one of these forms:
+ *     redis://[[user]:password@]host[:port][/db]      host      host:port      [ipv6]:port
+ *     unix://[[user]:password@]/path[?db=n]           /path
+ * Parameters follow a '?' and are joined by '&'. With them an operator attests what the client
+ * cannot check:
+ *     durable=1  the server loses no acknowledged write in a restart (appendfsync always)
+ *     fresh=1    the server held no lock before this client started; for tests
+ *     id=NAME    the name of this server in all clients (1..64 bytes), where they use different
+ *                addresses for it: the preferred node and fence records depend on these names
+ * "name=url,url; name=url,url" adds shards, as redlock_config_add_shard() does.
+ * All clients of a lock need the same servers.
+ * EINVAL: config or urls is NULL; an address is malformed or already there; there are more than
+ * REDLOCK_NODES_MAX; the text names shards and the configuration has servers without one, or the
+ * reverse. ENOMEM. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_nodes(redlock_config_t *config,
                                                            const char *urls);
-/* Several sets of nodes instead of one, for more than one set can do: each resource belongs to one
- * of them, by a hash of its name and of theirs, and each set is a quorum of its own. The order of
- * the calls does not matter. name: 1..64 letters, digits, '.', '_' and '-'; what the set is known
- * by, the same in all clients, whatever becomes of its nodes. urls: as above. All clients need the
- * same sets: where they differ, two clients can hold one lock. EINVAL also for a name that is
- * taken, a server of another set, beyond REDLOCK_SHARDS_MAX, beyond REDLOCK_NODES_MAX in all, and
- * after redlock_config_add_nodes() without sets. The same in one text, also for
- * redlock_config_add_nodes(): "name=url,url,url; name=url,url,url".
- *
- * If a resource has braces with something in between, only what is between the first two is hashed:
- * "{order:7}:pay" and "{order:7}:ship" are in one set, as locks on several resources at once need
- * it. Adding a set moves some resources: docs/embedding.md says how. */
+
+/* Adds a shard: one quorum group of several. Each resource belongs to one shard, by a hash of the
+ * resource's name and of the names of the shards. If a resource has a hash tag, only the hash tag
+ * is hashed: "{order:7}:pay" and "{order:7}:ship" are in the same shard, as one lock on several
+ * resources needs it. The order of the calls does not change where resources belong; adding a shard
+ * moves some of them (docs/embedding.md).
+ * name: of the shard, the same in all clients: 1 to 64 letters, digits, '.', '_' and '-'.
+ * urls: all its servers, as for redlock_config_add_nodes().
+ * All clients need the same shards; where they differ, two clients can hold the same lock.
+ * EINVAL: an argument is NULL; the name is malformed or taken; an address is malformed or already
+ * there; there are more than REDLOCK_SHARDS_MAX shards or REDLOCK_NODES_MAX servers; the
+ * configuration has servers without a shard. ENOMEM. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_add_shard(redlock_config_t *config,
                                                            const char *name, const char *urls);
-/* For nodes whose URL has no user and password. user NULL or "": the default user; password NULL:
- * no login (then user must be NULL, too). */
+
+/* Sets user and password for the servers whose address has none. user: at most 256 bytes; NULL or
+ * "": the default user of the server. password: at most 4096 bytes; NULL: no login, the default;
+ * then user must be NULL or "". EINVAL: config is NULL; the password is "", or missing beside a
+ * user; one of them is too long or contains control bytes, or the user a blank. ENOMEM.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_auth(redlock_config_t *config,
                                                           const char *user, const char *password);
+
+/* Sets the mode. mode: enum redlock_mode; default REDLOCK_MODE_THREADED. EINVAL: config is NULL, or
+ * mode is no such value. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_mode(redlock_config_t *config, int mode);
-/* What keys begin with; default "", at most 256 bytes. The same in all clients of a lock. */
+
+/* Sets what all keys of locks begin with. prefix: at most 256 bytes; default "". All clients of a
+ * lock need the same. EINVAL: an argument is NULL, or the prefix is too long. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_key_prefix(redlock_config_t *config,
                                                                 const char *prefix);
-/* The key of the hash in which each node keeps the numbers of fences (REDLOCK_FLAG_FENCE): 1..256
- * bytes, default "redlock:fence", without the prefix. The same in all clients, and of nothing else:
- * a lock or slot with this key is refused. */
+
+/* Sets the key of the fence record on each server (REDLOCK_FLAG_FENCE). key: 1 to 256 bytes,
+ * without the prefix; default "redlock:fence". All clients need the same, and nothing else may use
+ * it: a lock with this key is refused. EINVAL: config or key is NULL, or the key has another
+ * length. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_key(redlock_config_t *config,
                                                                const char *key);
-/* What becomes of these numbers when a node is restarted (enum redlock_fence_records). The same in
- * all clients. docs/guarantees.md says what to choose. */
+
+/* Sets whether fence records survive a restart of their server (docs/guarantees.md says what to
+ * choose). records: enum redlock_fence_records; default REDLOCK_FENCE_RECORDS_DURABLE. All clients
+ * need the same. EINVAL: config is NULL, or records is no such value. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_fence_records(redlock_config_t *config,
                                                                    int records);
-/* Who we are, for operators: readable in Redis behind our tokens, shown by redlock_inspect(). At
- * most 128 printable ASCII characters without blanks; default "". */
+
+/* Sets the owner: a label of this client that its tokens carry. Operators read it in Redis;
+ * redlock_inspect() reports it. label: at most 128 printable ASCII characters without blanks;
+ * default "". EINVAL: an argument is NULL, or the label is too long or contains other characters.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_owner(redlock_config_t *config,
                                                            const char *label);
-/* The longest TTL that is accepted, REDLOCK_TTL_MS_MIN..REDLOCK_TTL_MS_MAX; default 30000. The
- * same in all clients of these nodes. */
+
+/* Sets the longest TTL that the client accepts, which also bounds quarantines. max_ttl_ms:
+ * REDLOCK_TTL_MS_MIN to REDLOCK_TTL_MS_MAX milliseconds; default 30000. All clients of the same
+ * servers need the same. EINVAL: config is NULL, or max_ttl_ms is out of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_max_ttl_ms(redlock_config_t *config,
                                                                 uint64_t max_ttl_ms);
-/* For connecting, and again for the greeting: 1..60000; default 250. */
+
+/* Sets the time limit for connecting to a server, and again for the greeting that follows.
+ * timeout_ms: 1 to 60000 milliseconds; default 250. EINVAL: config is NULL, or timeout_ms is out of
+ * range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_connect_timeout_ms(redlock_config_t *config,
                                                                         uint32_t timeout_ms);
-/* For each answer of a node: 1..60000. Default 0: it may be silent for eight smoothed round trips,
- * within 10..250, and an answer may take 250. */
+
+/* Sets the time limit for each reply of a server. timeout_ms: 1 to 60000 milliseconds. 0, the
+ * default: a server with requests in flight may be silent for eight smoothed round trips or two of
+ * the longest recent one, within 10 to 250 milliseconds, and no reply may take more than 250.
+ * EINVAL: config is NULL, or timeout_ms is out of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_node_timeout_ms(redlock_config_t *config,
                                                                      uint32_t timeout_ms);
-/* Bounds of the random delay between attempts: 1..60000, min <= max; default 10 and 200. Where a
- * server tells of changes the delay is 100..300, or this one if it is longer. */
+
+/* Sets the bounds of the random delay between attempts. delay_ms_min: 1 to 60000 milliseconds;
+ * default 10. delay_ms_max: delay_ms_min to 60000 milliseconds; default 200. While a server sends
+ * notifications for the resource, waiters poll every 100 to 300 milliseconds only, or at this delay
+ * if it is longer. EINVAL: config is NULL, or a delay is out of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_retry_ms(redlock_config_t *config,
                                                               uint32_t delay_ms_min,
                                                               uint32_t delay_ms_max);
-/* By how much clock rates may differ, in parts per million of the TTL (0..500000, default 10000),
- * plus a constant (0..1000000, default 2000). Both come off the validity. */
+
+/* Sets by how much clock rates may differ: a part of the TTL plus a constant, both subtracted from
+ * the validity. drift_ppm: 0 to 500000 parts per million of the TTL; default 10000.
+ * drift_constant_us: 0 to 1000000 microseconds; default 2000. All clients of a lock need the same.
+ * EINVAL: config is NULL, or a value is out of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_drift(redlock_config_t *config,
                                                            uint32_t drift_ppm,
                                                            uint32_t drift_constant_us);
-/* Returns how long a lock with this TTL is valid if it is granted in no time: the TTL less what
- * redlock_config_set_drift() takes off and less the margin in which a loss is announced, rounded
- * down to milliseconds. ttl_ms: any TTL. 0: nothing is left, or `config` is NULL. Since 0.2.0.
- * [builder] */
+
+/* Returns the validity of a lock that is granted in no time: the TTL less the drift of
+ * redlock_config_set_drift(), less the time by which a loss is reported early (5 ms or a thousandth
+ * of the TTL, whichever is more); in milliseconds, rounded down. ttl_ms: any value. Returns 0 if
+ * nothing is left or config is NULL. Since 0.2.0. [configuration] */
 REDLOCK_API uint64_t redlock_config_validity_ms(const redlock_config_t *config, uint64_t ttl_ms);
-/* Default true: servers are asked to tell when a key changes that somebody waits for (CLIENT
- * TRACKING, over a second connection that is opened when somebody waits). Where a server or its
- * user lacks that, and with false, waiting means asking again (redlock_config_set_retry_ms());
- * redlock_node_stats_t.notify_state tells. The rights: redlock nodes --acl. */
+
+/* Sets whether servers are asked to send notifications when a key changes that a waiter waits for
+ * (CLIENT TRACKING, over a second connection that is made when there is a waiter). on: default
+ * true. With false, and where a server or the rights of its user do not allow it, waiters poll
+ * (redlock_config_set_retry_ms()); redlock_node_stats_t.notify_state tells which. `redlock nodes
+ * --acl` prints the rights. EINVAL: config is NULL. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_notifications(redlock_config_t *config,
                                                                    bool on);
-/* How many acquisitions of one resource may wait behind another one of this client; more are
- * refused with REDLOCK_EQUEUEFULL: 0..1000000; default 0: no limit. First come, first served; an
- * acquisition with wait_ms 0 does not queue, but asks the servers. */
+
+/* Sets how many acquisitions of one resource may wait in the queue of this client, first come,
+ * first served. Further ones fail with EQUEUEFULL. Acquisitions with opts.wait_ms of 0 do not
+ * queue. waiters: 0 to 1000000; 0: no limit, the default. EINVAL: config is NULL, or waiters is out
+ * of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_queue_max(redlock_config_t *config,
                                                                uint32_t waiters);
-/* How often each server is asked for its clock, its identity and its eviction policy while locks
- * are held or wanted: 10..60000; default 1000. So late a step of its clock, or a policy that evicts
- * keys, is noticed. */
+
+/* Sets how often each server is asked for its clock, its identity and its eviction policy while
+ * locks are held or being acquired. A clock step or an eviction policy is noticed after this time
+ * at the latest. interval_ms: 10 to 60000 milliseconds; default 1000. All clients of a lock need
+ * the same. EINVAL: config is NULL, or interval_ms is out of range. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_heartbeat_ms(redlock_config_t *config,
                                                                   uint32_t interval_ms);
-/* How far the wall clock (CLOCK_REALTIME) may be set ahead while a lock is held: 0..60000; default
- * 100; 0: as far as you like. Beyond it the lock counts as lost: a virtual machine that stood still
- * has no other trace of it. A first synchronisation after the start of a machine does the same: let
- * it be over before locks are taken. */
+
+/* Sets how far the wall clock (CLOCK_REALTIME) of this machine may be set ahead while a lock is
+ * held; beyond that the lock is lost. A jump of the wall clock is the only trace that a paused
+ * virtual machine leaves. The first time synchronisation after a boot can look the same: let it end
+ * before locks are acquired. slack_ms: 1 to 60000 milliseconds; default 100; 0: no limit. All
+ * clients of a lock need the same. EINVAL: config is NULL, or slack_ms is out of range.
+ * [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_clock_slack_ms(redlock_config_t *config,
                                                                     uint32_t slack_ms);
-/* What becomes of servers that do not tell who they are, or since when they are there (enum
- * redlock_admission). */
+
+/* Sets which servers vote, by what they tell about their identity and age. admission: enum
+ * redlock_admission; default REDLOCK_ADMISSION_STRICT. EINVAL: config is NULL, or admission is no
+ * such value. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_admission(redlock_config_t *config,
                                                                int admission);
-/* Lines up to level_max (enum redlock_log_level) go to fn; NULL: none, the default. */
+
+/* Sets the function that receives log lines. level_max: enum redlock_log_level; lines of a higher
+ * level are dropped; ignored if fn is NULL. fn: NULL: no log, the default. userdata: passed to fn;
+ * not copied. fn may run until the last client that was made from config is freed. EINVAL: config
+ * is NULL, or level_max is no such value. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_log(redlock_config_t *config, int level_max,
                                                          redlock_log_fn fn, void *userdata);
-/* All events of the client go to fn, after a lock's own function; NULL: none. It is not called
- * any more when redlock_free() of the last client of this configuration has returned. [builder] */
+
+/* Sets the function that receives all events of the client: those of its nodes, and those of its
+ * locks after each lock's own function. fn: NULL: none, the default. userdata: passed to fn; not
+ * copied. fn does not run any more once redlock_free() has returned for the last client that was
+ * made from config. EINVAL: config is NULL. [configuration] */
 REDLOCK_API REDLOCK_NODISCARD int redlock_config_set_event(redlock_config_t *config,
                                                            redlock_event_fn fn, void *userdata);
 

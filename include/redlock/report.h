@@ -163,7 +163,7 @@ REDLOCK_API void redlock_report_free(redlock_report_t *report);
 
 /* Events */
 
-/* What an event tells. `status` is REDLOCK_OK unless noted. */
+/* What happened. `status` is REDLOCK_OK unless noted. */
 enum redlock_event_kind {
     REDLOCK_EVENT_ACQUIRED = 1,        /* the lock is held from now on */
     REDLOCK_EVENT_EXTENDED = 2,        /* the lock has a later deadline */
