@@ -172,7 +172,8 @@ enum redlock_event_kind {
     REDLOCK_EVENT_RELEASED = 4,        /* the lock was released; `status`: result of the release */
     REDLOCK_EVENT_ENDANGERED = 5,      /* the margin before the deadline began: start no new work */
     REDLOCK_EVENT_LOST = 6,            /* the lock is not held any more; `status`: ELOST. At most
-                                        * once, never after a release; due at the deadline or before */
+                                        * once, never after a release; due at the deadline
+                                        * or before */
     REDLOCK_EVENT_WAITING = 7,         /* an attempt failed; `status`: why. Another one follows */
     REDLOCK_EVENT_NODE_UP = 8,         /* a server is connected, and its votes count */
     REDLOCK_EVENT_NODE_DOWN = 9,       /* a server whose votes counted does not reply any more */
