@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Parses durations in integers: a fraction is kept as thousandths of its unit, so nothing is
- * rounded behind the user's back.
+ * Parses durations in integers. A fraction is kept as an integer and a power of ten, so that
+ * nothing is rounded.
  */
 #include "durations.h"
 
@@ -10,6 +10,7 @@
 
 #define DURATION_MS_MAX (UINT64_C(1000) * 24 * 3600 * 1000)
 
+/* Looks up a unit: *ret_ms is its length in ms. Returns false if it is unknown. */
 static bool unit_ms(const char *unit, uint64_t *ret_ms)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Durations as people write them: 250ms, 30s, 5m, 2h, or a bare number of seconds.
+ * Durations as the user writes them: 250ms, 30s, 5m, 2h, or a bare number of seconds.
  */
 #ifndef TOOLS_DURATIONS_H
 #define TOOLS_DURATIONS_H
@@ -10,12 +10,14 @@
 
 #define DURATION_HELP                                                                              \
     "write 250ms, 30s, 5m or 2h (whole milliseconds, at most 1000 days); a bare number is seconds"
+/* Size of the buffer that duration_text() needs. */
 #define DURATION_TEXT 32
 
-/* False if `text` is not a duration, is finer than a millisecond or longer than 1000 days. */
+/* Parses a duration. Returns false if `text` is none, is finer than a millisecond or exceeds
+ * 1000 days. */
 bool duration_parse(const char *text, uint64_t *ret_ms);
 
-/* The shortest exact form: "1500ms", "30s". Returns `buffer`. */
+/* Writes the shortest exact form, such as "1500ms" or "30s". Returns `buffer`. */
 const char *duration_text(uint64_t ms, char buffer[DURATION_TEXT]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A copy of the environment that can be changed.
+ * Changes a copy of the environment.
  */
 #include "environment.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Writes events; a reader that stalls misses some, it does not hold up the lock.
+ * Writes events without blocking. A reader that is too slow misses lines, so that it cannot
+ * delay the renewal of the lock.
  */
 #include "events.h"
 
@@ -16,7 +17,7 @@
 void events_open(struct events *events, const char *name, int status_fd, bool on_stderr)
 {
     *events = (struct events){.name = name, .fds = {status_fd, on_stderr ? STDERR_FILENO : -1}};
-    /* The command must not hold it open: its reader waits for the end of file. */
+    /* The command must not inherit the descriptor, because the reader waits for the end of file. */
     if (status_fd > STDERR_FILENO)
         fcntl(status_fd, F_SETFD, FD_CLOEXEC);
 }

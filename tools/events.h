@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What happens to a lock, as JSON lines for programs (--status-fd, run --json).
+ * Emits what happens to a lock as JSON lines for programs (--status-fd, run --json).
  */
 #ifndef TOOLS_EVENTS_H
 #define TOOLS_EVENTS_H
@@ -7,15 +7,18 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Where the events of one lock go. Only events.c changes it. */
 struct events {
-    const char *name; /* of the lock */
-    int fds[2];       /* -1: unused */
-    unsigned dropped; /* lines a stalled reader missed */
+    const char *name; /* of the lock, borrowed */
+    int fds[2];       /* --status-fd and stderr; -1: unused */
+    unsigned dropped; /* number of lines that could not be written because a reader was too slow */
 };
 
+/* Prepares for events of the lock `name`. `status_fd` is -1 if there is none; it becomes
+ * close-on-exec. `on_stderr`: write to stderr as well. Nothing has to be closed. */
 void events_open(struct events *events, const char *name, int status_fd, bool on_stderr);
 
-/* Takes `fields` (may be NULL). */
+/* Writes one event. Takes ownership of `fields`, which may be NULL. */
 void event_emit(struct events *events, const char *event, json_t *fields);
 
 #endif

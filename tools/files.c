@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Directories that are removed, files of one line, and descriptors that were never opened.
+ * Helpers for files.
  */
 #include "files.h"
 
@@ -12,6 +12,7 @@
 
 #include "say.h"
 
+/* Removes one file or empty directory; called by nftw(). */
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
 {
     (void)info;
@@ -28,7 +29,7 @@ void remove_tree(const char *directory)
 
 char *read_first_line(int fd)
 {
-    char text[1024 + 2]; /* a line, its end, and what makes a string of it */
+    char text[1024 + 2]; /* 1024 bytes, one more byte to see the end of the line, and NUL */
     size_t len = 0, line = 0;
     ssize_t more = 1;
     char *copy = NULL;
@@ -52,7 +53,8 @@ bool fill_standard_descriptors(void)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
             continue;
-        /* The lowest free number is this one. Opened for what nobody does with it. */
+        /* open() returns the lowest free number, which is this one. The mode is the wrong one on
+         * purpose, so that reading stdin and writing stdout and stderr fail. */
         int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
         if (open("/dev/null", mode | O_CLOEXEC) != fd)
             return false;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * Directories that are removed, files of one line, and descriptors that were never opened.
+ * Helpers for files: removes directories, reads files of one line, and opens missing standard
+ * descriptors.
  */
 #ifndef TOOLS_FILES_H
 #define TOOLS_FILES_H
 
 #include <stdbool.h>
 
-/* With all in it, without following links out of it. */
+/* Removes a directory with all its contents. Does not follow symbolic links. Errors are ignored. */
 void remove_tree(const char *directory);
 
-/* The first line, without its end, to be freed; NULL: see errno, EFBIG for a line of more than 1024
- * bytes. What was read does not stay elsewhere in memory: it may be a secret. */
+/* Returns the first line without its end, to be freed. Returns NULL with errno on an error;
+ * EFBIG means that the line has more than 1024 bytes. Leaves no other copy in memory, because
+ * the line may be secret. */
 char *read_first_line(int fd);
 
-/* Puts something harmless where stdin, stdout or stderr are closed, so that no socket or pipe gets
- * their numbers and then our messages. Reading and writing fail there as on a closed descriptor,
- * and a command that is started finds them closed. False: not possible. */
+/* Opens /dev/null for each closed one of stdin, stdout and stderr, so that no socket or pipe
+ * gets their numbers. Reading and writing there fail as with a closed descriptor, and a started
+ * command finds them closed. Returns false if that is not possible. */
 bool fill_standard_descriptors(void);
 
 #endif

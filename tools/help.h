@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The help texts.
+ * Prints the help texts.
  */
 #ifndef TOOLS_HELP_H
 #define TOOLS_HELP_H
 
-void help_examples(void); /* `redlock` alone */
-void help_overview(void); /* `redlock --help` */
+/* Prints examples, for `redlock` without arguments. */
+void help_examples(void);
+/* Prints the list of subcommands, for `redlock --help`. */
+void help_overview(void);
+/* Prints the help of one subcommand. */
 void help_command(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Asks about many locks at once.
+ * Inspects several locks at once.
  */
 #include "inspect.h"
 
@@ -11,16 +11,19 @@
 #include "clock.h"
 #include "say.h"
 
-#define AT_ONCE       64
+/* Largest number of inspections that are under way at once. */
+#define AT_ONCE 64
+/* How long, and with what pause, inspections without a quorum are repeated. */
 #define TIME_LIMIT_MS 500
 #define PAUSE_MS      20
 
+/* An inspection that is under way. */
 struct question {
     struct inspection *inspection;
-    sem_t *answered;
+    sem_t *answered; /* counts inspections that have ended; shared by all */
 };
 
-/* On the library's thread. */
+/* Records the result of one inspection. Runs on the library's thread. */
 static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
                          const redlock_report_t *report, void *userdata)
 {
@@ -33,14 +36,16 @@ static void on_inspected(redlock_t *rl, int status, redlock_lock_t *lock,
     sem_post(question->answered);
 }
 
+/* Waits until one inspection has ended. */
 static void wait_for_one(sem_t *answered)
 {
     while (sem_wait(answered) != 0 && errno == EINTR)
         continue;
 }
 
-/* Asks once about those that end with `error`. */
-static void ask(redlock_t *rl, struct question *questions, size_t count, int error)
+/* Inspects the locks whose present error is `error`, and waits until all these inspections have
+ * ended. */
+static void inspect_matching(redlock_t *rl, struct question *questions, size_t count, int error)
 {
     size_t under_way = 0;
 
@@ -64,7 +69,8 @@ static void ask(redlock_t *rl, struct question *questions, size_t count, int err
         wait_for_one(questions[0].answered);
 }
 
-static bool is_any_unheard(const struct inspection *inspections, size_t count)
+/* Returns true if too few servers replied to one of the inspections. */
+static bool lacks_quorum(const struct inspection *inspections, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (inspections[i].error == REDLOCK_ENOQUORUM)
@@ -83,11 +89,11 @@ void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count)
         inspections[i].error = REDLOCK_OK;
         inspections[i].report = NULL;
     }
-    ask(rl, questions, count, REDLOCK_OK);
+    inspect_matching(rl, questions, count, REDLOCK_OK);
     uint64_t give_up_ns = boottime_ns() + TIME_LIMIT_MS * NS_PER_MS;
-    while (is_any_unheard(inspections, count) && boottime_ns() < give_up_ns) {
+    while (lacks_quorum(inspections, count) && boottime_ns() < give_up_ns) {
         poll(NULL, 0, PAUSE_MS);
-        ask(rl, questions, count, REDLOCK_ENOQUORUM);
+        inspect_matching(rl, questions, count, REDLOCK_ENOQUORUM);
     }
     sem_destroy(&answered);
     free(questions);

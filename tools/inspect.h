@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Who holds each of several locks: many are asked about at once, so that a thousand take a few
- * round trips.
+ * Inspects several locks at once, so that a thousand locks take a few round trips.
  */
 #ifndef TOOLS_INSPECT_H
 #define TOOLS_INSPECT_H
 
 #include "reports.h"
 
+/* One lock to inspect, and the result. The caller owns it and sets `name`. */
 struct inspection {
-    char *name;               /* the caller's */
-    redlock_report_t *report; /* what was seen, to be freed; may be NULL */
-    int error;
+    char *name;               /* the resource, not freed here */
+    redlock_report_t *report; /* what was found, to be freed by the caller; may be NULL */
+    int error;                /* REDLOCK_OK, or why nothing is known */
 };
 
-/* Looks at all of them. Servers that are slow for once are asked again. */
+/* Inspects all `count` locks and fills in their results. Repeats for half a second what too few
+ * servers replied to. Blocks. */
 void inspect_all(redlock_t *rl, struct inspection *inspections, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * JSON values and lines.
+ * Makes and prints JSON.
  */
 #include "json.h"
 

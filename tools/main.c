@@ -17,6 +17,8 @@
 #include "say.h"
 #include "title.h"
 
+/* Parses the flags of a subcommand and runs it. `index` is that of command_names. Returns the
+ * exit code. */
 static int run_subcommand(unsigned index, int argc, char **argv)
 {
     static int (*const commands[])(const struct options *) = {
@@ -33,7 +35,8 @@ static int run_subcommand(unsigned index, int argc, char **argv)
     return result;
 }
 
-/* What could not be written must not look like success. */
+/* Closes stdout. Returns `result`, or EXIT_OUTPUT if output was lost although the result is
+ * success. */
 static int close_output(int result)
 {
     bool failed = ferror(stdout) != 0;
@@ -45,6 +48,7 @@ static int close_output(int result)
     return EXIT_OUTPUT;
 }
 
+/* Prints the version. */
 static int show_version(void)
 {
     printf("redlock %s (%s, jansson %s)\n", redlock_version_string(), redlock_build_text(),
@@ -52,6 +56,7 @@ static int show_version(void)
     return EXIT_OK;
 }
 
+/* Reports an unknown subcommand. Returns EXIT_USAGE. */
 static int refuse_word(const char *word)
 {
     const char *near = command_nearest(word + strspn(word, "-"));
@@ -66,6 +71,7 @@ static int refuse_word(const char *word)
     return EXIT_USAGE;
 }
 
+/* Runs what the command line asks for. Returns the exit code. */
 static int dispatch(int argc, char **argv)
 {
     if (argc < 2) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Masks passwords in lists of addresses. The library decides whether a list is understood, so that
- * nothing is shown of a list that it refuses.
+ * Masks passwords in lists of addresses. The library decides whether a list is valid; nothing is
+ * shown of a list that the library refuses.
  */
 #include "mask.h"
 
@@ -12,6 +12,7 @@
 #include "say.h"
 #include "shards.h"
 
+/* Returns true if the library accepts the list. */
 static bool is_understood(const char *list)
 {
     redlock_config_t *config = NULL;
@@ -23,8 +24,8 @@ static bool is_understood(const char *list)
     return understood;
 }
 
-/* Writes one entry of a list that is understood. Its login stands between the scheme and an '@'. A
- * later '@' can only be a part of the query, which is then masked, too. */
+/* Writes one entry of a valid list with its password masked. The login is between the scheme and
+ * an '@'. A later '@' can only belong to the query, which is then masked as well. */
 static void write_entry(FILE *out, const char *entry, size_t len)
 {
     const char *login_end = memrchr(entry, '@', len);

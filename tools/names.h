@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The locks that a command is about: one, or several that are taken together.
+ * The names that a command was given: one lock, or several that are acquired together.
  */
 #ifndef TOOLS_NAMES_H
 #define TOOLS_NAMES_H
@@ -9,21 +9,24 @@
 #include "options.h"
 #include "redlock/redlock.h"
 
+/* Filled by names_collect(). The strings of `list` are those of the command line. */
 struct names {
     const char *list[REDLOCK_RESOURCES_MAX];
-    size_t count;
-    char *text; /* all of them, for people */
+    size_t count; /* at least 1 */
+    char *text;   /* all of them, separated by commas, for messages; owned */
 };
 
-/* The first `operands` operands and what --also says. -1, or EXIT_USAGE, said. */
+/* Collects the first `operands` operands and the names of --also, and checks them. Returns -1,
+ * or EXIT_USAGE after a message. */
 int names_collect(struct names *ret_names, const struct options *options, size_t operands);
+/* Frees the text. */
 void names_free(struct names *names);
 
-/* Beside the first one. */
+/* Sets opts->also to all names but the first. `names` must outlive `opts`. */
 void names_to_opts(const struct names *names, redlock_opts_t *opts);
-/* Adds "names" if there are several. */
+/* Adds the array "names" to `object` if there are several. */
 void names_to_json(const struct names *names, json_t *object);
-/* The name is one of them. */
+/* Returns true if one of the names equals the `len` bytes at `name`. */
 bool names_have(const struct names *names, const char *name, size_t len);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parses a command line: getopt_long() for the flags, and errors that say what to write instead.
+ * Parses a command line with getopt_long(). Error messages say what to write instead.
  */
 #include "options.h"
 
@@ -21,6 +21,7 @@
 #include "say.h"
 #include "signals.h"
 
+/* Reports wrong usage. Returns EXIT_USAGE. */
 static int usage(const struct options *options, const char *what)
 {
     say(SAY_ERROR, "%s: %s; see: redlock %s --help", options->command_name, what,
@@ -28,6 +29,7 @@ static int usage(const struct options *options, const char *what)
     return EXIT_USAGE;
 }
 
+/* Reports a wrong value of a flag; `want` says what to write. Returns EXIT_USAGE. */
 static int bad_value(const struct options *options, const char *flag, const char *value,
                      const char *want)
 {
@@ -36,6 +38,7 @@ static int bad_value(const struct options *options, const char *flag, const char
     return EXIT_USAGE;
 }
 
+/* Parses a decimal number from 0 to `max`. Returns false if `text` is none. */
 static bool parse_number(const char *text, long max, long *ret)
 {
     char *end;
@@ -48,6 +51,7 @@ static bool parse_number(const char *text, long max, long *ret)
     return true;
 }
 
+/* Appends the value of another -s. */
 static void add_servers(struct options *options, const char *value)
 {
     char *joined =
@@ -57,6 +61,7 @@ static void add_servers(struct options *options, const char *value)
     options->servers = joined;
 }
 
+/* Stores a duration. Returns -1, or EXIT_USAGE after a message. */
 static int set_hold(struct options *options, const char *flag, const char *value, uint64_t *ret_ms)
 {
     if (!duration_parse(value, ret_ms))
@@ -64,6 +69,7 @@ static int set_hold(struct options *options, const char *flag, const char *value
     return -1;
 }
 
+/* Stores a number from `least` to `most`. Returns -1, or EXIT_USAGE after a message. */
 static int set_number(struct options *options, const char *flag, const char *value, long least,
                       long most, int *ret)
 {
@@ -78,6 +84,7 @@ static int set_number(struct options *options, const char *flag, const char *val
     return bad_value(options, flag, value, want);
 }
 
+/* Stores --status-fd, which must be open for writing. Returns -1, or EXIT_USAGE after a message. */
 static int set_status_fd(struct options *options, const char *value)
 {
     int fd;
@@ -93,7 +100,7 @@ static int set_status_fd(struct options *options, const char *value)
     return -1;
 }
 
-/* Flags with a value of their own grammar. */
+/* Stores the value of a flag that is parsed here. Returns -1, or EXIT_USAGE after a message. */
 static int set_value(struct options *options, int id, const char *value)
 {
     int number = 0, result;
@@ -139,6 +146,7 @@ static int set_value(struct options *options, int id, const char *value)
     }
 }
 
+/* Stores the value of a flag that stays text. Returns false if `id` is another flag. */
 static bool set_text(struct options *options, int id, const char *value)
 {
     const struct {
@@ -167,6 +175,7 @@ static bool set_text(struct options *options, int id, const char *value)
     return false;
 }
 
+/* Stores a flag without a value. Returns false if `id` is another flag. */
 static bool set_switch(struct options *options, int id)
 {
     const struct {
@@ -198,6 +207,7 @@ static bool set_switch(struct options *options, int id)
     return false;
 }
 
+/* Stores one flag. Returns -1, or EXIT_USAGE after a message. */
 static int set_option(struct options *options, int id, const char *value)
 {
     if (id == OPT_SERVERS) {
@@ -213,7 +223,7 @@ static int set_option(struct options *options, int id, const char *value)
     return set_value(options, id, value);
 }
 
-/* Returns how many bytes of "--flag=value" are shown: the flag, cut if it is long. */
+/* Returns how many bytes of "--flag=value" to show: the flag, at most 60 bytes. */
 static int flag_len(const char *argument)
 {
     size_t len = strcspn(argument, "=");
@@ -221,11 +231,12 @@ static int flag_len(const char *argument)
     return len < 60 ? (int)len : 60;
 }
 
+/* Reports an unknown flag, with the nearest known one or the subcommands that know it. */
 static int unknown_flag(const struct options *options, const char *flag)
 {
     char known[128], elsewhere[128], word[64];
 
-    /* "--word=value" and "-x" are looked up as "word" and "x". The value is not shown. */
+    /* "--word=value" and "-x" are searched for as "word" and "x". The value is not shown. */
     snprintf(word, sizeof word, "%s", flag + strspn(flag, "-"));
     word[strcspn(word, "=")] = '\0';
     snprintf(known, sizeof known, "unknown flag %.*s", flag_len(flag), flag);
@@ -242,6 +253,7 @@ static int unknown_flag(const struct options *options, const char *flag)
     return EXIT_USAGE;
 }
 
+/* Reports what getopt_long() has refused with `code`. Returns EXIT_USAGE. */
 static int refuse_flag(const struct options *options, int code, char **argv)
 {
     char text[128];
@@ -262,7 +274,7 @@ static int refuse_flag(const struct options *options, int code, char **argv)
     return unknown_flag(options, argv[optind - 1]);
 }
 
-/* How many operands may stand before everything else belongs to the command that is run. */
+/* Returns after how many operands everything belongs to the command that is run. */
 static size_t operands_before_command(unsigned command)
 {
     if (command == CMD_RUN)
@@ -270,6 +282,7 @@ static size_t operands_before_command(unsigned command)
     return command == CMD_SANDBOX ? 0 : SIZE_MAX;
 }
 
+/* Reads all flags and operands. Returns -1 or an exit code. */
 static int parse_loop(struct options *options, int argc, char **argv)
 {
     struct option long_options[OPTION_SPECS_MAX];
@@ -296,7 +309,7 @@ static int parse_loop(struct options *options, int argc, char **argv)
                 return result;
             continue;
         }
-        /* `--` moves the index, an operand does not. */
+        /* At `--`, getopt_long() has advanced optind; at an operand, it has not. */
         if (optind != before || options->operand_count >= own || optind >= argc)
             break;
         options->operands[options->operand_count++] = argv[optind++];
@@ -306,6 +319,7 @@ static int parse_loop(struct options *options, int argc, char **argv)
     return -1;
 }
 
+/* Reports two flags that contradict each other. Returns EXIT_USAGE. */
 static int refuse_pair(const struct options *options, const char *one, const char *other)
 {
     char text[160];
@@ -314,7 +328,7 @@ static int refuse_pair(const struct options *options, const char *one, const cha
     return usage(options, text);
 }
 
-/* Refuses flags of which one would silently be ignored. */
+/* Refuses combinations in which one flag would be ignored silently. Returns -1 or EXIT_USAGE. */
 static int check_pairs(const struct options *options)
 {
     const struct {

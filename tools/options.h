@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command line of every subcommand. One table says which flag belongs where.
+ * Parses the command line of every subcommand.
  */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* One bit for each subcommand, in the order of command_names. */
 enum command_bit {
     CMD_RUN = 1u << 0,
     CMD_ACQUIRE = 1u << 1,
@@ -21,39 +22,41 @@ enum command_bit {
     CMD_WATCH = 1u << 9
 };
 
-/* Values that may also come from the environment or a file stay text here; settings.c merges and
- * parses them. NULL: flag not given. */
+/* The parsed command line. Texts that may also come from the environment or a file stay text;
+ * settings.c merges and parses them. NULL: the flag was not given. The strings are borrowed from
+ * argv, except that main.c frees `servers`, `also` and `operands`. */
 struct options {
-    unsigned command;
+    unsigned command; /* enum command_bit */
     const char *command_name;
 
-    char *servers; /* all -s joined with blanks */
+    char *servers; /* all values of -s, joined with blanks */
     const char *config_file, *prefix, *user, *pass_file;
     const char *max_ttl, *connect_timeout, *node_timeout, *ttl, *wait, *grace, *renew;
 
     bool json, quiet, nonblock;
-    int verbose;
+    int verbose; /* how many -v */
 
-    int conflict_code;
-    uint64_t min_hold_ms, max_hold_ms; /* 0: none */
-    int stop_signal, status_fd;        /* status_fd -1: none */
+    int conflict_code;                 /* -E, the exit code if another client holds the lock */
+    uint64_t min_hold_ms, max_hold_ms; /* 0: not given */
+    int stop_signal, status_fd;        /* stop_signal: signal number; status_fd: -1: none */
     bool no_renew, keep, keep_env, warn_on_loss, foreground, preserve_status, allow_nested;
     bool export_token;
-    const char *shell_command;
-    const char *token_file;
+    const char *shell_command; /* -c of `run` */
+    const char *token_file;    /* of `extend` and `release` */
     bool strict, yes;
     bool fence, init, wait_all, acl;
-    unsigned nodes;       /* sandbox */
-    unsigned slots;       /* permits of a semaphore; 0: NAME is a lock */
-    uint64_t interval_ms; /* watch */
+    unsigned nodes;       /* sandbox: number of servers */
+    unsigned slots;       /* number of permits of a semaphore; 0: NAME is a lock */
+    uint64_t interval_ms; /* watch: time between two inspections */
 
-    const char **also; /* further NAMEs, of --also */
+    const char **also; /* the names of --also */
     size_t also_count;
-    char **operands; /* NAME and what follows it */
+    char **operands; /* all arguments that are no flags */
     size_t operand_count;
 };
 
-/* -1: go on; else the exit code (help was printed, or the usage was wrong and that was said). */
+/* Parses the arguments of one subcommand and sets up messages. Returns -1, or an exit code: help
+ * was printed, or the usage was wrong and a message was printed. */
 int options_parse(unsigned command, const char *command_name, int argc, char **argv,
                   struct options *ret_options);
 

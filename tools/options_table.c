@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The table of flags and what can be asked about it.
+ * The table of flags, and searches in it.
  */
 #include "options_table.h"
 
@@ -11,7 +11,7 @@
 #define ALL     (CMD_RUN | TOKENS | CMD_STATUS | CMD_NODES | CMD_BREAK | CMD_CONFIG | CMD_WATCH)
 #define TOKENS  (CMD_ACQUIRE | CMD_EXTEND | CMD_RELEASE)
 #define TAKING  (CMD_RUN | CMD_ACQUIRE)
-#define SETTING (CMD_CONFIG) /* shows what would hold if the flag were given */
+#define SETTING (CMD_CONFIG) /* prints what would be in effect with the flag */
 
 const char *const command_names[] = {"run",   "acquire", "extend",  "release", "status", "nodes",
                                      "break", "config",  "sandbox", "watch",   NULL};
@@ -106,7 +106,7 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Edit distance with swapped neighbours counted once. */
+/* Returns the edit distance; two swapped neighbours count once. */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[WORD_MAX + 1][WORD_MAX + 1];
@@ -130,7 +130,8 @@ static unsigned distance(const char *a, const char *b)
     return rows[a_len][b_len];
 }
 
-/* A beginning counts as near; otherwise a third of the letters may differ. */
+/* Returns how far `name` is from `word`; WORD_MAX if it is not similar. A prefix counts as near,
+ * else at most a third of the letters may differ. */
 static unsigned rank(const char *word, const char *name)
 {
     size_t len = strlen(word);

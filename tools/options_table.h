@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The flags: their names, letters and the subcommands that take them.
+ * The table of flags: their names, their letters and the subcommands that accept them.
  */
 #ifndef TOOLS_OPTIONS_TABLE_H
 #define TOOLS_OPTIONS_TABLE_H
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Identifies a flag. The values begin above all letters, as getopt_long() needs. */
 enum option_id {
     OPT_SERVERS = 256,
     OPT_CONFIG,
@@ -53,36 +54,39 @@ enum option_id {
     OPT_SLOTS
 };
 
+/* One flag of some subcommands. The same name may be another flag in other subcommands. */
 struct option_spec {
     const char *name;
     char letter; /* 0: none */
     bool takes_value;
-    int id;
-    unsigned commands; /* enum command_bit */
+    int id;            /* enum option_id */
+    unsigned commands; /* the subcommands that accept it, bits of enum command_bit */
 };
 
+/* Upper bound of option_specs_count. */
 #define OPTION_SPECS_MAX 64
 
 extern const struct option_spec option_specs[];
 extern const size_t option_specs_count;
 
-/* What getopt_long() wants, for one subcommand. */
+/* Writes the tables that getopt_long() needs for one subcommand. */
 void option_table(unsigned command, struct option long_options[OPTION_SPECS_MAX],
                   char short_options[2 * OPTION_SPECS_MAX + 3]);
 
-/* The id of a letter in a subcommand, 0 if it has none. */
+/* Returns the enum option_id of a letter in a subcommand, 0 if it has none. */
 int option_by_letter(unsigned command, int letter);
 
-/* The name of the flag of this subcommand that looks most like `word`, or NULL. */
+/* Returns the name of the subcommand's flag that is most similar to `word`, or NULL. */
 const char *option_nearest(unsigned command, const char *word);
 
-/* The subcommands that know a flag which this one does not, as "run, acquire"; NULL if none does.
- */
+/* Writes the subcommands that accept the flag `word` to `buffer`, as "run, acquire", and returns
+ * it. Returns NULL if there is none. */
 const char *option_elsewhere(const char *word, char *buffer, size_t size);
 
-/* The subcommand that looks most like `word`, or NULL. */
+/* Returns the subcommand that is most similar to `word`, or NULL. */
 const char *command_nearest(const char *word);
 
-extern const char *const command_names[]; /* bit i of enum command_bit; ends with NULL */
+/* Entry i is the subcommand of bit i of enum command_bit; ends with NULL. */
+extern const char *const command_names[];
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Parses rates in integers. A bare number is refused: who writes 1 may mean either unit.
+ * Parses rates in integers. A bare number is refused, because its unit would be unclear.
  */
 #include "rates.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reads reports of the library: counts votes, prints nodes, names causes. Each function takes a
- * report that may be NULL, and borrows it.
+ * Reads reports of the library: counts votes, prints nodes, names causes. Each function borrows
+ * its report, which may be NULL.
  */
 #ifndef TOOLS_REPORTS_H
 #define TOOLS_REPORTS_H
@@ -10,35 +10,41 @@
 
 #include "redlock/redlock.h"
 
-#define CAUSE_NAME 40 /* bytes that cause_name() needs */
+/* Size of the buffer that cause_name() needs. */
+#define CAUSE_NAME 40
 
+/* The number of nodes by their vote. */
 struct votes {
-    unsigned granted, denied, failed; /* failed: with those that were not asked or came late */
+    /* failed: includes nodes that were not asked or replied too late */
+    unsigned granted, denied, failed;
 };
 
-/* Returns what the report says of the whole; all zero without a report. */
+/* Returns the summary of the report; all zero without a report. */
 redlock_report_info_t report_info(const redlock_report_t *report);
 
-/* Reads one node of the report. False: there is none with this index. */
+/* Reads one node of the report. Returns false if there is none with this index. */
 bool report_node(const redlock_report_t *report, size_t index, redlock_node_report_t *ret_node);
 
-/* Returns the line of the report, or what `error` means where there is no line. */
+/* Returns the text of the report, or of `error` if the report has none. */
 const char *report_reason(const redlock_report_t *report, int error);
 
+/* Counts the votes. */
 struct votes report_votes(const redlock_report_t *report);
 
-/* Says a line for each node that denied or failed and that the line of the report does not name. */
+/* Prints a line for each node that denied or failed and that the text of the report does not
+ * name. */
 void report_say_nodes(const redlock_report_t *report, int level);
 
+/* Returns a JSON array of the nodes. */
 json_t *report_nodes_json(const redlock_report_t *report);
 
-/* Returns the holder that most nodes name, or ""; borrowed from the report. */
+/* Returns the label of the holder that most nodes name, or ""; borrowed from the report. */
 const char *report_owner(const redlock_report_t *report);
 
-/* Writes the name of an enum redlock_cause into `text`, and returns it: "connect". */
+/* Writes the name of an enum redlock_cause to `text`, such as "connect", and returns it. */
 const char *cause_name(int cause, char text[CAUSE_NAME]);
 
-/* Returns true of a cause that says nothing about the server but that it was not reached. */
+/* Returns true if the cause says only that the server was not reached. */
 bool cause_is_unreachable(int cause);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Finds stuck keys in what an inspection saw.
+ * Finds stuck keys in the report of an inspection.
  */
 #include "stuck.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A key that no client with our max_ttl makes: it ends late or never, and all wait for it.
+ * Recognises keys that no client with our max_ttl sets: they expire late or never, and block all
+ * waiters.
  */
 #ifndef TOOLS_STUCK_H
 #define TOOLS_STUCK_H
@@ -10,9 +11,11 @@
 
 #include "reports.h"
 
+/* Size of the buffer that stuck_text() needs. */
 #define STUCK_TEXT_MAX 256
 
-/* What an inspection found, and what to do; false and "" if all keys end in time. */
+/* Writes what an inspection found, and what to do. Returns false, and writes "", if all keys
+ * expire within `max_ttl_ms`. */
 bool stuck_text(const redlock_report_t *report, uint64_t max_ttl_ms, char *text, size_t size);
 
 #endif
