@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * `redlock sandbox`: throw-away servers for trying and testing. The guardian kills whatever is left
- * of them and removes their directory, by whatever way the sandbox ends.
+ * `redlock sandbox`: starts throw-away servers for trying and testing. However the sandbox ends,
+ * the guardian kills the rest of them and removes their directory.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,24 +26,29 @@
 #define STOP_TIMEOUT_NS  (5 * UINT64_C(1000000000))
 #define PORT_TRIES       20
 
+/* The state of one sandbox. */
 struct sandbox {
     const struct options *options;
-    char *directory, *program; /* program: the name `redis-server` inside the directory */
-    struct environment environment;
-    struct sandbox_node *nodes;
-    unsigned starting; /* the node whose STARTED is awaited; nodes are asked for one by one */
+    /* program: the link `redis-server` inside the directory; both owned */
+    char *directory, *program;
+    struct environment environment; /* of the servers and of the command */
+    struct sandbox_node *nodes;     /* options->nodes of them; owned */
+    /* index of the node whose start was requested last; starts are requested one after the other */
+    unsigned starting;
     struct job job;
-    char *command_path;
+    char *command_path; /* program of the command; NULL: there is no command */
     int signal_fd;
-    int signal_code;     /* 128+n once a signal has ended the sandbox */
-    unsigned signals;    /* while the command runs: how many that end it */
-    uint64_t kill_at_ns; /* of the command, after a second signal */
-    bool failed;
+    int signal_code;     /* 128+n once signal n has ended the sandbox; 0: none has */
+    unsigned signals;    /* while the command runs: number of signals that end a command */
+    uint64_t kill_at_ns; /* when the command is killed, after a second signal; NEVER_NS: not */
+    bool failed;         /* the sandbox ends with an error, which was reported */
 };
 
+/* Searches PATH for a server program. Returns 0, or an exit code after a message. */
 static int find_server(char **ret_server)
 {
-    /* Debian's redis-tools holds the server as redis-check-rdb: the name it is run by decides. */
+    /* Debian's redis-tools contains the server program as redis-check-rdb. It acts as a server if
+     * argv[0] is redis-server. */
     static const char *const names[] = {"redis-server", "valkey-server", "redis-check-rdb",
                                         "valkey-check-rdb"};
 
@@ -55,6 +60,7 @@ static int find_server(char **ret_server)
     return EXIT_NO_QUORUM;
 }
 
+/* Makes the directory with all its files. Returns 0, or EXIT_SYSTEM after a message. */
 static int make_directory(struct sandbox *sandbox, const char *server)
 {
     const char *base = getenv("TMPDIR");
@@ -79,6 +85,7 @@ static int make_directory(struct sandbox *sandbox, const char *server)
     return EXIT_SYSTEM;
 }
 
+/* Requests the start of one server. Returns false if the starter has ended. */
 static bool start_node(struct sandbox *sandbox, unsigned index)
 {
     const struct sandbox_node *node = &sandbox->nodes[index];
@@ -99,7 +106,8 @@ static bool start_node(struct sandbox *sandbox, unsigned index)
     return result == 0;
 }
 
-/* A server that ends before its first answer has most likely lost the race for its port. */
+/* Chooses another port for a server that has ended before its first reply, which probably means
+ * that its port was taken. Returns false, after printing the log, if there is no further try. */
 static bool retry_node(struct sandbox_node *node)
 {
     node->pid = 0;
@@ -110,6 +118,7 @@ static bool retry_node(struct sandbox_node *node)
     return true;
 }
 
+/* Handles a report of the starter about a server. Returns false if the sandbox cannot go on. */
 static bool node_report(struct sandbox *sandbox, const struct start_report *report)
 {
     unsigned count = sandbox->options->nodes;
@@ -134,6 +143,7 @@ static bool node_report(struct sandbox *sandbox, const struct start_report *repo
     return true;
 }
 
+/* Handles one signal: ends the sandbox, or passes the signal on to the command. */
 static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *info)
 {
     int sig = (int)info->ssi_signo;
@@ -155,7 +165,8 @@ static void take_signal(struct sandbox *sandbox, const struct signalfd_siginfo *
         sandbox->kill_at_ns = boottime_ns() + STOP_TIMEOUT_NS;
 }
 
-/* One wait for signals and reports, until `at_ns` at the latest. */
+/* Waits for the next signal or report, until `at_ns` at the latest, and handles what has
+ * arrived. */
 static void turn(struct sandbox *sandbox, uint64_t at_ns)
 {
     struct pollfd fds[2] = {{.fd = sandbox->signal_fd, .events = POLLIN},
@@ -179,28 +190,31 @@ static void turn(struct sandbox *sandbox, uint64_t at_ns)
         sandbox->failed = true;
 }
 
-static bool over(const struct sandbox *sandbox)
+/* Returns true if a failure or a signal ends the sandbox. */
+static bool has_to_stop(const struct sandbox *sandbox)
 {
     return sandbox->failed || sandbox->signal_code;
 }
 
+/* Starts all servers and waits until they reply. Returns -1, also after a signal, or an exit
+ * code. */
 static int start_nodes(struct sandbox *sandbox)
 {
     unsigned count = sandbox->options->nodes, ready = 0;
     uint64_t give_up_ns = boottime_ns() + START_TIMEOUT_NS;
 
-    while (ready < count && !over(sandbox)) {
+    while (ready < count && !has_to_stop(sandbox)) {
         uint64_t now_ns = boottime_ns();
         if (now_ns >= give_up_ns) {
             say(SAY_ERROR, "sandbox: the servers did not answer within 20s");
             return EXIT_NO_QUORUM;
         }
         ready = 0;
-        for (unsigned i = 0; i < count && !over(sandbox); i++) {
+        for (unsigned i = 0; i < count && !has_to_stop(sandbox); i++) {
             struct sandbox_node *node = &sandbox->nodes[i];
             if (!node->pid && !start_node(sandbox, i))
                 sandbox->failed = true;
-            while (!node->pid && !over(sandbox))
+            while (!node->pid && !has_to_stop(sandbox))
                 turn(sandbox, NEVER_NS);
             if (!node->ready && node->pid)
                 node->ready = sandbox_node_answers(node);
@@ -212,6 +226,7 @@ static int start_nodes(struct sandbox *sandbox)
     return sandbox->failed ? EXIT_NO_QUORUM : -1;
 }
 
+/* Returns the value of REDLOCK_SERVERS for the sandbox. To be freed. */
 static char *server_list(const struct sandbox *sandbox)
 {
     char *list = text_copy("");
@@ -225,6 +240,7 @@ static char *server_list(const struct sandbox *sandbox)
     return list;
 }
 
+/* Prints how to use the sandbox. */
 static void show_use(const struct sandbox *sandbox, const char *servers)
 {
     printf("Servers running: %u. In another terminal:\n\n"
@@ -239,6 +255,7 @@ static void show_use(const struct sandbox *sandbox, const char *servers)
     fflush(stdout);
 }
 
+/* Runs the command in the sandbox. Returns the exit code. */
 static int run_command(struct sandbox *sandbox)
 {
     struct job *job = &sandbox->job;
@@ -258,6 +275,7 @@ static int run_command(struct sandbox *sandbox)
     return sandbox->failed ? EXIT_INTERNAL : job_exit_code(job);
 }
 
+/* Starts the servers, then runs the command or waits for a signal. Returns the exit code. */
 static int run_inside(struct sandbox *sandbox)
 {
     int result = start_nodes(sandbox);
@@ -274,7 +292,7 @@ static int run_inside(struct sandbox *sandbox)
         result = run_command(sandbox);
     } else {
         show_use(sandbox, servers);
-        while (!over(sandbox))
+        while (!has_to_stop(sandbox))
             turn(sandbox, NEVER_NS);
         result = sandbox->failed ? EXIT_INTERNAL : sandbox->signal_code;
     }
@@ -282,6 +300,7 @@ static int run_inside(struct sandbox *sandbox)
     return result;
 }
 
+/* Starts the guardian, runs the sandbox and removes it. Returns the exit code. */
 static int run_guarded(struct sandbox *sandbox, const char *server)
 {
     signals_block();
@@ -300,7 +319,7 @@ static int run_guarded(struct sandbox *sandbox, const char *server)
         environment_free(&sandbox->environment);
         close(sandbox->signal_fd);
     }
-    /* Normally the guardian has done this; but somebody may have killed it. */
+    /* The guardian removes the directory, unless it was killed. */
     if (sandbox->directory && access(sandbox->directory, F_OK) == 0)
         remove_tree(sandbox->directory);
     return result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Directory, port, configuration and first answer of one throw-away server.
+ * Directory, port, configuration and first reply of one throw-away server.
  */
 #include "sandbox_node.h"
 
@@ -17,7 +17,7 @@
 
 #include "say.h"
 
-/* Below the range that the kernel uses for outgoing connections: there are most that are free. */
+/* The range of ports is below the one that the kernel uses for outgoing connections. */
 #define PORT_FIRST 20000
 #define PORT_COUNT 12000
 
@@ -28,9 +28,10 @@ static struct sockaddr_in loopback(int port)
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-/* A socket that has the port, or -1. SO_REUSEADDR comes behind bind(): so it gets only a port that
- * nobody has, and a server, which sets it before, still may listen there, as often as it is started
- * again. Whoever is connected to one that was killed never meets a server of another sandbox. */
+/* Reserves the port: returns a socket that is bound to it, or -1. SO_REUSEADDR is set after
+ * bind(), so bind() succeeds only on an unused port. A server sets the option before bind(), so
+ * it can listen on the reserved port, also after a restart. A client of a killed server
+ * therefore never reaches a server of another sandbox. */
 static int take_port(int port)
 {
     struct sockaddr_in address = loopback(port);
@@ -45,13 +46,15 @@ static int take_port(int port)
     return -1;
 }
 
-static void give_port(struct sandbox_node *node)
+/* Ends the reservation of the port. */
+static void free_port(struct sandbox_node *node)
 {
     if (node->port != 0)
         close(node->port_fd);
     node->port = 0;
 }
 
+/* Writes a file. Returns 0, or -1 with errno. */
 static int write_text(const char *directory, const char *name, const char *text)
 {
     char *path = text_format("%s/%s", directory, name);
@@ -70,7 +73,7 @@ int sandbox_node_choose_port(struct sandbox_node *node)
     uint32_t random;
     char text[16];
 
-    give_port(node);
+    free_port(node);
     for (int i = 0; i < 200 && !node->port; i++) {
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
             return -1;
@@ -104,7 +107,7 @@ int sandbox_node_prepare(struct sandbox_node *node, const char *sandbox_director
 
 void sandbox_node_clear(struct sandbox_node *node)
 {
-    give_port(node);
+    free_port(node);
     free(node->directory);
     node->directory = NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lines on stderr, as text or as JSON objects, and the few helpers for text in memory.
+ * Prints messages to stderr, as text or as JSON objects.
  */
 #include "say.h"
 
@@ -13,6 +13,7 @@
 #include "json.h"
 #include "shown.h"
 
+/* As in say_setup(). */
 static int shown_max = SAY_NOTE;
 static bool as_json = false;
 
@@ -44,6 +45,7 @@ bool write_line(int fd, const char *line, size_t len)
     return true;
 }
 
+/* Prints a message as a JSON line. */
 static void say_json(enum say_level level, const char *text)
 {
     static const char *const names[] = {"error", "warning", "note", "info", "debug"};

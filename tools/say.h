@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the command tells people: lines on stderr. Writing never blocks, because a reader that
- * stalls must not keep the lock from being renewed.
+ * Prints messages for people to stderr. Writing never blocks, because a slow reader must not
+ * delay the renewal of the lock. Also helpers for text in memory.
  */
 #ifndef TOOLS_SAY_H
 #define TOOLS_SAY_H
@@ -9,25 +9,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* How important a message is. A message is printed if its level is at most that of say_setup(). */
 enum say_level {
-    SAY_ERROR = 0, /* printed always */
+    SAY_ERROR = 0, /* always printed */
     SAY_WARNING = 1,
-    SAY_NOTE = 2, /* progress of a wait, another holds the lock: silenced by -q */
-    SAY_INFO = 3, /* -v */
-    SAY_DEBUG = 4 /* -vv */
+    SAY_NOTE = 2, /* progress of a wait, lock held by another client: not with -q */
+    SAY_INFO = 3, /* with -v */
+    SAY_DEBUG = 4 /* with -vv */
 };
 
+/* Sets the highest level that is printed, and whether messages are JSON lines. */
 void say_setup(int level_max, bool json);
+/* Returns true if messages of this level are printed. */
 bool say_shows(int level);
-/* Prints a line. Names and texts of servers may be in it: what does not print is escaped. */
+/* Prints one line. Unprintable characters are escaped, because names and texts of servers may be
+ * in it. */
 void say(enum say_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes what fits without blocking; false if the line was dropped. */
+/* Writes as much of the line as is possible without blocking. Returns false if not all was
+ * written. */
 bool write_line(int fd, const char *line, size_t len);
 
-/* Memory or the end: the command holds nothing that survives running out of it. */
+/* Returns `memory`. If it is NULL, prints a message and ends the process with EXIT_SYSTEM. The
+ * keys of held locks then expire. */
 void *must(void *memory);
+/* Returns the text that printf() would print. To be freed. */
 char *text_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Returns a copy. To be freed. */
 char *text_copy(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Carries callbacks of the library's I/O thread to the main thread through a pipe of pointers.
+ * Passes callbacks from the library's thread to the main thread, through a pipe of pointers.
  */
 #include "session.h"
 
@@ -13,7 +13,8 @@
 #include "exits.h"
 #include "say.h"
 
-/* A pointer is far below PIPE_BUF, so it is written whole or not at all. */
+/* Copies the note and writes its address to the pipe. The write is atomic, because a pointer is
+ * smaller than PIPE_BUF. */
 static void post(const struct session *session, struct note note, const redlock_report_t *report)
 {
     struct note *copy = must(malloc(sizeof *copy));
@@ -118,7 +119,7 @@ int session_close(struct session *session, uint64_t budget_ms)
 
     int result = client_close(session->rl, budget_ms);
     redlock_cancel_free(session->cancel);
-    /* After redlock_free() no callback runs any more; what it left is ours. */
+    /* After redlock_free() no callback runs any more, so these are the last notes. */
     while ((note = session_next(session))) {
         if (note->kind == NOTE_ACQUIRED && note->lock)
             redlock_lock_free(note->lock);

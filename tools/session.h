@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A client whose callbacks arrive as notes on a descriptor, so that one loop in one thread sees
- * everything: signals, the lock, the command.
+ * A client whose callbacks arrive as notes on a descriptor. One loop in one thread can then wait
+ * for signals, the lock and the command.
  */
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
@@ -8,40 +8,47 @@
 #include "redlock/redlock.h"
 #include "reports.h"
 
+/* Which callback a note carries. */
 enum note_kind { NOTE_EVENT = 1, NOTE_ACQUIRED, NOTE_RELEASED, NOTE_INSPECTED };
 
+/* One callback of the library, copied. The receiver frees it with note_free(). */
 struct note {
     enum note_kind kind;
-    int event;            /* NOTE_EVENT: enum redlock_event_kind */
-    int status;           /* error code */
-    redlock_lock_t *lock; /* NOTE_ACQUIRED: ours on success */
-    uint64_t remaining_ms;
-    redlock_report_t *report; /* may be NULL */
+    int event;                /* NOTE_EVENT: enum redlock_event_kind */
+    int status;               /* error code */
+    redlock_lock_t *lock;     /* NOTE_ACQUIRED: the receiver's if status is REDLOCK_OK */
+    uint64_t remaining_ms;    /* NOTE_EVENT: validity */
+    redlock_report_t *report; /* owned by the note; may be NULL */
 };
 
+/* A client and the pipe of its notes. Only session.c changes the fields. */
 struct session {
     redlock_t *rl;
-    redlock_cancel_t *cancel;
-    int note_read, note_write;
+    redlock_cancel_t *cancel;  /* cancels acquisitions and inspections */
+    int note_read, note_write; /* note_read becomes readable when there is a note; -1: closed */
 };
 
-/* Takes a client that was started. -1, or an exit code that was said. */
+/* Takes ownership of a started client. Returns -1, or an exit code after a message.
+ * session_close() is needed in both cases. */
 int session_open(struct session *session, redlock_t *rl);
 
-/* Starts an acquisition; its end comes as NOTE_ACQUIRED if this returned REDLOCK_OK. */
+/* Starts an acquisition. If it returns REDLOCK_OK, NOTE_ACQUIRED follows, and NOTE_EVENT for
+ * each event of the lock. Else returns an error code of the library. */
 int session_acquire(struct session *session, const char *name, redlock_opts_t opts);
 
-/* Starts a release, or with `after_ms` one that leaves the key for that long: NOTE_RELEASED. */
+/* Starts a release; NOTE_RELEASED follows if it returns REDLOCK_OK. If `after_ms` is not 0, the
+ * key stays on the servers for that time. */
 int session_release(struct session *session, redlock_lock_t *lock, uint64_t after_ms);
 
-/* Starts to look who holds it; what was seen comes as NOTE_INSPECTED. */
+/* Starts an inspection; NOTE_INSPECTED follows if it returns REDLOCK_OK. */
 int session_inspect(struct session *session, const char *name);
 
-/* NULL: none. */
+/* Returns the next note, or NULL if there is none. Does not block. */
 struct note *session_next(const struct session *session);
+/* Frees a note and its report, but not its lock. `note` may be NULL. */
 void note_free(struct note *note);
 
-/* Closes the client too, and returns what client_close() does. */
+/* Closes the client and frees notes that were not read. Returns the result of client_close(). */
 int session_close(struct session *session, uint64_t budget_ms);
 
 #endif

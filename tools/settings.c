@@ -73,6 +73,7 @@ void setting_offer(struct settings *settings, enum setting_id id, enum setting_r
     *value = (struct setting){.text = text_copy(text), .origin = text_copy(origin), .rank = rank};
 }
 
+/* Stores the values of the flags. */
 static void offer_flags(const struct options *options, struct settings *settings)
 {
     const char *given[SET_COUNT] = {
@@ -98,6 +99,7 @@ static void offer_flags(const struct options *options, struct settings *settings
     }
 }
 
+/* Stores the values of environment variables. */
 static void offer_environment(struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++) {
@@ -111,12 +113,14 @@ static void offer_environment(struct settings *settings)
         setting_offer(settings, SET_SERVERS, RANK_FALLBACK, url, "REDIS_URL");
 }
 
+/* Stores the defaults of settings that have a text as default. */
 static void offer_defaults(struct settings *settings)
 {
     for (int id = 0; id < SET_COUNT; id++)
         setting_offer(settings, (enum setting_id)id, RANK_DEFAULT, about[id].standard, "default");
 }
 
+/* Reports an invalid value. Returns EXIT_USAGE for a flag, else EXIT_CONFIG. */
 static int refuse(const struct settings *settings, enum setting_id id, const char *why)
 {
     const struct setting *value = &settings->values[id];
@@ -126,7 +130,8 @@ static int refuse(const struct settings *settings, enum setting_id id, const cha
     return value->rank == RANK_FLAG ? EXIT_USAGE : EXIT_CONFIG;
 }
 
-/* Leaves *ret_ms alone if the setting is not set. */
+/* Parses a duration; leaves *ret_ms unchanged if the setting is not set. Returns -1, or an exit
+ * code after a message. */
 static int read_duration(const struct settings *settings, enum setting_id id, uint64_t *ret_ms)
 {
     const char *text = settings->values[id].text;
@@ -136,6 +141,7 @@ static int read_duration(const struct settings *settings, enum setting_id id, ui
     return -1;
 }
 
+/* Parses a duration from `least_ms` to one minute. Returns -1, or an exit code after a message. */
 static int read_up_to_a_minute(const struct settings *settings, enum setting_id id,
                                uint32_t least_ms, uint32_t *ret_ms)
 {
@@ -152,6 +158,7 @@ static int read_up_to_a_minute(const struct settings *settings, enum setting_id 
     return -1;
 }
 
+/* Parses drift, heartbeat and clock-slack. Returns -1, or an exit code after a message. */
 static int read_clocks(struct settings *settings)
 {
     if (!rate_parse(settings->values[SET_DRIFT].text, &settings->drift_ppm))
@@ -162,7 +169,8 @@ static int read_clocks(struct settings *settings)
     return read_up_to_a_minute(settings, SET_CLOCK_SLACK, 0, &settings->clock_slack_ms);
 }
 
-/* `ttl` and `renew` are checked against each other later; here they only have to be numbers. */
+/* Parses all durations and fills in defaults that depend on others. Whether they fit together is
+ * checked later, by timing_check(). Returns -1, or an exit code after a message. */
 static int read_numbers(struct settings *settings)
 {
     static const struct {
@@ -196,6 +204,7 @@ static int read_numbers(struct settings *settings)
     return result >= 0 ? result : read_clocks(settings);
 }
 
+/* Parses fence-records and admission. Returns -1, or an exit code after a message. */
 static int read_words(struct settings *settings)
 {
     const char *records = settings->values[SET_FENCE_RECORDS].text;
@@ -228,7 +237,8 @@ void settings_warn_readable(int fd, const char *path)
         info.st_mode & S_IROTH ? "all users" : "its group");
 }
 
-/* The first line of the file, without its end. */
+/* Reads the password from the first line of the pass file. Returns -1, or an exit code after a
+ * message. */
 static int read_pass_file(struct settings *settings)
 {
     const char *path = settings->values[SET_PASS_FILE].text;
@@ -248,6 +258,8 @@ static int read_pass_file(struct settings *settings)
     return settings->password && *settings->password ? -1 : EXIT_CONFIG;
 }
 
+/* Decides between password and pass file, and reads it. Returns -1, or an exit code after a
+ * message. */
 static int read_password(struct settings *settings)
 {
     const struct setting *password = &settings->values[SET_PASSWORD];
@@ -264,6 +276,7 @@ static int read_password(struct settings *settings)
     return -1;
 }
 
+/* Collects the values from all sources and parses them. Returns -1 or an exit code. */
 static int merge(const struct options *options, struct settings *settings)
 {
     offer_flags(options, settings);

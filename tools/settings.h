@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The settings in effect: flags win over the environment, the environment over the file, the file
- * over the defaults. Each value knows where it came from.
+ * The settings in effect. Flags have precedence over the environment, the environment over the
+ * file, and the file over the defaults. Each value keeps its origin.
  */
 #ifndef TOOLS_SETTINGS_H
 #define TOOLS_SETTINGS_H
@@ -11,6 +11,7 @@
 
 #include "options.h"
 
+/* Identifies a setting; setting_name() returns its name. */
 enum setting_id {
     SET_SERVERS,
     SET_PREFIX,
@@ -33,46 +34,54 @@ enum setting_id {
     SET_COUNT
 };
 
+/* Where a value comes from; a higher rank has precedence. RANK_FALLBACK is REDIS_URL. */
 enum setting_rank { RANK_DEFAULT, RANK_FALLBACK, RANK_FILE, RANK_ENVIRONMENT, RANK_FLAG };
 
+/* One value as text, owned by struct settings. */
 struct setting {
     char *text;   /* NULL: not set */
     char *origin; /* "flag -t", "REDLOCK_SERVERS", "/etc/redlock.conf:3", "default" */
     enum setting_rank rank;
 };
 
+/* All settings: the texts, and the numbers made of them. settings_load() fills it;
+ * settings_free() frees it. Defaults are filled in. */
 struct settings {
     struct setting values[SET_COUNT];
-    uint64_t max_ttl_ms, ttl_ms, wait_ms; /* wait_ms: REDLOCK_WAIT_FOREVER possible */
-    uint64_t grace_ms, renew_ms;          /* defaults filled in */
-    uint32_t connect_timeout_ms, node_timeout_ms;
-    uint32_t drift_ppm, heartbeat_ms, clock_slack_ms;
-    int fence_records; /* enum redlock_fence_records */
-    int admission;     /* enum redlock_admission */
-    char *password;    /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
+    uint64_t max_ttl_ms, ttl_ms, wait_ms; /* wait_ms may be REDLOCK_WAIT_FOREVER */
+    uint64_t grace_ms, renew_ms;
+    uint32_t connect_timeout_ms, node_timeout_ms; /* node_timeout_ms 0: measured by the library */
+    uint32_t drift_ppm, heartbeat_ms, clock_slack_ms; /* drift_ppm: parts per million */
+    int fence_records;                                /* enum redlock_fence_records */
+    int admission;                                    /* enum redlock_admission */
+    char *password; /* from REDLOCK_AUTH, the file or the pass file; NULL: none */
 };
 
-/* Merges and parses; -1, or the exit code of a refusal that was said. */
+/* Merges and parses all sources. Returns -1, or an exit code after a message. */
 int settings_load(const struct options *options, struct settings *ret_settings);
+/* Frees all texts. Overwrites the password. */
 void settings_free(struct settings *settings);
 
-const char *setting_name(enum setting_id id); /* as in the file: "max-ttl" */
+/* Returns the name as in the file, such as "max-ttl". */
+const char *setting_name(enum setting_id id);
+/* Finds a setting by its name in the file. Returns false if it is unknown. */
 bool setting_by_name(const char *name, enum setting_id *ret_id);
 
-/* Takes the value unless one of a higher rank is there already. */
+/* Stores a value, unless one of a higher rank is there. `text` may be NULL, which stores
+ * nothing. */
 void setting_offer(struct settings *settings, enum setting_id id, enum setting_rank rank,
                    const char *text, const char *origin);
 
-/* Finds and reads the file (settings_file.c); -1 or an exit code. */
+/* Finds and reads the configuration file. Returns -1, or an exit code after a message. */
 int settings_read_file(const struct options *options, struct settings *settings);
 
-/* Returns false, and says so, if a renewal interval of 0 is set. */
+/* Returns true unless a renewal interval of 0 is set, which is reported. */
 bool settings_renews(const struct settings *settings);
 
-/* Warns if the group of a regular file, or all users, may read the password that is in it. */
+/* Warns if the group or all users may read the regular file `fd`, which contains a password. */
 void settings_warn_readable(int fd, const char *path);
 
-/* The value as it may be shown: passwords masked. To be freed. */
+/* Returns the value with passwords masked, or NULL if it is not set. To be freed. */
 char *setting_shown(const struct settings *settings, enum setting_id id);
 
 #endif

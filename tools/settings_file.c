@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The configuration file: where it is looked for, and its grammar on top of inih.
+ * The configuration file: where it is searched for, and its grammar on top of inih.
  */
 #include <errno.h>
 #include <ini.h>
@@ -14,31 +14,35 @@
 #include "settings.h"
 #include "shards.h"
 
-/* inih cuts longer lines in two, silently. */
+/* inih cuts longer lines in two, without an error. */
 #define LINE_MAX_CHARS 190
-/* And the name of a section after 49, as silently; a name that was cut would be another set. */
+/* inih cuts section names after 49 characters, without an error. A name that was cut would be
+ * the name of another shard. */
 #define SHARD_NAME_MAX 42
-/* As many servers as there can be, a commented section for each, take a tenth of it. */
+/* A file with as many servers as possible, each in a commented section, takes a tenth of this. */
 #define FILE_MAX_BYTES ((size_t)64 * 1024)
 
+/* The state while one file is read. */
 struct reading {
     struct settings *settings;
     const char *path;
     FILE *stream;
-    unsigned line;
-    bool refused;
-    bool secret; /* the file holds a password */
-    bool seen[SET_COUNT];
-    char set[SHARD_NAME_MAX + 1]; /* "": servers of no set; else of the one that began last */
+    unsigned line;                /* number of the current line, from 1 */
+    bool refused;                 /* an error was reported */
+    bool secret;                  /* the file holds a password */
+    bool seen[SET_COUNT];         /* which settings the file has set so far */
+    char set[SHARD_NAME_MAX + 1]; /* shard of the last servers; "": servers without a shard */
 };
 
-/* Returns `word` if it is spelled like a key or a section. Anything else may be a password in a
- * wrong place. */
+/* Returns `word`, or "***" if it is not spelled like a key or a section: it may be a password in
+ * a wrong place. */
 static const char *shown_word(const char *word)
 {
     return word[strspn(word, "abcdefghijklmnopqrstuvwxyz-.()")] ? "***" : word;
 }
 
+/* Reports an error in the current line, unless one was reported. Returns 0, which ends the
+ * parsing. */
 static int refuse(struct reading *reading, const char *what, const char *word, const char *advice)
 {
     if (!reading->refused)
@@ -48,6 +52,7 @@ static int refuse(struct reading *reading, const char *what, const char *word, c
     return 0;
 }
 
+/* Reads one line for inih. Returns NULL at the end or after an error. */
 static char *next_line(char *buffer, int size, void *stream)
 {
     struct reading *reading = stream;
@@ -64,6 +69,7 @@ static char *next_line(char *buffer, int size, void *stream)
     return line;
 }
 
+/* Stores a value with the current line as its origin. */
 static void offer(struct reading *reading, enum setting_id id, const char *value)
 {
     char *origin = text_format("%s:%u", reading->path, reading->line);
@@ -72,7 +78,7 @@ static void offer(struct reading *reading, enum setting_id id, const char *value
     free(origin);
 }
 
-/* Servers may stand in several lines and sections; they add up. */
+/* Appends servers to those of earlier lines and sections. */
 static void add_servers(struct reading *reading, const char *value)
 {
     const struct setting *now = &reading->settings->values[SET_SERVERS];
@@ -89,7 +95,8 @@ static void add_servers(struct reading *reading, const char *value)
     reading->seen[SET_SERVERS] = true;
 }
 
-/* Servers of a set follow its name; what stands behind those of a set would be one of its own. */
+/* Appends servers of the shard `set`, "" for none. The name of the shard precedes its first
+ * server, so servers with and without a shard cannot be mixed. Returns 1, or 0 after a message. */
 static int add_servers_of(struct reading *reading, const char *set, const char *value)
 {
     bool first = !reading->seen[SET_SERVERS];
@@ -120,6 +127,7 @@ static int add_servers_of(struct reading *reading, const char *set, const char *
     return 1;
 }
 
+/* Handles one "name = value" for inih. Returns 1, or 0 after a message. */
 static int handle(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
@@ -155,6 +163,7 @@ static int handle(void *user, const char *section, const char *name, const char 
     return 1;
 }
 
+/* Parses the file. Returns -1, or EXIT_CONFIG after a message. */
 static int read_stream(struct reading *reading)
 {
     int line = ini_parse_stream(next_line, reading, handle, reading);
@@ -170,7 +179,8 @@ static int read_stream(struct reading *reading)
     return -1;
 }
 
-/* The text is looked at before it is taken apart: a device may have no lines, and no end. */
+/* Checks that the text can be a configuration file, and parses it. Returns -1, or EXIT_CONFIG
+ * after a message. */
 static int read_text(struct reading *reading, char *text, size_t len)
 {
     if (len > FILE_MAX_BYTES) {
@@ -190,6 +200,8 @@ static int read_text(struct reading *reading, char *text, size_t len)
     return result;
 }
 
+/* Reads one file. `named_by` says who named it; NULL: a missing file is no error. Returns -1, or
+ * EXIT_CONFIG after a message. */
 static int read_path(struct settings *settings, const char *path, const char *named_by)
 {
     struct reading reading = {.settings = settings, .path = path};
@@ -217,8 +229,8 @@ static int read_path(struct settings *settings, const char *path, const char *na
     return result;
 }
 
-/* Whether there is a file that cannot be told where its directory is closed to us: HOME may still
- * be that of another user (sudo, cron). */
+/* Returns true if the file exists. Warns if its directory may not be searched: HOME may still be
+ * that of another user (sudo, cron). */
 static bool is_there(const char *path)
 {
     if (access(path, F_OK) == 0)

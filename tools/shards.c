@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists of servers that name sets.
+ * Splits lists of servers that name shards.
  */
 #include "shards.h"
 
@@ -11,7 +11,7 @@
 #define SEPARATORS " ,;\t\r\n"
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
-/* The length of "name=" where a set begins; else 0. */
+/* Returns the length of "name=" at the beginning of a shard; 0 if there is none. */
 static size_t head_len(const char *entry)
 {
     size_t len = strspn(entry, NAME_BYTES);

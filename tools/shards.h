@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lists of servers that name sets, "east=a,b,c;west=d,e,f", where the command needs them in parts.
+ * Splits lists of servers that name shards, such as "east=a,b,c;west=d,e,f".
  */
 #ifndef TOOLS_SETS_H
 #define TOOLS_SETS_H
@@ -7,14 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether a list names sets. */
+/* Returns true if the list names shards. */
 bool shards_are_named(const char *list);
 
-/* Returns the bytes that separate the entries of this list. */
+/* Returns the characters that separate the entries of this list. */
 const char *shards_separators(const char *list);
 
-/* The addresses of the set with this index, in the order of the list, each followed by a comma; of
- * a list without sets all of them. Passwords may be in there. */
+/* Returns the addresses of the shard with this index, in the order of the list, each followed by
+ * a comma. For a list without shards, returns all addresses. To be freed; may contain passwords. */
 char *shards_addresses(const char *list, size_t index);
 
 #endif

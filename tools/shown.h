@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Text from elsewhere (names, labels, paths, words of servers) as it may be printed. Printable
- * characters of UTF-8 stay as they are. Everything that could steer a terminal, or look like a line
- * or an order of characters that is not there, is escaped.
+ * Makes text of other origin (names, labels, paths, messages of servers) safe to print.
+ * Printable UTF-8 stays unchanged. Characters that could control a terminal, fake a line or
+ * change the direction of text are escaped.
  */
 #ifndef TOOLS_SHOWN_H
 #define TOOLS_SHOWN_H
