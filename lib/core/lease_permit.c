@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT
- * Looking for a permit of a semaphore. Each slot is an ordinary lock with its own key, so an
- * attempt is one for one slot, with all that belongs to it; here it is decided for which one.
+ * The search for a permit of a semaphore. Each slot is an ordinary lock with its own key, and each
+ * attempt is an ordinary attempt for one slot. This file chooses the slots.
  *
- * The first attempt goes for any slot. If that is taken, the node that contenders ask first is
- * asked about all of them together: which are free, and it tells when one of the others changes. A
- * free one is tried, asking that node first; who is too late tries another. When none is left, it
- * waits: for word of a slot, for one to expire, and for the timer, which tries the slots one after
- * the other on all nodes, because that one node may be wrong. If there is no such node, or it does
- * not answer, the slots are simply tried one after the other, each once, before it waits.
+ * The first attempt is for any slot. If that slot is denied, the preferred node is probed for all
+ * slots together. It replies which of them are free, and tracks the others. A free slot gets an
+ * attempt that asks the preferred node first; if that fails, another free slot does. When no free
+ * slot is left, the lease waits for a notification, for a key to expire, or for its timer. The
+ * timer tries slot after slot on all nodes, because the preferred node may be wrong. If there is no
+ * preferred node, or it does not reply, each slot gets one attempt before the lease waits.
  *
- * Of more than 64 slots the first search looks at all of them, window by window, without a pause. A
- * call that would end without a permit asks further nodes about all slots, until a majority was
- * asked: the preferred node may have keys that their owners left there. */
+ * With more than 64 slots, the first search goes through all of them, window by window, without a
+ * pause. A call that would end without a permit probes further nodes for all slots, until a quorum
+ * has replied: the preferred node may have keys that their holders have released elsewhere. */
 #include "core/lease_hold.h"
 
 #include "redlock/redlock.h"
 
 #include <string.h>
 
-#define WINDOW_MAX 64u /* as many as a set has bits */
+#define WINDOW_MAX 64u /* slots of a window: bits of a slot set */
 
 bool rl_permit_is(const struct rl_lease *lease)
 {
     return lease->terms->permits != 0;
 }
 
+/* Returns the number of permits, which is the number of slots. */
 static unsigned count_of(const struct rl_lease *lease)
 {
     return lease->terms->permits;
 }
 
+/* Returns the number of slots in a window. */
 static unsigned window(const struct rl_lease *lease)
 {
     unsigned permits = count_of(lease);
@@ -37,11 +39,13 @@ static unsigned window(const struct rl_lease *lease)
     return permits < WINDOW_MAX ? permits : WINDOW_MAX;
 }
 
+/* Returns the number of windows that cover all slots. */
 static unsigned windows_of(const struct rl_lease *lease)
 {
     return (count_of(lease) + WINDOW_MAX - 1) / WINDOW_MAX;
 }
 
+/* Returns the set of all slots of the window. */
 static uint64_t all_of(const struct rl_lease *lease)
 {
     return UINT64_MAX >> (WINDOW_MAX - window(lease));
@@ -52,7 +56,7 @@ uint16_t rl_permit_slot(const struct rl_lease *lease, unsigned bit)
     return (uint16_t)((lease->permit->start + bit) % count_of(lease));
 }
 
-/* 0: it is not in the window. */
+/* Returns the set that contains `slot` alone; 0: the slot is not in the window. */
 static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
 {
     unsigned permits = count_of(lease);
@@ -61,7 +65,7 @@ static uint64_t bit_of(const struct rl_lease *lease, unsigned slot)
     return slot < permits && at < window(lease) ? UINT64_C(1) << at : 0;
 }
 
-/* The window opens at another place, and nothing is known of it. */
+/* Moves the window to begin at slot `start`, and forgets all about its slots. */
 static void open_window(struct rl_lease *lease, unsigned start)
 {
     struct rl_permit *permit = lease->permit;
@@ -86,7 +90,7 @@ void rl_permit_start(struct rl_lease *lease, const struct rl_view *view)
     open_window(lease, slot);
 }
 
-/* One attempt for one slot; `preferred` is asked before the others. */
+/* Begins an attempt for `slot`; the node of `first` is asked before the others, 0: none is. */
 static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
                       const struct rl_view *view, struct rl_effects *fx)
 {
@@ -97,7 +101,7 @@ static void start_now(struct rl_lease *lease, unsigned slot, rl_nodes first,
     permit->searching = false;
     permit->tried |= bit;
     permit->open &= ~bit;
-    /* Our own SET uses up the promise to tell, and answers to older questions are not read. */
+    /* Our own SET uses up the tracking of this key, and replies to older probes are ignored. */
     permit->tracked &= ~(bit | permit->probed);
     permit->probed = 0;
     rl_attempt_begin(lease, first, view, fx);
@@ -111,6 +115,7 @@ void rl_permit_begin(struct rl_lease *lease, const struct rl_view *view, struct 
     start_now(lease, lease->permit->slot, hot ? rl_wait_preferred(lease, view) : 0, view, fx);
 }
 
+/* Returns a random slot of the open ones; there must be one. */
 static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t open = lease->permit->open;
@@ -122,7 +127,8 @@ static unsigned pick(const struct rl_lease *lease, const struct rl_view *view)
     return rl_permit_slot(lease, (unsigned)__builtin_ctzll(open));
 }
 
-/* Tries one that may be free, unless it is too early. */
+/* Begins an attempt for an open slot, if there is one and start_ns has come. A slot whose key
+ * should have expired by now becomes open first. */
 static void consider(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -136,7 +142,7 @@ static void consider(struct rl_lease *lease, const struct rl_view *view, struct 
                   permit->other_node != 0 ? 0 : rl_wait_preferred(lease, view), view, fx);
 }
 
-/* When the search goes on without the answers that are missing. */
+/* Returns when the search goes on without the missing replies of the probed node. */
 static struct rl_now probe_until(const struct rl_lease *lease, const struct rl_view *view)
 {
     uint64_t left = RL_NEVER;
@@ -146,7 +152,8 @@ static struct rl_now probe_until(const struct rl_lease *lease, const struct rl_v
     return rl_later(view->now, rl_min_u64(rl_attempt_hedge_ns(view), left));
 }
 
-/* Asks which slots of the window are free, as far as that is not known. */
+/* Probes the slots of the window whose state is unknown. If no node can be asked, all untried slots
+ * become open. */
 static void probe_window(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -158,7 +165,7 @@ static void probe_window(struct rl_lease *lease, const struct rl_view *view, str
     lease->wait.tracked = node;
     if (permit->other_node == 0)
         fx->track = node;
-    if (node == 0) { /* no node can be asked: one slot after the other */
+    if (node == 0) {
         permit->open |= permit->other_node == 0 ? all_of(lease) & ~permit->tried : 0;
         return;
     }
@@ -170,7 +177,8 @@ static void probe_window(struct rl_lease *lease, const struct rl_view *view, str
     fx->probe = permit->probed != 0 ? node : 0;
 }
 
-/* The timer of all lays its window further on, and tries another slot of it each time. */
+/* Opens the next window and returns a slot of it. When all windows had their turn, the slot is the
+ * next one of its window, so that each slot is returned some time. */
 static unsigned next_window(struct rl_lease *lease)
 {
     struct rl_permit *permit = lease->permit;
@@ -182,9 +190,9 @@ static unsigned next_window(struct rl_lease *lease)
     return rl_permit_slot(lease, place);
 }
 
-/* Begins to search all slots again by asking another node, if the call is about to end: a slot is
- * known to be taken when a majority denies it. Returns false if a majority has answered, or no
- * other node can be asked. */
+/* Begins another search of all slots, with another node, if the call is about to end: only denials
+ * by a quorum prove that all slots are held. Returns false if the call is not about to end, a
+ * quorum has replied, or no other node can be asked. */
 static bool request_another(struct rl_lease *lease, const struct rl_view *view)
 {
     struct rl_permit *permit = lease->permit;
@@ -197,13 +205,14 @@ static bool request_another(struct rl_lease *lease, const struct rl_view *view)
         return false;
     permit->other_node = other;
     permit->turns = permit->turn + windows_of(lease);
-    /* The report of the last attempt also has what this node says of its slot. */
+    /* The report of the last attempt also has what this node says about that slot. */
     lease->round.requested |= other;
     lease->round.deferred &= ~other;
     return true;
 }
 
-/* Opens the next window of the search. Returns false if all were searched, or time is up. */
+/* Opens and probes the next window of the search. Returns false if all windows were searched, or
+ * the budget is used up. */
 static bool continue_search(struct rl_lease *lease, const struct rl_view *view,
                             struct rl_effects *fx)
 {
@@ -215,7 +224,7 @@ static bool continue_search(struct rl_lease *lease, const struct rl_view *view,
     return true;
 }
 
-/* Ends a search that has found nothing: sleeps, or ends the call. */
+/* Ends a search that has found no permit: begins a pause, or ends the call. */
 static void pause(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     rl_nodes asked = lease->permit->replied | lease->round.requested;
@@ -224,14 +233,15 @@ static void pause(struct rl_lease *lease, const struct rl_view *view, struct rl_
     lease->permit->searching = false;
     if (lease->contention != NULL)
         rl_contention_note_notification(lease->contention,
-                                        view->now.boot_ns); /* there are more than permits */
+                                        view->now.boot_ns); /* more contenders than permits */
     rl_attempt_pause(
         lease, few && rl_attempt_spare_ns(lease, view) == 0 ? REDLOCK_ENOQUORUM : lease->status,
         view, fx);
 }
 
-/* Goes on when the answers are there, or late. Slots about which the preferred node has not
- * answered are worth a try; if another node has not answered, a third one is asked. */
+/* Continues the search once all replies to the probes have come, or are late. Slots for which the
+ * preferred node has not replied become open. If another node than the preferred one has not
+ * replied, the search asks a third one. */
 static void search(struct rl_lease *lease, const struct rl_view *view, struct rl_effects *fx)
 {
     struct rl_permit *permit = lease->permit;
@@ -274,14 +284,14 @@ bool rl_permit_denied(struct rl_lease *lease, int status, const struct rl_view *
             view->now.boot_ns,
             rl_contention_pause_ns(lease->contention, view->round_trip_ns,
                                    rl_jitter(view->random, lease->salt, lease->attempts + 1)));
-    /* The last search of a call asks about each slot once. */
+    /* The last search of a call probes each slot once. */
     if (permit->open == 0 && (permit->requested == 0 || rl_attempt_spare_ns(lease, view) != 0))
         probe_window(lease, view, fx);
     search(lease, view, fx);
     return true;
 }
 
-/* What follows is a pause. After denials what was learned in the search holds on. */
+/* After a denial, what the search has learned about the slots stays valid. */
 void rl_permit_pause(struct rl_lease *lease, int status)
 {
     struct rl_permit *permit = lease->permit;
@@ -306,7 +316,8 @@ void rl_permit_tick(struct rl_lease *lease, const struct rl_view *view, struct r
         start_now(lease, next_window(lease), 0, view, fx);
 }
 
-/* Notes that a node has answered about a slot, and its denial of the slot that was tried last. */
+/* Notes that a node has replied to a probe. If it has the key of the slot that was tried last, that
+ * is a denial in the report. */
 static void note_replied(struct rl_lease *lease, const struct rl_ballot *ballot)
 {
     struct rl_round *round = &lease->round;
@@ -339,7 +350,7 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
     } else if (ballot->pttl_ms != 0 && ballot->pttl_ms < RL_NEVER / RL_MS) {
         uint64_t expires_ns =
             rl_add_sat(view->now.boot_ns, rl_add_sat(ballot->pttl_ms * RL_MS, RL_MS));
-        if (expires_ns < permit->expires_ns) { /* told late or not at all */
+        if (expires_ns < permit->expires_ns) { /* servers notify of expiry late, or never */
             permit->expires_ns = expires_ns;
             permit->expires = ballot->slot;
         }
@@ -348,7 +359,8 @@ void rl_permit_vote(struct rl_lease *lease, const struct rl_ballot *ballot,
         search(lease, view, fx);
 }
 
-/* Word that came while an attempt was under way is for later. */
+/* Notes a notification about `slot`: the slot becomes open. RL_SLOT_ANY: tracking was lost. During
+ * an attempt for the same slot it says nothing, because our own SET causes it. */
 static void note(struct rl_lease *lease, uint64_t bit, uint16_t slot)
 {
     struct rl_permit *permit = lease->permit;
@@ -378,7 +390,7 @@ void rl_permit_wake(struct rl_lease *lease, rl_nodes nodes, uint16_t slot,
         rl_contention_note_notification(lease->contention, view->now.boot_ns);
     if (lease->state == RL_STATE_ACQUIRING)
         return;
-    if (by_us) /* others go first */
+    if (by_us) /* other clients get the permit first */
         lease->wait.start_ns = rl_max_u64(lease->wait.start_ns, lease->contention->yield_until_ns);
     if (slot == RL_SLOT_ANY && lease->attempts != 0 && !permit->searching) {
         permit->searching = true;

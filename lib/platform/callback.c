@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Calls of functions that the host gave. lib/meson.build has the flags of this file. */
+ * Calls the functions of the caller of the library. lib/meson.build has the flags of this file. */
 #include "platform/callback.h"
 
 void rl_call_event(redlock_event_fn fn, redlock_t *rl, const redlock_event_t *event, void *userdata)

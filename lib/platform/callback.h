@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Calls of functions that the host gave. Every call of one goes through here.
+ * Calls the functions of the caller of the library: callbacks, log and allocator. The library calls
+ * them only through this file.
  *
- * A C++ exception or a cancellation that passed through the library would leave it in the middle of
- * a callback, or with its mutex held. callback.c is compiled without unwind tables, so an exception
- * finds no way out of these calls: the C++ runtime calls std::terminate() where it is thrown. */
+ * A C++ exception or a thread cancellation that unwinds through the library would leave a mutex
+ * locked or a data structure half changed. callback.c is compiled without unwind tables, so that
+ * unwinding cannot pass these functions: the C++ runtime calls std::terminate() instead. */
 #ifndef RL_PLATFORM_CALLBACK_H
 #define RL_PLATFORM_CALLBACK_H
 
@@ -12,6 +13,8 @@
 
 #include <redlock/redlock.h>
 
+/* Each function calls `fn`, which must not be NULL, or the function of `log` or `mem`, with the
+ * other arguments, and returns its result. */
 void rl_call_event(redlock_event_fn fn, redlock_t *rl, const redlock_event_t *event,
                    void *userdata);
 void rl_call_event_end(redlock_event_end_fn fn, void *userdata);

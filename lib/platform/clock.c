@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The only place where time is read. */
+ * Reads the clocks of the machine. No other file of the library does. */
 #include "platform/clock.h"
 
 #include <time.h>
 
+/* Reads one clock, in nanoseconds. */
 static uint64_t read_ns(clockid_t clock)
 {
     struct timespec time;
     int rc = clock_gettime(clock, &time);
-    RL_ASSERT(rc == 0); /* Linux has had all three clocks since 2.6.39 */
+    RL_ASSERT(rc == 0); /* Linux has all three clocks since 2.6.39 */
     (void)rc;
     return (uint64_t)time.tv_sec * RL_SECOND + (uint64_t)time.tv_nsec;
 }

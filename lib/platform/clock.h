@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The only place where time is read. */
+ * Reads the clocks of the machine. No other file of the library does. */
 #ifndef RL_PLATFORM_CLOCK_H
 #define RL_PLATFORM_CLOCK_H
 
@@ -7,17 +7,20 @@
 
 #include <time.h>
 
-/* Both clocks that validity is judged by. */
+/* Reads the two clocks by which validity is measured, CLOCK_BOOTTIME first. */
 struct rl_now rl_clock_now(void);
 
-/* Microseconds since 1970, for people only: this clock may jump. */
+/* Reads the wall clock: microseconds since 1970. It may jump, so validity never follows from it
+ * alone. */
 uint64_t rl_clock_wall_us(void);
 
-/* Reads both clocks; the wall clock minus the boot clock, in microseconds, as it was at some moment
- * not after that: however long the process was stopped in between, it is not too large. */
+/* Reads the wall clock, then the two clocks of rl_clock_now() into `*ret_now`. Returns wall clock
+ * minus boot clock in microseconds. If the process is stopped between the readings, the result is
+ * too small, never too large. */
 int64_t rl_clock_now_and_wall(struct rl_now *ret_now);
 
-/* `ns` from now on CLOCK_MONOTONIC: how long to wait for a condition variable of that clock. */
+/* Sets `*ret` to the instant `ns` nanoseconds from now on CLOCK_MONOTONIC, as the end of a wait for
+ * a condition variable that uses this clock. */
 void rl_clock_wait_until(struct timespec *ret, uint64_t ns);
 
 #endif

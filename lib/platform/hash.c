@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Hashes, from libsodium. */
+ * Computes hashes by means of libsodium. */
 #include "platform/hash.h"
 
 #include "core/types.h"
@@ -9,6 +9,7 @@
 
 #define TEXT_BYTES (RL_HASH_TEXT_LEN / 2)
 
+/* Returns the SipHash-2-4 of `bytes` under `key`, which has 16 bytes, as a little-endian number. */
 static uint64_t short_hash(const unsigned char *bytes, size_t len, const unsigned char *key)
 {
     unsigned char hash[crypto_shorthash_BYTES];

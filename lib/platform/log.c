@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Messages for the user's log function. */
+ * Writes messages to the log function of the caller of the library. */
 #include "platform/log.h"
 
 #include "platform/callback.h"
@@ -20,7 +20,7 @@ void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)
     int len = vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
     if (len < 0)
-        return; /* not representable in this locale: nothing to say */
+        return; /* the locale cannot represent the text: drops the message */
     if ((size_t)len >= sizeof message)
         memcpy(message + sizeof message - 4, "...", 4);
 

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * Messages for the user's log function. Without one, nothing is said anywhere. */
+ * Writes messages to the log function of the caller of the library. Without one, the library prints
+ * nothing. */
 #ifndef RL_PLATFORM_LOG_H
 #define RL_PLATFORM_LOG_H
 
 #define RL_LOG_MAX 512 /* bytes of a message, with its NUL */
 
+/* The log function of a client, from its configuration; never changed afterwards. */
 struct rl_log {
-    int level_max; /* messages above it are dropped; 0 drops all */
-    void (*fn)(int level, const char *message, void *userdata);
-    void *userdata;
+    int level_max; /* REDLOCK_LOG_*: messages with a higher level are dropped; 0 drops all */
+    void (*fn)(int level, const char *message, void *userdata); /* NULL: no log */
+    void *userdata;                                             /* last argument of `fn` */
 };
 
-/* One line of at most RL_LOG_MAX - 1 bytes; a longer one ends in "...". Control bytes become '?':
- * parts of a message may come from a server. */
+/* Formats one line and passes it to the log function. A line has at most RL_LOG_MAX - 1 bytes; a
+ * longer one is cut and ends in "...". Control bytes become '?', because parts of a message may
+ * come from a server. */
 void rl_logf(const struct rl_log *log, int level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

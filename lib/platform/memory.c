@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory from the allocator that the user of the library chose. */
+ * Memory from the allocator that the caller of the library has configured. */
 #include "platform/memory.h"
 
 #include "platform/callback.h"
@@ -48,8 +48,8 @@ void *rl_realloc_array(const struct rl_mem *mem, void *old, size_t count, size_t
     if (__builtin_mul_overflow(count, size, &bytes))
         return NULL;
     if (bytes == 0)
-        bytes = 1; /* realloc to 0 bytes may free and return NULL: a success that looks like a
-                      failure */
+        bytes = 1; /* realloc() to 0 bytes may free and return NULL, which would look like a failure
+                    */
     if (old == NULL)
         return rl_call_malloc(mem, bytes);
     return rl_call_realloc(mem, old, bytes);
