@@ -10,7 +10,7 @@
 #define RL_HASH_TEXT_LEN 32 /* hex digits of rl_hash_text() */
 
 /* Returns the SipHash-2-4 of `bytes` under the key "redlock fences 1", as a little-endian number.
- * It selects the stripe of a resource. */
+ * Selects the stripe of a resource, its entry in the engine's table, and the order of nodes. */
 uint64_t rl_hash_bytes(const char *bytes, size_t len);
 
 /* Returns the score of a pair, for rendezvous hashing: the name of a shard, and the hash tag of

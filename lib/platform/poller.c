@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One descriptor for everything a client waits for. */
+ * Combines sockets, timer and wake-ups of a client in one epoll descriptor. */
 #include "platform/poller.h"
 
 #include <errno.h>
@@ -11,12 +11,13 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* What epoll hands back: a tag of the caller fills the lower half, our own two lie above it. */
+/* epoll's data: the lower 32 bits are the tag of the caller; larger values are our own events. */
 #define DATA_TIMER (UINT64_C(1) << 32)
 #define DATA_WAKE  (UINT64_C(2) << 32)
 #define OWN_EVENTS 2
 #define BATCH      (RL_NODES_MAX + OWN_EVENTS)
 
+/* Calls epoll_ctl(). Returns 0 or REDLOCK_ESYS. */
 static int watch(int epoll_fd, int op, int fd, uint64_t data, uint32_t events)
 {
     struct epoll_event event;
@@ -43,6 +44,7 @@ int rl_poller_open(struct rl_poller *poller)
     return 0;
 }
 
+/* Closes `*fd`, unless it is -1, and sets it to -1. */
 static void close_fd(int *fd)
 {
     if (*fd >= 0)
@@ -62,6 +64,7 @@ int rl_poller_fd(const struct rl_poller *poller)
     return poller->epoll_fd;
 }
 
+/* Returns the epoll events to watch for. */
 static uint32_t interest(bool want_write)
 {
     return want_write ? EPOLLIN | EPOLLOUT : EPOLLIN;
@@ -82,7 +85,8 @@ void rl_poller_remove(struct rl_poller *poller, int fd)
     (void)watch(poller->epoll_fd, EPOLL_CTL_DEL, fd, 0, 0);
 }
 
-/* A result of EAGAIN is as good: the timer was set anew since epoll looked at it. */
+/* Reads the counter of a timer or eventfd, which makes it not readable. EAGAIN is harmless: the
+ * timer was armed again after epoll had reported it. */
 static void consume(int fd)
 {
     uint64_t count;
@@ -90,18 +94,19 @@ static void consume(int fd)
     (void)got;
 }
 
+/* Waits for rl_poller_wait(), or, if `consumes` is false, for rl_poller_poll(). */
 static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                     int timeout_ms, bool consumes)
 {
     struct epoll_event events[BATCH];
-    /* Never more than can be reported: epoll moves what it handed out to the end of its queue, so
-     * what we dropped here could be dropped again every time. */
+    /* Takes no more events than it can report. epoll moves events that it has returned to the end
+     * of its queue, so an event dropped here could be dropped again each time. */
     int room = max < BATCH ? (int)max : BATCH;
     int got = epoll_wait(poller->epoll_fd, events, room, timeout_ms);
     size_t count = 0;
 
     RL_ASSERT(max > 0);
-    RL_ASSERT(got >= 0 || errno == EINTR); /* the other errors are misuse of the descriptor */
+    RL_ASSERT(got >= 0 || errno == EINTR); /* other errors mean misuse of the descriptor */
     for (int i = 0; i < got; i++) {
         if (events[i].data.u64 > UINT32_MAX && !consumes)
             continue;
@@ -109,10 +114,10 @@ static int wait_for(struct rl_poller *poller, struct rl_ready *ret_ready, size_t
             consume(poller->timer_fd);
             atomic_store(&poller->armed_boot_ns, RL_NEVER);
         } else if (events[i].data.u64 == DATA_WAKE) {
-            /* In this order. A waker that comes between the two lines finds the flag set and does
-             * not write, but what it wants done was published before and is seen after this wait.
-             * The other way round it would write, we would take its write away, and the flag would
-             * stay set for ever. */
+            /* The order matters. A thread that wakes us between the two lines finds the flag set
+             * and does not write, but we see what it published before. In the other order it would
+             * write, we would consume its write, and the flag would stay set: every later wake-up
+             * would be lost. */
             consume(poller->wake_fd);
             (void)atomic_exchange(&poller->woken, false);
         } else {
@@ -147,9 +152,9 @@ void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns)
     memset(&when, 0, sizeof when);
     when.it_value.tv_sec = (time_t)(at / RL_SECOND);
     when.it_value.tv_nsec = (long)(at % RL_SECOND);
-    /* In this order. A deadline that has passed fires inside the call, and the thread that waits
-     * may use it up before we go on: written after that, the note would stand for a timer that
-     * nobody will set again. */
+    /* The order matters. If the deadline has passed, the timer fires inside of timerfd_settime(),
+     * and the waiting thread may consume it at once. Stored after that, armed_boot_ns would claim
+     * that the timer is armed, and it would not be armed again. */
     atomic_store(&poller->armed_boot_ns, deadline_boot_ns);
     if (timerfd_settime(poller->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) != 0)
         atomic_store(&poller->armed_boot_ns, RL_NEVER);
@@ -160,11 +165,11 @@ void rl_poller_wake(struct rl_poller *poller)
     if (atomic_exchange(&poller->woken, true))
         return;
 
-    /* Not write(): that is a cancellation point, and a thread cancelled in it would leave the flag
-     * set without a write, which mutes every later wake-up. */
+    /* Not write(), which is a cancellation point: a thread cancelled in it would leave the flag set
+     * without a write, and every later wake-up would be lost. */
     int saved_errno = errno;
     uint64_t one = 1;
     long rc = syscall(SYS_write, poller->wake_fd, &one, sizeof one);
-    (void)rc; /* fails only if the counter is full, and then it is readable */
+    (void)rc; /* fails only if the counter is full, and then wake_fd is readable */
     errno = saved_errno;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * One descriptor for everything a client waits for: its sockets, its next deadline, and a wake-up
- * from another thread. Readable in somebody else's poll() when, and only when, there is something
- * to do here. One user at a time, except for rl_poller_wake(), and for rl_poller_arm() while
- * another thread waits. In a forked child only rl_poller_close() may be called: the epoll set is
- * shared with the parent. */
+ * Combines all that a client waits for in one descriptor: its sockets, its next deadline, and a
+ * wake-up from another thread. In a poll() of the caller's own loop, the descriptor is readable if
+ * and only if one of them is ready.
+ *
+ * One thread at a time may use a poller. Exceptions: any thread may call rl_poller_wake() at any
+ * time, and rl_poller_arm() while another thread waits. A forked child may call rl_poller_close()
+ * only, because it shares the epoll set with its parent. */
 #ifndef RL_PLATFORM_POLLER_H
 #define RL_PLATFORM_POLLER_H
 
@@ -11,51 +13,61 @@
 
 #include <stdatomic.h>
 
+/* The poller of one client. Only poller.c changes it. The descriptors are -1 if closed. */
 struct rl_poller {
     int epoll_fd;
-    int timer_fd;                   /* CLOCK_BOOTTIME */
-    int wake_fd;                    /* eventfd */
-    atomic_bool woken;              /* a write to wake_fd is under way or not consumed yet */
-    _Atomic uint64_t armed_boot_ns; /* what timer_fd stands at; RL_NEVER: nothing, or fired */
+    int timer_fd;      /* timer on CLOCK_BOOTTIME */
+    int wake_fd;       /* eventfd */
+    atomic_bool woken; /* true from a wake-up until a wait has consumed it; then another
+                        * wake-up need not write to wake_fd */
+    _Atomic uint64_t armed_boot_ns; /* boot time at which timer_fd fires; RL_NEVER: it is not armed,
+                                     * or has fired */
 };
 
+/* A descriptor that is ready, and for what. */
 struct rl_ready {
-    uint32_t tag;
+    uint32_t tag; /* the tag that was given to rl_poller_add() */
     bool readable, writable;
-    bool broken; /* error or hang-up: the next read says which */
+    bool broken; /* error or hang-up; the next read returns which */
 };
 
-/* 0 or REDLOCK_ESYS; on failure nothing is left open, and closing is allowed. */
+/* Opens the poller. Returns 0 or REDLOCK_ESYS. On failure no descriptor is left open, and
+ * rl_poller_close() may still be called. */
 int rl_poller_open(struct rl_poller *poller);
+/* Closes the poller's own descriptors, but not those that were added. */
 void rl_poller_close(struct rl_poller *poller);
 
-/* For an outer poll(POLLIN). */
+/* Returns the descriptor for a poll(POLLIN) of the caller's loop. */
 int rl_poller_fd(const struct rl_poller *poller);
 
-/* Level triggered. Always watched for reading, for writing if wanted. 0 or REDLOCK_ESYS. */
+/* Watches `fd` for reading, and for writing if `want_write`, level triggered. The tag identifies it
+ * in struct rl_ready. Returns 0 or REDLOCK_ESYS. */
 int rl_poller_add(struct rl_poller *poller, int fd, uint32_t tag, bool want_write);
+/* Changes tag and `want_write` of a descriptor that is watched. Returns 0 or REDLOCK_ESYS. */
 int rl_poller_change(struct rl_poller *poller, int fd, uint32_t tag, bool want_write);
-/* Before the descriptor is closed. */
+/* Stops watching `fd`. Call it before the descriptor is closed. */
 void rl_poller_remove(struct rl_poller *poller, int fd);
 
-/* Waits up to timeout_ms (-1: for ever, 0: not at all) and reports up to `max` > 0 descriptors. The
- * timer and wake-ups end the wait and are consumed here; they are not reported, so 0 may mean
- * that either came, that the time is up, or that a signal came. What did not fit stays ready. */
+/* Waits up to `timeout_ms` (-1: without limit, 0: not at all) and writes up to `max` > 0 ready
+ * descriptors to `ret_ready`. Returns their number. Other ready descriptors are reported by the
+ * next wait. The timer and wake-ups end the wait and are consumed, but not reported. So 0 means one
+ * of them, the end of the timeout, or a signal. */
 int rl_poller_wait(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max,
                    int timeout_ms);
 
-/* Reports what is ready now, and leaves the timer and wake-ups to the next wait: in the middle of a
- * tick a wake-up may stand for something that this tick has passed by, or be for another thread. */
+/* As rl_poller_wait() with a timeout of 0, but leaves the timer and wake-ups to the next wait. For
+ * use within a tick: a wake-up that comes then may concern something that the tick has already
+ * passed, or another thread. */
 int rl_poller_poll(struct rl_poller *poller, struct rl_ready *ret_ready, size_t max);
 
-/* Makes sure that a wait ends at the deadline at the latest. A later deadline than the one that
- * stands costs nothing and changes nothing: waking too early is harmless. To be called again, with
- * the earliest deadline of all, after each wait, which may have used the timer up. RL_NEVER:
- * nothing. */
+/* Arms the timer, so that a wait ends at the deadline at the latest. Does nothing if the timer is
+ * armed for an earlier time, because waking too early is harmless, or if the deadline is RL_NEVER.
+ * Call it with the earliest of all deadlines after each wait, because a wait may have consumed the
+ * timer. */
 void rl_poller_arm(struct rl_poller *poller, uint64_t deadline_boot_ns);
 
-/* Ends the wait that runs, or the next one. Any thread, and signal handlers; errno is kept. What
- * was written to memory before the call is seen after the wait that it ends. */
+/* Ends the running wait, or the next one. Any thread and any signal handler may call it; errno is
+ * preserved. The thread whose wait ends sees all that the caller wrote to memory before. */
 void rl_poller_wake(struct rl_poller *poller);
 
 #endif

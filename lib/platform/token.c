@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Randomness: tokens nobody can guess, and cheap words for jitter. */
+ * Makes tokens and random words for jitter, by means of libsodium. */
 #include "platform/token.h"
 
 #include <redlock/redlock.h>
@@ -12,9 +12,10 @@ _Static_assert(RL_RANDOM_POOL % TOKEN_BYTES == 0, "the pool holds whole tokens")
 
 int rl_random_init(void)
 {
-    return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* 1 means that somebody else did it before */
+    return sodium_init() < 0 ? REDLOCK_ESYS : 0; /* 1: it was initialized before */
 }
 
+/* Writes random bytes of the kernel; see struct rl_entropy. */
 static void fill_from_kernel(void *ctx, void *bytes, size_t size)
 {
     (void)ctx;
@@ -38,8 +39,9 @@ uint64_t rl_random_u64(struct rl_random *random)
     return rl_mix(random->word += RL_MIX_STEP);
 }
 
-/* A fresh seed from the kernel each time, stretched by ChaCha20: the kernel's own bytes cost seven
- * times as much, and a seed that lived longer would live on in copies of this process's machine. */
+/* Fills the pool with the ChaCha20 stream of a fresh seed, which costs less than reading the whole
+ * pool from the kernel. The seed is used once: a kept seed would make the same tokens in two copies
+ * of a virtual machine. */
 static void refill(struct rl_random *random)
 {
     uint8_t seed[randombytes_SEEDBYTES];
@@ -49,7 +51,8 @@ static void refill(struct rl_random *random)
     random->used = 0;
 }
 
-/* Arithmetic instead of a table: the digits of a secret leave no trace in the cache. */
+/* Returns the hex digit of `nibble`, 0 to 15. Computes it without a table, so that a secret leaves
+ * no trace in the cache. */
 static char hex_digit(unsigned nibble)
 {
     return (char)(nibble + '0' + ((9u - nibble) >> 8 & (unsigned)('a' - '0' - 10)));
@@ -67,7 +70,7 @@ size_t rl_token_make(struct rl_random *random, const char *owner, size_t owner_l
         out[2 * i] = hex_digit(bytes[i] >> 4);
         out[2 * i + 1] = hex_digit(bytes[i] & 15u);
     }
-    sodium_memzero(bytes, TOKEN_BYTES); /* whoever reads our memory later learns only live tokens */
+    sodium_memzero(bytes, TOKEN_BYTES); /* a later leak of memory shows no old token */
     random->used += TOKEN_BYTES;
 
     size_t len = RL_TOKEN_HEX;

@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: MIT
- * Randomness: tokens nobody can guess, and cheap words for jitter. */
+ * Randomness: tokens that cannot be guessed, and cheap random words for jitter. */
 #ifndef RL_PLATFORM_TOKEN_H
 #define RL_PLATFORM_TOKEN_H
 
 #include "core/types.h"
 
-/* Random bytes are fetched many tokens at a time: a system call for each would be most of its cost.
- */
+/* Bytes of the pool from which tokens are made. One refill serves many tokens, because a system
+ * call would be most of a token's cost. */
 #define RL_RANDOM_POOL 1000
 
-/* Where random bytes come from: the kernel, or the seed of a simulated run. */
+/* The source of random bytes: the kernel, or the seed of a simulated run. */
 struct rl_entropy {
-    void (*fill)(void *ctx, void *bytes, size_t size);
-    void *ctx;
+    void (*fill)(void *ctx, void *bytes, size_t size); /* writes `size` random bytes; cannot fail */
+    void *ctx;                                         /* first argument of `fill` */
 };
 
+/* A source of tokens and random words. Only token.c changes it, and one thread at a time may use
+ * it. Invariant: the first `used` bytes of the pool are wiped. */
 struct rl_random {
     struct rl_entropy entropy;
-    uint64_t word; /* state of the jitter generator */
-    size_t used;   /* bytes of the pool that were handed out, and wiped */
-    uint8_t pool[RL_RANDOM_POOL];
+    uint64_t word;                /* state of rl_random_u64() */
+    size_t used;                  /* bytes of the pool that tokens have used */
+    uint8_t pool[RL_RANDOM_POOL]; /* secret random bytes */
 };
 
-/* Once before anything else here; any thread, any number of times. 0 or REDLOCK_ESYS. */
+/* Initializes libsodium; call it before all other functions of this file. Any thread may call it,
+ * any number of times. Returns 0 or REDLOCK_ESYS. */
 int rl_random_init(void);
 
-/* The kernel's random bytes. */
+/* Returns the kernel's source of random bytes. */
 struct rl_entropy rl_entropy_kernel(void);
 
-/* Starts `random`; one user at a time from then on. Not to be copied, nor used after fork(): two
- * copies would hand out the same tokens. */
+/* Initializes `random`. Do not copy it, and do not use it after fork() in the child: two copies
+ * would make the same tokens. */
 void rl_random_seed(struct rl_random *random, struct rl_entropy entropy);
 
-/* A uniformly distributed word that is good for jitter and not for secrets. */
+/* Returns a uniformly distributed word for jitter. Not for secrets. */
 uint64_t rl_random_u64(struct rl_random *random);
 
-/* A fresh token: 40 hex digits, then "@owner" if there is an owner. Terminated; returns its length.
- */
+/* Writes a fresh token to `out`: 40 hex digits, then "@owner" if owner_len > 0, and a NUL. Returns
+ * its length in bytes; owner_len <= RL_OWNER_MAX. */
 size_t rl_token_make(struct rl_random *random, const char *owner, size_t owner_len,
                      char out[RL_TOKEN_MAX + 1]);
 
