@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A host that loads the library with dlopen() and unloads it while the look-up of a host name is
- * still running. getaddrinfo() is replaced in this program: it waits until the test lets it go. */
+ * A host that loads the library with dlopen() and unloads it while the resolution of a host name is
+ * still running. The test replaces getaddrinfo(), which then waits for the test. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <netdb.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The source tree and the build directory, as the tests of this folder see them."""
+"""Reads the source tree and the build directory, for the tests of this folder."""
 
 import functools
 import glob
@@ -22,7 +22,7 @@ COMMENT_OR_STRING = re.compile(
 
 
 def tracked_files():
-    """Paths below SOURCE. Outside a git checkout: all but build directories."""
+    """Returns the paths of all tracked files below SOURCE. Outside a git checkout: all but build directories."""
     listed = subprocess.run(
         ["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         stdout=subprocess.PIPE,
@@ -51,7 +51,7 @@ def text(name):
 
 
 def without_comments(source):
-    """Comments and literals become blanks; line numbers stay."""
+    """Returns the source with blanks for comments and literals; line numbers stay."""
 
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group(0))
@@ -60,7 +60,7 @@ def without_comments(source):
 
 
 def includes(name):
-    """(line number, '"' or '<', path) of each #include."""
+    """Returns (line number, '"' or '<', path) of each #include."""
     found = []
     for number, line in enumerate(text(name).split("\n"), 1):
         match = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
@@ -70,14 +70,14 @@ def includes(name):
 
 
 def objects():
-    """{floor: [object file]} of the library in BUILD."""
+    """Returns {floor: [object file]} of the library in BUILD."""
     folder = glob.escape(os.path.join(BUILD, "lib"))
     return {floor: sorted(glob.glob(f"{folder}/libredlock-*.a.p/{floor}_*.o")) for floor in FLOORS}
 
 
 @functools.lru_cache(maxsize=None)
 def symbols(path, *options):
-    """[(name, type letter)] by nm."""
+    """Returns [(name, type letter)], read by nm."""
     listed = subprocess.run(
         ["nm", "-P", *options, path], stdout=subprocess.PIPE, check=True, universal_newlines=True
     )

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The harness tests itself: clocks of servers that step and run fast, links that lose what goes
- * there, what comes back, or both. */
+ * The harness tests itself: clocks of servers that are stepped and run fast, links that lose the
+ * packets of one direction or of both. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The harness tests itself: servers come up, die, come back and leave nothing; descriptors that
- * leak are seen; waiting ends at its deadline. */
+ * The harness tests itself: servers start, die, are restarted and leave nothing behind; leaked
+ * descriptors are found; waiting ends at its deadline. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

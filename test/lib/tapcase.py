@@ -17,10 +17,12 @@ import sys
 import unittest
 
 
-LAST_LINES = 4  # of what went wrong, where the report of all tests shows it; the whole is on stderr
+LAST_LINES = 4  # of a failure's text, shown below the case; the whole text is on stderr
 
 
 class TapResult(unittest.TestResult):
+    """Prints a line of TAP for each case as it ends."""
+
     def __init__(self):
         super().__init__()
         self.number = 0
@@ -75,6 +77,6 @@ def main():
 
 
 def skip_all(reason):
-    """For a program none of whose cases can run here."""
+    """Reports that none of the cases can run here, and ends the program."""
     print(f"1..0 # SKIP {reason}")
     sys.exit(0)

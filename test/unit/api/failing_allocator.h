@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An allocator for tests: fails when told to, counts its blocks, and notices passwords that are
- * freed without having been wiped (in these tests every password begins with a Q). */
+ * An allocator for tests that fails after a number of allocations, counts its blocks, and notices
+ * passwords that are freed without being wiped (in these tests every password begins with a Q). */
 #ifndef TEST_FAILING_ALLOCATOR_H
 #define TEST_FAILING_ALLOCATOR_H
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 struct heap {
-    int left;         /* allocations until they fail */
-    int live;         /* blocks */
+    int left;         /* number of allocations until they fail */
+    int live;         /* number of blocks */
     bool has_secrets; /* a block was freed with a password in it */
 };
 

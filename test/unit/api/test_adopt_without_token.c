@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Taking over a lock without its token is refused, with words, and starts nothing; most of all it
- * is no acquisition. No server is needed for that. */
+ * Adopting a lock without its token is refused with a message and starts nothing, in particular no
+ * acquisition. Needs no server. */
 #include <redlock/redlock.h>
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A token of the caller's that an acquisition cannot use is refused, with words, and starts
- * nothing. No server is needed for that. */
+ * A caller's token that an acquisition cannot use is refused with a message and starts nothing.
+ * Needs no server. */
 #include <redlock/redlock.h>
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Options that the library fills are those that the header fills, byte for byte, and what a caller
- * with a smaller or larger struct has is filled as far as it goes. */
+ * Options that the library initializes equal those that the header initializes, byte for byte. A
+ * smaller or larger struct of the caller is filled as far as it goes. */
 #include <redlock/redlock.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sets of nodes: which of them a name belongs to, and how they come into a configuration. The
- * function is a published one: the vectors were computed by another program. */
+ * Shards: the shard of each name, and how shards are configured. The hash function is a published
+ * one; another program computed the vectors. */
 #define SUITE_MANY_ASSERTIONS
 #include "api/client.h"
 #include "api/fence.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A growing list of parsed addresses, as the configuration keeps one. */
+ * A growing list of parsed addresses, as a configuration keeps it. */
 #ifndef TEST_UNIT_URL_LIST_H
 #define TEST_UNIT_URL_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A lease among others that want the same: who is asked, who tells, and time that passes. */
+ * A lease among contenders: the order of requests, notifications, and virtual time. */
 #ifndef TEST_CONTEST_RIG_H
 #define TEST_CONTEST_RIG_H
 
@@ -9,7 +9,7 @@
 #include "suite.h"
 
 #define ALL   0x1fu
-#define FIRST 2 /* by rank; then 4, 0, 3, 1 */
+#define FIRST 2 /* the preferred node; the order is 2, 4, 0, 3, 1 */
 
 static struct rig rig;
 static struct rl_contention contention;
@@ -35,7 +35,8 @@ static inline void begin(uint8_t kind)
 static inline void begin_hot(void)
 {
     rl_contention_note_notification(&contention, rig.view.now.boot_ns);
-    contention.notifications = 0; /* it was not: it is hot, no more */
+    contention.notifications = 0; /* this was no notification: the resource is contended, and no
+                                   * more */
     begin(RL_EVENT_START);
 }
 
@@ -46,7 +47,7 @@ static inline void wake(rl_nodes nodes)
     rig_step(&rig, &event);
 }
 
-/* The answer to the question whether the key is there: 0 is "no". */
+/* Passes the reply to a probe for the key to the lease: the remaining TTL, 0: no key. */
 static inline void tell_ttl(unsigned node, uint64_t pttl_ms)
 {
     rig_ballot(&rig, (struct rl_ballot){
@@ -58,7 +59,7 @@ static inline void tell_ttl(unsigned node, uint64_t pttl_ms)
                      });
 }
 
-/* Until the timer says so. */
+/* Advances time until the lease starts its next attempt. Returns how long that took. */
 static inline uint64_t sleep_until_asked(void)
 {
     uint64_t begun_ns = rig.view.now.boot_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a client remembers of a resource that others want, too: whom to ask first, and when to let
- * them have it. */
+ * What a client remembers about a contended resource: the node to ask first, and when to let other
+ * contenders have the lock. */
 #include "core/contention.h"
 
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Taking a lock: attempts, retries inside the caller's patience, errors that end it at once, and
- * the last look before the caller is told. Virtual time. */
+ * Acquiring a lock: attempts, retries within the wait budget, errors that end it at once, and the
+ * last check before the caller gets the lock. Virtual time. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

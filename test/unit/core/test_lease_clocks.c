@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease and its two clocks: they run apart, one jumps over a suspend, readings are huge; and its
- * timer, which must neither sleep through anything nor ring without end. */
+ * A lease and its two clocks: they run at different rates, one jumps over a suspend, readings are
+ * huge. Its timer must neither miss a deadline nor expire without end. */
 #define SUITE_MANY_ASSERTIONS
 #include "core/lease.h"
 

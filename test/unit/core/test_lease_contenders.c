@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease that was woken with many others, and how it hears of that: see also
- * test_lease_contention.c.
- */
+ * A lease that is woken together with many contenders, and its notifications; see also
+ * test_lease_contention.c. */
 #include "contention_rig.h"
 
 static void deny_piped(void)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease among others that want the same: it asks one node first, waits to be told, and comes back
- * by a timer if nobody tells. Each test is the story of a rule; what they are good for together is
- * measured in the simulator. */
+ * A lease among contenders: it asks the preferred node first, waits for a notification, and falls
+ * back to a timer. Each test shows one rule; the simulator measures their combined effect. */
 #include "contention_rig.h"
 
 START_TEST(alone_it_asks_all_at_once)

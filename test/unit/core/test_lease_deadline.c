@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An extension never leaves the holder with a deadline that its servers do not carry: deadline,
- * the nodes that carry it and the reference of the wall clock change together. Virtual time. */
+ * After an extension, a deadline is never later than the keys on its servers last: the deadline,
+ * the nodes it rests on and the reference of the wall clock change together. Virtual time. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Votes that are not counted, or not any more: guarded nodes, clocks that step ahead under a lock,
- * and our own wall clock that is set ahead. */
+ * Votes that do not count, or count no more: nodes in quarantine, clocks that step ahead during a
+ * lock, and the client's own wall clock being set ahead. */
 #include "lease_rig.h"
 
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * When a lock is extended that shares its client with thousands: spread over time, and together
- * with others. Virtual time. */
+ * When locks are extended that share a client with thousands of others: spread over time, and
+ * several together. Virtual time. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Taking a lock with a fence: one round or two under one T1, late votes, cancel and time-outs in
- * both rounds, what is undone, and that an extension keeps the number. */
+ * Acquiring a lock with a fence: one round or two with the same start time, late votes,
+ * cancellation and timeouts in both rounds, undos, and that an extension keeps the fencing token.
+ */
 #include "lease_rig.h"
 #include "suite.h"
 

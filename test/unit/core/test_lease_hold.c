@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Holding a lock: when it is extended, how long it is retried, what a node's key is worth after it
- * was gone, when the lock is lost and when it is let go. Virtual time. */
+ * Holding a lock: when it is extended and retried, whether a key counts again after it was lost,
+ * when the lock is lost and when it is released. Virtual time. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

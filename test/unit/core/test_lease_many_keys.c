@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease on several keys: what is left of it where not all of them are ours any more, which key is
- * watched, and how it waits behind others of its client. */
+ * A lease on several keys: what remains when some of the keys are lost, which key is tracked, and
+ * how it waits in the queues of its client. */
 #include "core/lease.h"
 #include "core/reservation.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A lease that wants any one of several slots: which it tries, what it asks about them, and what
- * makes it try again. */
+ * A lease on one of several slots: which slot it tries, its probes of the others, and what starts
+ * the next attempt. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * What a node's key is worth after it was gone: the stories behind the rule that a key which was
- * put back, or whose SET ran at an unknown time, counts in an extension only after it was seen and
- * a later round has succeeded without it. In each story the lock of another client fits into the
- * gap, so an extension that succeeds hides it. The search through all stories is in
- * test/exhaustive. */
+ * The rule on restored keys: a key that was restored, or whose SET ran at an unknown time, counts
+ * in an extension only after it was seen and a later round has succeeded without it. In each test
+ * the lock of another client fits into the gap, so that a successful extension would hide it.
+ * test/exhaustive searches all sequences of events. */
 #include "core/lease.h"
 
 #include "lease_rig.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Between the vote and the caller's ear: a grant that ends before it was confirmed was none. */
+ * Locks that expire between the deciding vote and the confirmation: the caller never gets them. */
 #include "lease_rig.h"
 #include "suite.h"
 

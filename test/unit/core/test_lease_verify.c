@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A question whether a lock is still there: it changes nothing, counts only what proves something,
- * and what it disproves ends the lease that it is about. */
+ * Verifying a lock: it changes nothing on the servers, counts only replies that prove something,
+ * and ends a lease whose lock is proven lost. */
 #include "lease_rig.h"
 
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One round: who is asked, whose vote counts, when it is decided, and why it failed. The walk
- * through all votes in all orders is in test/exhaustive. */
+ * One round: which nodes get the request, whose vote counts, when it is decided, and why it failed.
+ * test/exhaustive walks through all votes in all orders. */
 #include "core/quorum.h"
 
 #include <redlock/redlock.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The scripts on a real server: their SHA1, what they do to a key, and what a server's own error
- * texts are taken for. */
+ * The scripts on a real server: their SHA1, their effects on a key, and the classification of a
+ * server's own errors. */
 #include "core/protocol.h"
 
 #include <hiredis/hiredis.h>

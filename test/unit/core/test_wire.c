@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The words of every verb in every form, and the meaning of every reply to each. */
+ * The words of every command in every form, and the meaning of every reply to each. */
 #include "core/protocol.h"
 
 #include <redlock/redlock.h>

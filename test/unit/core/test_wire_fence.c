@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The words of fences, and what answers to them mean: garbage is never a vote. */
+ * The words of the commands of fences, and the meaning of their replies: an invalid reply is never
+ * a vote. */
 #include "core/protocol.h"
 #include "core/wire_fence.h"
 

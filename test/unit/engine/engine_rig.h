@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Two engines on three honest servers, in virtual time (test/fuzz/engine_world.h), and locks of
- * their own. Includers are programs of one file: the rig defines what the world needs of its
- * surroundings. */
+ * Two engines on three correct servers, in virtual time (test/fuzz/engine_world.h), and their
+ * locks. A program that includes this consists of one file: the rig defines what engine_world.c
+ * needs from its program. */
 #ifndef TEST_ENGINE_RIG_H
 #define TEST_ENGINE_RIG_H
 
@@ -17,19 +17,19 @@
 #define RIG_STEP   RL_MS
 #define RIG_TTL_NS RL_SECOND
 
-/* A lock and what its engine has announced of it. */
+/* A lock and what its engine has reported about it. */
 struct rig_lock {
     struct rl_lock lock;
     uint64_t room[64];
     unsigned client;
     uint32_t flags; /* RL_FX_*, all since the start */
-    int status;     /* of the start if that failed, else of the last announcement with DONE */
+    int status;     /* of the start if that failed, otherwise of the last report with DONE */
     bool told;      /* CONFIRM was given */
 };
 
 static struct rig_lock rig_locks[RIG_LOCKS];
 static unsigned rig_used;
-static size_t rig_blocks; /* that the engines have allocated and not freed */
+static size_t rig_blocks; /* number of blocks that the engines have allocated and not freed */
 static struct rl_mem rig_mem;
 static void (*rig_adjust)(struct rl_engine_params *params);
 
@@ -96,7 +96,7 @@ static inline struct rl_engine *rig_engine(unsigned client)
     return &world.clients[client].engine;
 }
 
-/* One turn of a client's loop. Grants are confirmed, as the API does it. */
+/* Turns a client's loop once and confirms grants, as the API does. */
 static inline void rig_turn(unsigned client)
 {
     struct rl_engine *engine = rig_engine(client);
@@ -115,7 +115,7 @@ static inline void rig_turn(unsigned client)
     rl_engine_flush(engine);
 }
 
-/* Lets time pass in small steps. Servers answer in the step after the question. */
+/* Advances time in small steps. Servers reply in the step after a request. */
 static inline void rig_pass(uint64_t ns)
 {
     for (uint64_t end_ns = world.now_ns + ns; world.now_ns < end_ns;) {
@@ -126,7 +126,7 @@ static inline void rig_pass(uint64_t ns)
     }
 }
 
-/* Opens both engines; `adjust` may change their parameters before, NULL: it does not. */
+/* Opens both engines. `adjust` may change their parameters before; NULL: no change. */
 static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
 {
     static const struct rl_engine_listener listener = {.lock = rig_on_lock, .node = rig_on_node};
@@ -140,7 +140,7 @@ static inline void rig_begin(void (*adjust)(struct rl_engine_params *params))
     world_begin(&listener);
 }
 
-/* Closes both engines, and checks that all of their memory is back. */
+/* Closes both engines and checks that they have freed all memory. */
 static inline void rig_end(void)
 {
     world_end();
@@ -149,7 +149,7 @@ static inline void rig_end(void)
     ck_assert_uint_eq(rig_blocks, 0);
 }
 
-/* Parameters of a lock as most tests want it. */
+/* Returns the parameters that most tests use for a lock. */
 static inline struct rl_lease_params rig_params(void)
 {
     return (struct rl_lease_params){
@@ -169,7 +169,7 @@ static inline struct rl_lease_params rig_params(void)
 }
 
 /* Starts a lock on one or several keys, in ascending order, ended by NULL. token: for leases that
- * bring their own, else "". */
+ * bring their own, otherwise "". */
 static inline struct rig_lock *rig_start_with(unsigned client, const struct rl_lease_params *params,
                                               const char *const *names, const char *token)
 {
@@ -212,7 +212,7 @@ static inline bool rig_holds(const struct rig_lock *it)
     return it->lock.active && rl_lease_is_held(&it->lock.lease) && it->told;
 }
 
-/* A lock that is granted at once. */
+/* Acquires a lock, which must be granted at once. */
 static inline struct rig_lock *rig_hold(unsigned client, const struct rl_lease_params *params,
                                         const char *name)
 {
@@ -223,7 +223,7 @@ static inline struct rig_lock *rig_hold(unsigned client, const struct rl_lease_p
     return it;
 }
 
-/* An event of the caller: RELEASE, EXTEND, SHORTEN, CANCEL. */
+/* Passes a call of the user to the lock: RELEASE, EXTEND, SHORTEN or CANCEL (RL_EVENT_*). */
 static inline void rig_call(struct rig_lock *it, uint8_t kind, uint64_t ttl_ns)
 {
     rl_engine_refresh(rig_engine(it->client));
@@ -231,8 +231,8 @@ static inline void rig_call(struct rig_lock *it, uint8_t kind, uint64_t ttl_ns)
     rl_engine_flush(rig_engine(it->client));
 }
 
-/* The server can be reached, or not; then its connections are lost, too. With `executed`, what was
- * on its way to the server is done before. */
+/* Makes a server reachable, or not; then its connections are lost as well. With `executed`, the
+ * server executes before that what was on the way to it. */
 static inline void rig_reach(unsigned node, bool reachable, bool executed)
 {
     for (unsigned i = 0; i < ENGINES && !reachable; i++)
@@ -240,7 +240,7 @@ static inline void rig_reach(unsigned node, bool reachable, bool executed)
     world.nodes[node].reachable = reachable;
 }
 
-/* How long the key still lives on a server, in ms; 0: it is not there. */
+/* Returns the remaining TTL of a key on a server in ms; 0: there is no key. */
 static inline uint64_t rig_ttl_ms(unsigned node, const char *key)
 {
     char value[128];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * An engine on three servers that are played by hand, for what it makes of their fence records. */
+ * An engine with three servers that the test plays, for the reading and seeding of fence records.
+ */
 #ifndef TEST_RECORD_RIG_H
 #define TEST_RECORD_RIG_H
 
@@ -11,14 +12,14 @@
 #include <string.h>
 
 #define NODES        3
-#define FIRST_STRIPE "\r\n0:" /* as SEED has its number */
+#define FIRST_STRIPE "\r\n0:" /* as SEED contains its number */
 #define LAST_STRIPE  " 1023:" /* RL_FENCE_STRIPES - 1 */
 #define CONFIG       "v1 test;"
 #define MARK         "0123456789abcdef"
 #define EMPTY        "\n" MARK "\n"
 #define USED         CONFIG "\n\n1:5"
 #define NEW          CONFIG "\n\n"
-#define OTHER        "\nfedcba9876543210\n" /* it was emptied: another mark */
+#define OTHER        "\nfedcba9876543210\n" /* it was emptied, and has another mark */
 
 static struct rl_mem mem;
 static struct rl_log log_to_nobody;
@@ -26,7 +27,7 @@ static struct rl_engine engine;
 static struct rl_node_spec specs[NODES];
 static uint64_t now_ns;
 static bool opened[NODES];
-static bool read_it[NODES], seeded[NODES]; /* what it was told to do, since the last look */
+static bool read_it[NODES], seeded[NODES]; /* requests that the node got since the last pass() */
 static bool seeded_all[NODES];             /* SEED had a number for the first and the last stripe */
 static char run_of[NODES][16];
 
@@ -99,6 +100,7 @@ static void receive(unsigned node, const char *bytes, size_t len)
     rl_engine_drain(&engine);
 }
 
+/* Delivers a bulk string as a reply of the server. */
 static void hear(unsigned node, const char *text)
 {
     char bytes[512];
@@ -107,24 +109,26 @@ static void hear(unsigned node, const char *text)
     receive(node, bytes, (size_t)len);
 }
 
+/* Completes the connection of a node and replies to its greeting. */
 static void greet(unsigned node)
 {
     char server[64];
 
     ck_assert(opened[node]);
     rl_node_opened(&engine.nodes[node], true, 0, NULL, now_ns);
-    receive(node, "+OK\r\n", 5); /* CLIENT SETNAME */
+    receive(node, "+OK\r\n", 5); /* reply to CLIENT SETNAME */
     snprintf(server, sizeof server, "run_id:%s\r\n", run_of[node]);
     hear(node, server);
     hear(node, "role:master\r\n");
     for (unsigned i = 0; i < 3; i++)
         hear(node, "");
-    receive(node, "-NOPERM\r\n", 9); /* TIME */
+    receive(node, "-NOPERM\r\n", 9); /* reply to TIME */
     for (unsigned i = 0; i < 3; i++)
         hear(node, "0123456789012345678901234567890123456789");
     ck_assert_int_eq(engine.nodes[node].state, RL_NODE_READY);
 }
 
+/* Advances time, forgets the recorded requests and turns the loop once. */
 static void pass(uint64_t time_ns)
 {
     now_ns += time_ns;
@@ -187,14 +191,15 @@ static void teardown(void)
     rl_engine_close(&engine);
 }
 
+/* Makes the engine read the records now. */
 static inline void look(void)
 {
     ck_assert(rl_records_start(&engine));
-    engine.records->due_ns = 0; /* if it has looked before */
+    engine.records->due_ns = 0; /* in case it was done before */
     tick();
 }
 
-/* All nodes answer the question for their record. */
+/* Replies for all nodes to the READ of their records. */
 static inline void hear_all(const char *first, const char *second, const char *third)
 {
     const char *const records[NODES] = {first, second, third};

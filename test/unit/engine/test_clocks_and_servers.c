@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What an engine itself decides: servers that have two names, clocks that are set, how long an undo
+ * Decisions of the engine itself: servers with two names, clocks that are set, and how long an undo
  * is kept. */
 #include "engine_rig.h"
 

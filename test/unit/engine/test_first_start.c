@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * When records count as the first start's: an engine on three servers that are played by hand. */
+ * When fence records count as those of a first start: an engine with three servers that the test
+ * plays. */
 #include "record_rig.h"
 
 /* True: all are told to take theirs into use. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The timer heap: random operations next to a list that is searched from end to end. */
+ * The timer heap: random operations, compared with a list that is searched from end to end. */
 #include "engine/heap.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Room beside a lock: what its kind needs and no more. */
+ * The memory next to a lock: as much as its kind needs, and no more. */
 #include "engine/storage.h"
 
 #include <stdlib.h>

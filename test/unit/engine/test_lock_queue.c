@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The queue of one client: locks of one and of several resources behind each other, slots of a
- * semaphore that other locks of the client release, and questions about slots. An engine whose
- * servers never answer. */
+ * The queue of one client: locks of one and of several resources in the same queues, slots of a
+ * semaphore that other locks of the client release, and probes of slots. The engine's servers never
+ * reply. */
 #include "engine/engine.h"
 #include "engine/slot.h"
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks of one engine: queues and their memory, budgets of locks that start late, what is sent for
- * fenced locks, for locks on several keys and for permits. */
+ * Locks of one engine: queues and their memory, wait budgets of locks that start late, and the
+ * commands for fenced locks, for locks on several keys and for permits. */
 #include "engine/lock_send.h"
 #include "engine/slot.h"
 #include "engine_rig.h"

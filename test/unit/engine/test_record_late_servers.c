@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fence records of servers that are late: what a first start and an operator's decision make of it.
- */
+ * Fence records of servers that reply late: how a first start and an operator's decision treat
+ * them. */
 #include "record_rig.h"
 
 /* Time limits are measured, as they are by default: answers took a millisecond so far. */

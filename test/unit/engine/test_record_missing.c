@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Records that are missing while others are in use: when they are looked at again, when they are
- * filled, with which numbers, and which texts describe them. */
+ * Fence records that are missing while others are in use: when they are read again, when they are
+ * seeded, with which fencing tokens, and which texts describe them. */
 #include "record_rig.h"
 
 #define GAP EMPTY

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Several engines of one client on one poller: time is read once, and each engine counts. */
+ * Several engines of one client on one poller: time is read once for all, and each engine keeps its
+ * own counts. */
 #include "engine/io.h"
 
 #include "engine/engine.h"

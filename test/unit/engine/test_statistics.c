@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What an engine counts, and what it reads of the clocks when its process is stopped in between. */
+ * The statistics of an engine, and its reading of the clocks when the process is stopped in
+ * between. */
 #include "engine_rig.h"
 
 #define HOUR_US INT64_C(3600000000)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The other end of a node under test. */
+ * The surroundings of a node under test. */
 #include "node_rig.h"
 
 #include <check.h>
@@ -93,7 +93,7 @@ static struct rl_now read_clocks(void *ctx)
     return (struct rl_now){.boot_ns = ((struct rig *)ctx)->now_ns};
 }
 
-/* Notes a vote, and drops its claim. */
+/* Records a vote and drops its claim. */
 static void take_vote(struct rig *rig, const struct rl_inbox_vote *vote,
                       const struct rl_reply *reply)
 {
@@ -200,8 +200,8 @@ void rig_done(struct rig *rig)
     rl_encoded_free(rig->common.mem, &rig->common.cache.encoded);
 }
 
-/* As the engine does: what it once knew of the next time limit holds until the node says that it
- * does not, and is never too late. */
+/* Updates the next time limit as the engine does: an earlier result stays valid until the node
+ * reports a change, and is never too late. */
 static void plan(struct rig *rig)
 {
     struct rl_node_common *common = &rig->common;
@@ -333,7 +333,7 @@ void rig_pass(struct rig *rig, uint64_t ns)
         uint64_t wake_ns = rl_node_wake_ns(&rig->node);
         if (wake_ns > end_ns)
             break;
-        /* A timer in the past, again and again, is a busy loop. */
+        /* A timer that is always in the past would be a busy loop. */
         ck_assert_msg(rings < 10000, "the node's timer rings without end");
         if (wake_ns > rig->now_ns)
             rings = 0;
@@ -349,7 +349,8 @@ struct rl_claim *rig_claim(struct rig *rig, const char *token)
     struct rl_claim *claim = rl_claim_new(&rig->mem, (struct rl_arg){"key", 3}, 64);
 
     ck_assert_ptr_nonnull(claim);
-    rig->common.cache.claim = NULL; /* as the engine does: another may have lived at its address */
+    rig->common.cache.claim = NULL; /* like the engine, because another claim may get the same
+                                     * address */
     rl_claim_set_token(claim, (struct rl_arg){token, strlen(token)});
     claim->owner = rig;
     claim->ttl_ms = claim->ttl_max_ms = 30000;
@@ -396,7 +397,7 @@ static const char *name_of(const char *text, size_t len)
     return NULL;
 }
 
-/* One command from `at`; 0 if it is not all there. */
+/* Decodes one command. Returns its length; 0 if it is incomplete. */
 static size_t decode(const char *at, size_t len, char *to)
 {
     const char *begin = at, *end = at + len;
@@ -439,7 +440,7 @@ const char *rig_said(struct rig *rig)
         out = strlen(said);
         at += used;
     }
-    /* What is unfinished is shown again, with what follows it. */
+    /* An incomplete command is returned again later, with the rest of it. */
     memmove(rig->wire, rig->wire + at, rig->wire_len - at);
     rig->wire_len -= at;
     return said;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Admission, row by row, in virtual time: what a server tells of itself, and from when on its votes
- * count. */
+ * Admission, row by row, in virtual time: what a server reports about itself, and from when on its
+ * votes count. */
 #include "core/cause.h"
 #include "node/admission.h"
 #include "suite.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys that live longer than max_ttl: what they do to the guards, and who is told. */
+ * Keys with a TTL above max_ttl: their effect on the quarantine, and the event that reports them.
+ */
 #include "node/admission.h"
 #include "suite.h"
 

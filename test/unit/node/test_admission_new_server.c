@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How old is a server that we see for the first time? Its clock may say anything, its work proves
- * little, and for the rest we wait. */
+ * The age of a server that the client sees for the first time. Its clock may be wrong and its CPU
+ * time proves little; the client waits for the rest. */
 #include "node/admission.h"
 #include "suite.h"
 

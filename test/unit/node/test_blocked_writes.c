@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A node whose server takes no more bytes: what is owed to it waits, and does not spin. */
+ * A node whose socket accepts no more bytes: its undos stay pending, without a busy loop. */
 #include "node/node.h"
 
 #include <stdio.h>

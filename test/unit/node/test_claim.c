@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Claims: key and token in one block, counted references, and no token left in freed memory. */
+ * Claims: key and token in one block, reference counts, and no token left in freed memory. */
 #include "node/claim.h"
 
 #include <stdlib.h>

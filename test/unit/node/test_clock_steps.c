@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Clock steps of a server, found by the answers to TIME: intervals of the offset, widened by drift
- * as they age. */
+ * Clock steps of a server, detected from the replies to TIME: intervals of the offset, widened by
+ * drift as they age. */
 #include "node/admission.h"
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A node and its connection: what is said first, what is tolerated in the answers, what is not, and
+ * A node and its connection: the greeting, the replies that are tolerated, those that are not, and
  * when the next connection is tried. */
 #include "node_rig.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Commands as they go over the wire, next to what hiredis would write. */
+ * Encoded commands, compared with what hiredis would write. */
 #include "node/encode.h"
 
 #include <hiredis/hiredis.h>

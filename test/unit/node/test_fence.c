@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Fenced votes on one connection: asked for at most once, in other words only if it is proven that
- * they did not run and nobody has taken them back; answers of an earlier run of the server;
- * garbage. */
+ * Fenced votes on one connection: requested once, and again in another form only if the first
+ * request was certainly not executed and is not undone; replies of an earlier run of the server;
+ * invalid replies. */
 #include "node_rig.h"
 
 #include "core/protocol.h"

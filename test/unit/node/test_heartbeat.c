@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Heartbeats of a node: when they are sent, and what their answers change. */
+ * Heartbeats of a node: when they are sent, and what their replies change. */
 #include "node_rig.h"
 
 #include <stdio.h>

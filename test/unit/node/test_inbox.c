@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a node leaves in the inbox: in which order, how long a reply is valid, and that no vote is
- * lost without memory or with the node. */
+ * What a node puts into the inbox: its order, how long a reply is valid, and that no vote is lost
+ * without memory or when the node is closed. */
 #include "node_rig.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * INFO: what is read out of it, and that nothing else in it can do harm. */
+ * INFO: the fields that are read, and that no other text in it does harm. */
 #include "node/info.h"
 
 #include <stdio.h>

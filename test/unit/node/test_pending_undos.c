@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is owed to a node: as many undos as there is memory for, each until its key must be over by
- * itself, and longer if nobody can know when that is. */
+ * The pending undos of a node: as many as there is memory for, each kept until its key must have
+ * expired, and longer if that time is unknown. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 

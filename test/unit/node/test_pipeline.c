@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The pipeline of a connection: what was sent of which request, what can still be taken back, and
- * how the connection may be closed; as tables, and under random operations next to a model that
- * keeps every byte it was ever given. */
+ * The pipeline of a connection: how much of each request was sent, which requests can still be
+ * removed, and how the connection may be closed. Tested with tables, and with random operations
+ * compared with a model that keeps every byte. */
 #include "node/pipeline.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A question that a server did not understand and is asked in other words: not when a release came
- * in between, and not only once if the first try never left. */
+ * A request that a server did not understand and that is repeated in another form: not after a
+ * release in between, and again if the first repetition was never sent. */
 #include "node_rig.h"
 
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A node and its answers: each belongs to one request and to no other; some end the connection,
- * some are asked for again in other words. */
+ * A node and its replies: each belongs to one request; some end the connection, some cause a
+ * repetition in another form. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Name resolution: numbers at once, names on a thread that may outlive whoever asked. getaddrinfo()
- * is replaced for names, so that it can be held back and told what to answer. */
+ * Name resolution: numeric addresses at once, names on a thread that may outlive its node. The test
+ * replaces getaddrinfo() for names, to delay it and to choose its result. */
 #include "node/resolve.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A node knows which tokens are in use: from the first request to the answer of the last, and as
- * long as an undo is pending. */
+ * The tokens that a node has in use: from the first request to the last reply, and as long as an
+ * undo is pending. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Which keys a server is to tell of: those that a lock waits for, and no others. */
+ * The keys that a server tracks for a node: those that a lock waits for, and no others. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Being told of changes: the second connection of a node, and what is said on both. */
+ * Notifications: the second connection of a node, and the commands on both connections. */
 #include "node_rig.h"
 #include "suite.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Taking back: an undo goes behind its SET, what was not sent is not sent late, what is not known
- * to be undone is repeated on the next connection, and a connection is closed so that neither is
- * spoiled. */
+ * Undos: an undo is sent after its SET, an unsent SET is never sent late, an unconfirmed undo is
+ * repeated on the next connection, and a connection is closed in a way that loses neither. */
 #define SUITE_MANY_ASSERTIONS
 #include "node_rig.h"
 

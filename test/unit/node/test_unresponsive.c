@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A node that owes answers: how long it may be silent, what suspicion does, and that a late answer
- * is nobody else's. */
+ * A node with overdue replies: how long it may be silent, the effect of suspicion, and that a late
+ * reply is never taken for another request's. */
 #include "node_rig.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A poller, three pairs of sockets, and an outer poll() to look at the poller from outside. */
+ * A poller, three pairs of sockets, and an outer poll() that watches the poller's descriptor. */
 #ifndef TEST_UNIT_POLLER_FIXTURE_H
 #define TEST_UNIT_POLLER_FIXTURE_H
 
@@ -11,7 +11,7 @@
 
 #include "suite.h"
 
-#define DEADLINE_MS 10000 /* for what must happen; it happens at once */
+#define DEADLINE_MS 10000 /* for what happens at once */
 
 static struct rl_poller poller;
 static int pair[3][2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The log function: called for what it asked for, with one bounded, printable line. */
+ * The log function: called for the chosen levels only, with one bounded, printable line. */
 #include "platform/log.h"
 
 #include <string.h>

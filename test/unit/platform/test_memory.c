@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory: the user's functions get every call, overflow is refused, secrets are gone before free.
- */
+ * Memory: the caller's functions get every call, overflow is refused, secrets are wiped before they
+ * are freed. */
 #include "platform/memory.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The poller in somebody else's poll(): readable when, and only when, something is due. Its
- * sockets and its timer; test_poller_wakeups.c has the wake-ups. */
+ * The poller inside another poll(): readable when, and only when, something is due. Covers its
+ * sockets and its timer; test_poller_wakeups.c covers the wake-ups. */
 #include "platform/poller.h"
 
 #include <redlock/redlock.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Tokens: their form, that none comes twice, and that what was handed out is not kept. */
+ * Tokens: their form, that they are unique, and that no copy of a token is kept. */
 #define SUITE_MANY_ASSERTIONS
 #include "platform/token.h"
 
