@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Clients with fences. */
+ * Clients with fences, for the live tests. */
 #include "fences.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@ void fences_begin(void)
 {
     cluster_command_all(live.cluster, "FLUSHALL");
     live.max_ttl_ms = wait_lived_ms(FENCE_TTL_MS);
-    /* Always half of it: live_config() stretches by the whole factor. */
+    /* Half of the stretched value, because live_config() stretches by the whole factor. */
     live.node_time_ms = wait_scaled_ms(1) > 1 ? FENCE_TIME_MS / 2 : FENCE_TIME_MS;
 }
 

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT
- * Clients with fences, for the live tests of them. Records are volatile: the servers of these
- * tests keep nothing over a restart. */
+ * Clients with fences, for the live tests. The records are volatile, because the servers of these
+ * tests keep no data over a restart. */
 #ifndef TEST_LIVE_FENCES_H
 #define TEST_LIVE_FENCES_H
 
 #include "live.h"
 
-#define FENCE_TTL_MS  2000 /* the max_ttl: how long a node that forgot must wait, scaled */
-#define FENCE_TIME_MS 1000 /* node timeout: reading a whole record takes a busy machine a while */
+#define FENCE_TTL_MS  2000 /* max_ttl: how long a node that lost its record is excluded; scaled */
+#define FENCE_TIME_MS 1000 /* node timeout: a busy machine takes long to read a whole record */
 
-/* Records of all nodes are gone; live.max_ttl_ms is small. */
+/* Removes the records of all nodes and makes live.max_ttl_ms small. */
 void fences_begin(void);
-/* A configuration with volatile records. */
+/* Returns a configuration with volatile records. */
 redlock_config_t *fences_config(void);
-/* A client of it; all nodes may vote. */
+/* Creates a client with it and waits until all nodes are eligible. */
 redlock_t *fences_open(void);
 
-/* Takes the lock with a fence; the report is kept as by live_acquire(). */
+/* Acquires the lock with a fence. The report is kept as by live_acquire(). */
 int fences_acquire(redlock_t *client, const char *resource, uint64_t wait_ms,
                    redlock_lock_t **ret_lock);
-/* Takes and gives back a lock that must be granted. Returns its fence. */
+/* Acquires and releases a lock, which must be granted. Returns its fencing token. */
 uint64_t fences_pass(redlock_t *client, const char *resource, uint64_t wait_ms);
-/* Does the node refuse for its record? After fences_acquire(). */
+/* Returns whether the last report excludes the node for its fence record. */
 bool fences_is_refused(unsigned node);
-/* The node's record is in use; looks at the server. */
+/* Returns whether the server's record is in use. */
 bool fences_has_record(unsigned node);
-/* The number that the node stores for the stripe of "orders:42". */
+/* Returns the fencing token that the server stores for the stripe of "orders:42". */
 uint64_t fences_number(unsigned node);
 #define FENCES_RESOURCE "orders:42"
 #define FENCES_STRIPE   "246"

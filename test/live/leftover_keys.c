@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Counts, chance and exclusion of test_leftover_keys.c. */
+ * Counts, random numbers and the check of exclusion of test_leftover_keys.c. */
 #include "leftover_keys.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the actors of test_leftover_keys.c share, over threads and processes: counts of what
- * happened, and who is inside of which resource. */
+ * What the actors of test_leftover_keys.c share across threads and processes: counts of what
+ * happened, and the holder of each resource. */
 #ifndef TEST_LEFTOVERS_H
 #define TEST_LEFTOVERS_H
 
@@ -10,9 +10,9 @@
 #include <stdatomic.h>
 
 #define RESOURCES     8
-#define BLOCKERS      4      /* threads with blocking calls on one client; of the main process */
+#define BLOCKERS      4      /* threads of the main process with blocking calls on one client */
 #define CHILD_THREADS 2      /* the same in a process of its own */
-#define KEEP_TTL_MS   600000 /* no key goes by itself */
+#define KEEP_TTL_MS   600000 /* so long that no key expires */
 
 /* X(name, words): each must have happened when the test ends. */
 #define HAPPENINGS(X)                                                                              \
@@ -44,26 +44,28 @@ enum happening {
         HAPPENING_COUNT
 };
 
+/* The state that all actors share. */
 struct leftovers {
     atomic_bool stop;
     atomic_uint operations;
     atomic_uint happened[HAPPENING_COUNT];
-    atomic_uint overlaps;               /* two inside of one resource */
-    atomic_uint holders[2 * RESOURCES]; /* the second half: database 1 */
+    atomic_uint overlaps;               /* times that two actors were inside of one resource */
+    atomic_uint holders[2 * RESOURCES]; /* actors inside of each resource; the second half: database
+                                         * 1 */
     uint64_t seed;
 };
 extern struct leftovers *leftovers; /* in memory that a child process shares */
 
 void happen(enum happening what);
-/* One operation ended with `status`; `waited_ms` is its budget. */
+/* Counts an acquisition that ended with `status`; `waited_ms` is its wait budget. */
 void count_acquire(int status, uint64_t waited_ms);
 
-/* Inside of a resource; whoever finds somebody there counts an overlap. */
+/* Enter and leave a resource. An actor that finds another one inside counts an overlap. */
 void enter(unsigned resource);
 void leave(unsigned resource);
 const char *resource_name(unsigned resource);
 
-/* A number from 0 to below - 1. */
+/* Returns a number from 0 to below - 1. */
 unsigned draw(uint64_t *random, unsigned below);
 uint64_t random_of(unsigned actor);
 
@@ -71,10 +73,10 @@ redlock_t *leftovers_client(const char *urls, int mode);
 /* Adds the counters of a client. */
 void count_client(redlock_t *client);
 
-/* leftover_keys_blocking.c: threads that lock, extend and release with blocking calls. */
+/* Threads that lock, extend and release with blocking calls (leftover_keys_blocking.c). */
 struct blockers;
 struct blockers *blockers_start(redlock_t *client, unsigned threads, unsigned first_actor);
-/* Cancels the call of some thread, whatever it is doing. */
+/* Cancels the pending call of one of the threads. */
 void blockers_cancel(struct blockers *blockers, unsigned which);
 void blockers_join(struct blockers *blockers);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads with blocking calls: lock, be inside, extend, and let go in one of four ways. Their calls
- * are cancelled from outside at any moment. */
+ * Threads with blocking calls: acquire, enter, extend, and end the lock in one of four ways.
+ * Another actor cancels their calls at any moment. */
 #include "leftover_keys.h"
 
 #include <poll.h>
@@ -9,7 +9,7 @@
 struct blocker {
     struct blockers *all;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of the cancel object, which is made anew when it was used */
+    pthread_mutex_t mutex; /* guards the cancel object, which is replaced after each use */
     redlock_cancel_t *cancel;
     uint64_t random;
 };

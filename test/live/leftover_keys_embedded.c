@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * One embedded client with many operations in flight. Each slot goes its own way: ask, be
- * cancelled, hold, extend, let go, from inside and outside of callbacks. */
+ * One embedded client with many operations in flight. Each slot acquires, is canceled, holds,
+ * extends and releases by itself, from inside and outside of callbacks. */
 #include "leftover_keys.h"
 
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static void let_go(struct slot *slot)
         become_idle(slot); /* lost */
 }
 
-/* What is next for a slot that holds a lock. */
+/* Chooses the next operation of a slot that holds a lock. */
 static void step(struct slot *slot)
 {
     count_operation();

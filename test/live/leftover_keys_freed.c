@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Clients that are freed in the middle of what they do, in all three modes. They work in database
- * 1: their connections are not cut, because redlock_free() does not wait for the network, and
- * what it wrote to a connection that is being cut may be lost. */
+ * Clients that are freed with operations in flight, in all three modes. They use database 1, whose
+ * connections are not cut: redlock_free() does not wait for the network, and a delete on a
+ * connection that is being cut may be lost. */
 #include "leftover_keys.h"
 
 #include <stdio.h>

@@ -41,7 +41,8 @@ void live_setup(void)
 void live_leave(void)
 {
     if (live.client != NULL && live.mode != REDLOCK_MODE_EMBEDDED)
-        (void)redlock_shutdown(live.client, wait_scaled_ms(500)); /* stopped servers stay owed */
+        (void)redlock_shutdown(live.client, wait_scaled_ms(500)); /* undos for stopped servers stay
+                                                                   * pending */
     live_disconnect();
 }
 
@@ -54,7 +55,8 @@ void live_teardown(void)
         live.heal();
     const bool clean = live_wait_no_keys(TIME_LIMIT_MS);
     if (!clean)
-        cluster_command_all(live.cluster, "FLUSHALL"); /* the next case is another one */
+        cluster_command_all(live.cluster,
+                            "FLUSHALL"); /* the next case is independent of this one */
     ck_assert_msg(clean, "keys are left");
     const char *leaked = fdcheck_leaked(&live.before, TIME_LIMIT_MS);
     ck_assert_msg(leaked == NULL, "descriptors are left open: %s", leaked);
@@ -79,7 +81,7 @@ void live_add(Suite *suite, const char *name, const TTest *test)
     live_add_each(suite, name, test, 1);
 }
 
-/* What a configuration takes is limited, however slow the build is. */
+/* Returns the scaled time, but no more than a configuration accepts, however slow the build is. */
 static uint32_t scaled_or(uint32_t chosen_ms, uint32_t usual_ms)
 {
     const uint64_t ms = wait_scaled_ms(chosen_ms != 0 ? chosen_ms : usual_ms);

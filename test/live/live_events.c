@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writing down events and callbacks. */
+ * Records events and callbacks. */
 #include "live_events.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events and callbacks of a client, written down in the order in which they came, from whichever
- * thread. */
+ * Records the events and callbacks of a client in the order in which they came, from any thread. */
 #ifndef TEST_LIVE_EVENTS_H
 #define TEST_LIVE_EVENTS_H
 
@@ -10,6 +9,7 @@
 
 #define EVENTS_MAX 4096
 
+/* A copy of one event, without what is valid only during its callback. */
 struct noted_event {
     int kind, status;
     bool has_lock, has_report;
@@ -18,13 +18,14 @@ struct noted_event {
     char name[64]; /* resource, or node */
 };
 
+/* A list of events. The mutex guards the other fields. */
 struct events {
     pthread_mutex_t mutex;
     unsigned count;
     struct noted_event list[EVENTS_MAX];
 };
 
-/* Two places to write to; events_reset() empties both. */
+/* Two lists to record into; events_reset() empties both. */
 extern struct events client_events, lock_events;
 void events_reset(void);
 
@@ -32,15 +33,15 @@ void events_reset(void);
 void note_event(redlock_t *rl, const redlock_event_t *event, void *userdata);
 
 unsigned count_events(struct events *events, int kind);
-/* Of one resource or node. */
+/* Counts the events of one resource or node. */
 unsigned count_events_of(struct events *events, int kind, const char *name);
-/* The index-th of its kind; fails the case if there is none. */
+/* Returns the index-th event of its kind. Fails the case if there is none. */
 struct noted_event find_event(struct events *events, int kind, unsigned index);
-/* All kinds in their order, as letters: A acquired, E extended, F extension failed, R released,
- * D endangered, L lost, W waiting, U/N/X node up, down, refused. */
+/* Returns all kinds in their order, as letters: A acquired, E extended, F extension failed, R
+ * released, D endangered, L lost, W waiting, U/N/X node up, down, refused. */
 const char *event_letters(struct events *events);
 
-/* How one call without blocking ended. */
+/* The result of one asynchronous call. */
 struct outcome {
     pthread_mutex_t mutex;
     unsigned calls;
@@ -59,7 +60,8 @@ struct outcome {
 void note_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_report_t *report,
                void *userdata);
 unsigned outcome_calls(struct outcome *outcome);
-/* Waits for the call (turning the loop of `client` where that is needed) and returns its status. */
+/* Waits for the callback (turning the loop of `client` where that is needed) and returns its
+ * status. */
 int outcome_wait(redlock_t *client, struct outcome *outcome);
 
 #endif

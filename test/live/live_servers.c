@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Looking at the servers of the live tests, and disturbing them. */
+ * Inspects and disturbs the servers of the live tests. */
 #include "live.h"
 
 #include <stdio.h>
@@ -38,7 +38,7 @@ unsigned live_nodes_with(const char *key)
     return count;
 }
 
-/* A few of each node. */
+/* Prints a few keys of each node. */
 static void print_keys(void)
 {
     for (unsigned i = 0; i < cluster_nodes(live.cluster); i++) {

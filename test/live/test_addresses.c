@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * All ways to name a server, and servers that must not vote: behind two addresses at once,
+ * All ways to name a server, and servers that must stay excluded: one behind two addresses,
  * replicas, databases that do not exist. */
 #include "live_events.h"
 #include "server.h"

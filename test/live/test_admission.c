@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Admission on real servers: restarted, promoted, evicting, anonymous ones, the scenarios of which
- * each other client breaks. (A rolling restart under load: test/scenario/test_rolling.c.) */
+ * Admission on real servers: restarted, promoted, evicting and anonymous ones, each a case in which
+ * clients without it break exclusion. (A rolling restart under load: test/scenario/test_rolling.c.)
+ */
 #include "live_events.h"
 #include "suite.h"
 

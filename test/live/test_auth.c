@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Passwords and users: with the few rights that locks need, with too few, and refused. No secret is
- * ever in a report or in the log. */
+ * Passwords and users: with the few rights that locks need, with too few, and refused. No secret
+ * appears in a report or in the log. */
 #include "live.h"
 #include "suite.h"
 

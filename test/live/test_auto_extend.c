@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Holding a lock: automatic extension, its limits, healing, and the announcements before and at its
+ * Holding a lock: automatic extension and its limits, healing, and the events before and at its
  * loss. */
 #include "live_events.h"
 #include "suite.h"

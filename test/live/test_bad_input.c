@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Arguments that are refused: EINVAL at once, words that say what is wrong and what to do, and not
- * a byte to any server. */
+ * Invalid arguments: EINVAL at once, a message that says what is wrong and what to do, and not a
+ * byte to any server. */
 #include "live_events.h"
 #include "suite.h"
 

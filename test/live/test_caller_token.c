@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks with a token that the caller has chosen: one attempt with it, what the servers store is the
- * token, and as long as anything is under way with it no other acquisition gets it. */
+ * Locks with a token that the caller has chosen: one attempt uses it, the servers store exactly
+ * this token, and no other acquisition may use it while an operation with it is in flight. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Calls that sleep in a client which ends under them: redlock_free() and redlock_shutdown() wake
- * them with ECLOSED, and what was asked for is not told as done. And calls that end because their
- * time is over, with the cause that kept them waiting. */
+ * Calls that sleep in a client that ends: redlock_free() and redlock_shutdown() wake them with
+ * ECLOSED, and no operation is reported as done. And calls that end because their time has passed,
+ * with the cause of the wait. */
 #include "live.h"
 #include "suite.h"
 

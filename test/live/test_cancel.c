@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Cancellation: before, during, from a signal handler, of many calls at once, and after the client
- * is gone. What was asked for is taken back. */
+ * Cancellation: before a call, during it, from a signal handler, of many calls at once, and after
+ * the client was freed. What a canceled operation has set is undone. */
 #include "live_events.h"
 #include "suite.h"
 

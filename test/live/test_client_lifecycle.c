@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Beginning and end of a client: readiness, shutdown, free with operations in flight, what outlives
- * it, and memory that is all given back. */
+ * Start and end of a client: readiness, shutdown, free with operations in flight, objects that
+ * outlive it, and that all memory is freed. */
 #include "live_events.h"
 #include "suite.h"
 

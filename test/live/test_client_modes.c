@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threaded, embedded and hybrid mode: which thread runs the callbacks, what may block, what is
- * refused, and that a stalled loop loses no lock in hybrid mode. */
+ * Threaded, embedded and hybrid mode: the thread that runs the callbacks, the calls that may block,
+ * the calls that are refused, and that a stalled loop loses no lock in hybrid mode. */
 #include "live_events.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Callers that turn the loop themselves: they are woken when somebody else ends their operation,
- * and they let go in time when others wait for nothing but the clock. Node timeouts are long here:
- * whoever is not woken sleeps for seconds. */
+ * Callers that drive the loop: they are woken when another thread ends their operation, and they
+ * hand the loop over in time when other callers wait for the clock only. Node timeouts are long
+ * here: a caller that is not woken sleeps for seconds. */
 #include "live.h"
 #include "suite.h"
 

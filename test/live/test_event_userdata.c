@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The notice that a lock's event function and its userdata are not used any more: once for each
- * call that it was given to, after the last event, where callbacks run, whatever ends the lock. */
+ * call that got them, after the last event, in the thread of the callbacks, whatever ends the lock.
+ */
 #include "live_events.h"
 #include "suite.h"
 

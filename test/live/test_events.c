@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events of a client and of a lock, and the statistics: each thing that happened is told and
+ * Events of a client and of a lock, and the statistics: each thing that happens is reported and
  * counted once. */
 #include "live_events.h"
 #include "suite.h"

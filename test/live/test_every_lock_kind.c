@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is promised of a lock is true of each kind: of one resource, of several, a permit. Each case
- * runs once for each of them. */
+ * The promises about locks, for each kind of lock: of one resource, of several, and a permit. Each
+ * case runs once for each kind. */
 #include "live_events.h"
 #include "suite.h"
 

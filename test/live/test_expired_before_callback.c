@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Grants between the vote and the callback: one that ended before it was told was none. It is told
- * as ECLOSED or ETOOSLOW, without a lock, and nothing is left of it. */
+ * Locks that expire between the deciding vote and the callback. The callback gets ECLOSED or
+ * ETOOSLOW and no lock, and no key is left. */
 #include "live.h"
 #include "suite.h"
 

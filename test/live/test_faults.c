@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Servers that fail: two of five killed, stopped or restarted change nothing for the caller, three
- * are "no quorum" with a reason for each node, and as soon as they are back all works again. */
+ * Servers that fail: two of five killed, stopped or restarted have no effect on the caller. Three
+ * cause "no quorum" with a cause for each node, and as soon as they are back, locks are granted
+ * again. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Eight processes take the same fenced lock in turn, while servers are stopped, emptied and killed.
- * Each writes down when it asked, when it was answered, and its number: numbers are unique, and a
- * grant that was told before another was asked for has the smaller one. That must hold even where a
- * server that was emptied has let two in at once. */
+ * Eight processes acquire the same fenced lock in turn, while servers are stopped, emptied and
+ * killed. Each records the start and end of each acquisition and its fencing token. Tokens must be
+ * unique, and a lock that was granted before another was requested must have the smaller one. That
+ * must hold even where an emptied server has let two processes hold the lock at once. */
 #include "fences.h"
 #include "suite.h"
 

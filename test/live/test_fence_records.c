@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The fence records of the nodes: the first start, nodes that forget and come back, clients that
- * disagree, and what an operator does when a majority has forgotten. */
+ * The fence records of the nodes: the first start, nodes that lose their record and are readmitted,
+ * clients that disagree, and what an operator does when a majority has lost it. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

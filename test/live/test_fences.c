@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Fences on real servers: they grow over hand-overs, whatever clocks and nodes do, and fenced and
- * plain locks exclude each other. */
+ * Fences on real servers: fencing tokens grow over hand-overs, whatever clocks and nodes do, and
+ * fenced and plain locks exclude each other. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Keys with values that no lock has, under the name of a lock: long ones cost no connection, very
- * long ones only the question that met them. */
+ * Keys under the name of a lock with values that no lock has: a long value costs no connection, and
+ * a very long one only fails the request that reads it. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * fork(): in the child every handle is dead, all can be freed, nothing is sent and no callback
- * runs; the parent goes on as if nothing had happened. */
+ * fork(): in the child every handle is invalid but can be freed, nothing is sent and no callback
+ * runs. The parent goes on unaffected. */
 #include "live_events.h"
 #include "suite.h"
 

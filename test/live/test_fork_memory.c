@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A fork while operations are in flight: the child frees all handles, no block of memory and no
- * descriptor of the client is left there, and the parent goes on as if nothing had happened. */
+ * A fork with operations in flight: the child frees all handles, and no block of memory and no
+ * descriptor of the client is left there. The parent goes on unaffected. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks that change hands or are looked at from outside: detach and adopt, release by token,
- * release_after, inspection, breaking, and the form that always releases. */
+ * Locks that change hands or are inspected from outside: detach and adopt, release by token,
+ * release_after, inspection, breaking, and redlock_with(), which always releases. */
 #include "live_events.h"
 #include "suite.h"
 

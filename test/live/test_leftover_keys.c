@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * After any mixture of conflicts, cancellations, time-outs and reconnects no server has a key that
- * a holder of a lock does not own, and nobody was ever inside together with another.
+ * After any mixture of conflicts, cancellations, timeouts and reconnects, no server has a key that
+ * no holder owns, and no two holders were inside at once.
  *
  * Many threads, one embedded client, clients that are freed in the middle, and a second process
  * work on a few resources, while servers stop and connections are cut. REDLOCK_TEST_SEED repeats
- * the choices of a run (not its timing). */
+ * the choices of a run, but not its timing. */
 #include "leftover_keys.h"
 #include "suite.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Many callers of one client: what they have to say leaves together, and nobody waits for more
- * than that. Node timeouts are long here: whoever is not woken, or not sent, is late by seconds. */
+ * Many callers of one client: their requests are sent together, and none waits longer for that.
+ * Node timeouts are long here: a caller that is not woken, or a request that is not sent, is late
+ * by seconds. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Thousands of locks that are given back at once while servers are away: all of it is made up for
- * when they are back, through the client's allocator; what there is no memory for is told. And a
- * server that was stopped for longer than the time to live, with more before it than it reads at
+ * Thousands of locks that are released while servers are away: all undos are sent when the servers
+ * are back, with memory from the client's allocator, and undos that find no memory are reported.
+ * And a server that was stopped for longer than the TTL, with more in its queue than it reads at
  * once. */
 #include "live.h"
 #include "suite.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks of several resources: all or none, whatever is done to them, and beside locks of one. */
+ * Locks of several resources: all or none, whatever happens to them, also next to locks of one
+ * resource. */
 #include "live_events.h"
 #include "suite.h"
 

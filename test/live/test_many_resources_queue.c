@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Locks of several resources among others: in any order, from several clients, behind others of
- * their own client, and while somebody holds one resource and wants another. */
+ * Locks of several resources with other waiters: in any order, from several clients, in the queues
+ * of their own client, and while another lock holds one of the resources and waits for another. */
 #include "live_events.h"
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What held locks cost in memory: every byte that a client asks its allocator for, with five nodes.
+ * The memory of held locks: every byte that a client requests from its allocator, with five nodes.
  */
 #include "live.h"
 #include "suite.h"

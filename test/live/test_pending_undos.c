@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What is owed to a server that is away: a release, or a release_after, that it missed is made up
- * for when it is back; when the key must have expired, the debt is forgotten. */
+ * Undos for servers that are away: a release or release_after that a server missed is sent when it
+ * is back. When the key must have expired, the undo is dropped. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Permits on real servers: no more holders than permits, none of one slot, in several processes and
- * with nodes that die; who waits is woken; a slot is an ordinary lock to everybody else. */
+ * Permits on real servers: never more holders than permits, never two of one slot, in several
+ * processes and with nodes that die. A waiter is woken by a release. To other clients a slot is an
+ * ordinary lock. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

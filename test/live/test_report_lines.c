@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The line of a report says what happened: what was asked, how many servers did it, how many were
+ * The one-line text of a report: what was requested, how many servers did it, how many were
  * required. */
 #include "live.h"
 #include "suite.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Names that would be the key of the fence record, and budgets that are negative numbers: refused
- * with EINVAL and words, before anything is sent. */
+ * Names that would be the key of the fence record, and time budgets that are negative numbers:
+ * refused with EINVAL and a message, before anything is sent. */
 #include "live_events.h"
 #include "suite.h"
 

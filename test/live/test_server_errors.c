@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Servers that run but answer badly: scripts forgotten, connections cut, busy, out of memory,
- * asleep, paused. The caller gets the lock or a reason, and nothing is left behind. */
+ * Servers that run but reply badly: scripts removed, connections cut, busy, out of memory, stopped,
+ * paused. The caller gets the lock or a cause, and no key is left. */
 #include "live.h"
 #include "suite.h"
 

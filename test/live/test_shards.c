@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two sets of five servers below one client: where keys go, that whatever works with one set works
- * with the second. */
+ * Two shards of five servers in one client: the shard of each key, and that all that works with one
+ * shard works with the second. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

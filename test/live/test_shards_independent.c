@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Two sets below one client: each is a quorum of its own, and what is done to the client is done in
+ * Two shards in one client: each has a quorum of its own, and what is done to the client is done in
  * both. */
 #include "fdcheck.h"
 #include "live_events.h"

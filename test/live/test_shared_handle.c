@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A lock with several users in one process: it ends with the last release, and for all of them when
- * anything else ends it. And the lock that ends with its scope. */
+ * anything else ends it. And the lock that is released at the end of its scope. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Calls without a wait budget, of a client that was refused shortly before, against servers of
- * which one has a key that never expires. Each server is that one in turn, so the preferred one is
- * among them. */
+ * Calls without a wait budget, of a client that was denied shortly before, while one server has a
+ * key that never expires. Each server is that one in turn, so that the preferred node is among
+ * them. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Stopped servers with our SET in their queue: whatever the client does next, when they go on
- * there is no key that nobody owns. Each line of the table of closing, many times. */
+ * Stopped servers with a SET of the client in their queue: whatever the client does next, no key
+ * without an owner exists after they continue. Each way to close a connection, many times. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What stays in the servers' tracking tables of clients that have waited: the keys that a lock
+ * The keys in the servers' tracking tables of clients that have waited: only those that a lock
  * waits for, until they change, and nothing else that these clients have read. */
 #include "live_events.h"
 #include "suite.h"

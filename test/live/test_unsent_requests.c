@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * More requests than a stopped server's socket can take: a SET of which no byte was written is
- * taken out of our buffer, neither sent late nor undone; the others are undone. */
+ * More requests than a stopped server's socket can hold: a SET of which no byte was written is
+ * removed from the client's buffer and neither sent late nor undone. The others are undone. */
 #include "live.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A held lock is asked about at the servers: it is prolonged nowhere, and what a majority does not
- * have any more is lost at once, for locks of each kind. */
+ * Verifying a held lock on the servers: no TTL changes, and a lock whose key a majority has lost is
+ * lost at once, for each kind of lock. */
 #include "fences.h"
 #include "live_events.h"
 #include "suite.h"

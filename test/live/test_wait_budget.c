@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Waits that end while an attempt is under way: what the report says of servers that are well. */
+ * Wait budgets that end during an attempt: the report on servers that are healthy. */
 #include "live.h"
 #include "suite.h"
 

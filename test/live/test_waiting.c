@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Waiting for others on real servers: who lets go wakes who waits. The clients here would ask again
- * by themselves after a minute only, so a lock that is had was told of. And the queue of one
- * client. */
+ * Waiting for other holders on real servers: a release wakes the waiter. The clients here would
+ * poll after a minute only, so that each grant shows a notification. And the queue of one client.
+ */
 #include "live_events.h"
 #include "suite.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Ten servers in two sets, and a client of both. */
+ * Ten servers in two shards, and a client of both. */
 #include "two_shards.h"
 
 #include <check.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The client, its calls and its loop; what is on the servers. */
+ * The client of a scenario, its calls and its loop; the keys on the servers. */
 #include "rig.h"
 
 #include <poll.h>
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define FINISH_MS  10000
-#define PATIENT_MS 8000 /* within FINISH_MS */
-#define SPIN_MAX   200  /* turns in one millisecond that a sane loop does not exceed */
+#define PATIENT_MS 8000 /* must stay below FINISH_MS */
+#define SPIN_MAX   200  /* more turns in one millisecond than this are a busy loop */
 
 struct rig rig;
 
@@ -29,7 +29,7 @@ void rig_add_fixtures(TCase *tcase)
 {
     tcase_add_unchecked_fixture(tcase, open_cluster, close_cluster);
     tcase_add_checked_fixture(tcase, NULL, rig_after);
-    tcase_set_timeout(tcase, 0); /* each run has its own */
+    tcase_set_timeout(tcase, 0); /* none, because each run has its own */
 }
 
 int rig_main(Suite *suite)
@@ -46,7 +46,7 @@ void rig_die(const char *what)
     abort();
 }
 
-/* Asks for all that a report can tell: each of its parts may be missing for want of memory. */
+/* Reads all parts of a report: each may be missing when memory ran out. */
 static void read_report(const redlock_report_t *report, struct rig_call *call)
 {
     redlock_node_report_t node;
@@ -75,10 +75,11 @@ void rig_done(redlock_t *rl, int status, redlock_lock_t *lock, const redlock_rep
     call->lock = call->borrows ? NULL : lock;
     if (report != NULL)
         read_report(report, call);
-    call->told++; /* at last: another thread may be waiting for it */
+    call->told++; /* last, because another thread may be waiting for it */
 }
 
-/* Also while the client is being freed: what was not told yet is told then. */
+/* Returns whether a call may be started after that error; also while the client is being freed,
+ * when the remaining callbacks run. */
 static bool may_ask(int error)
 {
     return error == REDLOCK_OK || error == REDLOCK_ECLOSED;
@@ -94,7 +95,7 @@ static void on_event(redlock_t *rl, const redlock_event_t *event, void *userdata
         rig.events[event->kind]++;
     if (event->report != NULL && redlock_report_text(event->report) == NULL)
         abort();
-    if (!rig.frugal) /* the reference needs memory, or there is none */
+    if (!rig.frugal) /* the reference fails without memory */
         redlock_report_free(redlock_report_ref(event->report));
     if (!may_ask(redlock_get_stats(rl, &stats, sizeof stats)) ||
         !may_ask(redlock_get_node_stats(rl, 0, &node, sizeof node)))
@@ -258,7 +259,7 @@ static bool is_ours(const char *key, const char *value)
            strcmp(value, redlock_lock_token(rig.lock)) == 0;
 }
 
-/* Keys of one node: held ones, and those that nobody can explain. */
+/* Counts the keys of one server: those of rig.lock, and those that no lock explains. */
 static void count_keys(unsigned node, unsigned *ret_held, size_t *ret_strays)
 {
     char **keys = cluster_keys(rig.cluster, node);
@@ -318,7 +319,7 @@ static bool call_0_told(void)
     return rig.call[0].told > 0;
 }
 
-/* Calls of the harness itself: their answers are taken away again. */
+/* Waits for a call of the harness itself and removes its results. */
 static void settle_call(int expected, const char *what)
 {
     ck_assert_msg(rig.call[0].started == REDLOCK_OK, "%s: %s", what,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Each function of the public interface once, on real servers, in each mode. For valgrind, which
- * looks for bad accesses, leaks and open descriptors; valgrind_test.py runs it and compares its
- * source with the list of public functions. It says nothing if all went well. */
+ * Calls each function of the public interface once, on real servers, in each mode. valgrind_test.py
+ * runs it under valgrind, which looks for bad accesses, leaks and open descriptors, and compares
+ * its source with the list of public functions. It prints nothing if all is well. */
 #include <poll.h>
 #include <pthread.h>
 #include <redlock/redlock.h>
@@ -54,7 +54,7 @@ static void on_log(int level, const char *message, void *userdata)
     REQUIRE(level >= REDLOCK_LOG_ERROR && message[0] != '\0');
 }
 
-/* An allocator of one's own: each block is counted. */
+/* A caller's allocator, which counts each block. */
 static void *counted_malloc(size_t size, void *userdata)
 {
     ++*(atomic_int *)userdata;
@@ -147,7 +147,7 @@ static void *trigger_late(void *cancel)
     return NULL;
 }
 
-/* Somebody else waits for the lock, until another thread has enough of it. */
+/* Waits for a lock of another client until another thread cancels the wait. */
 static void cancel_a_wait(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -165,7 +165,7 @@ static void cancel_a_wait(redlock_t *rl)
     redlock_cancel_free(opts.cancel);
 }
 
-/* Taken, extended, looked at, handed over, kept for a moment. */
+/* Acquires, extends, inspects and hands over a lock, and releases it with a delay. */
 static void hold_and_hand_over(redlock_t *rl)
 {
     redlock_opts_t opts = redlock_opts(TTL_MS);
@@ -209,7 +209,7 @@ static void take_away(redlock_t *rl)
     redlock_report_t *report;
     int result = 0;
 
-    opts.wait_ms = WAIT_MS; /* until the key that was kept for a moment is gone */
+    opts.wait_ms = WAIT_MS; /* until the key of the delayed release has expired */
     REQUIRE_OK(redlock_acquire(rl, "name", &opts, &lock, NULL));
     opts.wait_ms = 0;
     REQUIRE(redlock_acquire(rl, "name", &opts, &unused, &report) == REDLOCK_ECONTENDED);
@@ -280,11 +280,11 @@ static void block(const char *password)
     REQUIRE_OK(redlock_shutdown(rl, WAIT_MS));
     REQUIRE_OK(redlock_free(rl));
     REQUIRE(redlock_lock_check(lock, 0) == REDLOCK_ELOST);
-    REQUIRE(ended == 2);     /* acquired and adopted */
+    REQUIRE(ended == 2);     /* one acquired, one adopted */
     redlock_lock_free(lock); /* outlives its client */
 }
 
-/* ---- without blocking ---- */
+/* ---- asynchronous calls ---- */
 
 struct answer {
     bool told;
@@ -381,7 +381,7 @@ static void start(int mode, const char *password)
     REQUIRE_OK(redlock_free(rl));
 }
 
-/* Freed with everything under way: each answer comes all the same. */
+/* Frees a client with all kinds of operations in flight: each callback runs all the same. */
 static void leave_in_the_middle(const char *password)
 {
     redlock_t *rl = new_client(REDLOCK_MODE_EMBEDDED, password);
@@ -397,7 +397,7 @@ static void leave_in_the_middle(const char *password)
         REQUIRE(answers[i].told && answers[i].lock == NULL);
 }
 
-/* A lock in one of two sets of nodes. */
+/* Acquires a lock with a client of two shards. */
 static void use_sets(const char *password)
 {
     redlock_config_t *config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One scenario, once for each allocation in it. */
+ * Runs one scenario once for each allocation or system call in it. */
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "rig.h"
 
 #define RECOVER_MS      5000
-#define RUN_SECONDS     15 /* then the run hangs */
+#define RUN_SECONDS     15 /* a longer run hangs */
 #define NEVER           UINT64_MAX
-#define ALWAYS          5 /* the first ones are tried in every build */
-#define MISSES_MAX      3 /* the number of allocations may vary by a few */
+#define ALWAYS          5 /* this many first allocations are tried in every build */
+#define MISSES_MAX      3 /* the number of allocations may vary by this many */
 #define ALLOCATIONS_MAX 5000
 
 static char note[160];
@@ -24,7 +24,7 @@ static struct sigaction before_segv, before_abort;
 static struct fdcheck descriptors;
 static int64_t live_first; /* blocks after the first run */
 
-/* What fails: allocations, or one kind of system call in one of its ways. */
+/* What fails: one kind of system call with one fault; NULL: allocations. */
 static const struct call_fault *fault;
 
 /* Sanitizers end the process without a signal that could be caught. */
@@ -143,7 +143,7 @@ static bool call_0_told(void)
     return rig.call[0].told > 0;
 }
 
-/* Whatever act() was given is given back. */
+/* Releases and frees everything that act() was given. */
 static void let_go(void)
 {
     for (unsigned i = 0; i < RIG_CALLS; i++) {
@@ -169,7 +169,8 @@ static void prove_that_it_works(void)
     ck_assert_msg(rig_drive(rig_no_keys, RECOVER_MS), "keys stay after a release");
 }
 
-/* Memory is back: votes are given back at once, held locks when they are let go. */
+/* Waits until all has recovered: failed attempts are undone at once, held locks when they are
+ * released. */
 static void recover(const struct scenario *scenario)
 {
     if (!scenario->last && rig.client != NULL) {
@@ -199,7 +200,8 @@ static void forget(void)
     rig.cluster = cluster;
 }
 
-/* libc keeps blocks for threads to come, as many as there once were threads at a time. */
+/* Returns whether no block has leaked. libc keeps blocks for later threads, as many as there once
+ * were threads at a time. */
 static bool is_freed(const struct scenario *scenario, int64_t live)
 {
     const int64_t now = alloc_fail_live();
@@ -232,7 +234,7 @@ static bool run(const struct scenario *scenario, bool starve, uint64_t k)
     forget();
     const char *open = fdcheck_leaked(&descriptors, 1000);
     ck_assert_msg(open == NULL, "descriptors stay open: %s", open);
-    /* A name look-up frees what it has when its thread ends. */
+    /* A thread that resolves a name frees its memory when it ends. */
     ck_assert_msg(k == NEVER || WAIT_UNTIL(is_freed(scenario, live), RECOVER_MS),
                   "%lld blocks are not freed", (long long)(alloc_fail_live() - live));
     rig_stop_server();
@@ -265,8 +267,8 @@ void rig_sweep(const struct scenario *scenario)
     fflush(stdout);
 }
 
-/* All calls of one kind in one of its ways: number k alone for each k, then number 0, 1, 3, 7… and
- * all later ones. Returns how many runs met a failure. */
+/* Runs the scenario with one fault: call number k alone for each k, then number 0, 1, 3, 7… and all
+ * later ones. Returns how many runs met a failure. */
 static unsigned sweep_calls(const struct scenario *scenario)
 {
     const unsigned step = rig_step();

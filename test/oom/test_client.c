@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a configuration is built, a client is made, connects and greets, and while
- * it leaves. */
+ * Memory runs out while a configuration is built, while a client is created, connects and greets,
+ * and while it is freed. */
 #include <string.h>
 
 #include "alloc_fail.h"
 #include "rig.h"
 
-#define READY_MS    40 /* how long the nodes are waited for without memory */
+#define READY_MS    40 /* time to wait for the nodes without memory */
 #define EXPIRE_MS   300
 #define SHUTDOWN_MS 60
 
@@ -107,7 +107,7 @@ START_TEST(connecting)
 }
 END_TEST
 
-/* ---- shutting down: a lock held, one wanted, an undo owed ---- */
+/* ---- shutting down with a lock held, one waited for, and a pending undo ---- */
 
 static void be_busy(void)
 {
@@ -131,7 +131,7 @@ static void judge_shutdown(void)
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
     rig_command_all("DEL foreign");
     if (rig.call[0].started != REDLOCK_OK)
-        rig_release(2, rig.lock); /* nothing has begun: the client is as it was */
+        rig_release(2, rig.lock); /* nothing has begun: the client is unchanged */
     rig_finish();
     ck_assert_int_eq(redlock_lock_check(rig.lock, 0), REDLOCK_ELOST);
     RIG_EXPECT(1, REDLOCK_ECLOSED, REDLOCK_OK, REDLOCK_ENOMEM);
@@ -152,7 +152,7 @@ START_TEST(shutting_down)
 }
 END_TEST
 
-/* ---- freed in the middle of everything: what it cannot undo any more, expires ---- */
+/* ---- freed with operations in flight: keys that it cannot undo any more expire ---- */
 
 static void be_busy_shortly(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out where commands are written, and inside hiredis: in its reader before, during and
- * after a long run of replies. Without servers. */
+ * Memory runs out while commands are encoded, and inside hiredis: in its reader before, during and
+ * after a long run of replies. Needs no servers. */
 #include "node/codec.h"
 #include "node/encode.h"
 
@@ -10,8 +10,8 @@
 #include "alloc_fail.h"
 #include "rig.h"
 
-/* hiredis drops what was read whenever it is 1 KiB or more, here 205 replies: nothing stays behind,
- * which is when it gives back its buffer. */
+/* hiredis drops what was read whenever it is 1 KiB or more, which is 205 replies here. Then nothing
+ * is left, and it frees its buffer. */
 #define REPLIES (205 * 25)
 #define REPLY   "+no\r\n" /* "+OK" would not go through hiredis */
 
@@ -19,7 +19,7 @@ static struct rl_reply_text text;
 static bool says_why;
 static char many[REPLIES * (sizeof REPLY - 1)];
 
-/* Feeds bytes and takes all replies; false: the decoder gave up. */
+/* Feeds bytes and takes all replies. Returns false if the decoder failed. */
 static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsigned *ret_taken)
 {
     int got;
@@ -33,7 +33,7 @@ static bool take(struct rl_decoder *decoder, const char *bytes, size_t len, unsi
     return got == 0;
 }
 
-/* Long and short runs in turn: the buffer grows, and is made small again. */
+/* Alternates long and short runs: the buffer grows and shrinks again. */
 static unsigned converse(void)
 {
     struct rl_decoder decoder;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a fence is chosen, while records are read and taken into use, and while an
- * operator does that. */
+ * Memory runs out while a fencing token is chosen, while records are read and taken into use, and
+ * while an operator does that. */
 #include "rig.h"
 
 #define RESOURCE "orders:42"
@@ -48,7 +48,7 @@ START_TEST(the_first_fence_of_all)
 }
 END_TEST
 
-/* The registers are ahead of every clock: a second round is needed. */
+/* The registers are ahead of every clock, so that a second round is needed. */
 static void ahead(void)
 {
     fenced();

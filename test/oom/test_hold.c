@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is held: extended, lost, released, kept for a while. */
+ * Memory runs out while a lock is held: extended, lost, released, released with a delay. */
 #include <poll.h>
 
 #include "rig.h"
 
 #define SHORT_TTL_MS (rig_step() == 1 ? 400 : 1000)
-#define HEAL_MS      40 /* how long a heal may take without failing */
-#define BACK_MS      60 /* how long a reconnection may take without failing */
+#define HEAL_MS      40 /* a heal without failures takes less than this */
+#define BACK_MS      60 /* a reconnection without failures takes less than this */
 #define KEEP_MS      30
 
 static redlock_opts_t opts;
@@ -24,7 +24,7 @@ static void extend(void)
     rig_finish();
 }
 
-/* A failed extension leaves a lock that is still valid alone. */
+/* Checks that a failed extension leaves the lock and its validity unchanged. */
 static void judge_extension(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -87,7 +87,7 @@ START_TEST(heal)
 }
 END_TEST
 
-/* ---- extended by itself, until memory is gone for longer than the lock is valid ---- */
+/* ---- extended automatically, without memory for longer than the lock is valid ---- */
 
 static void hold_for_long(void)
 {
@@ -143,7 +143,7 @@ static void release(void)
     rig_finish();
 }
 
-/* Whatever the caller was told, the lock is on its way out. */
+/* Checks, whatever status the caller got, that the lock is being released. */
 static void judge_release(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);

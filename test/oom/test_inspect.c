@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is looked at, broken, or released by its token. */
+ * Memory runs out while a lock is inspected, broken, or released by its token. */
 #include <string.h>
 
 #include "rig.h"
@@ -43,7 +43,7 @@ static void verify(void)
     rig_finish();
 }
 
-/* Want of memory proves nothing: the lock stays. */
+/* Lack of memory proves nothing: the lock stays. */
 static void judge_verification(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -72,7 +72,7 @@ START_TEST(free_one_inspected)
 }
 END_TEST
 
-/* ---- broken: values of several owners, and something that is no lock ---- */
+/* ---- broken: values of several owners, and one that is no lock's ---- */
 
 static void mix(void)
 {
@@ -96,7 +96,7 @@ static unsigned keys_left(void)
     return left;
 }
 
-/* Said to be broken: gone from a majority. */
+/* Checks that a lock that was reported as broken is gone from a majority. */
 static void judge_break(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
@@ -130,7 +130,7 @@ static void release_token(void)
     rig_finish();
 }
 
-/* The right to release was used: undone where it was, once memory is back; if it was taken. */
+/* Checks that a release by token that began is completed once memory is available. */
 static void judge_release_token(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);

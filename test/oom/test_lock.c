@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a lock is taken, waited for, given up or adopted. */
+ * Memory runs out while a lock is acquired, waited for, canceled or adopted. */
 #include <string.h>
 
 #include "rig.h"
 
-#define WAIT_MS 60 /* how long an acquisition goes on trying without memory */
+#define WAIT_MS 60 /* wait budget of an acquisition without memory */
 
 static redlock_opts_t opts;
 static char token[128];
@@ -20,7 +20,7 @@ static void acquire(void)
     rig_finish();
 }
 
-/* A grant is a lock: on a majority, with its token. */
+/* Checks that a grant is a lock: its token is on a majority. */
 static void judge_grant(unsigned i)
 {
     if (rig.call[i].lock == NULL)
@@ -74,7 +74,7 @@ START_TEST(three_at_once)
 }
 END_TEST
 
-/* ---- held by another ---- */
+/* ---- held by another client ---- */
 
 static void take_away(void)
 {
@@ -132,7 +132,7 @@ START_TEST(waited_for)
 }
 END_TEST
 
-/* ---- connections are lost under it ---- */
+/* ---- connections are lost ---- */
 
 static unsigned ups(void)
 {
@@ -168,7 +168,7 @@ START_TEST(reconnect)
 }
 END_TEST
 
-/* ---- given up ---- */
+/* ---- canceled ---- */
 
 static void acquire_and_cancel(void)
 {
@@ -185,7 +185,7 @@ static void acquire_and_cancel(void)
 
 static void judge_cancel(void)
 {
-    if (rig.cancel == NULL) { /* nothing to give up with: it waits until somebody lets go */
+    if (rig.cancel == NULL) { /* no cancel object: it waits until the lock is released */
         rig_command_all("DEL foreign");
         rig_finish();
         RIG_EXPECT(0, REDLOCK_ECANCELED, REDLOCK_OK, REDLOCK_ENOMEM);
@@ -230,7 +230,7 @@ static void judge_adoption(void)
         ck_assert_str_eq(redlock_lock_token(rig.lock), token);
         return;
     }
-    /* Who could not adopt it has not taken it from its owner either. */
+    /* A failed adoption has not taken the lock from its holder. */
     ck_assert_uint_eq(rig_count_held(), RIG_NODES);
     rig_command_all("DEL resource");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while locks of several resources are taken, waited for, extended, handed over. */
+ * Memory runs out while locks of several resources are acquired, waited for, extended and handed
+ * over. */
 #include <string.h>
 
 #include "rig.h"
@@ -25,7 +26,7 @@ static unsigned count_with(const char *key)
     return count;
 }
 
-/* A grant is a lock: of all of them, on a majority. */
+/* Checks that a grant is a lock: of all resources, on a majority. */
 static void judge_grant(unsigned i)
 {
     if (rig.call[i].lock == NULL)
@@ -58,13 +59,14 @@ START_TEST(taken)
 }
 END_TEST
 
-/* Behind each other in the queues of their client, and one of a single resource among them. */
+/* Three acquisitions that follow each other in the queues of their client, one of them of a single
+ * resource. */
 static void acquire_three(void)
 {
     redlock_opts_t single = redlock_opts(RIG_TTL_MS), second = opts;
 
     opts.wait_ms = rig_wait_ms(WAIT_MS);
-    single.wait_ms = second.wait_ms = wait_scaled_ms(WAIT_MS); /* nobody makes way for these */
+    single.wait_ms = second.wait_ms = wait_scaled_ms(WAIT_MS); /* no lock is released for these */
     rig_acquire(0, "name", &opts);
     rig_acquire(1, "name", &second);
     rig_acquire(2, "third", &single);
@@ -77,7 +79,7 @@ static void judge_three(void)
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM, REDLOCK_ECONTENDED);
     for (unsigned i = 0; i < 3; i++)
         granted += rig.call[i].lock != NULL;
-    ck_assert_uint_le(granted, 1); /* whoever has one of them keeps it */
+    ck_assert_uint_le(granted, 1); /* the first one to get a resource keeps it */
     if (!rig.hit && !rig.hasty)
         ck_assert_uint_eq(granted, 1);
     for (unsigned i = 0; i < 3; i++)
@@ -131,7 +133,7 @@ static void judge_adoption(void)
 {
     RIG_EXPECT(0, REDLOCK_OK, REDLOCK_ENOMEM, REDLOCK_ENOQUORUM);
     if (rig.call[0].lock == NULL) {
-        ck_assert_uint_eq(count_with("third"), RIG_NODES); /* nothing was taken from its owner */
+        ck_assert_uint_eq(count_with("third"), RIG_NODES); /* its holder still has it */
         rig_command_all("DEL name other resource third");
     }
     judge_grant(0);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a permit is looked for: questions about slots that cannot be asked, an
- * attempt without a token, a place that cannot be made. */
+ * Memory runs out while a permit is acquired: requests about slots that cannot be sent, an attempt
+ * without a token, a resource state that cannot be created. */
 #include <string.h>
 
 #include "rig.h"
 
-#define WAIT_MS 60 /* how long an acquisition goes on trying without memory */
+#define WAIT_MS 60 /* wait budget of an acquisition without memory */
 #define PERMITS 3
 
 static redlock_opts_t opts;
 
-/* All but one are held by others. */
+/* Acquires all slots but one with other tokens. */
 static void take_some(void)
 {
     opts = redlock_opts(RIG_TTL_MS);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Memory runs out while a client with two sets of nodes is made, takes a lock in each, and takes
- * the fence records of both into use. */
+ * Memory runs out while a client with two shards is created, acquires a lock in each, and takes the
+ * fence records of both into use. */
 #include <stdio.h>
 #include <string.h>
 
 #include "rig.h"
 
-#define SPLIT 3 /* so many servers are the first set */
+#define SPLIT 3 /* number of servers in the first shard */
 
-/* As redlock_shard_of() says; judge_taking() looks. */
+/* One name per shard, as redlock_shard_of() says, which judge_taking() checks. */
 static const char *const NAMES[] = {"orders:43", "orders:42"};
 
 static void configure(void)

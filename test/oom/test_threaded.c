@@ -24,7 +24,7 @@ static void configure(void)
     rig_new_config(REDLOCK_MODE_THREADED);
 }
 
-/* Reads all of it and frees it. */
+/* Reads all of the report and frees it. */
 static int note(int result, redlock_report_t **written)
 {
     redlock_report_t *report = written != NULL ? *written : NULL;
@@ -88,7 +88,7 @@ static void call_everything(void)
     redlock_cancel_trigger(rig.cancel);
 }
 
-/* An answer is a success, or want of memory and what follows from it. */
+/* Checks that each result is a success, or lack of memory and what follows from it. */
 static void judge_everything(void)
 {
     ck_assert_uint_gt(steps, 0);
@@ -96,7 +96,8 @@ static void judge_everything(void)
         const int result = results[i];
         const bool memory = result == REDLOCK_ENOMEM || result == REDLOCK_ENOQUORUM ||
                             (i == 0 && result == REDLOCK_ESYS);
-        const bool last = i + 1 == steps && result == REDLOCK_ELOST; /* release of no one's token */
+        const bool last = i + 1 == steps && result == REDLOCK_ELOST; /* release of a token that no
+                                                                      * lock has */
         ck_assert_msg(result == REDLOCK_OK || last || (rig.hit && memory), "step %u: %s", i,
                       redlock_error_name(result));
     }
@@ -115,7 +116,7 @@ START_TEST(blocking_calls)
 }
 END_TEST
 
-/* ---- leaving: what cannot be released any more, expires ---- */
+/* ---- freed with a lock that cannot be released any more: its key expires ---- */
 
 static void hold(void)
 {

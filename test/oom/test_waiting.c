@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Without memory while locks wait: the place of the resource, the queue, and the second connection,
- * on which the server tells of changes. */
+ * Memory runs out while locks wait: the resource state, the queue entry, and the second connection,
+ * on which the server sends notifications. */
 #include "rig.h"
 
-#define WAIT_MS 500 /* how long it goes on without memory */
+#define WAIT_MS 500 /* wait budget without memory */
 
 static redlock_opts_t opts;
 static redlock_lock_t *first;
@@ -21,7 +21,7 @@ static bool first_is_told(void)
            atomic_load(&rig.call[0].told) != 0;
 }
 
-/* Two of one client: the second one waits in the queue. */
+/* Two acquisitions of one client, of which the second waits in the queue. */
 static void wait_and_be_told(void)
 {
     rig_acquire(0, "foreign", &opts);

@@ -70,7 +70,8 @@ void bare_majority_check_free(void)
 static void check_refused(redlock_t *client, int cause)
 {
     redlock_lock_t *lock = NULL;
-    /* A missing record is only seen by who asks for a vote, and so is all by who was idle. */
+    /* A client notices a missing record only when it requests a vote. An idle client notices
+     * nothing earlier. */
     const bool told = cause == REDLOCK_CAUSE_FENCE_RECORD || bare_majority.idle ||
                       WAIT_UNTIL(live_node_stats(client, VICTIM).cause == cause, TIME_LIMIT_MS);
     ck_assert_msg(told, "cause %d, \"%s\"", live_node_stats(client, VICTIM).cause,
@@ -80,7 +81,7 @@ static void check_refused(redlock_t *client, int cause)
                   "too slow: our lock was over before the other client was refused");
     ck_assert_msg(status != REDLOCK_OK, "two at once");
     ck_assert_msg(live_node(VICTIM).cause == cause, "%s", live_text());
-    /* With patience it gets the lock, but not while it is ours. */
+    /* With a wait budget it gets the lock, but not while the first holder has it. */
     CHECK_STATUS(try_once(client, wait_scaled_ms(TIME_LIMIT_MS), &lock), REDLOCK_OK);
     ck_assert_int_eq(redlock_lock_check(bare_majority.held, 0), REDLOCK_ELOST);
     CHECK_STATUS(redlock_release(lock, NULL), REDLOCK_OK);

@@ -1,45 +1,51 @@
 /* SPDX-License-Identifier: MIT
- * The setting in which one server is enough to break exclusion: a lock on a bare majority, nodes 0
- * to 2, and another client that is there already. Whatever happens to node 2 then, a majority has
- * no key any more. */
+ * The setting in which one server is enough to break exclusion: a lock whose key is on a bare
+ * majority, nodes 0 to 2, and another client that already runs. If node 2 loses the key, a majority
+ * of servers has no key any more. */
 #ifndef SCENARIO_BARE_MAJORITY_H
 #define SCENARIO_BARE_MAJORITY_H
 
 #include "live.h"
 
 #define NAME       "bare_majority"
-#define MAX_TTL_MS 4000 /* all of a case but its end takes place within */
+#define MAX_TTL_MS 4000 /* all of a case but its end takes place within it */
 #define VICTIM     2
 #define BEAT_MS    20
 #define NO_BEAT_MS 60000
 
+/* The running case. A case sets the options before bare_majority_hold(), which sets the rest. */
 struct bare_majority {
     uint64_t max_ttl_ms; /* 0: MAX_TTL_MS */
     uint32_t flags;      /* of all locks: 0 or REDLOCK_FLAG_FENCE */
     int admission;       /* of all clients; 0: the default */
-    bool idle;           /* the other client holds nothing, and does not look at its servers */
-    bool holder_looks;   /* at its servers, as often as the other client; usually it does not */
+    bool idle;           /* the other client holds no lock and sends no heartbeats */
+    bool holder_looks;   /* the holder sends heartbeats as often as the other client; by default it
+                          * does not */
     redlock_lock_t *held;
-    redlock_t *other;       /* it holds another lock, and so looks at its servers */
-    redlock_lock_t *beside; /* that one */
+    redlock_t *other;       /* holds another lock, and so sends heartbeats */
+    redlock_lock_t *beside; /* the lock that `other` holds */
 };
 extern struct bare_majority bare_majority;
 
-/* To be called first in a case: opens live.client and takes the lock. */
+/* Opens live.client and acquires the lock. A case calls it first. */
 void bare_majority_hold(void);
 
-/* Node 2 has lost the key: who knows nothing of that would grant it by now. */
+/* Checks that node 2 has lost the key and that a client without protection would get the lock now.
+ */
 void bare_majority_check_free(void);
 
-/* The other client refuses, and names that cause for node 2; in the end it gets the lock, but not
- * before ours is over. */
+/* Checks that the other client is refused with that cause for node 2, and that it gets the lock at
+ * last, but not before the first holder's deadline. */
 void bare_majority_check_refused(int cause);
-/* The same for a client that comes only now, and to which nobody attests that node 2 is fresh. */
+/* Checks the same for a client that starts only now, with addresses that do not attest that node 2
+ * is new. */
 void bare_majority_check_refused_anew(int cause);
 
-/* The other one gets it while ours is still held: what this table says of plain clients. */
+/* Checks that the other client gets the lock while it is still held, which plain clients cannot
+ * prevent. */
 void bare_majority_check_two_at_once(void);
 
+/* Releases the locks, frees the other client and resets the options. */
 void bare_majority_end(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The other client, and /proc/net/tcp. */
+ * The client in a process of its own, and /proc/net/tcp. */
 #include "other_client.h"
 
 #include <fcntl.h>
@@ -128,8 +128,9 @@ void other_slow_down(struct other *other, int64_t rate_ppm)
         clockshim_set_rate(other->clocks, (enum clockshim_clock)clock, rate_ppm);
 }
 
-/* Lines look like "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port,
- * remote ones, state, what is not sent and what is not read. */
+/* Counts sockets with unsent, or with at least `bytes` unread bytes. Lines look like "0:
+ * 0100007F:1F90 00000000:0000 0A 00000000:00000000 …": local address and port, remote ones, state,
+ * number of bytes that are not sent and not read. */
 static unsigned count_sockets(bool unsent, unsigned bytes)
 {
     char line[512];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios in which a client's clocks are wrong: a suspend, a guest whose clocks all stand, a
- * clock that is slewed. The clocks of the other process are moved by a preloaded object. */
+ * Scenarios in which a client's clocks are wrong: a suspend, a virtual machine whose clocks all
+ * stand still, a clock that is slewed. A preloaded object changes the clocks of the other process.
+ */
 #include "other_client.h"
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios of extending, releasing and taking again: what belongs to a lock that is over must not
- * touch the next one. */
+ * Scenarios of extending, releasing and acquiring again: late requests of a lock that has ended
+ * must not affect the next one. */
 #include "other_client.h"
 #include "suite.h"
 

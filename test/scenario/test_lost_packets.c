@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Scenarios in which the network loses packets and tells nobody. For each: what happens to a client
- * that does it the plain way, and what happens to ours. */
+ * Scenarios in which the network loses packets without an error. Each shows what happens to a plain
+ * client and to this library's. */
 #include "other_client.h"
 #include "suite.h"
 

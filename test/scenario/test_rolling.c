@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A rolling restart, as an operator does it: one server at a time, none of them keeps its data, and
- * `redlock nodes --wait` in between. Locks that are held stay, and nobody who wants one notices. */
+ * A rolling restart by an operator: one server at a time, none of which keeps its data, with
+ * `redlock nodes --wait` in between. Held locks stay held, and acquisitions succeed as before. */
 #include "live.h"
 #include "suite.h"
 

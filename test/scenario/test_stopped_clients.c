@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Scenarios in which a client stands still: in the middle of an attempt, after it, or with only its
- * thread starved. */
+ * thread delayed. */
 #include "live_events.h"
 #include "other_client.h"
 #include "suite.h"

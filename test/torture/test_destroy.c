@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A client is ended after each single turn of its loop, while operations of all kinds are under
- * way: it is freed, its locks are freed, everything is cancelled, or the process forks. Each
- * operation is told of once, nothing is left behind, and of a forked child the servers see nothing.
- */
+ * A client is ended after each single turn of its loop, while operations of all kinds are in
+ * flight: it is freed, its locks are freed, everything is canceled, or the process forks. Each
+ * operation gets one callback, no key is left, and servers receive nothing from a forked child. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +15,20 @@
 #include "rig.h"
 
 #define TURNS_MAX 400
-#define TTL_MS    400 /* of what nobody can give back any more */
+#define TTL_MS    400 /* of keys that cannot be released any more */
 #define WAIT_MS   10000
 #define CALLS     12
 
-/* A turn takes up what one descriptor has to say: many turns. */
+/* Makes each turn handle one event only, so that there are many turns. */
 static const struct call_fault one_event = {.call = CALL_EPOLL_WAIT, .lasting = true};
 
 enum way { FREE_CLIENT, FREE_LOCKS, CANCEL, FORK, SHUT_DOWN };
 
-/* The story: what was started, and what came of it. */
+/* The state of the run: what was started, and how it ended. */
 static struct {
     struct rig_call call[CALLS];
     unsigned calls;
-    unsigned at; /* the next scene */
+    unsigned at; /* index of the next scene */
     redlock_opts_t opts;
     struct listener {
         bool used;
@@ -74,7 +73,7 @@ static void acquire(const char *resource, bool waits)
     started(redlock_acquire_start(rig.client, resource, &opts, rig_done, next_call()));
 }
 
-/* A call on a lock that may be gone by now. */
+/* Makes a call on a lock that may have ended by now. */
 static void on_lock(unsigned of_call, bool release)
 {
     redlock_lock_t *lock = story.call[of_call].lock;
@@ -105,7 +104,7 @@ static bool is_told(unsigned i)
     return call->started != REDLOCK_OK || call->told > 0;
 }
 
-/* Goes on to the next scene when the present one has come to its end; false: the story is over. */
+/* Starts the next scene when the present one has ended. Returns false after the last one. */
 static bool tell(void)
 {
     switch (story.at) {
@@ -120,7 +119,7 @@ static bool tell(void)
             return true;
         on_lock(0, false);
         acquire("two", false);
-        acquire("one", true); /* held by ourselves */
+        acquire("one", true); /* held by this client */
         started(redlock_break_start(rig.client, "three", rig.cancel, rig_done, next_call()));
         break;
     case 2:
@@ -173,7 +172,7 @@ static void free_locks(void)
     }
 }
 
-/* ---- the ends ---- */
+/* ---- the ways to end ---- */
 
 static void check_told_once(void)
 {
@@ -206,7 +205,7 @@ static void cancel_all(void)
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "cancelled and freed, and keys stay");
 }
 
-/* The waiting calls are still there: only what was given to us is let go. */
+/* Frees only the handles that were received; the waiting calls go on. */
 static void let_locks_go(void)
 {
     free_locks();
@@ -216,7 +215,8 @@ static void let_locks_go(void)
     ck_assert_msg(rig_drive(only_foreign_keys, WAIT_MS), "locks are freed, and keys stay");
 }
 
-/* What the servers have read from all connections. Only the harness talks to them meanwhile. */
+/* Returns how many bytes the servers have read from all connections. Only the harness sends to them
+ * meanwhile. */
 static uint64_t bytes_read(void)
 {
     uint64_t sum = 0;
@@ -231,7 +231,7 @@ static uint64_t bytes_read(void)
     return sum;
 }
 
-static uint64_t question; /* what bytes_read() itself sends */
+static uint64_t question; /* number of bytes that bytes_read() itself sends */
 
 static bool is_still(void)
 {
@@ -250,7 +250,7 @@ static bool is_still(void)
         }                                                                                          \
     } while (0)
 
-/* Counters of ./dev coverage, which _exit() does not write. */
+/* Writes the counters of ./dev coverage, which _exit() does not. */
 void __gcov_dump(void) __attribute__((weak));
 
 static void live_as_child(void)
@@ -323,12 +323,12 @@ static void end(enum way way)
     check_told_once();
     redlock_cancel_free(rig.cancel);
     free_locks();
-    /* After a free alone some keys go with their TTL only. */
+    /* After redlock_free() alone some keys disappear by expiry only. */
     ck_assert_msg(WAIT_UNTIL(only_foreign_keys(), 4 * TTL_MS + 2000), "keys outlive the client");
     ck_assert(keys_explained());
 }
 
-/* True if the story was still going on after that many turns. */
+/* Ends the client after that many turns. Returns true if some operation was still in flight. */
 static bool run(enum way way, unsigned turns)
 {
     static const char *const names[] = {"free", "free locks", "cancel", "fork", "shut down"};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Clients that turn their own loop are freed while their thread works: after each number of
- * requests, with operations that wait for callbacks; or shut down first, with another thread that
- * sleeps in a call. */
+ * Clients with a thread of their own are freed while it works: after each number of requests, with
+ * operations that wait for callbacks; or shut down first, while another thread sleeps in a call. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -30,7 +29,7 @@ static unsigned long requests(void)
     return sum;
 }
 
-/* A thread of the user, in a call that does not end by itself. */
+/* A user's thread, in a call that does not end by itself. */
 static void *block(void *userdata)
 {
     redlock_opts_t waiting = opts;
@@ -56,7 +55,7 @@ static void start_all(void)
 
 static void check_ends(bool hybrid)
 {
-    /* What was not told of before the free is told of in it, on this thread. */
+    /* Callbacks that did not run before redlock_free() run inside of it, on this thread. */
     for (unsigned i = 0; i < RIG_CALLS; i++)
         ck_assert_msg(rig.call[i].told == 1, "call %u was told of %u times (%s)", i,
                       rig.call[i].told, hybrid ? "hybrid" : "threaded");
@@ -67,7 +66,8 @@ static bool only_foreign_keys(void)
     return cluster_count_all_keys(rig.cluster) == RIG_NODES;
 }
 
-/* True if the client was still working on that request when it was freed. */
+/* Frees the client after that number of requests. Returns true if some operation was still in
+ * flight. */
 static bool run(int mode, unsigned long wanted)
 {
     static struct fdcheck descriptors;
@@ -96,7 +96,7 @@ static bool run(int mode, unsigned long wanted)
         sched_yield();
     }
     if (blocks) {
-        /* free() is for clients that no other thread is in. */
+        /* redlock_free() requires that no other thread uses the client. */
         (void)redlock_shutdown(rig.client, 0);
         pthread_join(thread, NULL);
         ck_assert_int_eq(blocked_status, REDLOCK_ECLOSED);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A caller that turns the loop itself, and callbacks, which only the client's own thread may run.
- * If both are in the poller, the kernel wakes either of them. Here it is always the caller: the
- * other thread comes too late for whatever happens. It has to hear of its callbacks all the same,
- * and not when the caller goes home. */
+ * A caller that drives the loop, and callbacks, which only the client's own thread may run. If both
+ * threads poll, the kernel wakes either of them. Here it is always the caller, because the other
+ * thread reacts too late. That thread must run its callbacks all the same, and not only after the
+ * caller's call has returned. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,15 +12,15 @@
 #include "cluster.h"
 #include "rig.h"
 
-#define STREAK  24   /* blocking calls in a row: more than a caller needs to get the wheel */
-#define LATE_MS 100  /* so much later the thread looks at what it was woken for */
-#define CALL_MS 1500 /* how long the caller drives */
+#define STREAK  24   /* more blocking calls in a row than a caller needs to become the leader */
+#define LATE_MS 100  /* delay of the thread after each wake-up */
+#define CALL_MS 1500 /* how long the caller drives the loop */
 
 static pthread_t caller;
-static atomic_bool unkind, waits; /* the client's thread is late; it is in the poller */
+static atomic_bool unkind, waits; /* the client's thread is delayed; it is polling */
 static atomic_uint told, turns;
 
-/* Nobody else has taken it for a while. */
+/* Returns whether the descriptor stays ready for a while, because no other thread reads it. */
 static bool stays_ready(int epoll_fd)
 {
     struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
@@ -73,7 +73,7 @@ static void check_told(void)
 
     for (unsigned i = 0; i < STREAK; i++)
         ck_assert_int_eq(redlock_inspect(rig.client, "streak", NULL), REDLOCK_OK);
-    ck_assert(WAIT_UNTIL(atomic_load(&waits), 10000)); /* it has taken the loop back */
+    ck_assert(WAIT_UNTIL(atomic_load(&waits), 10000)); /* it drives the loop again */
     atomic_store(&turns, 0);
     atomic_store(&unkind, true);
     ck_assert_int_eq(redlock_acquire_start(rig.client, "free", &opts, note_told, NULL), REDLOCK_OK);
@@ -81,7 +81,7 @@ static void check_told(void)
     ck_assert_int_eq(redlock_acquire(rig.client, "taken", &opts, &lock, NULL), REDLOCK_ECONTENDED);
     const unsigned in_time = atomic_load(&told);
     atomic_store(&unkind, false);
-    ck_assert_uint_gt(atomic_load(&turns), 0); /* it was the caller who drove */
+    ck_assert_uint_gt(atomic_load(&turns), 0); /* it was the caller who drove the loop */
     ck_assert_msg(in_time == 1, "the callback had to wait until the caller was done");
 }
 

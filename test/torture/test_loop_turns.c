@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * One caller in blocking calls, which turns the loop in turns with the client's own thread. The
- * scheduler is as unkind as it may be: between the moment that a thread in the poller is woken and
- * the moment that it takes up what woke it, time passes, and the other thread may have taken it. A
- * wake-up that is lost in that leaves the caller asleep for ever. */
+ * One caller in blocking calls, which drives the loop by turns with the client's own thread. The
+ * scheduler is as bad as it can be: between the wake-up of a polling thread and its next step time
+ * passes, in which the other thread may have handled the event. A lost wake-up would leave the
+ * caller asleep for ever. */
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ static unsigned draw(unsigned limit)
     return (word >> 9) % limit;
 }
 
-/* The processor is busy elsewhere. */
+/* Loses time, as if the processor were busy elsewhere. */
 static void lose_time(void)
 {
     const uint64_t end = now_us() + (draw(2) == 0 ? 0 : draw(DELAY_US));
@@ -79,7 +79,7 @@ static void run(int mode)
     const uint64_t end = wait_now_ms() + SECONDS_MAX * 1000 / 4;
 
     rig_new_config(mode);
-    /* Answers are late all the time: each tick reads once more before it calls a node late. */
+    /* Replies are late all the time: each tick must read once more before it calls a node late. */
     ck_assert_int_eq(redlock_config_set_node_timeout_ms(rig.config, 2), REDLOCK_OK);
     ck_assert_int_eq(redlock_new(&rig.client, rig.config), REDLOCK_OK);
     redlock_config_free(rig.config);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * System calls fail in an embedded client that connects, takes a lock, extends it, gives it back
- * and leaves: each call, in each way in which it can, once and for good. One failure of one
- * connection costs nothing: the other nodes are a majority. Whatever fails, each operation ends,
- * nothing is left behind, and the client works when the failures are over. */
+ * System calls fail in an embedded client that connects, acquires a lock, extends it, releases it
+ * and is freed: each call, with each of its faults, once and lastingly. One failure of one
+ * connection has no effect, because the other nodes are a majority. In any case each operation
+ * ends, no key is left, and the client works after the failures. */
 #include <string.h>
 
 #include "call_fail.h"
@@ -14,7 +14,8 @@
 
 static redlock_opts_t opts;
 
-/* A client as a whole has one poller, with two descriptors of its own, and one timer. */
+/* Returns whether the fault concerns one node. The client as a whole has one poller, with two
+ * descriptors of its own, and one timer. */
 static bool is_of_one_node(void)
 {
     switch (rig.fault->call) {
@@ -44,7 +45,7 @@ static void expect(unsigned i, const int *allowed)
     rig_expect(i, allowed);
 }
 
-/* ---- a life ---- */
+/* ---- from connecting to releasing ---- */
 
 static void configure(void)
 {
@@ -52,7 +53,7 @@ static void configure(void)
     rig_new_config(REDLOCK_MODE_EMBEDDED);
 }
 
-/* The key is known to be on all nodes but one: an answer that is late does not count in the
+/* Returns whether the key is known to be on all nodes but one: a late grant does not count in the
  * extension that follows it. */
 static bool is_widely_held(void)
 {
@@ -67,7 +68,7 @@ static bool is_widely_held(void)
 
 static void live(void)
 {
-    /* Connected or not: a quorum is enough, and it is enough that the greeting is under way. */
+    /* Connected or not: a quorum is enough, and it is enough that the greeting was sent. */
     opts.wait_ms = rig.starve ? 0 : wait_scaled_ms(READY_MS);
     if (!rig_take(&opts))
         return;
@@ -79,7 +80,7 @@ static void live(void)
     rig_finish();
 }
 
-/* What is no failure must not be taken for one. */
+/* Checks that results which are no failure were not taken for one. */
 static void check_connections(void)
 {
     redlock_node_stats_t node;
@@ -118,8 +119,8 @@ START_TEST(life)
 }
 END_TEST
 
-/* ---- leaving, with a lock held, one wanted and an undo on its way: what it cannot give back any
- * more, expires ---- */
+/* ---- shut down with a lock held, one waited for and a pending undo: keys that it cannot delete
+ * any more expire ---- */
 
 static void be_busy(void)
 {

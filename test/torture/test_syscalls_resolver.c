@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The nodes are named, not numbered: what fails while a name is looked up on its thread, and while
- * its addresses are tried one after the other. */
+ * Nodes with host names: system calls fail while a name is resolved on its thread, and while its
+ * addresses are tried in turn. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static redlock_opts_t opts;
 
-/* The cluster's addresses with a name in the place of each 127.0.0.1. */
+/* Returns the cluster's addresses with a host name in the place of each 127.0.0.1. */
 static char *with_names(const char *urls)
 {
     static const char number[] = "127.0.0.1", name[] = "localhost";

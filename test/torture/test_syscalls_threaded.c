@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * System calls fail in clients that turn their own loop, in the calling thread as well as in that
+ * System calls fail in clients with a thread of their own, in the calling thread as well as in that
  * one: blocking calls of a threaded client, and a hybrid client whose callbacks run here. */
 #include <string.h>
 
@@ -49,7 +49,8 @@ static void call_and_wait(void)
     note(redlock_inspect(rig.client, "resource", NULL));
 }
 
-/* There is no client only if what it has one of was refused to it. */
+/* Checks the results: the client may be missing only if one of the resources that exist once per
+ * client was refused. */
 static void judge_blocking(void)
 {
     const bool must_succeed =
@@ -76,7 +77,7 @@ START_TEST(blocking)
 }
 END_TEST
 
-/* ---- hybrid: a thread of its own, callbacks here ---- */
+/* ---- hybrid: its own thread for the network, callbacks here ---- */
 
 static void configure_hybrid(void)
 {
@@ -120,7 +121,7 @@ START_TEST(hybrid)
 }
 END_TEST
 
-/* ---- leaving: what it cannot give back any more, expires ---- */
+/* ---- freed with a lock that cannot be released any more: its key expires ---- */
 
 static void hold(void)
 {

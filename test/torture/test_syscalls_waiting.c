@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * System calls fail in a client that waits for a lock of others: its second connections are made,
- * or are there already, and servers tell on them. One failure costs it nothing, whatever connection
- * it meets, and no failure keeps it from the lock longer than its timer. */
+ * System calls fail in a client that waits for a lock of another holder. Its second connections are
+ * being made, or exist already and carry notifications. One failure has no effect, whatever
+ * connection it meets, and no failure delays the lock longer than the waiter's timer. */
 #include "call_fail.h"
 #include "rig.h"
 
@@ -10,7 +10,7 @@
 
 static redlock_opts_t opts;
 
-/* The key of another client; `opts` to wait for it. */
+/* Acquires the lock with another token; `opts` are for waiting for it. */
 static void take_away(void)
 {
     opts = redlock_opts(RIG_TTL_MS);
@@ -36,7 +36,7 @@ static void let_go_and_end(void)
     }
 }
 
-/* The failure meets the second connection when it is made, or what comes on it. */
+/* The failure meets the second connection when it is made, or a notification on it. */
 static void wait_from_the_beginning(void)
 {
     rig_acquire(0, "foreign", &opts);
@@ -52,7 +52,7 @@ static void be_told(void)
         rig_die("nobody tells");
 }
 
-/* It is there: what fails is the word that comes, and the attempt that follows. */
+/* The second connection exists: the failure meets the notification and the attempt that follows. */
 static void go_on_waiting(void)
 {
     rig_command_all("SET foreign foreign-token-2");
