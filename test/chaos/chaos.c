@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A chaos run: five servers, client processes of all kinds, faults for so many seconds, then peace,
- * an orderly end, and a look at what is left. Says nothing about right and wrong: all that happened
- * is in the logs, and checker.py judges.
+ * A chaos run: five servers, client processes of all kinds, faults for a number of seconds, then a
+ * time without faults, an orderly end, and a check for leftover keys. It does not judge: everything
+ * that happens is logged, and checker.py judges.
  *
  *     chaos SECONDS PACE_MS SEED DIRECTORY plain|fenced PROGRAMS REDLOCK [FOREIGN]
  *
- * PACE_MS: between faults. FOREIGN: a script for node. Exits with 0 if the run took place. */
+ * PACE_MS: time between faults. FOREIGN: a script for node. The exit status is 0 if the run took
+ * place. */
 #include "chaos.h"
 
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "history.h"
 #include "wait.h"
 
-#define PEACE_MS     (3 * MAX_TTL_MS)  /* at least, and until everybody had a turn */
+#define PEACE_MS     (3 * MAX_TTL_MS)  /* at least, and until each client has acquired a lock */
 #define PEACE_MAX_MS (30 * MAX_TTL_MS) /* which takes long on a busy machine */
 #define LEFT_MS      (3 * MAX_TTL_MS)
 
@@ -76,7 +77,8 @@ static void keep_peace(void)
     }
 }
 
-/* "key" right after the end; "left" when it should have expired. */
+/* Logs all keys of the servers. `word` is "key" right after the end, and "left" when they should
+ * have expired. */
 static size_t note_keys(const char *word)
 {
     size_t count = 0;

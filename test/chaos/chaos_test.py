@@ -18,12 +18,12 @@ import tapcase  # found below test/lib
 SECONDS = 35
 PACE_MS = 500
 STDERR_LINES = 20
-# Of `redlock run`, as wait() tells them: fine, no quorum, held, stopped, killed.
+# Normal ends of `redlock run`, as wait() statuses: success, no quorum, held by another, lock lost, killed.
 ENDS = {0, 69 << 8, 75 << 8, 124 << 8, 9}
 
 
 def evidence(directory):
-    """What clients said, and how runs of the command ended that ended in another way."""
+    """Returns the messages of the clients, and the runs of the command with another end."""
     with open(os.path.join(directory, "stderr"), encoding="utf-8", errors="replace") as file:
         yield from file.read().splitlines()[-STDERR_LINES:]
     for name in sorted(os.listdir(directory)):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Judges a history of a chaos run: exclusion of every single key, no more holders than permits, locks on what was
-asked for, order of fences, nothing left behind, everybody gets a turn, nobody crashes.
+"""Judges the history of a chaos run: exclusion of every single key, no more holders than permits, locks on the
+requested resources, order of fencing tokens, no leftover keys, each client served, no crash.
 
-Some faults are outside of what exclusion is promised for: a server that forgets keys while it runs, or whose
-clock steps forward or runs faster than the drift that is allowed for. Two holders at once are then excused, and
-counted apart; but only if such a fault happened after the first of the two could have asked and before the second
-had the lock. Fences are excused for nothing.
+Some faults break the assumptions of exclusion: a server that loses keys while it runs, or whose clock steps
+forward or runs faster than the tolerated drift. Two holders at once are then excused, and counted apart, but only
+if such a fault happened after the first of the two could have requested the lock and before the second had it. The
+order of fencing tokens is never excused.
 """
 
 from collections import Counter
@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from history import lock_of
 
 LOSES_KEYS = {"clock_ahead", "flushall", "clock_fast"}
-# Ours do not count a server that came back without its keys until all locks of before are over; others do.
+# This library quarantines a server that was restarted without its keys; other libraries count its votes.
 FORGETS = {"kill_lose"}
 MANY_CALLS = 20
-GOES_ON_AFTER = {"clock_fast"}  # keys that were set meanwhile expire early, too
+GOES_ON_AFTER = {"clock_fast"}  # keys that were set meanwhile expire early as well
 
 
 @dataclass
 class Verdict:
     violations: list = field(default_factory=list)
     excused: list = field(default_factory=list)  # (first, second, why)
-    overlaps: list = field(default_factory=list)  # those that are violations: (first, second)
+    overlaps: list = field(default_factory=list)  # pairs that are violations: (first, second)
     fenced: int = 0
 
 
@@ -33,14 +33,14 @@ def ms(ns):
 
 
 def excuse(history, first, second, longest_ttl_ns):
-    """The fault that may have let both in, or None."""
+    """Returns the fault that may have let both hold the lock, or None."""
     since, until = min(first.asked, second.asked), max(first.start, second.start)
     for fault in history.faults:
         if fault.start > until:
             break
         begin, end = fault.start, fault.end
         if fault.kind == "clock_back":
-            begin = fault.end  # going back harms nobody, coming forward again does
+            begin = fault.end  # stepping back is harmless, stepping forward again is not
         elif fault.kind in FORGETS and "foreign" != second.kind:
             continue
         elif fault.kind not in LOSES_KEYS | FORGETS:
@@ -66,7 +66,7 @@ def check_pair(history, verdict, key, other, grant, longest_ttl_ns):
 
 
 def check_exclusion(history, verdict, longest_ttl_ns):
-    """Each key has one holder: a slot, and each of those that are held together."""
+    """Checks that each key has one holder: each slot, and each of the keys of one lock."""
     holding = {}
     for grant in history.grants:  # by start
         for key in grant.keys:
@@ -78,8 +78,8 @@ def check_exclusion(history, verdict, longest_ttl_ns):
 
 
 def check_permits(history, verdict):
-    """At most so many holders as there are permits, whatever slots they say they have. Who is excused for being the
-    second on a slot is counted there."""
+    """Checks that there are no more holders than permits, whatever slots they report. The second holder of a slot is
+    judged as a holder of that key."""
     excused = {id(second) for _, second, _ in verdict.excused}
     holding = {}
     for grant in history.grants:
@@ -103,7 +103,7 @@ def check_permits(history, verdict):
 
 
 def check_names(history, verdict):
-    """Held is what was asked for: all of it, and nothing else."""
+    """Checks that each lock is on the requested resources, all of them and nothing else."""
     for grant in history.grants:
         if lock_of(grant.choice) == "permit":
             right = grant.slot[0] == grant.choice.partition("*")[0]
@@ -116,7 +116,8 @@ def check_names(history, verdict):
 
 
 def check_fences(history, verdict):
-    """A grant that returned before another was asked for has the smaller fence; no two have the same."""
+    """Checks that a grant that returned before another was requested has the smaller fencing token, and that no two
+    have the same."""
     by_resource = {}
     for grant in history.grants:
         if grant.fence:
@@ -155,7 +156,7 @@ def check_processes(history, verdict):
 
 
 def check_leftovers(history, verdict):
-    """Who was killed leaves its keys to the TTL. Who ended in order has taken all of its back."""
+    """Checks leftover keys: only those of killed clients may stay, until their TTL."""
     for node, key, value, pttl in history.keys:
         owner = value.partition("@")[2]
         if owner in history.exits and history.exits[owner][1] == 0:
@@ -171,7 +172,7 @@ def check_leftovers(history, verdict):
 
 
 def check_turns(history, verdict):
-    """Without faults everybody gets a turn."""
+    """Checks that each client acquires locks after the faults."""
     served = {grant.client for grant in history.grants if grant.start >= history.peace}
     for name, born in history.born.items():
         lived = name not in history.died or history.died[name] > history.finish

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The checker of chaos runs, shown forged histories: what is wrong is called wrong, what is right is not, and
-what a fault excuses is excused by that fault only."""
+"""Tests the checker of chaos runs with forged histories: it reports each violation, reports no other, and lets a
+fault excuse only what that fault can cause."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ TTL = 1000
 
 
 class Forged:
-    """Files as a run leaves them; times in ms."""
+    """Writes the files of a run; times in ms."""
 
     def __init__(self):
         self.run = []
@@ -181,7 +181,7 @@ class Exclusion(Case):
 
 
 class Several(Case):
-    """Locks of several names: each of them excludes everybody else who has it, alone or with others."""
+    """Locks of several names: each name excludes all other locks that contain it."""
 
     def test_apart(self):
         self.forged.turn(self.a, "r0+r1", 100, 101, 200)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A client of a chaos run: takes and gives back locks until it is told to end (SIGTERM), and writes
- * down what it believes.
+ * A client of a chaos run: acquires and releases locks until SIGTERM, and logs what it believes.
  *
  *     chaos-client MODE NAME LOG SEED MAX_TTL_MS plain|fenced URLS */
 #include <poll.h>

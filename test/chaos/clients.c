@@ -21,11 +21,11 @@
 
 struct client {
     const char *kind, *name;
-    unsigned life;  /* how many there were before under this name */
-    char label[32]; /* name and life */
+    unsigned life;  /* number of earlier processes under this name */
+    char label[32]; /* name and that number */
     pid_t pid;      /* 0: none */
     struct clockshim *clocks;
-    long mark; /* bytes that its log had */
+    long mark; /* size of its log at clients_mark() */
 };
 
 static struct client clients[CLIENTS_MAX] = {
@@ -46,7 +46,8 @@ static void clock_path(const struct client *client, char *ret_path)
     snprintf(ret_path, PATH_LEN, "%s/%s.clock", chaos.dir, client->label);
 }
 
-/* Wall clocks that agree would put fences in order by themselves. */
+/* Gives a client a wall clock of its own, because equal wall clocks would order the fencing tokens
+ * by themselves. */
 static void give_clock(struct client *client)
 {
     char path[PATH_LEN];
@@ -105,7 +106,7 @@ void client_start(unsigned number)
     snprintf(client->label, sizeof client->label, "%s.%u", client->name, client->life++);
     if (number < OURS)
         give_clock(client);
-    chance(2); /* the next one gets another seed */
+    chance(2); /* makes the next one get another seed */
     client->pid = fork();
     if (client->pid == 0)
         become(client);
@@ -152,7 +153,7 @@ void client_continue(unsigned number)
         kill(clients[number].pid, SIGCONT);
 }
 
-/* True if it has ended, which is written. */
+/* Returns true if the process has ended, and logs it. */
 static bool reap(struct client *client)
 {
     int status = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The command as a client of a chaos run: `redlock run` one after the other, each around a process
- * that writes down its life. Now and then the `redlock` itself is stopped for longer than the lock
- * lives, or killed: what it runs must end all the same.
+ * The command as a client of a chaos run: one `redlock run` after the other, each around a process
+ * that logs its life. Now and then `redlock` itself is stopped for longer than the TTL, or killed;
+ * the command that it runs must end all the same.
  *
  *     chaos-command NAME LOG SEED MAX_TTL_MS plain|fenced URLS REDLOCK HOLD */
 #include <errno.h>
@@ -25,7 +25,7 @@ struct run {
     char slots[8];
     char id[24], hold_ms[16], max_ttl[16], ttl[16], wait[16];
     bool stop, kill;
-    uint64_t after_ms, for_ms; /* of the fault */
+    uint64_t after_ms, for_ms; /* delay and length of the fault */
 };
 
 static void on_signal(int number)
@@ -34,7 +34,7 @@ static void on_signal(int number)
     atomic_store(&world.stop, true);
 }
 
-/* Every third run is disturbed; the others are short. */
+/* Chooses a run: every third is disturbed, the others are short. */
 static void choose(struct run *run, uint64_t *random)
 {
     static unsigned count;
@@ -105,7 +105,7 @@ static void disturb(const struct run *run, pid_t pid)
     history_write(history_now_ns(), "heal command_stop %s", world.name);
 }
 
-/* False if it ended in a way that no fault explains. */
+/* Runs the command once. Returns false if it ended in a way that no fault explains. */
 static bool run_once(uint64_t *random, char *const *argv)
 {
     struct run run;

@@ -7,7 +7,7 @@
 #include "history.h"
 #include "wait.h"
 
-#define LOSERS_MAX     2 /* servers that lose something they should keep, at a time */
+#define LOSERS_MAX     2 /* servers that lose something they should keep, at the same time */
 #define LOSER_MS       (4 * MAX_TTL_MS)
 #define DOWN_MAX       2
 #define DOWN_MAX_WORST 4
@@ -16,15 +16,15 @@
 enum fault_flags {
     ON_CLIENT = 1,
     NEEDS_LINKS = 2,
-    DOWN = 4,  /* the server does not answer meanwhile */
-    LOSES = 8, /* keys, fences or time */
+    DOWN = 4,  /* the server does not reply meanwhile */
+    LOSES = 8, /* it loses keys, fencing tokens or time */
     OWN_CLOCK = 16,
-    FORGETS = 32 /* its record of fences, which is volatile here */
+    FORGETS = 32 /* it loses its fence record, which is volatile here */
 };
 
 struct kind {
     const char *name;
-    unsigned flags, ms_min, ms_max; /* 0: it is over at once */
+    unsigned flags, ms_min, ms_max; /* length; 0: the fault has none */
     void (*begin)(unsigned target);
     void (*end)(unsigned target);
 };
@@ -85,7 +85,7 @@ static void cut_connections(unsigned node)
     free(cluster_command(chaos.cluster, node, "CLIENT KILL TYPE normal"));
 }
 
-/* Stays ahead: going back would be another fault. */
+/* Steps a server's clock ahead. It stays ahead, because stepping back would be another fault. */
 static void step_ahead(unsigned node)
 {
     cluster_clock_step(chaos.cluster, node, 100 + chance(60000));
@@ -106,7 +106,7 @@ static void step_forth(unsigned node)
 
 static void run_little_fast(unsigned node)
 {
-    cluster_clock_rate(chaos.cluster, node, 5000); /* half of what drift allows */
+    cluster_clock_rate(chaos.cluster, node, 5000); /* half of the tolerated drift */
 }
 
 static void run_fast(unsigned node)
@@ -163,15 +163,16 @@ static const struct kind kinds[] = {
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 struct target {
-    const struct kind *kind; /* what it suffers from; NULL: nothing */
+    const struct kind *kind; /* its present fault; NULL: none */
     uint64_t until_ms, loser_until_ms;
-    bool forgot; /* its fence record, for all that is known */
+    bool forgot; /* it may have lost its fence record */
 };
 
 static struct target servers[NODES], clients[CLIENTS_MAX];
 static unsigned deck[KINDS], left;
 
-/* All kinds, in another order each time, so that none is rarer than the others. */
+/* Returns the next kind. All kinds are drawn in a new order each time, so that none is rarer than
+ * the others. */
 static unsigned next_kind(void)
 {
     if (left == 0) {
@@ -191,13 +192,15 @@ static bool is_fenced(void)
     return strcmp(chaos.fences, "fenced") == 0;
 }
 
-/* If too many servers forgot their records, no fence could be given until an operator decides. */
+/* Returns whether the fault makes a server lose something. A lost fence record counts in fenced
+ * runs only: if too many servers lose theirs, no lock is granted until an operator decides. */
 static bool loses(const struct kind *kind)
 {
     return (kind->flags & LOSES) != 0 || (is_fenced() && (kind->flags & FORGETS) != 0);
 }
 
-/* Clients take the record of a server that forgot into use again; on a busy machine that lasts. */
+/* Returns whether the server's record is in use. Clients take a lost record into use again, which
+ * is slow on a busy machine. */
 static bool has_record(unsigned node)
 {
     char *config = cluster_command(chaos.cluster, node, "HGET redlock:fence cfg");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Writing down what happens. */
+ * Writes the log of a process. */
 #include "history.h"
 
 #include <fcntl.h>

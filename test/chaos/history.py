@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Reads what the processes of a chaos run wrote down (history.h).
+"""Reads the logs of the processes of a chaos run (history.h).
 
 A line is `TIME WORD …`, in ns of CLOCK_BOOTTIME. A client has a file of its own, NAME.log:
 
     call CHOICE ID TTL_MS             an acquisition begins; TTL 0: not known
-    hold KEYS ID DEADLINE FENCE       it returned; held until DEADLINE, by the client's account; FENCE 0: none
+    hold KEYS ID DEADLINE FENCE       it was granted; held until DEADLINE, as the client believes; FENCE 0: none
     still KEYS ID DEADLINE 0          extended
-    alive KEYS ID                     what `redlock run` runs is at work
-    end KEYS ID                       about to be given back; from here on nobody claims to hold it
+    alive KEYS ID                     the command of `redlock run` is running
+    end KEYS ID                       about to be released; from here on the client does not rely on it
     lost KEYS ID LAST                 found lost; LAST: when it was last found held
     fail CHOICE ID ERROR, ran CHOICE ID STATUS
 
-A CHOICE is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS that came of it `r0`, `r2+r0`, `s1{#2}`.
+A CHOICE is `r0`, `r2+r0` (both), or `s1*3` (one of three permits); the KEYS of the lock `r0`, `r2+r0`, `s1{#2}`.
 
-and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by us),
-exit NAME STATUS (by itself, or when told to), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right after the
-end), left NODE NAME VALUE PTTL (when it should have expired), over, skip REASON.
+and faults.log is that of the run: fault KIND TARGET, heal KIND TARGET, born NAME KIND, died NAME (killed by the run),
+exit NAME STATUS (by itself, or at the end of the run), stuck NAME, peace, finish, key NODE NAME VALUE PTTL (right
+after the end), left NODE NAME VALUE PTTL (when it should have expired), over, skip REASON.
 """
 
 import os
@@ -28,7 +28,7 @@ SLOT = re.compile(r"(.+)\{#([0-9]+)\}")
 
 @dataclass
 class Grant:
-    """What a client believed: it held `resource` from `start` to `end`."""
+    """A lock as its client believes it: it held `resource` from `start` to `end`."""
 
     client: str
     kind: str
@@ -36,11 +36,11 @@ class Grant:
     number: str
     called: int
     ttl: int = 0
-    resource: str = ""  # KEYS as it has them
+    resource: str = ""  # the KEYS of the lock
     start: int = 0
     end: int = 0
     deadline: int = 0
-    asked: int = 0  # not before this was any of its keys set
+    asked: int = 0  # start of the call: no key of it was set before
     fence: int = 0
 
 
@@ -50,13 +50,14 @@ class Grant:
 
     @property
     def slot(self):
-        """(name of the semaphore, number), of a permit or of who took its key as any other; or (None, None)"""
+        """Returns (name of the semaphore, slot number) of a permit, or of a plain lock on the key of a slot; otherwise
+        (None, None)."""
         found = SLOT.fullmatch(self.resource)
         return (found[1], int(found[2])) if found else (None, None)
 
 
 def lock_of(choice):
-    """The kind of lock."""
+    """Returns the kind of lock: "one", "several" or "permit"."""
     return "permit" if "*" in choice else "several" if "+" in choice else "one"
 
 
@@ -89,7 +90,7 @@ class History:
 
 
 def lines(path):
-    """Whole lines only: a process may have been killed in the middle of one."""
+    """Returns the complete lines: a process may have been killed in the middle of one."""
     with open(path, encoding="ascii", errors="replace") as file:
         for line in file:
             if line.endswith("\n"):
@@ -131,7 +132,7 @@ def read_run(history, path):
 
 
 class Belief:
-    """The lines about one acquisition."""
+    """What the lines about one acquisition say."""
 
     def __init__(self, grant):
         self.grant = grant
@@ -147,7 +148,8 @@ class Belief:
         self.grant.asked = max(self.grant.called, deadline - ttl_ns if ttl_ns else 0)
 
     def finish(self, died):
-        """Until when was it believed? No deadline is known to what `redlock run` runs: it lived, or not."""
+        """Sets the end of the lock as the client believed it. The command of `redlock run` knows no deadline: for it,
+        the lock lasts as long as the process."""
         grant = self.grant
         until = max(grant.deadline, self.alive)
         if self.alive and self.ended != NEVER:
@@ -190,7 +192,7 @@ def read_client(history, path, name):
             note(beliefs[rest[1]], when, word, rest)
     died = history.died.get(name, NEVER)
     if kind == "command":
-        died = NEVER  # what it runs is another process
+        died = NEVER  # its command is another process
     history.grants += [belief.finish(died) for belief in beliefs.values() if belief.grant.start]
 
 

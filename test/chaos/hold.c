@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * What `redlock run` runs in a chaos run: lives for a while, and writes down that it does. It does
- * not know until when it may: `redlock run` promises to end it in time.
+ * The program that `redlock run` starts in a chaos run: it runs for a while and logs that it does.
+ * It does not know its deadline: `redlock run` promises to end it in time.
  *
  *     chaos-hold LOG RESOURCES ID HOLD_MS
  *
- * RESOURCES: as the history has them; of a semaphore its name, and the slot is in the environment.
- */
+ * RESOURCES: as the log has them; of a semaphore its name, and the slot is in the environment. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

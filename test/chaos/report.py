@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of chaos runs, added up over several, and how they are told."""
+"""Adds up the figures of chaos runs and prints them."""
 
 from collections import Counter
 from dataclasses import dataclass, field

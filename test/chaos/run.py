@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Chaos runs, one after the other, each judged when it is over.
+"""Runs chaos runs, one after the other, and judges each at its end.
 
 usage: ./dev chaos [--minutes M] [--seed N] [--pace MS] [--plain] [--keep DIRECTORY]
 
@@ -24,12 +24,12 @@ import node_packages
 import report
 import timeline
 
-PART_S = 120  # one run: long enough for every kind of fault, several times
+PART_S = 120  # seconds of one run: enough for every kind of fault several times
 FOREIGN = os.path.join(HERE, "foreign.cjs")
 
 
 def foreign_client(build):
-    """(arguments, environment, why not)"""
+    """Returns (arguments, environment, reason why there is no foreign client)."""
     try:
         packages = node_packages.directory(os.path.join(build, "test", "interop"))
     except node_packages.Missing as missing:
@@ -38,7 +38,7 @@ def foreign_client(build):
 
 
 def run_once(build, directory, seconds, pace, seed, fences):
-    """The history of one run and its verdict."""
+    """Runs once. Returns the history and its verdict."""
     words, environment, missing = foreign_client(build)
     programs = os.path.join(build, "test", "chaos")
     command = [

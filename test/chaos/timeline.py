@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A picture of a piece of a chaos run: who believed to hold what, when, and what was done to whom meanwhile."""
+"""Draws a part of a chaos run: which client believed to hold which lock, and the faults of servers and clients."""
 
 import colorsys
 from xml.sax.saxutils import escape
@@ -8,7 +8,7 @@ SPAN_NS = 12 * 10**9
 WIDTH, LEFT, RIGHT, TOP = 1500, 120, 20, 70
 LANE, GAP = 22, 8
 NODES = [str(node) for node in range(5)]
-MOMENT_NS = 30 * 10**6  # as wide as a fault without length is drawn
+MOMENT_NS = 30 * 10**6  # width of a fault without length
 
 
 class Picture:
@@ -61,7 +61,7 @@ def colour_of(index, count):
 
 
 def busiest(history):
-    """The piece with most faults."""
+    """Returns the part with most faults."""
     starts = [fault.start for fault in history.faults] or [history.start]
     return max(starts, key=lambda begin: sum(begin <= when < begin + SPAN_NS for when in starts))
 
@@ -81,7 +81,7 @@ def draw_scale(picture, origin):
 
 
 def draw_grants(picture, history, colours, marked):
-    """A lane for each key; a lock of several is in several, with an edge."""
+    """Draws a row for each key. A lock of several keys is in several rows, with an edge."""
     for key in sorted({key for grant in history.grants for key in grant.keys}):
         picture.lane(key)
         for grant in history.grants:
@@ -120,7 +120,7 @@ def draw_faults(picture, history, targets, on_clients):
 
 
 def draw(history, verdict, title):
-    """SVG of the piece with the first violation, or the one with most faults."""
+    """Returns an SVG of the part with the first violation, or of the one with most faults."""
     start = busiest(history) - 10**8
     pairs = verdict.overlaps or [(first, second) for first, second, _ in verdict.excused]
     if verdict.overlaps:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Threads with blocking calls, in threaded and in hybrid mode; in the latter this thread is the
- * loop in which callbacks run. */
+ * Threads with blocking calls, in threaded and in hybrid mode. In hybrid mode this thread runs the
+ * loop for callbacks. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>

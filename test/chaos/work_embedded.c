@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * One thread, its own loop, several locks on their way at the same time. */
+ * One thread with its own loop and several locks in flight. */
 #include <poll.h>
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@ enum state { IDLE, CALLED, HELD, EXTENDING, ENDING };
 
 struct slot {
     enum state state;
-    unsigned idle; /* turns of the loop until the next lock */
+    unsigned idle; /* number of turns of the loop until the next lock */
     uint64_t random;
     struct turn turn;
 };

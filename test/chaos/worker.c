@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Turns with a lock: chosen by chance, observed while they last, written down. */
+ * Acquires locks that are chosen at random, observes them while they are held, and logs them. */
 #include "worker.h"
 
 #include <inttypes.h>
@@ -83,7 +83,7 @@ void workload_choose(struct lock_choice *workload, uint64_t *random)
     } else if (kind < 6) {
         const unsigned which = draw(random, SEMAPHORES);
         workload->resource = semaphores[which];
-        workload->permits = 2 + which; /* all clients agree on that */
+        workload->permits = 2 + which; /* the same number for all clients */
         snprintf(workload->text, sizeof workload->text, "%s*%u", workload->resource,
                  workload->permits);
     } else {
@@ -108,8 +108,9 @@ void turn_choose(struct turn *turn, uint64_t *random)
     workload_choose(&turn->workload, random);
     turn->opts = redlock_opts(world.max_ttl_ms / 2 + draw(random, (unsigned)world.max_ttl_ms / 2));
     turn->opts.wait_ms = draw(random, 4) == 0 ? 0 : draw(random, 3000);
-    turn->hold_ms = draw(random, 40) * (1 + turn->workload.permits); /* so that there are too few */
-    if (kind < 1) { /* longer than it lives: it is lost */
+    turn->hold_ms =
+        draw(random, 40) * (1 + turn->workload.permits); /* so that permits are scarce */
+    if (kind < 1) {                                      /* longer than the TTL: it is lost */
         turn->hold_ms = 3 * world.max_ttl_ms;
     } else if (kind < 3) {
         turn->opts.flags |= REDLOCK_FLAG_AUTO_EXTEND;
@@ -124,7 +125,7 @@ void turn_choose(struct turn *turn, uint64_t *random)
                   turn->opts.ttl_ms);
 }
 
-/* In the words of the lock, not of the choice: the checker compares them. */
+/* Logs the keys as the lock reports them, not as they were chosen: the checker compares the two. */
 static void look_at_names(struct turn *turn)
 {
     const int slot = redlock_lock_slot(turn->lock);
@@ -142,12 +143,12 @@ static void look_at_names(struct turn *turn)
     }
 }
 
-/* Until when the library says that it is held: the clock is read first, so that a pause between
- * the two makes us say less than it did. */
+/* Logs the deadline that the library reports. The clock is read first, so that a pause between the
+ * two calls makes the logged deadline earlier. */
 static void look_at_deadline(struct turn *turn, uint64_t now_ns, const char *word)
 {
     const uint64_t deadline_ns = now_ns + redlock_lock_remaining_ms(turn->lock) * NS_PER_MS;
-    if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* not another one */
+    if (deadline_ns <= turn->deadline_ns + 2 * NS_PER_MS) /* the same deadline */
         return;
     turn->deadline_ns = deadline_ns;
     history_write(now_ns, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64, word, turn->held, turn->id,

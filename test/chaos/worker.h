@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the clients of a chaos run have in common: chance, what a turn with a lock is to be like,
- * and the lines about it. */
+ * What the clients of a chaos run have in common: random numbers, the choice of locks, and the
+ * lines of the log. */
 #ifndef CHAOS_WORKER_H
 #define CHAOS_WORKER_H
 
@@ -11,6 +11,7 @@
 #define SEMAPHORES   2
 #define WORKLOAD_LEN 64
 
+/* The arguments of the process. */
 struct world {
     const char *name, *urls;
     uint64_t max_ttl_ms, seed;
@@ -19,9 +20,9 @@ struct world {
 };
 extern struct world world;
 
-/* What a lock is to be on, as the history has it: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of
- * three permits). Sets overlap, their names come in any order, and others want the same names
- * singly. */
+/* The resources of a lock, as the log has them: `r0`, `r2+r0+r3` (all of them), `s1*3` (one of
+ * three permits). Choices overlap, their names come in any order, and other clients lock the same
+ * names singly. */
 struct lock_choice {
     const char *resource, *also[RESOURCES - 1];
     unsigned also_count, permits; /* permits 0: not a semaphore */
@@ -29,35 +30,37 @@ struct lock_choice {
 };
 void workload_choose(struct lock_choice *workload, uint64_t *random);
 
+/* One acquisition and what follows from it. */
 struct turn {
     uint64_t id;
     struct lock_choice workload;
-    char held[WORKLOAD_LEN]; /* what the lock says that it is on: `s1{#0}` for a permit */
+    char held[WORKLOAD_LEN]; /* the keys that the lock reports: `s1{#0}` for a permit */
     redlock_opts_t opts;
-    uint64_t hold_ms;  /* as long as it is held; more than the TTL: it may be lost */
-    bool extend, drop; /* extend once in the middle; free the handle instead of a release */
+    uint64_t hold_ms;  /* how long it is held; if longer than the TTL, it may be lost */
+    bool extend, drop; /* extend once in the middle; free the handle instead of releasing it */
 
     redlock_lock_t *lock;
     bool extended;
-    uint64_t since_ns, deadline_ns, held_ns; /* granted; told; last seen to be held */
+    uint64_t since_ns, deadline_ns, held_ns; /* when it was granted; its reported deadline; when it
+                                              * was last seen to be held */
 };
 
 unsigned draw(uint64_t *random, unsigned below);
 uint64_t random_of(unsigned actor);
 
-/* A client of all nodes; ends the process if there can be none. */
+/* Returns a client of all nodes. Ends the process if it cannot be created. */
 redlock_t *worker_client(int mode);
 
-/* Chooses the next turn and writes that the call begins. */
+/* Chooses the next turn and logs that the call begins. */
 void turn_choose(struct turn *turn, uint64_t *random);
-/* The call has ended. */
+/* Logs the end of the call. */
 void turn_began(struct turn *turn, int status, redlock_lock_t *lock);
-/* Looks at the lock: false when it is lost, which is written, or its time is over. */
+/* Checks the lock. Returns false when it is lost, which is logged, or its time has passed. */
 bool turn_goes_on(struct turn *turn);
-/* About to be released, or the handle to be freed. */
+/* Logs that the lock is about to be released, or its handle freed. */
 void turn_ends(struct turn *turn);
 
-/* The two kinds of clients; both return when world.stop is set. */
+/* Run the two kinds of clients until world.stop is set. */
 void work_blocking(redlock_t *client, unsigned threads, bool hybrid);
 void work_embedded(redlock_t *client, unsigned slots);
 

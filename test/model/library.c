@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A client that leaves its decisions to the library: what lib/core/lease_fence.c does with
- * lib/core/fence.c, with the answers of the model's nodes. It decides as soon as it can, and grants
- * that come after the choice may still count. */
+ * lib/core/fence.c, with the replies of the model's nodes. It decides as soon as possible, and
+ * grants that come after the choice may still count. */
 #include "core/fence.h"
 #include "model.h"
 
@@ -17,7 +17,7 @@ static rl_nodes nodes_with(const struct model *model, const struct model_attempt
     return nodes;
 }
 
-/* The library's record of an attempt holds nothing that the model's does not. */
+/* Restores the library's record of an attempt, which contains nothing that the model's does not. */
 static struct rl_fence load(const struct model *model, const struct model_attempt *attempt)
 {
     struct rl_fence fence;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The model of fences by hand: search a row of the table, or all of them, or walk at random. */
+ * The command for the model of fences: searches a row of the table, or all of them, or walks at
+ * random. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,7 +31,7 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-/* True if it ended as the table says. */
+/* Searches a row. Returns true if the result is the expected one. */
 static bool search_row(const struct row *row, FILE *trace)
 {
     struct model model = row_model(row);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What can happen in the model, and what it does: the scripts of a node (VOTE, RAISE, DEL) and the
- * steps of a client. Written after the description of the algorithm, not after the library. */
+ * The possible actions of the model and their effects: the scripts of a node (VOTE, RAISE, DEL) and
+ * the steps of a client. They follow the description of the algorithm, not the library. */
 #include <string.h>
 
 #include "model.h"
@@ -56,7 +56,7 @@ static void clear_all(const struct model *model, struct model_attempt *attempt, 
         attempt->cell[n].flags &= (uint16_t)~flags;
 }
 
-/* ---- What can happen ---- */
+/* ---- possible actions ---- */
 
 static unsigned client_actions(const struct model *model, const struct model_state *state,
                                unsigned a, struct model_action *out)
@@ -111,7 +111,7 @@ static unsigned vote_actions(const struct model *model, const struct model_state
     return count;
 }
 
-/* Messages between an attempt and a node. */
+/* Lists the messages between an attempt and a node that may arrive. */
 static unsigned message_actions(const struct model *model, const struct model_state *state,
                                 unsigned a, unsigned n, struct model_action *out)
 {
@@ -175,7 +175,7 @@ unsigned model_actions(const struct model *model, const struct model_state *stat
     return count + start_actions(model, state, actions + count);
 }
 
-/* ---- What it does ---- */
+/* ---- their effects ---- */
 
 static void start(const struct model *model, struct model_state *state, unsigned a, uint8_t p)
 {
@@ -189,14 +189,14 @@ static void start(const struct model *model, struct model_state *state, unsigned
             attempt->seen |= MODEL_BIT(b);
     }
     attempt->phase = PHASE_VOTING;
-    /* Clocks agree on the order of attempts, and tick faster than attempts begin. */
+    /* The clock gives attempts increasing values, with gaps between them. */
     attempt->p = model->p_is_time ? (uint8_t)(3U * (started + 1U)) : p;
     set_all(model, attempt, CELL_VOTE);
     if (model_broken(model, BROKEN_VOTE_REPEATED))
         set_all(model, attempt, CELL_AGAIN);
 }
 
-/* The client takes note of a GRANTED. */
+/* Uses the client's GRANTED. */
 static void use_grant(const struct model *model, struct model_attempt *attempt, unsigned n,
                       uint8_t prev, bool accepted)
 {
@@ -241,7 +241,7 @@ static void note_residency(const struct model *model, struct model_state *state,
             cell->after |= MODEL_BIT(b);
 }
 
-/* VOTE, and in a reduced model also its answer. A node without its fingerprint refuses. */
+/* Executes VOTE, and in a reduced model also its reply. A node without its fingerprint refuses. */
 static void vote(const struct model *model, struct model_state *state, struct model_action action)
 {
     struct model_node *node = &state->node[action.node];
@@ -287,7 +287,7 @@ static bool read_ack(const struct model *model, struct model_state *state,
     return true;
 }
 
-/* RAISE, and in a reduced model also its answer. */
+/* Executes RAISE, and in a reduced model also its reply. */
 static bool raise_fence(const struct model *model, struct model_state *state,
                         struct model_action action)
 {
@@ -310,7 +310,7 @@ static bool raise_fence(const struct model *model, struct model_state *state,
     return true;
 }
 
-/* The fence of a against that of b, which has returned before. */
+/* Returns whether the fencing token of a is larger than that of b, which has returned before. */
 static bool in_order(const struct model *model, const struct model_state *state, unsigned a,
                      unsigned b)
 {

@@ -5,34 +5,35 @@
 
 #include "search.h"
 
-/* How a row is expected to end. */
+/* The expected result of a row. */
 enum expected {
     EXPECT_HOLDS,
-    EXPECT_FOUND, /* the rule is needed: without it the order of the fences breaks */
+    EXPECT_FOUND, /* the rule is needed: without it the order of the fencing tokens breaks */
 };
 
+/* One model of the table: its size, the broken rules, and the expected result. */
 struct row {
     const char *name;
     const char *what;
     uint32_t broken;
     uint8_t expected;
     uint8_t attempts;
-    uint8_t nodes; /* 0: three */
+    uint8_t nodes; /* 0: 3 */
     uint8_t initial[3];
     uint8_t forgets, readmitters, starters;
-    uint8_t proposals; /* 0: three */
+    uint8_t proposals; /* 0: 3 */
     bool p_is_time, apart, heals, residencies;
     bool library, unreduced;
-    bool is_long; /* not in ./dev test */
+    bool is_long; /* not part of ./dev test */
 };
 
-/* A search that has not ended by then has failed: 2 GB of memory. */
+/* A search with more states has failed: they take 2 GB of memory. */
 #define ROWS_STATES_MAX 50000000
 
 extern const struct row ROWS[];
 extern const unsigned ROWS_COUNT;
 
-/* NULL: there is no such row. */
+/* Returns the row of that name, or NULL. */
 const struct row *row_find(const char *name);
 struct model row_model(const struct row *row);
 bool row_is_as_expected(const struct row *row, const struct search *found);

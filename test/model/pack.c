@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * A state as two words: one column of bits per node, and what belongs to no node. Columns are
- * sorted, and of all orders of the attempts the smallest result is taken: states that differ in
- * names only become one. */
+ * Packs a state into two words: one column of bits per node, and the bits that belong to no node.
+ * Columns are sorted, and the smallest result of all orders of the attempts is taken, so that
+ * states that differ in names only become one. */
 #include <assert.h>
 #include <string.h>
 
 #include "reduce.h"
 
-/* How many bits each part takes. */
+/* The number of bits of each part. */
 struct widths {
     unsigned value, p, owner, flags, prev, attempts, admitted, clients, residency, column, rest;
     unsigned starters, before;
@@ -54,7 +54,7 @@ bool pack_fits(const struct model *model)
     return w.column <= 64 && model->nodes * w.column + w.rest <= 128;
 }
 
-/* Bits are appended below, so the first ones are the highest. */
+/* Adds bits below the present ones, so that the first ones are the highest. */
 static void put(uint64_t *bits, uint64_t value, unsigned width)
 {
     assert(value >> width == 0);
@@ -69,7 +69,7 @@ static uint64_t take(uint64_t *bits, unsigned width)
     return value;
 }
 
-/* Attempt order[i] gets the name i. */
+/* A renaming: attempt order[i] gets the name i. */
 struct names {
     uint8_t order[MODEL_ATTEMPTS_MAX];
     uint8_t name[MODEL_ATTEMPTS_MAX];
@@ -177,7 +177,7 @@ static void name_back(const struct model *model, struct names *names)
         names->name[names->order[i]] = (uint8_t)i;
 }
 
-/* The next order, as from a list sorted like words; false after the last. */
+/* Makes the next order, in the lexicographic sequence. Returns false after the last one. */
 static bool next_order(uint8_t *order, unsigned count)
 {
     unsigned i = count - 1, j = count - 1;
@@ -199,8 +199,8 @@ static bool next_order(uint8_t *order, unsigned count)
     return true;
 }
 
-/* A number that has nothing to do with names: attempts are ordered by it, and only where it is the
- * same for two of them, both orders are tried. */
+/* Returns a number that does not depend on names. Attempts are sorted by it, and only for equal
+ * numbers both orders are tried. */
 static uint64_t nameless(const struct model *model, const struct model_state *state, unsigned a)
 {
     const struct model_attempt *attempt = &state->attempt[a];
@@ -232,7 +232,7 @@ struct packed pack_state(const struct model *model, const struct model_state *st
     struct packed least = {{UINT64_MAX, UINT64_MAX}};
     uint64_t number[MODEL_ATTEMPTS_MAX];
 
-    /* Attempts for different resources are not alike. */
+    /* Attempts for different resources cannot be exchanged. */
     if (!symmetric || model->keys > 1)
         return pack_named(model, &w, state, &names, symmetric);
     for (unsigned a = 0; a < model->attempts; a++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * How a node that forgot comes back: a client sees that the fingerprint is missing and leaves a
- * mark, waits until every attempt has ended that was under way then, reads the registers of q other
- * nodes, and writes the maximum together with the fingerprint, if its mark is still there. */
+ * The readmission of a node that lost its record. A client sees that the fingerprint is missing and
+ * leaves a mark. It waits until every attempt has ended that was under way then, reads the
+ * registers of q other nodes, and writes the maximum together with the fingerprint if its mark is
+ * still there. */
 #include "model.h"
 
-/* The attempts that this client has to wait for have ended: TTL and drift say so in reality, and
- * this is all that clocks are needed for. */
+/* Returns whether the attempts have ended that this client has to wait for. In reality TTL and
+ * drift say so, which is the only use of clocks. */
 static bool has_waited(const struct model *model, const struct model_state *state,
                        const struct model_readmitter *client)
 {
@@ -35,7 +36,7 @@ static unsigned one_readmitter(const struct model *model, const struct model_sta
                                unsigned r, struct model_action *out)
 {
     const struct model_readmitter *client = &state->readmitter[r];
-    /* Without its mark, what it has read is void: it begins anew. */
+    /* Without its mark, what the client has read is invalid, and it begins again. */
     bool idle =
         client->phase == READMIT_IDLE || ((state->node[client->node].marks & MODEL_BIT(r)) == 0 &&
                                           !model_broken(model, BROKEN_UNMARKED));

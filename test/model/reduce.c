@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT
- * What makes a reduced model smaller, and why nothing is missed:
+ * The reductions of a model, and why they lose no outcome:
+ *   - A reply is used at once or never. Its way back needs no state: a client that reads it later
+ *     could as well have read it at once and decided later, because it may decide at any time.
+ *     If the library decides, it does so as soon as it can; then replies are part of the state.
+ *   - An ACK is always used: it only permits the client to return, and does not force it to.
+ *   - A VOTE finds no key of another attempt. "The key vanishes, VOTE is granted" is one step. A
+ *     VOTE that is denied is one that does not arrive. A key that vanishes otherwise only makes a
+ *     RAISE fail, which is a RAISE that does not arrive. DEL is a key that vanishes.
+ *   - No attempt gives up, unless another client waits for that: an attempt that gives up is one
+ *     that never decides.
+ *   - What no longer has an effect is removed: proposals of attempts without a VOTE under way, a
+ *     RAISE that can only be LOST, an attempt that can no longer succeed.
+ *   - When all attempts have ended, no fencing token can be returned any more.
+ *   - Nodes have no names, and neither have attempts (pack.c).
  *
- *  - An answer is used at once or never. Its way back takes no state: a client that reads it later
- *    could as well have read it at once and decided later, because it may decide at any time.
- *    Not so if the library decides, which does it as soon as it can: then answers take a state.
- *  - An ACK is always used: it only permits the client to return, and does not oblige it.
- *  - A VOTE finds no key in its way. "The key vanishes, VOTE is granted" is one step; a VOTE that
- *    is denied is one that does not arrive, and a key that vanishes otherwise only makes a RAISE
- *    fail, which is a RAISE that does not arrive. DEL is a key that vanishes.
- *  - Nobody gives up, unless somebody waits for that: who gives up is one who never decides.
- *  - What no longer has an effect is forgotten: proposals of attempts without a VOTE under way, a
- *    RAISE that can only be LOST, an attempt that can no longer succeed.
- *  - When all attempts have ended, no fence can be given any more.
- *  - Nodes have no names, and neither have attempts (pack.c).
- *
- * test_model.c compares the outcomes of both forms; walks use the other one.
- */
+ * test_model.c compares the outcomes of both forms; walks use the form without reductions. */
 #include "reduce.h"
 
-/* Cells that could still end up with the flag `have`, or have it: one of `may` is under way. */
+/* Returns the number of cells that have the flag `have`, or may still get it because one of `may`
+ * is under way. */
 static unsigned possible(const struct model *model, const struct model_attempt *attempt,
                          unsigned have, unsigned may)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Breadth first. States stand in one array in the order of their discovery, which is the queue
- * too; a table of numbers finds them again. */
+ * Breadth-first search. States stand in one array in the order of their discovery, which is the
+ * queue as well; a hash table of their numbers finds them again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ struct space {
     bool symmetric;
     struct packed *state;
     uint32_t *parent;
-    uint32_t *table; /* number + 1 of a state */
+    uint32_t *table; /* number of a state + 1; 0: free */
     uint64_t count, room, slots, limit;
     struct search result;
 };
@@ -66,7 +66,7 @@ static void grow(struct space *space)
         space->table[slot_of(space, space->state[i])] = (uint32_t)(i + 1);
 }
 
-/* False if the limit is reached. */
+/* Adds a state if it is new. Returns false if the limit is reached. */
 static bool discover(struct space *space, struct packed key, uint32_t parent)
 {
     grow(space);
@@ -111,8 +111,9 @@ static void note_outcome(struct search *result, const struct model *model,
     }
 }
 
-/* Names change from state to state, but not in a story: from the first state on, take each time an
- * event that leads to the next state, whatever its names there. */
+/* Writes the path to a state. Names change from state to state, because states are packed without
+ * them. So the path is followed from the first state: each time an event is taken that leads to the
+ * next packed state. */
 static void tell(struct space *space, uint32_t last, struct model_action final, FILE *out)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];
@@ -153,13 +154,13 @@ static void violation(struct space *space, uint32_t from, struct model_action ac
     space->result.length = 1;
     for (uint32_t i = from; space->parent[i] != NOBODY; i = space->parent[i])
         space->result.length++;
-    space->result.length++; /* a path has one state more than events */
+    space->result.length++; /* a path has one more state than events */
     if (trace != NULL)
         tell(space, from, action, trace);
     space->result.length--;
 }
 
-/* False: no further. */
+/* Adds the successors of a state. Returns false if the search must end. */
 static bool expand(struct space *space, uint32_t number, FILE *trace)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];

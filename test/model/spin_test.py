@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page for Spin says what the model in C says: no violation, and one for each rule that is switched
+"""The model for Spin has the results of the model in C: no violation, and one for each rule that is switched
 off. Skipped where spin is missing (Debian: apt-get install spin)."""
 
 import os
@@ -16,7 +16,7 @@ SECONDS_MAX = 600
 
 
 def explore(*changes):
-    """(violations, states)"""
+    """Runs Spin on the changed model. Returns (violations, states)."""
     with tempfile.TemporaryDirectory() as directory:
 
         def run(*command):

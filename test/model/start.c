@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * The first start: no node is in use. A client looks at all nodes and leaves its mark on each; then
- * it looks again. If all are still empty, and have their marks, then they were all empty at one
- * time, between the two looks: nothing was granted that could count. From then on, and for ever,
- * it may take every node into use that still has its mark: such a node has not voted since then.
- * Some of that happens at once, some later, some never; other clients do the same meanwhile, nodes
- * are used, and forget, which takes the marks with it. */
+ * The first start, when no node is in use. A client reads all nodes and leaves its mark on each;
+ * then it reads them again. If all are still empty and have their marks, they were all empty at one
+ * time between the two reads, so that nothing was granted that could count. From then on it may
+ * take into use every node that still has its mark: such a node has not voted since. Some of that
+ * happens at once, some later, some never. Other clients do the same meanwhile. Nodes are used, and
+ * lose their record and with it their marks. */
 #include "model.h"
 
 static bool has_mark(const struct model_state *state, unsigned s, unsigned n)
@@ -83,7 +83,7 @@ static void look(const struct model *model, struct model_state *state, unsigned 
     starter->phase = starter->phase == last ? START_CERTAIN : START_SECOND_LOOK;
 }
 
-/* Once it is a majority, it does not matter which. */
+/* Notes that a node came into use. Once it is a majority, the set does not matter any more. */
 static void note_used(const struct model *model, struct model_state *state, unsigned n)
 {
     state->used |= MODEL_BIT(n);

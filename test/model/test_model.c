@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The algorithm of fences in a model of its own: all states of the small cases, random walks
- * through larger ones, and every rule switched off once, which must be noticed. */
+ * The algorithm of fences as a model: all states of the small cases, random walks through larger
+ * ones, and every rule switched off once, which must be detected. */
 #include <string.h>
 
 #include "mutations.h"

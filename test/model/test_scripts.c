@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The scripts on a real server do what the nodes of the model do: random sequences of votes,
- * raises, deletions, lost keys, lost records and records brought back, executed in both; after each
- * step the answers, the register, the keys and the fingerprint are the same. */
+ * The scripts on a real server do what the nodes of the model do. Random sequences of votes,
+ * raises, deletions, lost keys, lost records and readmissions are executed in both. After each step
+ * the replies, the register, the keys and the fingerprint must be the same. */
 #include <hiredis/hiredis.h>
 #include <string.h>
 

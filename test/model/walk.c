@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Random walks through models that the seed draws. */
+ * Random walks through models that are drawn from the seed. */
 #include "walk.h"
 
 #include "search.h"
@@ -8,14 +8,16 @@
 
 #define EVENTS_MAX 2000
 
-/* Broken on the nodes, or by who brings them back: clients may be the library's. */
+/* Rules of the nodes and of readmission, which may be broken while clients use the library's code.
+ */
 #define NODE_RULES                                                                                 \
     (BROKEN_VOTE_LOWERS | BROKEN_VOTE_REPEATED | BROKEN_RAISE_UNGUARDED | BROKEN_RAISE_LOWERS |    \
      BROKEN_LOST_COUNTS | BROKEN_FORGETFUL | BROKEN_READMIT_EARLY | BROKEN_READ_EARLY |            \
      BROKEN_READMIT_UNMERGED | BROKEN_READ_FEWER | BROKEN_UNMARKED | BROKEN_READMIT_TORN |         \
      BROKEN_START_ONCE | BROKEN_START_FEWER | BROKEN_SEED_UNMARKED | BROKEN_SEED_ANY_RUN)
 
-/* splitmix64: every seed gives another sequence, neighbours too. */
+/* Returns a random number below `below` (SplitMix64): neighbouring seeds give different sequences
+ * as well. */
 static uint32_t draw(uint64_t *random, uint32_t below)
 {
     *random += 0x9e3779b97f4a7c15ULL;
@@ -25,7 +27,7 @@ static uint32_t draw(uint64_t *random, uint32_t below)
     return (uint32_t)(((z ^ z >> 31) >> 32) * below >> 32);
 }
 
-/* How rare some events are, which would otherwise happen as often as all the others. */
+/* How rare some events are, which would otherwise happen as often as all others. */
 struct mood {
     uint32_t interruptions, starts, stragglers;
 };
@@ -113,7 +115,7 @@ static void count_event(struct walks *walks, struct model_action action,
         walks->slow++;
 }
 
-/* False if it broke the order of the fences. */
+/* Walks once. Returns false if the order of the fencing tokens was broken. */
 static bool walk(uint32_t broken, uint64_t seed, struct walks *walks, FILE *trace)
 {
     struct model_action actions[MODEL_ACTIONS_MAX];

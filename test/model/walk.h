@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Random walks: too long or too large to try all of them. Every message on its way is a state, and
- * what may happen (nodes, attempts, resources that share a register, forgetting, healing, how often
- * keys vanish) is drawn from the seed anew for each walk. */
+ * Random walks through models with too many states for a search. Every message under way is part of
+ * the state. What may happen (number of nodes, attempts and resources, lost records, healing, how
+ * often keys vanish) is drawn from the seed for each walk. */
 #ifndef TEST_MODEL_WALK_H
 #define TEST_MODEL_WALK_H
 
@@ -9,17 +9,18 @@
 
 #include "model.h"
 
+/* Sums over walks. */
 struct walks {
     uint64_t walks, events;
-    uint64_t fast, slow;       /* fences given after one round and after two */
-    uint64_t forgot, returned; /* nodes that forgot, and that were brought back */
+    uint64_t fast, slow;       /* fencing tokens returned after one round and after two */
+    uint64_t forgot, returned; /* nodes that lost their record, and nodes that were readmitted */
     uint64_t started;          /* nodes that came into use at a first start */
     bool violated;
-    uint64_t seed; /* of the walk that violated: walk_all(broken, seed, 1, trace) repeats it */
+    uint64_t seed; /* of the walk with the violation: walk_all(broken, seed, 1, trace) repeats it */
 };
 
-/* Walks from seed, seed + 1, …, and stops at a violation. `broken`: rules switched off. The events
- * of each walk are written to `trace`, unless NULL. */
+/* Walks from seed, seed + 1, …, and stops at a violation. `broken`: rules that are switched off.
+ * Writes the events of each walk to `trace`, unless it is NULL. */
 struct walks walk_all(uint32_t broken, uint64_t seed, uint64_t count, FILE *trace);
 
 #endif

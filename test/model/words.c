@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Events in words, for the reader of a counterexample. */
+ * Writes events in words, for the reader of a counterexample. */
 #include "search.h"
 
 static void registers(FILE *out, const struct model *model, const struct model_state *state)
@@ -77,7 +77,7 @@ static void first_start(FILE *out, const struct model_state *before,
     }
 }
 
-/* What the library made of it. */
+/* Writes what the library decided. */
 static void decision(FILE *out, const struct model_state *before, const struct model_state *after,
                      unsigned a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Clients of another make that contend with the library's: they request all nodes at once, sleep
- * for 100 to 300 ms after a denial, and know nothing of the library's rules. They have no
+ * for 100 to 300 ms after a denial, and do not know the library's rules. They have no
  * connections: each request takes its time and arrives. */
 #include "contention.h"
 #include "server.h"

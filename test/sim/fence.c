@@ -99,7 +99,8 @@ static bool is_undisturbed(const struct sim_world *world)
 }
 
 /* If a majority of records is not in use, the clients cannot know what was granted. Then the
- * operator waits until no lock is held and restarts the records that are left. */
+ * operator waits until all locks of the faulty time have expired, and takes all records into
+ * use. */
 void sim_fence_operate(struct sim_world *world)
 {
     unsigned good = 0, begun = 0;

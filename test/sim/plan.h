@@ -98,7 +98,8 @@ struct sim_plan {
     uint8_t mute;               /* set of the nodes that do not support TRACKING */
     unsigned lost_notification; /* of 1000 notifications, the number that are lost */
     bool durable;               /* an operator attests that no server loses data in a restart */
-    uint8_t evicting;           /* set of the nodes that evict keys and report it */
+    uint8_t evicting;           /* an operator attests durability, but a promotion loses data:
+                                 * fencing tokens are not checked */
     uint64_t heartbeat_ns;
     uint64_t wall_slack_us; /* how far a wall clock may be ahead unnoticed */
     bool fences_env;        /* one of the clients has no wall clock for that */
